@@ -45,7 +45,9 @@ const rule = z.strictObject({
     description:
       'secret NAMESPACE/NAME, configmap NAMESPACE/NAME, syncsecret NAMESPACE/NAME, vault HOST/PATH, or the kind and name of the store of an ExternalSecret. “in tenant” after it: an object of the tenant cluster, for a copy in the management cluster.',
   }),
-  destinations: z.array(z.string()).meta({ description: 'As in the rule: patterns, names, or a location in Vault.' }),
+  destinations: z
+    .array(z.string())
+    .meta({ description: 'As in the rule: patterns, names, exclusions after “except”, or a location in Vault.' }),
   state: z.string().meta({
     description:
       'Pending, Active or Error; Deleting, Outdated, Waiting, Suspended, Ignored; Unknown if Keyferry has not reconciled the rule yet, or if the user has no right to read its state.',
@@ -61,6 +63,9 @@ const rule = z.strictObject({
     .meta({ description: 'RFC 3339; null if there was no sync. For a SyncSecret: since when it is synced.' }),
   copies: z.array(z.strictObject(copy)).meta({ description: 'Existing copies.' }),
   failing: z.array(failing).meta({ description: 'All targets that are not up to date.' }),
+  warnings: z.array(z.string()).meta({
+    description: 'Patterns that match no namespace and look like a mistake. The rule may be ready all the same.',
+  }),
 });
 
 export const statusSchema = z.strictObject({

@@ -14,6 +14,7 @@ import {
 } from './output/reading.ts';
 import { reportText } from './output/text.ts';
 import {
+  contraryCondition,
   copyOf,
   orphansIn,
   type RuleStatus,
@@ -148,17 +149,6 @@ function sourceText(entry: Entry | undefined): string | null {
   if (entry?.claim.source === undefined) return null;
   const { kind, namespace, name } = parseResourceKey(entry.claim.source);
   return `${kind.toLowerCase()} ${namespace}/${name}`;
-}
-
-/** A condition that contradicts this snapshot: the operator has other flags, or saw a refusal of the server. */
-function contraryCondition(snapshot: Snapshot, rule: RuleKey): string | undefined {
-  const { claims, readers, rules } = snapshot;
-  const condition = readers.get(controllerOf(rule))?.conditionOf?.(rule);
-  const { refusal, outOfReach } = rules.get(rule) ?? {};
-  const outcomes = Array.from(claims.book.of(rule), ({ outcome }) => outcome);
-  const causes = [refusal, outOfReach, claims.ruleSetOf(rule).problemOf?.(rule), ...outcomes];
-  if (condition?.status !== 'False' || causes.some((cause) => cause?.reason === condition.reason)) return undefined;
-  return `the condition of ${snapshot.titleOf(rule)} says ${withReason(condition)}; give this command the flags of the operator`;
 }
 
 /** The condition of a ready rule, beside a missing copy: with other limits, the operator may have left the copy out. */

@@ -34,7 +34,7 @@ export async function status(context: CommandContext, options: StatusOptions): P
     requireSomeCoverage(snapshot, namespace === undefined ? '; use -n NAMESPACE for one namespace' : '');
     // A caller with `-n` may have rights in that namespace only.
     const leaders = namespace === undefined ? await leadersOf(context, lease) : { leaders: [] };
-    return await statusReport(snapshot, cluster, namespace, leaders);
+    return await statusReport(snapshot, cluster, namespace, leaders, lease !== undefined);
   };
   if (!options.watch)
     return { text: statusText(await report(listerOf(api)), options, paint, reportText), code: EXIT_DONE };

@@ -13,5 +13,6 @@ export function ruleStatus(of: Pick<RuleStatus, 'system' | 'kind' | 'namespace' 
     lastSyncTime: null,
     copies: [],
     failing: [],
+    warnings: [],
   };
 }

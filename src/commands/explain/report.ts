@@ -160,7 +160,7 @@ function factsOf(explanation: Explanation): [string, string][] {
     ['Written', owner === null || object.exists === false ? null : (lastWritten ?? 'never by Keyferry')],
     ['Deletion', object.deleting ? 'is being deleted' : null],
     ['Rule', rule && `${rule.state}, ${rule.reason}: ${rule.message}`],
-    ['Copies', rule && `from ${rule.source} to ${listText(rule.destinations)}`],
+    ['Asks for', rule && `copies of ${rule.source} in ${listText(rule.destinations)}`],
     ['Last sync', rule && (rule.lastSyncTime ?? 'never')],
     ...sourceOf.map(({ rule: user, copies }): [string, string] => ['Source of', `${copiesText(copies)} by ${user}`]),
   ];

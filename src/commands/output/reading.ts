@@ -85,7 +85,7 @@ export function whyUnread(snapshot: Snapshot, rule: RuleKey): string | undefined
 
 /** Whether a namespace is missing or is being deleted; `false` if not all namespaces could be listed. */
 export function lacksNamespace({ inventory }: Snapshot, namespace: string): boolean {
-  return inventory.served === undefined && inventory.isWhole('Namespace') && !inventory.namespaces.has(namespace);
+  return inventory.knowsNamespaces && !inventory.namespaces.has(namespace);
 }
 
 /**

@@ -31,6 +31,7 @@ describe('changes of a status', () => {
   it('the changes between two reports are the rules, copies and failing targets that were added, changed or are gone', () => {
     const none = 'last sync never, Synced: ';
     assert.deepEqual(changes(report(), report(RULE)), [`rule added: Rule a/r: Active, 0 copies, ${none}`]);
+    assert.deepEqual(changes(report(RULE), report()), [`rule gone: Rule a/r: was Active, 0 copies, ${none}`]);
     assert.deepEqual(changes(report(RULE), report({ ...RULE, copies: [COPY] })), [
       `rule changed: Rule a/r: Active, 1 copy, ${none}`,
       'copy added: Secret b/x: for Rule a/r at version 1',
@@ -52,5 +53,7 @@ describe('changes of a status', () => {
     assert.equal(changes(report(RULE), report(BROKEN), true).length, 1);
     assert.equal(changes(report(BROKEN), report(RULE), true).length, 1);
     assert.equal(changes(report(BROKEN), report(), true).length, 1);
+    // A pattern with a mistake is a problem of a rule that is ready, too.
+    assert.equal(changes(report(RULE), report({ ...RULE, message: 'm', warnings: ['m'] }), true).length, 1);
   });
 });

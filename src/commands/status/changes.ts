@@ -37,7 +37,9 @@ export function changesBetween(before: StatusReport, after: StatusReport, failed
 }
 
 function changeOf({ subject, title, text, style }: Line, how: 'added' | 'changed' | 'gone'): Change {
-  return { what: `${subject} ${how}`, title, text, style: how === 'gone' ? 'quiet' : style };
+  const what = `${subject} ${how}`;
+  if (how !== 'gone') return { what, title, text, style };
+  return { what, title, text: subject === 'rule' ? `was ${text}` : text, style: 'quiet' };
 }
 
 /** By subject, place and rule or system. */

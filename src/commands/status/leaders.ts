@@ -59,8 +59,11 @@ function leaderOf(lease: Lease, now: number): LeaderStatus {
   return { namespace, name, holder, since: (holder && acquireTime) ?? null, expired: holder !== null && now > end };
 }
 
-/** `Leader: keyferry-7d9f-x2x since 2026-11-25T22:00:00.000000Z (Lease keyferry/keyferry)` */
+/** `Leader: keyferry-7d9f-x2x since 2026-11-25T22:00:00Z (Lease keyferry/keyferry)` */
 export function leaderLine({ namespace, name, holder, since, expired }: LeaderStatus): string {
-  const who = holder === null ? 'none' : `${holder.split('_')[0] ?? ''} since ${since ?? 'an unknown time'}`;
+  const who =
+    holder === null
+      ? 'none'
+      : `${holder.split('_')[0] ?? ''} since ${since?.replace(/\.\d+/, '') ?? 'an unknown time'}`;
   return `Leader: ${who} (Lease ${namespace}/${name})${expired ? ', who has not renewed it in time' : ''}`;
 }

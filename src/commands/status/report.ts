@@ -18,6 +18,9 @@ import { TextParts } from '../output/text.ts';
 import { leaderLine, type Leaders } from './leaders.ts';
 import type { StatusReport } from '../../../scripts/reports/schemas.ts';
 
+const UNKNOWN_FLAGS =
+  'Whether Keyferry writes the targets that are Outdated depends on its flags: give this command the same';
+
 /** A report, with more facts for its tables. */
 export interface StatusFindings {
   readonly report: StatusReport;
@@ -30,6 +33,7 @@ export interface StatusFindings {
 /**
  * @param cluster host of the API server
  * @param namespace only rules in this namespace; `undefined`: all rules
+ * @param isOperators the settings are known to be those of the operator
  * @throws the errors of `api.request`
  */
 export async function statusReport(
@@ -37,6 +41,7 @@ export async function statusReport(
   cluster: string,
   namespace: string | undefined,
   { leaders, note }: Leaders,
+  isOperators: boolean,
 ): Promise<StatusFindings> {
   const { inventory } = snapshot;
   const readers = [...snapshot.readers].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, reader]) => reader);
@@ -55,13 +60,15 @@ export async function statusReport(
     .filter(({ owner, namespace: place }) => isIncluded(owner === '' ? place : (owner.split('/')[0] ?? '')));
   const isMissing = namespace !== undefined && lacksNamespace(snapshot, namespace);
   const missing = isMissing ? [`namespace ${namespace} does not exist, or is being deleted`] : [];
+  const isOutdated = rules.some(({ failing }) => failing.some(({ state }) => state === 'pending'));
+  const flags = isOutdated && !isOperators ? [UNKNOWN_FLAGS] : [];
   const report: StatusReport = {
     apiVersion: 'keyferry.dev/v1',
     kind: 'Status',
     cluster,
     systems: systems.map(({ system, installed }) => ({ system, installed })),
     leaders,
-    notes: [...coverageNotes(snapshot), ...missing, ...(note === undefined ? [] : [note])],
+    notes: [...coverageNotes(snapshot), ...missing, ...flags, ...(note === undefined ? [] : [note])],
     rules: rules.toSorted(byName),
     orphans: orphans.toSorted(byName),
   };
@@ -77,9 +84,9 @@ export async function statusReport(
   };
 }
 
-/** Whether a rule is known to have a problem. */
-export function hasProblem({ ready, reason }: RuleStatus): boolean {
-  return !ready && reason !== LIMITED;
+/** Whether a rule is known to have a problem, or a mistake although it is ready. */
+export function hasProblem({ ready, reason, warnings }: RuleStatus): boolean {
+  return warnings.length > 0 || (!ready && reason !== LIMITED);
 }
 
 /** Only the rules with problems, and the leftovers. */

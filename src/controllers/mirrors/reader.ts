@@ -65,7 +65,7 @@ export class MirrorReader implements RuleReader {
   noteOn(rule: RuleKey, evaluation: Evaluation | undefined): string | undefined {
     const spec = this.#specOf(rule);
     if (spec === undefined || spec.problems.length > 0) return undefined;
-    const { destinationType, destinationVault, suspects, unmatched } = spec;
+    const { destinationType, destinationVault, unmatched } = spec;
     const { claims = [], outOfReach } = evaluation ?? {};
     if (outOfReach?.part === 'all') return withReason(outOfReach);
     if (spec.isSuspended) return SUSPENDED.message;
@@ -75,8 +75,12 @@ export class MirrorReader implements RuleReader {
     if (!this.#inventory.isWhole('Namespace'))
       return [...notes, 'it is not known which other namespaces it selects: no permission to list them'].join('; ');
     if (claims.length === 0 && notes.length === 0) notes.push(unmatched);
-    notes.push(...misreadPatterns(suspects, this.#inventory.namespaces.names()));
+    notes.push(...this.misreadOf(rule));
     return notes.length === 0 ? undefined : notes.join('; ');
+  }
+
+  misreadOf(rule: RuleKey): readonly string[] {
+    return misreadPatterns(this.#specOf(rule)?.suspects ?? [], this.#inventory.namespaces.names());
   }
 
   exclusionOf(rule: RuleKey, namespace: string): string | undefined {

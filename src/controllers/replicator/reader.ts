@@ -58,6 +58,10 @@ export class ReplicatorReader implements RuleReader {
     return replication?.kind === 'broken' ? [replication.refusal.message] : [];
   }
 
+  misreadOf(rule: RuleKey): readonly string[] {
+    return this.ruleSet.misreadOf(rule);
+  }
+
   noteOn(rule: RuleKey, evaluation: Evaluation | undefined): string | undefined {
     // Without a list of all namespaces, nobody knows what a pattern matches.
     if (!this.#inventory.isWhole('Namespace')) return undefined;

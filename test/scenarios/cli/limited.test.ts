@@ -274,6 +274,15 @@ describe('the commands with few rights, few namespaces or limits', () => {
       assert.equal(verdict, 'missing');
       assert.ok(summary.endsWith(`: ${said}.`), summary);
       assert.ok(notes.includes(said), notes.join('\n'));
+      const failed = await run('status', '--failed', '-n', 'other', '-o', 'json');
+      const seen = statusSchema.parse(JSON.parse(failed.stdout));
+      const failing = seen.rules.find(({ name }) => name === 'lim')?.failing;
+      const target = failing?.find(({ namespace }) => namespace === 'lim-c');
+      assert.equal(target?.message, `Keyferry will create it, but ${said}`);
+      assert.match(
+        seen.notes.join('\n'),
+        /^Whether Keyferry writes the targets that are Outdated depends on its flags/m,
+      );
       const same = await explained(run('explain', 'secret', 'lim-a/lim', '--excluded-namespaces=lim-b', '-o', 'json'));
       assert.doesNotMatch(same.notes.join('\n'), /the condition of/, 'the same reason');
       await condition('other', 'lim', 'Synced', `1 copy is up to date; NotPermitted: ${message}`);
@@ -287,6 +296,19 @@ describe('the commands with few rights, few namespaces or limits', () => {
       await plane.api.patch(`${REQUESTED}/other/secretmirrors/lim`, { spec: { deletePolicy: 'retain' } });
       const older = await explained(run('explain', 'secret', 'lim-c/lim', '-o', 'json'));
       assert.match(older.summary, /Keyferry will create it/);
+    });
+
+    it('status --failed has a rule that is ready and whose pattern is a glob, with its exclusions', async () => {
+      const destination = { namespaces: ['lim-.*', 'lam-*'], excludedNamespaces: ['lim-c'] };
+      await plane.api.create(rule('web', 'globs', destination));
+      await condition('web', 'globs', 'Synced', '2 copies are up to date');
+      const { stdout, stderr } = await run('status', '--failed', '-n', 'web', '-o', 'json');
+      const found = statusSchema.parse(JSON.parse(stdout)).rules.find(({ name }) => name === 'globs');
+      assert.deepEqual([found?.ready, found?.destinations], [true, ['lim-.*', 'lam-*', 'except lim-c']], stderr);
+      assert.match(found?.warnings.join() ?? '', /namespaces\[1\]: "lam-\*" matches no namespace.*write lam-\.\*$/);
+      const told = await run('explain', 'secretmirror', 'web/globs');
+      assert.match(told.stdout, /^Asks for +copies of secret web\/globs in lim-\.\*,lam-\*,except lim-c$/m);
+      await plane.api.delete(`${REQUESTED}/web/secretmirrors/globs`);
     });
 
     it('explain says that a rule is suspended, and prints an empty selector as "all namespaces"', async () => {

@@ -187,6 +187,11 @@ export class Inventory {
     return without.length === 0 && this.#isListed(kind);
   }
 
+  /** Whether all namespaces of the cluster were listed. */
+  get knowsNamespaces(): boolean {
+    return this.served === undefined && this.isWhole('Namespace');
+  }
+
   /** Whether the objects of a kind were listed in all namespaces that the caller may list. */
   #isListed(kind: string): boolean {
     const extent = this.coverage.get(kind)?.extent;

@@ -99,6 +99,8 @@ export interface RuleReader extends Pick<ControllerReader, 'collection'> {
   exclusionOf?(rule: RuleKey, namespace: string): string | undefined;
   /** The condition of a rule for its present generation; `undefined`: it has none. */
   conditionOf?(rule: RuleKey): Condition | undefined;
+  /** Patterns of a rule that match no namespace, and look like a mistake. Only where all namespaces are known. */
+  misreadOf?(rule: RuleKey): readonly string[];
   /** A note on a valid rule. */
   noteOn?(rule: RuleKey, evaluation: Evaluation | undefined): string | undefined;
 }

@@ -3,6 +3,7 @@
  * those of the report (`commands/status/report.ts`).
  */
 import type { Claimed } from '../../../copy/model/claim.ts';
+import { withReason } from '../../../copy/model/cause.ts';
 import { controllerOf, parseResourceKey, type ResourceKey, type RuleKey } from '../../../copy/model/keys.ts';
 import { type Observed, PLACE_ANNOTATION } from '../../../copy/model/observed.ts';
 import type { KubeObject } from '../../../kube/api.ts';
@@ -117,7 +118,7 @@ export function copyOf({ claims, inventory, readers }: Snapshot, { target, claim
 
 function statusOf(snapshot: Snapshot, reader: RuleReader, rule: ListedRule): RuleStatus {
   const { key, isDecided, stateOf, ...described } = rule;
-  const { claims } = snapshot;
+  const { claims, inventory } = snapshot;
   const copies: (readonly [ResourceKey, Observed])[] = [];
   for (const entry of key === undefined ? [] : claims.book.of(key)) {
     const observed = copyOf(snapshot, entry);
@@ -129,12 +130,26 @@ function statusOf(snapshot: Snapshot, reader: RuleReader, rule: ListedRule): Rul
     ...stateOf(copies.map(([, observed]) => observed)),
     copies: copies.map(([copy, observed]) => copyStatus(copy, observed, reader.versionMark)).toSorted(byName),
     failing: isDecided && key !== undefined ? failingOf(snapshot, key) : [],
+    warnings: key !== undefined && inventory.knowsNamespaces ? (reader.misreadOf?.(key) ?? []) : [],
   };
+}
+
+/** A condition that contradicts this snapshot: the operator has other flags, or saw a refusal of the server. */
+export function contraryCondition(snapshot: Snapshot, rule: RuleKey): string | undefined {
+  const { claims, readers, rules } = snapshot;
+  const condition = readers.get(controllerOf(rule))?.conditionOf?.(rule);
+  const { refusal, outOfReach } = rules.get(rule) ?? {};
+  const outcomes = Array.from(claims.book.of(rule), ({ outcome }) => outcome);
+  const causes = [refusal, outOfReach, claims.ruleSetOf(rule).problemOf?.(rule), ...outcomes];
+  if (condition?.status !== 'False' || causes.some((cause) => cause?.reason === condition.reason)) return undefined;
+  return `the condition of ${snapshot.titleOf(rule)} says ${withReason(condition)}; give this command the flags of the operator`;
 }
 
 /** The targets of a rule that are not up to date. @param snapshot has the outcomes of the rule */
 function failingOf(snapshot: Snapshot, rule: RuleKey): FailingTarget[] {
   const failing: FailingTarget[] = [];
+  const contrary = contraryCondition(snapshot, rule);
+  const but = contrary === undefined ? '' : `, but ${contrary}`;
   for (const { target, claim, outcome } of snapshot.claims.book.of(rule)) {
     const { state, reason, message } = outcome;
     if (state === 'synced' || state === 'released') continue;
@@ -149,7 +164,7 @@ function failingOf(snapshot: Snapshot, rule: RuleKey): FailingTarget[] {
         ...place,
         state,
         reason: 'Outdated',
-        message: plan.do === 'later' ? 'changed while it was read' : `Keyferry will ${plan.do} it`,
+        message: plan.do === 'later' ? 'changed while it was read' : `Keyferry will ${plan.do} it${but}`,
       });
     } else {
       failing.push({ ...place, state, reason, message });

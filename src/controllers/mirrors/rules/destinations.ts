@@ -102,7 +102,11 @@ function readExcluded(
 }
 
 /** The selection in the words of the spec and the flags: the patterns, and for example `selector:tier=prod`. */
-export function destinationTexts({ namespaces = [], namespaceSelector }: SecretMirrorDestination): readonly string[] {
+export function destinationTexts({ excludedNamespaces = [], ...selected }: SecretMirrorDestination): readonly string[] {
+  return [...selectionTexts(selected), ...excludedNamespaces.map((pattern) => `except ${pattern}`)];
+}
+
+function selectionTexts({ namespaces = [], namespaceSelector }: SecretMirrorDestination): readonly string[] {
   if (namespaceSelector === undefined) return namespaces;
   const { matchLabels = {}, matchExpressions = [] } = namespaceSelector;
   const labels = Object.entries(matchLabels).map(([key, value]) => `${key}=${value}`);

@@ -25,7 +25,7 @@ import { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import type { RuleScope } from '../../common/context.ts';
 import { LeftOut } from '../../common/namespaces/left-out.ts';
 import type { Changes } from '../../common/namespaces/reach.ts';
-import { type NamespaceSelection, selectsNow, unionOf } from '../../common/namespaces/selection.ts';
+import { misreadPatterns, type NamespaceSelection, selectsNow, unionOf } from '../../common/namespaces/selection.ts';
 import { RuleLimits } from '../../common/rules/rule-limits.ts';
 import { annotationNames, illFormed, isName, listItems, type Place, type Refusal } from './annotations.ts';
 import { type ReplicatorEvent, warning, warningsOf } from './rule-events.ts';
@@ -216,6 +216,11 @@ export class ReplicatorRules implements RuleSet {
     const { place, observed } = this.objectOf(rule);
     const replication = observed && readRule(this.settings, place, observed.annotations);
     return replication?.kind === 'push' ? replication.targets : undefined;
+  }
+
+  /** See `misreadPatterns`. */
+  misreadOf(rule: RuleKey): readonly string[] {
+    return misreadPatterns(this.#targetsOf(rule)?.suspects ?? [], this.#scope.namespaces.names());
   }
 
   selects(rule: RuleKey, object: ResourceKey): boolean | undefined {
