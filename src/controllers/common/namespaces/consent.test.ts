@@ -30,6 +30,10 @@ test('a mistake in a consent is reported once, and again when it returns or the 
   assert.deepEqual(reported.splice(0), ['InvalidConsent u1 begun'], 'the consent is back');
   put('(', 'u2');
   assert.deepEqual(reported.splice(0), ['InvalidConsent u2 begun'], 'another namespace has the name');
+  put('home, web-*', 'u2');
+  assert.deepEqual(reported.splice(0), ['MisreadPattern u2 begun'], 'a glob that matches no namespace');
+  put('team*', 'u2');
+  assert.deepEqual(reported.splice(0), [], 'a pattern that looks like a glob and matches a namespace');
 });
 
 test('a consent with an empty pattern, a wrong pattern or too many characters says which mistake it has', () => {

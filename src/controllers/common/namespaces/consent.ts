@@ -6,6 +6,7 @@ import { ACCEPT_FROM_ANNOTATION, MAX_CONSENT, type Namespaces } from '../../../c
 import type { EventInput } from '../../../kube/event-correlator.ts';
 import { ByteCache } from '../../../runtime/maps.ts';
 import { type NamePattern, PatternCache, RulePatterns } from '../../../runtime/text/name-patterns.ts';
+import { misreadPatterns, suspectPattern } from './selection.ts';
 
 /** The parsed annotation. If one pattern has a mistake, the consent accepts no namespace at all. */
 export type Consent = { readonly patterns: readonly NamePattern[] } | { readonly problem: string };
@@ -75,16 +76,30 @@ export class ConsentWatch {
   #check(name: string, state: 'found' | 'begun'): void {
     const uid = this.#namespaces.uidOf(name);
     const text = this.#namespaces.factsOf(name)?.acceptFrom;
-    const consent = text === undefined ? undefined : this.#consents.of(text);
-    if (uid === undefined || consent === undefined || !('problem' in consent)) {
+    const mistake = text === undefined ? undefined : this.#mistakeIn(text);
+    if (uid === undefined || mistake === undefined) {
       this.#reported.delete(name);
       return;
     }
-    const report = `${uid} ${consent.problem}`;
+    const report = `${uid} ${mistake.message}`;
     if (this.#reported.get(name) === report) return;
     this.#reported.set(name, report);
-    const message = `annotation ${ACCEPT_FROM_ANNOTATION} ${consent.problem}; no rule of another namespace copies into this one`;
     const subject = { apiVersion: 'v1', kind: 'Namespace', name, uid };
-    this.#record({ subject, type: 'Warning', reason: 'InvalidConsent', message, state });
+    this.#record({ ...mistake, subject, type: 'Warning', state });
+  }
+
+  #mistakeIn(text: string): Pick<EventInput, 'reason' | 'message'> | undefined {
+    const field = `annotation ${ACCEPT_FROM_ANNOTATION}`;
+    const consent = this.#consents.of(text);
+    if ('problem' in consent) {
+      const message = `${field} ${consent.problem}; no rule of another namespace copies into this one`;
+      return { reason: 'InvalidConsent', message };
+    }
+    const items = text.split(',').map((item) => item.trim());
+    const suspects = consent.patterns.flatMap(
+      (pattern, index) => suspectPattern(field, items[index] ?? '', pattern) ?? [],
+    );
+    const misread = misreadPatterns(suspects, this.#namespaces.names());
+    return misread.length === 0 ? undefined : { reason: 'MisreadPattern', message: misread.join('; ') };
   }
 }
