@@ -289,6 +289,13 @@ describe('the chart', () => {
     const config = findControllerCommand('run')?.configure(args, { env: {}, hostname: '', uniqueId: '' });
     assert.deepEqual(config?.limits.destinationNamespaces, { selector: 'tier in (dev,test)' });
     assert.match(await refusal({ 'limits.excludedNamespaces': ['a,b'] }), /excludedNamespaces/);
+    const advice = 'is a regular expression, in which * repeats one character: for any text, write .*';
+    for (const name of ['sourceNamespaces', 'destinationNamespaces', 'excludedNamespaces']) {
+      const refused = await refusal({ [`limits.${name}`]: ['infra', 'kube-*'] });
+      assert.ok(refused.includes(`limits.${name}: "kube-*" ${advice}`), refused);
+    }
+    // As the flag reads them: an escape, and a sign that stands for itself.
+    await template({ ...BOTH, 'limits.excludedNamespaces': ['kube-\\d*', 'a[*]b', 'x\\*'] });
   });
 
   it('the chart passes settings of a Pod on to the Deployment', async () => {

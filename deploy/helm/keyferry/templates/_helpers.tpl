@@ -127,6 +127,9 @@ The rules of files in files/rules for a Role. Rules for cluster-wide kinds are l
 {{- with .Values.namespaces }}{{ $args = append $args (printf "--namespaces=%s" (join "," .)) }}{{ end }}
 {{- with .Values.namespaceSelector }}{{ $args = append $args (printf "--namespace-selector=%s" .) }}{{ end }}
 {{- with .Values.limits }}
+{{- range $name := list "sourceNamespaces" "destinationNamespaces" "excludedNamespaces" }}{{ range get $.Values.limits $name }}
+{{- if regexMatch "^([^\\\\\\[:]|\\\\.)*[a-z0-9-][*]" . }}{{ fail (printf "limits.%s: %q is a regular expression, in which * repeats one character: for any text, write .*" $name .) }}{{ end }}
+{{- end }}{{ end }}
 {{- with .sourceNamespaces }}{{ $args = append $args (printf "--source-namespaces=%s" (join "," .)) }}{{ end }}
 {{- with .destinationNamespaces }}{{ $args = append $args (printf "--destination-namespaces=%s" (join "," .)) }}{{ end }}
 {{- with .excludedNamespaces }}{{ $args = append $args (printf "--excluded-namespaces=%s" (join "," .)) }}{{ end }}
