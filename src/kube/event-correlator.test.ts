@@ -76,7 +76,7 @@ test('events that are not written are in the count of the next one', () => {
 });
 
 test('the memory for events is bounded, and only the oldest events are forgotten', () => {
-  const correlator = new EventCorrelator({ maxBytes: 64 * 1024 });
+  const correlator = new EventCorrelator(Math.random, 64 * 1024);
   const first = correlator.correlate('test', event(), START);
   for (let i = 0; i < 2000; i++)
     correlator.correlate('test', event({ subject: { ...subject, uid: `other-${i}` } }), START);

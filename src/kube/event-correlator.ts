@@ -46,13 +46,6 @@ export interface EventRecord extends EventInput {
   tries: number;
 }
 
-export interface CorrelatorOptions {
-  /** Approximate memory for sent events, bytes. Default 1 MiB: about 2,000 events. */
-  readonly maxBytes?: number;
-  /** 0 ≤ r < 1, for names. */
-  readonly random?: (() => number) | undefined;
-}
-
 /** The API server refuses longer notes in events.k8s.io/v1. */
 export const MAX_MESSAGE_BYTES = 1024;
 
@@ -74,7 +67,11 @@ export class EventCorrelator {
   readonly #records: ByteCache<EventRecord>;
   readonly #buckets: ByteCache<{ tokens: number; at: number }>;
 
-  constructor({ maxBytes = 1024 * 1024, random = Math.random }: CorrelatorOptions = {}) {
+  /**
+   * @param random 0 ≤ r < 1, for names
+   * @param maxBytes approximate memory for sent events; 1 MiB are about 2,000 events
+   */
+  constructor(random: () => number = Math.random, maxBytes = 1024 * 1024) {
     this.#random = random;
     this.#records = new ByteCache({ maxBytes: maxBytes / 2 });
     this.#buckets = new ByteCache({ maxBytes: maxBytes / 2 });

@@ -52,7 +52,7 @@ export class EventRecorder {
     const { clock = systemClock, random } = options;
     this.#options = options;
     this.#clock = clock;
-    this.#correlator = new EventCorrelator({ random });
+    this.#correlator = new EventCorrelator(random);
     this.#queue = new KeyedQueue({
       name: 'events',
       clock,

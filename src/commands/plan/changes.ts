@@ -1,4 +1,5 @@
 /** Computes the objects in manifests as `kubectl apply` would leave them. Pure. */
+import { isDeepStrictEqual } from 'node:util';
 import { type Changes, KINDS } from '../../controllers/common/snapshot/inventory.ts';
 import type { RuleCollection } from '../../controllers/common/snapshot/reader.ts';
 import { type Kind, SECRET } from '../../copy/model/kind.ts';
@@ -97,8 +98,8 @@ function applied(
     return { ...appliedContent(content, type, last, manifest), metadata };
   }
   const setsContent = hasContent(content, manifest);
-  const isOther =
-    setsContent || !same(before.labels, metadata.labels) || !same(before.annotations, metadata.annotations);
+  const texts = [before.labels ?? {}, before.annotations ?? {}];
+  const isOther = setsContent || !isDeepStrictEqual(texts, [metadata.labels, metadata.annotations]);
   const resourceVersion = isOther ? nextVersion(before.resourceVersion) : before.resourceVersion;
   const { managedFields, ...rest } = metadata;
   // Applying a manifest with content makes its user the last writer of the data.
@@ -106,11 +107,6 @@ function applied(
   const generation = setsContent ? { generation: (before.generation ?? 0) + 1 } : {};
   const after = { ...rest, ...keep, ...generation, resourceVersion };
   return { ...there, ...appliedContent(content, there, last, manifest), metadata: after };
-}
-
-function same(before: Strings = {}, after: Strings): boolean {
-  const keys = Object.keys(after);
-  return keys.length === Object.keys(before).length && keys.every((key) => before[key] === after[key]);
 }
 
 /** A later version, which no copy has. So the content is read and compared. */
