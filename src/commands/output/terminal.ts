@@ -11,7 +11,7 @@ const FORMATS = { good: 'green', bad: 'red', waiting: 'yellow', quiet: 'gray', t
 export type Style = keyof typeof FORMATS;
 
 /** Text with a style, or plain text. */
-export type Cell = string | { readonly text: string; readonly style: Style };
+export type Cell = string | { readonly text: string; readonly style?: Style };
 
 /** Adds the codes of a style to a text. */
 export type Paint = (text: string, style: Style) => string;
@@ -26,10 +26,6 @@ export const unpainted: Paint = (text) => text;
 export function paintFor(stream: { readonly hasColors?: () => boolean }): Paint {
   if (stream.hasColors?.() !== true) return unpainted;
   return (text, style) => styleText(FORMATS[style], text, { validateStream: false });
-}
-
-export function textOf(cell: Cell): string {
-  return typeof cell === 'string' ? cell : cell.text;
 }
 
 /** Work that is shorter shows no progress, ms. */

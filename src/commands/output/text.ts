@@ -1,6 +1,6 @@
 /** The output of commands: text tables in kubectl's layout, and reports for programs. */
 import { stringify } from 'yaml';
-import { type Cell, type Paint, textOf, unpainted } from './terminal.ts';
+import { type Cell, type Paint, unpainted } from './terminal.ts';
 
 /** Blanks after the longest cell of a column. A column is at least `MIN_WIDTH` wide. */
 const PADDING = 3;
@@ -13,23 +13,26 @@ export function textTable(
   paint: Paint = unpainted,
 ): string[] {
   const titles = header.map((text) => ({ text, style: 'title' }) as const);
-  const lines = [titles, ...rows];
-  const texts = lines.map((cells) => header.map((_, index) => oneLine(textOf(cells[index] ?? ''))));
+  const lines = [titles, ...rows].map((cells) => header.map((_, index) => oneLine(cells[index] ?? '')));
   const widths = header.map((_, index) =>
-    Math.max(MIN_WIDTH, ...texts.map((cells) => (cells[index] ?? '').length + PADDING)),
+    lines.reduce((width, cells) => Math.max(width, (cells[index]?.text.length ?? 0) + PADDING), MIN_WIDTH),
   );
-  return lines.map((cells, row) => {
-    const last = header.length - 1;
-    return header
-      .map((_, index) => {
-        const cell = cells[index] ?? '';
-        const text = texts[row]?.[index] ?? '';
+  return lines.map((cells) =>
+    cells
+      .map(({ text, style }, index) => {
         // Only the text is painted: in some styles, painted blanks would be visible.
-        const padding = index === last ? '' : ' '.repeat((widths[index] ?? 0) - text.length);
-        return `${typeof cell === 'string' ? text : paint(text, cell.style)}${padding}`;
+        const padding = index === cells.length - 1 ? '' : ' '.repeat((widths[index] ?? 0) - text.length);
+        return `${style === undefined ? text : paint(text, style)}${padding}`;
       })
-      .join('');
-  });
+      .join(''),
+  );
+}
+
+/** A cell up to its first line break. */
+function oneLine(cell: Cell): Exclude<Cell, string> {
+  if (typeof cell === 'string') return oneLine({ text: cell });
+  const end = cell.text.search(/[\f\n\r]/);
+  return end < 0 ? cell : { ...cell, text: `${cell.text.slice(0, end)}...` };
 }
 
 /** An output for people: tables and lines, with an empty line between its parts. */
@@ -55,11 +58,6 @@ export class TextParts {
   toString(): string {
     return `${this.#parts.map((lines) => lines.join('\n')).join('\n\n')}\n`;
   }
-}
-
-function oneLine(cell: string): string {
-  const end = cell.search(/[\f\n\r]/);
-  return end < 0 ? cell : `${cell.slice(0, end)}...`;
 }
 
 /** `1 copy`, `2 copies` */
