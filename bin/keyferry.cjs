@@ -34,7 +34,10 @@ function findNode() {
 
 // All threads of Node share one memory arena of glibc. With more arenas, a burst of work takes 1.3 MiB more memory.
 process.env.MALLOC_ARENA_MAX ??= '1';
-const args = [...nodeFlags, bundle, ...process.argv.slice(2)];
+// `keyferry demo` runs the demo, which only a checkout has.
+const demo = path.join(root, 'demo', 'main.ts');
+const isDemo = process.argv[2] === 'demo' && existsSync(demo);
+const args = isDemo ? [demo, ...process.argv.slice(3)] : [...nodeFlags, bundle, ...process.argv.slice(2)];
 const node = findNode();
 // If a link with the name of an original program (/manager) started this file, the bundle gets this name, and behaves
 // like that program.

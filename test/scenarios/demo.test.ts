@@ -12,6 +12,7 @@ import { findPostgres } from '../servers/postgres.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const PROGRAM = path.join(import.meta.dirname, '../../demo/main.ts');
+const LAUNCHER = path.join(import.meta.dirname, '../../bin/keyferry.cjs');
 /** Time limit for a demo that hangs, ms. All examples take half a minute, and several times that on a busy machine. */
 const TIMEOUT_MS = 300_000;
 
@@ -34,7 +35,7 @@ class DemoRun {
     this.#exit = new Promise((resolve) => child.once('close', resolve));
   }
 
-  /** Starts the demo. @param command the demo itself, or npm */
+  /** Starts the demo. @param command the demo itself, npm, or the launcher of Keyferry */
   static async start(args: readonly string[], command = [process.execPath, PROGRAM]): Promise<DemoRun> {
     const folder = await mkdtemp(path.join(tmpdir(), 'keyferry-demo-test-'));
     // If the test runs as root, PostgreSQL runs as another user, and must be able to read its folder in this one.
@@ -231,6 +232,13 @@ describe('npm run demo', { skip: process.platform === 'linux' ? false : 'looks i
       assert.match(run.output, text);
       await run.leavesNothing();
     }
+  });
+
+  it('in a checkout, keyferry demo starts the demo with its options', async () => {
+    const run = await DemoRun.start(['--only', 'nothing'], [process.execPath, LAUNCHER, 'demo']);
+    assert.equal(await run.exit(), 2, run.output);
+    assert.match(run.output, /there is no part "nothing"/);
+    await run.leavesNothing();
   });
 
   it('the demo with a kubeconfig that does not exist fails and names the file', async () => {
