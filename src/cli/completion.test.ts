@@ -1,4 +1,4 @@
-/** The answers to completion scripts, and the scripts in real shells: bash, also zsh and fish if installed. */
+/** The words that Keyferry offers for completion, and the scripts in real shells: bash; zsh and fish if installed. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -9,7 +9,7 @@ import type { CliContext } from '../commands/actions.ts';
 import { SCRIPTS, type Shell, SHELLS } from './completion.ts';
 import { runProgram } from './program.ts';
 
-/** The words in the program's answer. @param words those after `keyferry`; the last one is under the cursor */
+/** The words that Keyferry offers. @param words those after `keyferry`; the cursor is at the end of the last one */
 async function answers(...words: readonly string[]): Promise<string[]> {
   let text = '';
   const context = { stdout: (part: string) => void (text += part), build: { version: '1.2.3' } } as CliContext;
@@ -18,7 +18,7 @@ async function answers(...words: readonly string[]): Promise<string[]> {
 }
 
 describe('keyferry __complete', () => {
-  it('the first word completes to commands, and never to __complete', async () => {
+  it('the first word is completed to the names of all commands except __complete', async () => {
     assert.deepEqual(await answers('sta'), ['status']);
     const all = await answers('');
     for (const word of ['run', 'mirrors', 'plan', 'help']) assert.ok(all.includes(word), word);
@@ -26,7 +26,7 @@ describe('keyferry __complete', () => {
     assert.deepEqual(await answers('--v'), ['--version']);
   });
 
-  it('a word with a dash completes to options, and so does any word of a command that takes no argument', async () => {
+  it('a word with a dash is completed to options; after a command that takes no argument, every word is', async () => {
     assert.deepEqual(await answers('status', '--all'), ['--all-namespaces']);
     assert.deepEqual(await answers('plan', '--all'), ['--all']);
     assert.deepEqual(await answers('plan', '-f'), ['-f']);
@@ -37,7 +37,7 @@ describe('keyferry __complete', () => {
     assert.ok((await answers('status', '')).includes('--failed'));
   });
 
-  it('the value of an option or argument completes to its choices', async () => {
+  it('the value of an option or argument is completed to its allowed values', async () => {
     for (const words of [
       ['status', '-o', 'j'],
       ['status', '--failed', '--output', 'j'],
@@ -52,7 +52,7 @@ describe('keyferry __complete', () => {
     assert.deepEqual(await answers('help', 'pl'), ['plan']);
   });
 
-  it('no answer is given for paths, free values and unknown commands', async () => {
+  it('for paths, free values and unknown commands, keyferry __complete prints nothing', async () => {
     for (const words of [
       ['status', '--kubeconfig', ''],
       ['plan', ''],
@@ -71,7 +71,7 @@ describe('the completion scripts', () => {
   const program = `exec '${process.execPath}' '${path.resolve('src/cli/main.ts')}' "$@"`;
   writeFileSync(path.join(folder, 'keyferry'), `#!/bin/sh\n${program}\n`, { mode: 0o755 });
 
-  /** Runs a shell with `before`, its completion script and `use`. @returns the printed lines without the empty ones */
+  /** Runs a shell with `before`, its completion script and `use`. @returns the lines that it prints */
   const linesOf = (shell: Shell, options: readonly string[], before: string, use: string): string[] => {
     const PATH = `${folder}${path.delimiter}${process.env['PATH']}`;
     const args = [...options, '-c', `${before}\n${SCRIPTS[shell]}${use}\n`];
@@ -85,7 +85,7 @@ describe('the completion scripts', () => {
   const isMissing = (shell: Shell): false | string =>
     spawnSync(shell, ['-c', 'true']).error !== undefined && `${shell} is not installed`;
 
-  it('in bash, words complete to the answers of the program, and paths have none, so that bash completes them', () => {
+  it('bash shows the words of keyferry __complete; if there are none, it completes paths', () => {
     const offered = (...words: readonly string[]): string[] => {
       const line = ['keyferry', ...words].map((word) => `'${word}'`).join(' ');
       const use = `COMP_WORDS=(${line}); COMP_CWORD=${words.length}; _keyferry keyferry; printf '%s\\n' "\${COMPREPLY[@]}"`;
@@ -97,26 +97,34 @@ describe('the completion scripts', () => {
     assert.deepEqual(offered('plan', ''), []);
   });
 
-  it('in zsh, words complete to answers with descriptions, else to paths', { skip: isMissing('zsh') }, () => {
-    // The functions of zsh's completion system work only at a prompt, so the test has its own.
-    const system = `compdef() {}; _files() { print paths; }
+  it(
+    'zsh shows the words of keyferry __complete with descriptions; if there are none, it completes paths',
+    { skip: isMissing('zsh') },
+    () => {
+      // The functions of zsh's completion system work only at a prompt, so the test defines simple ones.
+      const system = `compdef() {}; _files() { print paths; }
       _describe() { (( \${#\${(P)2}} )) && print -l -- \${(P)2}; }`;
-    const offered = (...words: readonly string[]): string[] => {
-      const line = ['keyferry', ...words].map((word) => `'${word}'`).join(' ');
-      return linesOf('zsh', ['-f'], system, `words=(${line}); CURRENT=${words.length + 1}; _keyferry`);
-    };
-    assert.deepEqual(offered('stat'), ['status:show what is copied, what is not copied, and why']);
-    assert.deepEqual(offered('status', '--output=j'), ['--output=json:']);
-    assert.deepEqual(offered('plan', '--recursive'), ['--recursive:read folders recursively']);
-    assert.deepEqual(offered('plan', ''), ['paths']);
-  });
+      const offered = (...words: readonly string[]): string[] => {
+        const line = ['keyferry', ...words].map((word) => `'${word}'`).join(' ');
+        return linesOf('zsh', ['-f'], system, `words=(${line}); CURRENT=${words.length + 1}; _keyferry`);
+      };
+      assert.deepEqual(offered('stat'), ['status:show what is copied, what is not copied, and why']);
+      assert.deepEqual(offered('status', '--output=j'), ['--output=json:']);
+      assert.deepEqual(offered('plan', '--recursive'), ['--recursive:read folders recursively']);
+      assert.deepEqual(offered('plan', ''), ['paths']);
+    },
+  );
 
-  it('in fish, words complete to answers with descriptions, else to paths', { skip: isMissing('fish') }, () => {
-    const offered = (...words: readonly string[]): string[] =>
-      linesOf('fish', ['--no-config'], '', `complete -C 'keyferry ${words.join(' ')}'`);
-    assert.deepEqual(offered('stat'), ['status\tshow what is copied, what is not copied, and why']);
-    assert.deepEqual(offered('status', '--output=j'), ['--output=json']);
-    assert.deepEqual(offered('plan', 'package.js'), ['package.json']);
-    assert.ok(offered('').length > 10);
-  });
+  it(
+    'fish shows the words of keyferry __complete with descriptions; if there are none, it completes paths',
+    { skip: isMissing('fish') },
+    () => {
+      const offered = (...words: readonly string[]): string[] =>
+        linesOf('fish', ['--no-config'], '', `complete -C 'keyferry ${words.join(' ')}'`);
+      assert.deepEqual(offered('stat'), ['status\tshow what is copied, what is not copied, and why']);
+      assert.deepEqual(offered('status', '--output=j'), ['--output=json']);
+      assert.deepEqual(offered('plan', 'package.js'), ['package.json']);
+      assert.ok(offered('').length > 10);
+    },
+  );
 });

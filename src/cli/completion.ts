@@ -1,12 +1,12 @@
 /**
- * Completes command lines in a shell, as kubectl does. A short shell script runs `keyferry __complete WORD…`, which
- * answers from its own tree of commands.
+ * Completes command lines in a shell, as kubectl does. A short shell script runs `keyferry __complete WORD…` at each
+ * Tab. Keyferry then prints the possible words for the command line so far.
  */
 import type { Command, Option } from 'commander';
 
-/** Each script passes the words up to the cursor. If no answer comes, the shell completes paths. */
+/** Each script passes the words up to the cursor. If Keyferry prints no word, the shell completes paths. */
 export const SCRIPTS = {
-  // Works with bash 3.2 on macOS, too. Answers have no spaces, and bash shows no descriptions.
+  // Works also with the bash 3.2 of macOS. Keyferry's words have no spaces, and bash shows no descriptions.
   bash: `# bash completion for keyferry
 _keyferry() {
   COMPREPLY=($("$1" __complete "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null | cut -f1))
@@ -41,16 +41,17 @@ export type Shell = keyof typeof SCRIPTS;
 export const SHELLS: readonly Shell[] = ['bash', 'zsh', 'fish'];
 
 /**
- * Completes the last word. Options are offered if the word begins with a dash, or if the command takes nothing else.
- * @param words those between the program and the cursor. Bash splits `--option=value` into three words
- * @returns one line for each answer: word, tab, description. None if the shell should complete paths
+ * The possible words in place of the last word. They are options if the last word begins with a dash, or if the command
+ * takes no argument.
+ * @param words the words between the program and the cursor. Bash splits `--option=value` into three words
+ * @returns one line for each possible word: word, tab, description. Empty if the shell should complete paths
  */
 export function completionsOf(program: Command, words: readonly string[]): string {
   const help = program.createHelp();
   const commands = help.visibleCommands(program);
   const target = words.length < 2 ? program : commands.find((command) => command.name() === words[0]);
   if (target === undefined) return '';
-  // The last word, and an option before it: joined by `=`, or as a word of its own.
+  // `current`: the last word. `option`: the option before it, if there is one. `sign`: `=` or a word break between.
   const last = /(?:^|\n)(?:(?<option>-[^\n=]+)(?<sign>\n?=\n?|\n))?(?<current>[^\n]*)$/.exec(words.join('\n'));
   const { option = '', sign = '', current = '' } = last?.groups ?? {};
   const options = help.visibleOptions(target);
@@ -63,10 +64,10 @@ export function completionsOf(program: Command, words: readonly string[]): strin
     .join('');
 }
 
-/** An answer and its description. */
+/** A word that may be typed here, and its description. */
 type Answer = readonly [word: string, text?: string];
 
-/** If the library does not parse a flag, its choices are only in the text: `--log-level <debug|info>`. */
+/** Options that Keyferry parses by Go's rules have their choices only in the help text: `--log-level <debug|info>`. */
 function choicesOf({ argChoices, flags }: Option): Answer[] {
   const choices = argChoices ?? /<([\w-]+(?:\|[\w-]+)+)>/.exec(flags)?.[1]?.split('|') ?? [];
   return choices.map((choice) => [choice]);

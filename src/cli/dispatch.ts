@@ -1,8 +1,8 @@
 /**
- * Runs one command line. It may be the command line of a program that Keyferry replaces.
+ * Runs one command line. It may have the form of a program that Keyferry replaces (an original).
  *
- * A command that runs controllers does not load the command-line library, which would take 1.3 MiB of private memory
- * for months. Help and the short commands load it.
+ * Commands that run controllers run for months, so they do not load the command-line library: it would take 1.3 MiB of
+ * private memory. Help and the short commands load it.
  */
 import { basename } from 'node:path';
 import { findControllerCommand, CONTROLLER_COMMANDS } from '../config/commands.ts';
@@ -12,7 +12,7 @@ import { UsageError } from '../config/usage-error.ts';
 import { errorText } from '../observe/error-fields.ts';
 import { type CliContext, EXIT_FAILED, EXIT_USAGE } from '../commands/actions.ts';
 
-/** Runs one command line, without node and script. Returns the exit code and never throws. */
+/** @param args the command line, without node and script. @returns the exit code. Never throws: errors are printed */
 export async function runCli(context: CliContext, args: readonly string[]): Promise<number> {
   let command = 'keyferry';
   try {
@@ -22,7 +22,7 @@ export async function runCli(context: CliContext, args: readonly string[]): Prom
     const config = findControllerCommand(first)?.configure(argv.slice(1), context.processInfo);
     if (config !== undefined) return await context.actions.run(config);
     const { runProgram } = await import('./program.ts');
-    // In a container of Keyferry, process 1 is the operator. A short command takes its settings.
+    // In Keyferry's container, process 1 is the operator, and a short command takes the settings of the operator.
     const operator = settingsOf((await context.firstProcess?.()) ?? '', context.processInfo);
     return await runProgram({ ...context, operator }, argv);
   } catch (error) {
@@ -32,7 +32,7 @@ export async function runCli(context: CliContext, args: readonly string[]): Prom
   }
 }
 
-/** The settings in a command line of /proc/PID/cmdline; `undefined`: it does not run controllers. @throws UsageError */
+/** The settings in a /proc/PID/cmdline; `undefined`: not of a process that runs controllers. @throws UsageError */
 export function settingsOf(commandLine: string, processInfo: ProcessInfo): Config | undefined {
   const args = commandLine.split('\0').slice(0, -1);
   const bundle = args.findIndex((arg) => basename(arg) === 'keyferry.cjs');
@@ -42,8 +42,8 @@ export function settingsOf(commandLine: string, processInfo: ProcessInfo): Confi
 }
 
 /**
- * Puts the command first if the program was started under the name of an original, or with an original's flags and
- * without a command.
+ * Puts the command first, if the program was started under the name of an original, or if the command line has no
+ * command and begins with a flag of an original.
  * @throws UsageError: the flags fit several originals
  */
 function withCommand(startedAs: readonly string[], argv: readonly string[]): readonly string[] {
@@ -64,7 +64,7 @@ const ORIGINALS = CONTROLLER_COMMANDS.flatMap(({ name, original, flags }) => {
 
 /**
  * The command whose original has these flags.
- * @returns `undefined`: the first argument is no flag of any original
+ * @returns `undefined`: the first argument is not a flag of an original
  * @throws UsageError: the flags fit several originals equally well
  */
 function commandOfFlags(argv: readonly string[]): string | undefined {
@@ -72,7 +72,7 @@ function commandOfFlags(argv: readonly string[]): string | undefined {
   const [first] = names;
   if (first === undefined || first !== flagName(argv[0] ?? '')) return undefined;
   if (!ORIGINALS.some(({ own }) => own.has(first))) return undefined;
-  // All flags of a command count, also Keyferry's own. Between equal commands, those of the original decide.
+  // Keyferry's own flags of a command count, too. If several commands know as many of them, original flags decide.
   const count = (known: ReadonlySet<string>): number => names.filter((name) => known.has(name)).length;
   const ranks = ORIGINALS.map(({ all, own }) => count(all) * (names.length + 1) + count(own));
   const best = Math.max(...ranks);
@@ -83,7 +83,7 @@ function commandOfFlags(argv: readonly string[]): string | undefined {
   );
 }
 
-/** The names of the flags before `--`. A value that looks like a flag does no harm: no original has that flag. */
+/** The names of the flags before `--`. Includes values that look like a flag (`-x`): no original has such a flag. */
 function flagNames(argv: readonly string[]): string[] {
   const end = argv.indexOf('--');
   return (end === -1 ? argv : argv.slice(0, end)).map(flagName).filter((name) => name !== undefined);

@@ -1,4 +1,4 @@
-/** The examples in the help of the short commands. The others have theirs in `config/commands.ts`. */
+/** Examples in the help of the short commands. Commands that run controllers have theirs in `config/commands.ts`. */
 export const EXAMPLES = {
   keyferry: ['keyferry run', 'keyferry status --failed', 'keyferry plan mirror.yaml'],
   crds: ['keyferry crds | kubectl apply --server-side -f -'],
@@ -39,7 +39,7 @@ export const EXAMPLES = {
   ],
 } as const;
 
-/** The flags of all commands that read a cluster. Each line follows the command's first example. */
+/** Example flags for all commands that read a cluster. The help shows each line after the command's first example. */
 export const READING_EXAMPLES = [
   '--namespaces=team-a,team-b --mirrors-regex=search',
   '--namespace-selector=team=a',

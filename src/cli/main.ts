@@ -1,4 +1,4 @@
-/** Entry of the bundle: gives each command its action, and sets the exit code. */
+/** Where the bundle starts. It gives each command the function that does its work, and sets the exit code. */
 import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
@@ -10,8 +10,8 @@ import type { CommandContext, CommandResult } from '../commands/output/reading.t
 import { BUILD } from '../config/version.ts';
 import { onStopSignal } from '../operator/stop-signals.ts';
 
-// Node 24 cuts small buffers from slabs of 64 KiB, and a used buffer keeps its whole slab alive. With requests and
-// watch lines that live long, this took 1.5 MiB more while 500 SyncSecrets were copied.
+// Node 24 cuts small buffers from slabs of 64 KiB, and one used buffer keeps its whole slab in memory. While 500
+// SyncSecrets were copied, requests and watch lines kept 1.5 MiB more with slabs of that size.
 Buffer.poolSize = 8 * 1024;
 
 /**
@@ -37,7 +37,9 @@ async function readStdin(): Promise<string> {
   return await text(process.stdin);
 }
 
-/** Aborts the signal of `work` at a stop signal, or when the reader of the output closes the pipe. */
+/**
+ * Aborts the signal of `work` when the process gets a stop signal, or when the reader of the output closes the pipe.
+ */
 async function untilInterrupted<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const controller = new AbortController();
   const end = (): void => controller.abort();
@@ -52,9 +54,9 @@ async function untilInterrupted<T>(work: (signal: AbortSignal) => Promise<T>): P
 }
 
 /**
- * Makes the action of a command that reads a cluster: it loads the command's code on demand, and prints the result.
+ * Makes the action of a command that reads a cluster. It loads the command's code, runs it and prints the result.
  * @returns a function that resolves to the exit code. It rejects with KubeconfigError if no cluster is configured, and
- * with the command's errors. A connection error or 401 gets the server's address, and the origin of the address
+ * with the command's errors. For a connection error or 401, the message names the server and where its address is from
  */
 function onCluster<Options extends ClusterOptions>(
   load: () => Promise<(context: CommandContext, options: Options) => Promise<CommandResult>>,
@@ -99,7 +101,7 @@ void runCli(
         stdout(crds());
         return 0;
       },
-      // Without --watch, a signal ends the process at once, as is Node's default.
+      // Without --watch, a stop signal ends the process at once: this is Node's default.
       status: async (options) =>
         await (options.watch
           ? untilInterrupted(async (signal) => await showStatus(options, signal))
@@ -110,7 +112,7 @@ void runCli(
     },
     startedAs: [process.argv[1] ?? '', process.argv0],
     processInfo: { env: process.env, hostname: hostname(), uniqueId: randomUUID(), pid: process.pid },
-    // Some systems lack this file, and some users may not read it.
+    // Some systems lack this file, and some users have no permission to read it.
     firstProcess: () => readFile('/proc/1/cmdline', 'utf8').catch(() => ''),
     build: BUILD,
     stdout,

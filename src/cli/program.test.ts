@@ -36,7 +36,7 @@ interface Recorder {
   readonly called: unknown[];
 }
 
-/** All actions; each records its call and returns `code`. */
+/** Makes all actions. Each one records its call and returns `code`. */
 function recorder(code = 0): Recorder {
   const called: unknown[] = [];
   const record =
@@ -56,7 +56,7 @@ function recorder(code = 0): Recorder {
   return { actions, called };
 }
 
-/** The controllers in the Config of the called action `run`. */
+/** The controllers in the Config that the action `run` was called with. */
 function controllersOf({ called: [name, config] }: Result): readonly string[] {
   assert.equal(name, 'run');
   return (config as Config).controllers;
@@ -88,7 +88,7 @@ describe('help and version', () => {
     }
   });
 
-  it('`version` prints version, commit, Node and the tested servers, as table, JSON or YAML', async () => {
+  it('keyferry version prints version, commit, Node and the tested servers as a table, JSON or YAML', async () => {
     const table = await cli(['version']);
     const lines = ['commit   c0ffee', 'Node     24.0.0', 'platform linux/x64'];
     const servers = 'tested   Kubernetes 1.36.3, Vault 1.13.0 (2026-01-31)';
@@ -111,7 +111,7 @@ describe('help and version', () => {
     );
   });
 
-  it('the help has examples for every command', async () => {
+  it('the help of every command has examples', async () => {
     for (const argv of [[], ...COMMANDS.map((name) => [name])]) {
       const { code, stdout } = await cli([...argv, '--help']);
       assert.equal(code, 0);
@@ -119,7 +119,7 @@ describe('help and version', () => {
     }
   });
 
-  it('the help lists flags, defaults and examples of each command that runs controllers', async () => {
+  it('for each command that runs controllers, the help lists flags, defaults and examples', async () => {
     for (const { name } of CONTROLLER_COMMANDS) {
       const { code, stdout, stderr, called } = await cli([name, '--help']);
       assert.deepEqual([code, stderr, called], [0, '', []], name);
@@ -139,7 +139,7 @@ describe('help and version', () => {
     }
   });
 
-  it('the help of run lists the flags of all controllers', async () => {
+  it('the help of keyferry run lists the flags of all controllers', async () => {
     const { stdout } = await cli(['run', '--help']);
     assert.match(stdout, /--replicator-allow-all/);
     assert.match(stdout, /--mirrors-regex <full\|search>/);
@@ -151,7 +151,7 @@ describe('help and version', () => {
     assert.match(stdout, /--generator-all/);
   });
 
-  it('the help of a command that reads rules has an example for each option', async () => {
+  it('for each command that reads rules, the help has an example of every option', async () => {
     for (const name of ['status', 'plan', 'explain', 'migrate']) {
       const { stdout } = await cli([name, '--help']);
       const [options = '', examples = ''] = stdout.split('Examples:');
@@ -164,7 +164,7 @@ describe('help and version', () => {
     }
   });
 
-  it('the help describes the short commands', async () => {
+  it('the help of crds shows an example, that of status the output formats, and that of plan the usage', async () => {
     for (const [name, text] of [
       ['crds', /keyferry crds \| kubectl apply --server-side -f -/],
       ['status', /-o, --output <format>[^-]*\(choices: "table", "wide", "json", "yaml",\s+default:\s+"table"\)/],
@@ -178,7 +178,7 @@ describe('help and version', () => {
 });
 
 describe('exit codes', () => {
-  it('the exit code is that of the action', async () => {
+  it('the program exits with the exit code of the action', async () => {
     for (const code of [0, 1, 7]) {
       for (const argv of [['run'], ['crds'], ['plan', 'a.yaml']]) {
         assert.equal((await cli(argv, recorder(code))).code, code);
@@ -186,7 +186,7 @@ describe('exit codes', () => {
     }
   });
 
-  it('the exit code is 2 for a bad command line', async () => {
+  it('if the command line is wrong, the exit code is 2', async () => {
     for (const [argv, message] of [
       [[], /Usage: keyferry/],
       [['nope'], /unknown command 'nope'/],
@@ -215,12 +215,12 @@ describe('exit codes', () => {
       const { code, stdout, stderr, called } = await cli(argv);
       assert.deepEqual([code, stdout, called], [2, '', []], argv.join(' '));
       assert.match(stderr, message);
-      // Without a command, the help itself is printed, and no advice to read it.
+      // With no command, the program prints the help itself instead of the advice to read it.
       if (argv.length > 0) assert.match(stderr, /\nTry `keyferry( [a-z]+)? --help`\.\n$/);
     }
   });
 
-  it('the exit code is 1 for an error, printed without a stack, and 2 for a UsageError', async () => {
+  it('if an action throws, the exit code is 1 (for a UsageError 2), and the error is printed without a stack', async () => {
     const cause = new Error('connect ECONNREFUSED 127.0.0.1:1');
     const failing = {
       ...recorder().actions,
@@ -237,7 +237,7 @@ describe('exit codes', () => {
 });
 
 describe('the argument of the actions', () => {
-  it('an action gets the options of its command', async () => {
+  it('each action is called with the options of its command', async () => {
     const replicator = {
       annotationsPrefix: 'k8s-replicator',
       allowAll: false,
@@ -369,7 +369,7 @@ describe('the argument of the actions', () => {
     }
   });
 
-  it('in the container of an operator, a command takes the settings of the operator, unless one of the flags is given', async () => {
+  it("in the operator's container, a command uses the operator's settings if it gets no flag for them", async () => {
     const operator = ['run', '--controllers=mirrors', '--namespaces=a,b', '--mirrors-regex=search', '--leader-elect'];
     const beside = async (argv: readonly string[], ...first: string[]) => {
       const commandLine = first.map((arg) => `${arg}\0`).join('');
@@ -398,7 +398,7 @@ describe('the argument of the actions', () => {
     }
   });
 
-  it('the Config is the same with and without the command-line library', async () => {
+  it('the Config is the same whether or not the command-line library is loaded', async () => {
     for (const [argv, check] of [
       [['run', '--controllers=mirrors', '--mirrors-regex=search'], (c: Config) => c.mirrors.regexMode === 'search'],
       [['run'], (c: Config) => c.controllers.length === 3],
@@ -420,7 +420,7 @@ describe('as the replacement of an original', () => {
   const name = (path: string, argv: readonly string[], found = recorder()): Promise<Result> =>
     cli(argv, found, runCli, [path, 'node']);
 
-  it('started by a link with the name of an original, keyferry runs the command that replaces it', async () => {
+  it('if keyferry is started by a link with the name of an original, it runs the command that replaces the original', async () => {
     const chart = ['--leader-elect', '--health-probe-bind-address=:8081', '--metrics-bind-address=127.0.0.1:8080'];
     for (const [path, argv, command] of [
       ['/manager', chart, 'mirrors'],
@@ -435,22 +435,22 @@ describe('as the replacement of an original', () => {
     }
   });
 
-  it('a process name (argv0) of an original selects the command that replaces it', async () => {
+  it('if the process has the name (argv0) of an original, keyferry runs the command that replaces the original', async () => {
     const startedAs = ['/app/dist/keyferry.cjs', 'k8s-replicator'];
     assert.deepEqual(controllersOf(await cli(['--leader-elect'], recorder(), runCli, startedAs)), ['replicator']);
   });
 
-  it('a link with the name of an Object member, constructor, selects no command', async () => {
+  it('a link named constructor, like a member of every object in JavaScript, selects no command', async () => {
     assert.match((await name('/constructor', [])).stderr, /Usage: keyferry/);
   });
 
-  it('help and errors name the command', async () => {
+  it('if keyferry is started under the name of an original, help and errors name the command', async () => {
     assert.match((await name('/manager', ['--help'])).stdout, /^Usage: keyferry mirrors /);
     const { code, stderr } = await name('/manager', ['--nope']);
     assert.deepEqual([code, stderr], [2, 'keyferry mirrors: unknown flag --nope\nTry `keyferry mirrors --help`.\n']);
   });
 
-  it('flags of an original without a command select the command that replaces it', async () => {
+  it('flags of an original without a command run the command that replaces the original', async () => {
     for (const [argv, command] of [
       [['--leader-elect'], 'mirrors'],
       [['--health-probe-bind-address=:8081', '-metrics-bind-address', ':8080', '--leader-elect'], 'mirrors'],
@@ -465,12 +465,12 @@ describe('as the replacement of an original', () => {
     }
   });
 
-  it('an unknown flag among flags of an original gives the error of the command that replaces it', async () => {
+  it('if one of the flags of an original is unknown, the error names the command that replaces the original', async () => {
     const { code, stderr } = await cli(['--annotations-prefix=a.example.com', '--nope']);
     assert.deepEqual([code, stderr.split('\n')[0]], [2, 'keyferry replicator: unknown flag --nope']);
   });
 
-  it('flags that fit several originals are an error, and nothing is started', async () => {
+  it('if the flags fit several originals, keyferry prints an error and starts nothing', async () => {
     for (const argv of [['--health-probe-bind-address=:8081'], ['--kubeconfig', 'k'], ['--kubeconfig=k', 'status']]) {
       const { code, stderr, called } = await cli(argv);
       assert.deepEqual([code, called], [2, []], argv.join(' '));
@@ -481,11 +481,11 @@ describe('as the replacement of an original', () => {
     }
   });
 
-  it('the flags in the charts of KubeLB select the command of CCM or manager', async () => {
+  it("the flags in KubeLB's charts run the command that replaces CCM or the manager", async () => {
     for (const [path, argv, command] of [
       ['/ccm', ['--cluster-name=a', '--kubelb-kubeconfig=k'], 'syncsecret-ccm'],
       ['/kubelb', ['--debug=false'], 'syncsecret-manager'],
-      // As the charts of KubeLB write them.
+      // The flags as KubeLB's charts write them.
       [
         '',
         [

@@ -1,4 +1,4 @@
-/** Defines the command line for the library: commands, options and help. */
+/** Defines Keyferry's command line (commands, options and help) for the library Commander, and runs it. */
 import { Command, CommanderError, Option, type ParseOptionsResult } from 'commander';
 import type { ControllerCommand } from '../config/command.ts';
 import { CONTROLLER_COMMANDS } from '../config/commands.ts';
@@ -22,12 +22,12 @@ import { versionText } from './version-report.ts';
 
 declare module 'commander' {
   interface Command {
-    /** Missing in the library's types: prints an error with the unknown option and similar ones. */
+    /** Prints an error with the unknown option and similar options. The library's types lack this method. */
     unknownOption(option: string): void;
   }
 }
 
-/** Names similar options even if the unknown option has a value after `=`. */
+/** A command whose error names similar options even if the unknown option has a value: `--nams=value`. */
 class ShortCommand extends Command {
   override createCommand(name?: string): ShortCommand {
     return new ShortCommand(name);
@@ -41,14 +41,14 @@ class ShortCommand extends Command {
 }
 
 interface ProgramContext extends CliContext {
-  /** Waits for an action, and keeps its exit code. */
+  /** Waits for the action to end, and keeps its exit code for `runProgram`. */
   readonly finish: (code: Promise<ExitCode>) => Promise<void>;
 }
 
 /**
  * Parses and runs one command line.
  * @returns the exit code
- * @throws the errors of the action
+ * @throws the errors of the command's action
  */
 export async function runProgram(context: CliContext, argv: readonly string[]): Promise<number> {
   let code = EXIT_DONE;
@@ -61,7 +61,7 @@ export async function runProgram(context: CliContext, argv: readonly string[]): 
     return code;
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
-    // The library throws with code 0 after help and version. Any other code is a usage error, which it has printed.
+    // The library throws, with code 0, after help and version. Another code: a usage error, which it has printed.
     return error.exitCode === 0 ? EXIT_DONE : EXIT_USAGE;
   }
 }
@@ -69,7 +69,7 @@ export async function runProgram(context: CliContext, argv: readonly string[]): 
 function buildProgram(context: ProgramContext): Command {
   const program = new ShortCommand('keyferry')
     .version(context.build.version, '-V, --version', 'print the version')
-    // Arguments after a command belong to it: commands that run controllers parse their own flags.
+    // Flags after a command are not the program's: commands that run controllers parse them.
     .enablePositionalOptions()
     .showSuggestionAfterError()
     // The library must neither end the process nor write to the console.
@@ -89,8 +89,8 @@ function buildProgram(context: ProgramContext): Command {
 }
 
 /**
- * A command whose arguments the library does not parse. Commands that run controllers show their flags in the help, but
- * parse them by Go's rules (config/flags/flags.ts), with and without the library.
+ * A command whose arguments the library does not parse. Commands that run controllers list their flags in the help, but
+ * `config/flags/flags.ts` parses these by Go's rules.
  */
 class UnparsedCommand extends Command {
   #argv: readonly string[] = [];
@@ -126,10 +126,10 @@ function addRunnerCommand(
 }
 
 function addShortCommands(program: Command, { actions, build, operator, stdout, finish }: ProgramContext): void {
-  /** The settings in the flags. Without flags: those of the operator in the same container, if there is one. */
+  /** The settings in the flags. Without a flag, those of the operator, if one runs in the same container. */
   const settings = (flags: readonly string[]) =>
     operator === undefined || flags.length > 0 ? readingConfig(flags) : { ...operator, ...operator.kube };
-  /** An action that needs no cluster: it prints a text. */
+  /** The action of a command that needs no cluster: it prints a text and succeeds. */
   const print = async (text: string): Promise<void> => {
     stdout(text);
     await finish(Promise.resolve(EXIT_DONE));
@@ -216,9 +216,9 @@ function addShortCommands(program: Command, { actions, build, operator, stdout, 
   );
 }
 
-/** The options of an action as the library parses them, without those that the command computes. */
+/** The options as the library parses them. `Made`: the options that the command computes from several flags. */
 type Given<Options, Made extends keyof Options> = Omit<Options, Made | 'config'> & {
-  /** @see ReadingOption */
+  /** The settings, as `--name=value`. @see ReadingOption */
   readonly flags?: readonly string[];
 };
 
@@ -230,7 +230,7 @@ type PlanFlags = Given<PlanOptions, 'files'> & { readonly filename?: readonly st
 type ExplainFlags = Given<ExplainOptions, 'kind' | 'place'> & { readonly namespace?: string };
 type MigrateFlags = Given<MigrateOptions, 'from'> & { readonly from?: MigratedProgram };
 
-/** A flag of `readingFlags`. The library collects them as `--name=value` in one option; `readingConfig` parses them. */
+/** An option for a flag of `readingFlags`. The library collects it as `--name=value`, and `readingConfig` parses it. */
 class ReadingOption extends Option {
   constructor({ name, isBool, hint, help, initial, initialText }: Flag<unknown>) {
     const isSwitch = isBool && initial === false;
@@ -245,7 +245,7 @@ class ReadingOption extends Option {
   }
 }
 
-/** Makes a command that evaluates rules as the operator does. */
+/** Makes a command that reads rules from a cluster, and evaluates them with the operator's code. */
 function readingCommand(program: Command, name: Name, summary: string, formats?: readonly string[]): Command {
   const more = READING_EXAMPLES.map((flags) => `${EXAMPLES[name][0]} ${flags}`);
   const target = withOutput(command(program, name, summary, more), formats)
@@ -265,7 +265,7 @@ function command(program: Command, name: Name, summary: string, moreExamples: re
   return describe(program.command(name), summary, [...EXAMPLES[name], ...moreExamples]);
 }
 
-/** Adds the description and the examples to the help. */
+/** Adds description, examples and the option `--help`. */
 function describe(target: Command, summary: string, examples: readonly string[]): Command {
   const lines = examples.map((example) => `  ${example}`).join('\n');
   return target

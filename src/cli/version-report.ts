@@ -1,4 +1,4 @@
-/** The output of `keyferry version`. */
+/** The output of `keyferry version`: Keyferry, Node, and the servers that Keyferry was tested with. */
 import { reportText } from '../commands/output/text.ts';
 import type { VersionReport } from '../../scripts/reports/schemas.ts';
 import type { Build } from '../config/version.ts';

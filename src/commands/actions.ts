@@ -1,11 +1,11 @@
-/** The actions of the commands, their options and exit codes. Tests replace the actions. */
+/** The interface between command line and commands: options and exit codes. Tests put other actions in their place. */
 import type { Config, ReadingConfig } from '../config/config.ts';
 import type { LeaderElectConfig } from '../config/flags/common-flags.ts';
 import type { ProcessInfo } from '../config/flags/flags.ts';
 import type { MigratedProgram } from '../config/migrated-programs.ts';
 import type { Build } from '../config/version.ts';
 
-/** The cluster that a command reads. @see Config */
+/** The cluster that a command reads: kubeconfig file and context. @see Config for their defaults */
 export interface ClusterOptions {
   readonly kubeconfig?: string;
   readonly context?: string;
@@ -25,7 +25,7 @@ export interface StatusOptions extends ReadingOptions<'table' | 'wide' | 'json' 
   readonly failed: boolean;
   /** Print changes as they come, until a signal. */
   readonly watch: boolean;
-  /** The operator's Lease; absent: unknown. */
+  /** Where the operator's Lease is; absent: not known, because the operator's flags are not known. */
   readonly lease?: LeaderElectConfig;
 }
 
@@ -39,7 +39,7 @@ export interface PlanOptions extends ReadingOptions {
 }
 
 export interface ExplainOptions extends ReadingOptions {
-  /** The kind in the user's words: `secret`, `Secrets`. */
+  /** The kind as the user writes it: `secret`, `Secrets`. */
   readonly kind: string;
   /** `NAMESPACE/NAME` */
   readonly place: string;
@@ -50,15 +50,15 @@ export interface MigrateOptions extends ReadingOptions {
   readonly from: MigratedProgram | undefined;
   /** Whether to write the changes. */
   readonly apply: boolean;
-  /** With `apply`: whether to delete the leftovers. */
+  /** Whether to delete copies with the verdict `leftover`. Needs `apply`. */
   readonly deleteLeftovers: boolean;
 }
 
-/** See the constants `EXIT_…`. If the action throws, the error is printed and the code is 1, for a UsageError 2. */
+/** One of the constants `EXIT_…`. If the action throws, the error is printed: code 2 for a UsageError, else 1. */
 export type ExitCode = number;
 
 export interface Actions {
-  /** Runs the controllers of a Config, for all commands that run controllers. */
+  /** Runs the controllers that the Config names, until a stop signal. */
   readonly run: (config: Config) => Promise<ExitCode>;
   readonly crds: () => Promise<ExitCode>;
   readonly status: (options: StatusOptions) => Promise<ExitCode>;
@@ -69,7 +69,7 @@ export interface Actions {
 
 export interface CliContext {
   readonly actions: Actions;
-  /** The paths or names of the script (perhaps a link) and of the process. */
+  /** Path or name of the script, and of the process. The script may be a link with the name of an original. */
   readonly startedAs: readonly string[];
   readonly processInfo: ProcessInfo;
   /** Reads the command line of process 1, as in /proc/1/cmdline. */

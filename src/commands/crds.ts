@@ -1,6 +1,6 @@
-/** The CustomResourceDefinitions for `keyferry crds`. They are in the bundle, so the program needs no other file. */
+/** The CustomResourceDefinitions for `keyferry crds`. The bundle contains them, so Keyferry reads no file for them. */
 
-/** The bundler makes it of `deploy/crds/`. */
+/** The CRDs as YAML. `scripts/build.ts` puts the files of `deploy/crds/` here. */
 declare const KEYFERRY_CRDS: string | undefined;
 
 /** All CRDs as YAML documents; empty: the program does not run as a bundle. */

@@ -1,4 +1,4 @@
-/** `keyferry explain` says why an object exists or not, which rule has it, and when it was written. Writes nothing. */
+/** `keyferry explain` says why an object exists or not, which rule owns it, and when it was written. Writes nothing. */
 import { KINDS } from '../controllers/common/snapshot/inventory.ts';
 import { EXIT_DONE, type ExplainOptions } from './actions.ts';
 import {
@@ -38,7 +38,7 @@ import type { Explanation } from '../../scripts/reports/schemas.ts';
 import { explanationText, judge, type OtherRule } from './explain/report.ts';
 import { lastWriteOf, readStored, type Stored, type Subject, subjectOf, writersOf } from './explain/subject.ts';
 
-/** @throws UsageError: an unknown kind or a bad name; and the errors of `api.request` */
+/** @throws UsageError: the kind is unknown or the name invalid; and the errors of `api.request` */
 export async function explain(
   context: CommandContext,
   { kind, place, output, config }: ExplainOptions,
@@ -48,7 +48,7 @@ export async function explain(
     readStored(context.api, subject, context.signal),
     readSnapshot(context, { config, namespace: subject.namespace }),
   ]);
-  // If the caller may not read the object, the answer says so, even without any list.
+  // If the caller has no permission to read the object, the output says so, even if no list could be read.
   if (stored.state !== 'refused') requireSomeCoverage(snapshot);
   const explanation = await explanationOf(snapshot, context, subject, stored);
   const text = output === 'table' ? explanationText(explanation, context.paint) : reportText(explanation, output);
@@ -64,7 +64,7 @@ async function explanationOf(
 ): Promise<Explanation> {
   const { inventory, claims } = snapshot;
   const { kind } = collection;
-  // `undefined`: objects of this kind are no rules.
+  // `undefined`: objects of this kind are not rules.
   const ruleNames = [...snapshot.readers.values()].find((reader) => reader.collection === collection)?.ruleNames;
   const key = resourceKey(api.cluster, kind, namespace, name);
   const observed = inventory.objects.get(key);
@@ -77,7 +77,7 @@ async function explanationOf(
   if (isConcerned) await snapshot.decide([key]);
   const row = isConcerned ? rowsOn(snapshot, key).main : undefined;
   const claimed = isConcerned ? [...snapshot.outcomesOn(key)] : [];
-  // The claim of the rule that has the object; else of the rule that decides it.
+  // The claim of the rule that owns the object; else of the rule in the planned row; else the first claim.
   const own = entries.find(({ claim }) => claim.owner.key === marker && claim.mode !== 'fill');
   const entry = own ?? entries.find(({ claim }) => claim.owner.title === row?.rule) ?? entries[0];
   const owner = entry?.claim.owner.key ?? marker;
@@ -88,7 +88,7 @@ async function explanationOf(
   const contrary = entries.flatMap(({ claim }) => contraryCondition(snapshot, claim.owner.key) ?? []);
   const unserved = whyUnserved(snapshot, namespace);
   const title = (rule: RuleKey): string => snapshot.titleOf(rule);
-  // A mark of the original does not count by itself, but it names the owner of a leftover.
+  // Keyferry ignores the mark of an original, but the mark names the owner of a leftover.
   const leftoverOf = states.orphan?.verdict === undefined ? undefined : states.orphan.owner;
   const told = {
     owner: owner === undefined ? (leftoverOf ?? null) : title(owner),
@@ -151,7 +151,7 @@ function sourceText(entry: Entry | undefined): string | null {
   return `${kind.toLowerCase()} ${namespace}/${name}`;
 }
 
-/** The condition of a ready rule, beside a missing copy: with other limits, the operator may have left the copy out. */
+/** If a copy is missing although its rule is ready: the operator's limits may differ from those of this command. */
 function conditionNote(snapshot: Snapshot, rule: RuleKey | undefined): string[] {
   const condition = rule && snapshot.readers.get(controllerOf(rule))?.conditionOf?.(rule);
   if (rule === undefined || condition?.status !== 'True') return [];
@@ -160,18 +160,18 @@ function conditionNote(snapshot: Snapshot, rule: RuleKey | undefined): string[] 
   ];
 }
 
-/** Whether a rule that makes objects of this kind and name selects this namespace; `undefined`: it makes others. */
+/** Whether the rule selects the object's namespace; `undefined`: the rule makes no objects of this kind and name. */
 function selects({ claims }: Snapshot, rule: RuleKey, key: ResourceKey): boolean | undefined {
   return claims.ruleSetOf(rule).selects?.(rule, key);
 }
 
-/** Rules that make objects of this kind and name elsewhere, or would if they selected, or could reach, a namespace. */
+/** The rules that make objects with this kind and name, or would if they selected a namespace or had one in reach. */
 function sameName(snapshot: Snapshot, key: ResourceKey): RuleKey[] {
   const rules = [...snapshot.rules].filter(([, { sources }]) => !sources.includes(key));
   return rules.flatMap(([rule]) => (selects(snapshot, rule, key) === undefined ? [] : rule));
 }
 
-/** The states of the concerned rules, and of the subject if it is a rule or an orphan. */
+/** States of the concerned rules; also of the subject, if it is a rule or an orphan. */
 async function statesOf(snapshot: Snapshot, subject: ResourceKey, concerned: readonly (RuleKey | undefined)[]) {
   const { kind, namespace, name } = parseResourceKey(subject);
   const included = new Set([namespace, ...concerned.flatMap((rule) => (rule === undefined ? [] : namespaceOf(rule)))]);
@@ -185,19 +185,19 @@ async function statesOf(snapshot: Snapshot, subject: ResourceKey, concerned: rea
   };
 }
 
-/** The description of a concerned rule. */
+/** How a rule is shown: controller, title, source and destinations. */
 function ruleOf(snapshot: Snapshot, rule: RuleKey, status: RuleStatus | undefined): Omit<OtherRule, 'why'> {
   const { system = controllerOf(rule), source = null, destinations = [] } = status ?? {};
   return { system, rule: snapshot.titleOf(rule), source, destinations };
 }
 
-/** Why a rule that makes objects of this name does not make this one. */
+/** Why a rule that makes objects with the same name does not make this object: it may not select the namespace. */
 function otherRule(snapshot: Snapshot, rule: RuleKey, status: RuleStatus | undefined, subject: ResourceKey): OtherRule {
   const { cluster, namespace } = parseResourceKey(subject);
   const object = status && resourceKey(cluster, status.kind, status.namespace, status.name);
   const problems = object === undefined ? [] : snapshot.problemsOf(object);
   const note = snapshot.noteOn(rule);
-  // While the namespace does not exist, nothing shows whether the rule would select it.
+  // While the namespace does not exist, it has no labels that show whether the rule would select it.
   const missed = lacksNamespace(snapshot, namespace)
     ? `namespace ${namespace} does not exist`
     : (whyUnserved(snapshot, namespace) ?? `does not select namespace ${namespace}`);
@@ -210,14 +210,14 @@ function otherRule(snapshot: Snapshot, rule: RuleKey, status: RuleStatus | undef
   return { ...ruleOf(snapshot, rule, status), why };
 }
 
-/** The rules that request copies of an object, each with the number of existing copies. */
+/** The rules that request copies of an object, each with the number of its copies that exist. */
 function usersOf(snapshot: Snapshot, key: ResourceKey): Explanation['sourceOf'] {
   const { claims, inventory } = snapshot;
   const counts = new Map<string, number>();
   for (const entry of claims.book.from(key)) {
     const { target, claim } = entry;
     const { kind, namespace } = parseResourceKey(target);
-    // A copy that this command cannot read counts as existing.
+    // If this command has no permission to list the copies, they count as existing.
     const isKnown = !isEntryKey(target) && inventory.isListed(kind, namespace);
     const copies = isKnown && copyOf(snapshot, entry) === undefined ? 0 : 1;
     counts.set(claim.owner.title, (counts.get(claim.owner.title) ?? 0) + copies);
@@ -225,7 +225,7 @@ function usersOf(snapshot: Snapshot, key: ResourceKey): Explanation['sourceOf'] 
   return Array.from(counts, ([rule, copies]) => ({ rule, copies }));
 }
 
-/** Notes on objects that could not be read, and on the object as a rule. */
+/** Notes on objects that could not be read, on the object, and on the object as a rule. */
 function notesOf(snapshot: Snapshot, key: ResourceKey, stored: Stored): string[] {
   const { namespace } = parseResourceKey(key);
   const notes = coverageNotes(snapshot);

@@ -1,8 +1,8 @@
 /**
- * `keyferry migrate` finds out what must change before Keyferry takes over the objects of other copiers. Writes only
- * with `--apply`.
+ * `keyferry migrate` shows what must change before Keyferry takes over the objects of other copiers. It writes the
+ * changes only with `--apply`.
  *
- *   objects and marks ──▶ findings and changes ──▶ decisions of Keyferry on the changed cluster ──▶ report ──▶ writes
+ *   objects and marks ──▶ findings and changes ──▶ what Keyferry would then do in the cluster ──▶ report ──▶ writes
  */
 import type { MigrationReport } from '../../scripts/reports/schemas.ts';
 import { heldBy, orphansIn, type OrphanStatus } from '../controllers/common/snapshot/status-report.ts';
@@ -25,7 +25,7 @@ import type { Decision } from '../copy/plan/decide.ts';
 import { type PlannedTarget, rowsOn } from './plan/rows.ts';
 
 /**
- * @throws Error: a permission is missing, or another program still runs while its objects are to be changed; and the
+ * @throws Error: a permission is missing, or a program still runs although `--apply` would change its objects; and the
  * errors of `api.request`
  */
 export async function migrate(context: CommandContext, options: MigrateOptions): Promise<CommandResult> {
@@ -73,7 +73,7 @@ class Migration {
       programs.push({ program, rules, copies, running: here.map(({ deployment }) => deployment), findings });
     }
     if (deleteLeftovers) await this.#deleteLeftovers(programs, readers, before, writer);
-    // Copies whose data would change are not taken over, so they have no rows.
+    // Keyferry does not take over a copy whose data would change, so such a copy gets no row.
     const left = new Set(changes.flatMap(({ object, source }) => (source === undefined ? [] : object)));
     const rows = start.rows.filter(({ target }) => !(left.has(target) && start.different.has(target)));
     return {
@@ -103,7 +103,7 @@ class Migration {
     return prepared;
   }
 
-  /** @throws Error with the cause, if a step must be done before objects can be listed */
+  /** @throws Error: a step of `prepared` failed, or objects cannot be listed before such a step is done */
   async #firstSnapshot(prepared: ReadonlyMap<MigratedProgram, readonly MigrationFinding[]>): Promise<Snapshot> {
     const steps = [...prepared.values()].flat();
     const failed = steps.find(({ result }) => result === 'failed');
@@ -120,7 +120,7 @@ class Migration {
     }
   }
 
-  /** Prints the leftovers, then judges them again by new lists. Deletes those that are still leftovers. */
+  /** Prints the leftovers, and lists all objects again. Deletes those that are leftovers by the new lists, too. */
   async #deleteLeftovers(
     programs: MigrationProgram[],
     readers: readonly ProgramReader[],
@@ -147,13 +147,13 @@ class Migration {
 
   async #snapshot(changes: readonly Change[] = []): Promise<Snapshot> {
     const snapshot = await readSnapshot(this.#context, { config: this.#options.config, changes: assumed(changes) });
-    // A rule with content may itself be a copy, or use one as its source.
+    // Rules with content of their own (SyncSecrets) may be copies, or have a copy as their source.
     const contents = [...snapshot.readers.values()].flatMap(
       (one) => (one.collection?.content && one.collection.kind) ?? [],
     );
     requireCoverage(snapshot, '; the command reads the whole cluster', new Set([CONFIG_MAP.kind, ...contents]));
     for (const [kind, { without = [] }] of snapshot.inventory.coverage) {
-      // An object that cannot be read may use a copy that would be deleted.
+      // If some objects cannot be read, one of them may use a leftover that the command would delete.
       if (without.length > 0)
         throw new Error(`no permission to list ${kind}s in ${without.join(', ')}; the command reads all`);
     }
@@ -185,7 +185,7 @@ class Migration {
   }
 }
 
-/** The leftovers of a program whose marks a controller reads. */
+/** The leftovers of a program. Only a program whose marks one of Keyferry's controllers reads has any. */
 function leftoversOf({ controller }: ProgramReader, orphans: readonly OrphanStatus[]): Finding[] {
   return orphans.flatMap(({ system, kind, namespace, name, owner, verdict, reason }) => {
     if (system !== controller || verdict === undefined) return [];
@@ -194,9 +194,9 @@ function leftoversOf({ controller }: ProgramReader, orphans: readonly OrphanStat
 }
 
 export interface Start {
-  /** Copies that would be made, deleted or get other data, and conflicts of rules that do not get a target. */
+  /** Copies that Keyferry would make, change or delete at its start, and rules that lose a target to another rule. */
   readonly rows: readonly { readonly target: ResourceKey; readonly row: PlannedTarget }[];
-  /** Targets whose data would be replaced or lost, or that Keyferry would leave alone, with the reason. */
+  /** Targets whose data Keyferry would replace or delete, or that it would not touch, each with the reason. */
   readonly different: ReadonlyMap<ResourceKey, string>;
   /** Number of copies that keep their data. Some get labels and annotations of Keyferry. */
   readonly unchanged: number;
@@ -204,7 +204,7 @@ export interface Start {
 
 type Rows = ReturnType<typeof rowsOn>;
 
-/** Whether a target belongs to one of these programs. A target without a rule may belong to any. */
+/** Whether a target belongs to one of the programs. A target that no rule claims counts, because it may. */
 function isOf(found: Iterable<readonly [ProgramReader, ProgramFindings]>, entries: readonly Entry[]): boolean {
   const isOurs = [...found].some(([{ controller }, { concerns = () => false }]) =>
     entries.some(({ target, claim: { owner, source = target } }) => {
@@ -214,7 +214,7 @@ function isOf(found: Iterable<readonly [ProgramReader, ProgramFindings]>, entrie
   return isOurs || entries.length === 0;
 }
 
-/** @param isAsked whether the user asked for a target. @throws the errors of `api.request` */
+/** What Keyferry would do at its start. @param isAsked whether `--from` includes this target */
 export async function startOf(snapshot: Snapshot, isAsked: (target: ResourceKey) => boolean): Promise<Start> {
   const targets = new Set([...targetsIn(snapshot)].filter((target) => isAsked(target)));
   await snapshot.decide(targets);
@@ -234,7 +234,7 @@ export async function startOf(snapshot: Snapshot, isAsked: (target: ResourceKey)
   return { rows, different, unchanged };
 }
 
-/** Replaces the advice to delete an object that is in the way: here it may be a source or copy of another program. */
+/** Does not advise to delete an object that is in the way, because another program may still use it. */
 function withoutAdvice({ claims, inventory }: Snapshot, target: ResourceKey, rows: Rows): Rows {
   const observed = inventory.objects.get(target);
   if (observed === undefined || claims.ownerOf(observed, target) !== undefined) return rows;
@@ -243,7 +243,7 @@ function withoutAdvice({ claims, inventory }: Snapshot, target: ResourceKey, row
   return { main: own(rows.main), losers: rows.losers.map(({ owner, row }) => ({ owner, row: own(row) })) };
 }
 
-/** The targets of all rules, and copies that no rule claims. */
+/** The targets of all rules, and marked copies that no rule claims. */
 function targetsIn({ rules, claims, inventory }: Snapshot): Set<ResourceKey> {
   const targets = new Set<ResourceKey>();
   for (const rule of rules.keys()) for (const { target } of claims.book.of(rule)) targets.add(target);

@@ -1,4 +1,4 @@
-/** `keyferry plan` shows what `kubectl apply` of manifests would change on this cluster. Writes nothing. */
+/** `keyferry plan` shows what `kubectl apply` of manifests would change in this cluster. Writes nothing. */
 import type { PlanReport } from '../../scripts/reports/schemas.ts';
 import { KINDS } from '../controllers/common/snapshot/inventory.ts';
 import { placeOf, titleOf } from '../controllers/common/snapshot/status-report.ts';
@@ -31,7 +31,7 @@ import {
 } from './plan/rows.ts';
 import { type Schemas, schemasIn, unknownFields } from './plan/unknown-fields.ts';
 
-/** @throws ManifestError, with file, document and field; and the errors of `api.request` */
+/** @throws ManifestError, which names file, document and field; and the errors of `api.request` */
 export async function planFiles(context: CommandContext, options: PlanOptions): Promise<CommandResult> {
   const { api, namespace: home, stdin, paint, now } = context;
   const { all, config, output } = options;
@@ -54,7 +54,7 @@ export async function planFiles(context: CommandContext, options: PlanOptions): 
   const unused = [...affected.objects].filter((key) => {
     return parseResourceKey(key).kind === 'ConfigMap' && !affected.used.has(key) && !affected.targets.has(key);
   });
-  // Notes on manifests that are no rules in this cluster, or are in a namespace that is not served.
+  // Notes on manifests whose namespace Keyferry does not serve, or that are not rules in this cluster.
   const elsewhere = given.flatMap(({ key, namespace }) => {
     const unserved = whyUnserved(snapshot, namespace);
     const notes = unserved === undefined ? snapshot.notesOf(key) : [unserved];
@@ -74,7 +74,7 @@ export async function planFiles(context: CommandContext, options: PlanOptions): 
     unchanged: rows.length - changed.length,
     ignored: manifests.length - given.length + unused.length,
   };
-  // If a rule cannot copy into a namespace that it names, its note says which limit or consent is missing.
+  // A rule may name a namespace that it cannot copy into. Its note then says which limit or consent is missing.
   const leftOut = Array.from(affected.rules, (rule) => snapshot.rules.get(rule)?.outOfReach?.part ?? 'others');
   const mayCopy = leftOut.every((part) => part === 'others');
   const code = mayCopy && !hasLossOrRefusal({ targets: changed, problems }) ? EXIT_DONE : EXIT_LOSS_OR_REFUSAL;
@@ -106,7 +106,7 @@ function notesOn(snapshot: Snapshot, { rules, objects }: Affected): PlannedNote[
   return notes;
 }
 
-/** @param hasElsewhere whether notes describe changes outside of this cluster */
+/** @param hasElsewhere whether a note says what changes in another cluster */
 function tables(report: PlanReport, all: boolean, hasElsewhere: boolean, paint: Paint): string {
   const { targets, problems, notes, unchanged, ignored } = report;
   const parts = new TextParts(paint);

@@ -1,6 +1,6 @@
 /**
- * `keyferry status` shows rules, copies and problems, read from the cluster. It does not need the operator. With
- * `--watch`, changes follow until the signal is aborted.
+ * `keyferry status` reads rules, copies and problems from the cluster and shows them. It does not need the operator.
+ * With `--watch`, it prints changes until its signal is aborted.
  */
 import { stringify } from 'yaml';
 import type { StatusReport } from '../../scripts/reports/schemas.ts';
@@ -18,21 +18,21 @@ import { rfc3339 } from '../runtime/text/texts.ts';
 import { changesBetween } from './status/changes.ts';
 
 /**
- * With `watch`, prints the status and then its changes, until the signal is aborted.
+ * Prints the status. With `watch`, prints its changes, too, until the signal is aborted.
  * @throws the errors of `api.request`
  */
 export async function status(context: CommandContext, options: StatusOptions): Promise<CommandResult> {
   const { api, cluster, paint, progress } = context;
   const { config, namespace, lease } = options;
-  // The contents of the last report, for --watch: unchanged content is not read again.
+  // With --watch: the contents for the last report. Content that has not changed is not read again.
   let contents: Contents | undefined;
   const report = async (lister: Lister): Promise<StatusFindings> => {
-    // Progress is shown only for the first report, for which the user waits.
+    // The progress line appears only for the first report, because the user waits for it.
     using _ = progress;
     const snapshot = await readSnapshot(context, { config, contents, namespace, lister });
     contents = snapshot.contents;
     requireSomeCoverage(snapshot, namespace === undefined ? '; use -n NAMESPACE for one namespace' : '');
-    // A caller with `-n` may have rights in that namespace only.
+    // With `-n`, the caller may have permissions in that namespace only, so the Leases are not read.
     const leaders = namespace === undefined ? await leadersOf(context, lease) : { leaders: [] };
     return await statusReport(snapshot, cluster, namespace, leaders, lease !== undefined);
   };
@@ -42,27 +42,27 @@ export async function status(context: CommandContext, options: StatusOptions): P
   return { text: '', code: EXIT_DONE };
 }
 
-/** Changes within this time make one report, ms. It limits the work in a cluster that changes all the time. */
+/** Changes within this time give one report, ms. It limits the work in a cluster where objects change all the time. */
 const SETTLE_MS = 1000;
-/** Pause between attempts while the server does not answer or refuses a watch, ms. */
+/** Pause before the next attempt, after the server did not answer or refused a watch, ms. */
 const RETRY_MS = 5000;
-/** Longest time between two lists, s. So a silently dead watch, and a newly installed API, are noticed. */
+/** Longest time between two lists, s. The next list shows changes that a dead watch missed, and new APIs. */
 const WATCH_SECONDS = 60;
 
 interface WatchContext extends Pick<CommandContext, 'api' | 'paint' | 'now' | 'signal' | 'stdout' | 'stderr'> {
-  /** Makes a report from the objects that the lister gives. @throws the errors of `api.request` */
+  /** Makes a report from the objects that the lister reads. @throws the errors of `api.request` */
   readonly report: (lister: Lister) => Promise<StatusFindings>;
 }
 
 interface ListedPath {
   readonly path: string;
-  /** The version of the list, from which a watch continues. */
+  /** The resourceVersion of the list. A watch continues from it. */
   readonly resourceVersion: string;
 }
 
 type WatchOptions = Pick<StatusOptions, 'output' | 'failed' | 'namespace'>;
 
-/** Makes a new report from new lists after each change. @throws the errors of the first report */
+/** After each change, lists all objects again and prints what is different. @throws the errors of the first report */
 export async function watchStatus(context: WatchContext, options: WatchOptions): Promise<void> {
   const { api, signal, stdout, stderr, now, report } = context;
   let before: StatusReport | undefined;
@@ -98,7 +98,7 @@ export async function watchStatus(context: WatchContext, options: WatchOptions):
 }
 
 /**
- * Settles when an object in these lists changes, or a new one belongs to them, and after `WATCH_SECONDS` at the latest.
+ * Settles when an object in the lists changes or is gone, or a new one appears; after `WATCH_SECONDS` at the latest.
  * @param onOpened called when all watches are open, so that no change can be missed
  * @throws the errors of `api.stream`
  */
@@ -116,7 +116,7 @@ async function changed(
   try {
     const streams = await Promise.all(listed.map(open));
     onOpened();
-    // The events are not read: any event, or the end of a watch, means that the lists are old.
+    // Events are not read: the first event of a watch, or its end, means that the lists are out of date.
     const ends = streams.map(async ({ chunks }) => await chunks[Symbol.asyncIterator]().next());
     await Promise.race([...ends, sleep(WATCH_SECONDS * 1000, watching.signal)]);
   } finally {
@@ -124,7 +124,7 @@ async function changed(
   }
 }
 
-/** The changes; for JSON and YAML the whole report, if it differs. */
+/** The changes as text. For JSON and YAML: the whole report if it differs, otherwise ''. */
 function next(
   before: StatusReport,
   { report }: StatusFindings,
@@ -141,7 +141,7 @@ function next(
     .join('');
 }
 
-/** One line of JSON, or one document of YAML. */
+/** The report as one line of JSON, or as one document of YAML. */
 function document(report: StatusReport, output: 'json' | 'yaml'): string {
   return output === 'json' ? `${JSON.stringify(report)}\n` : `---\n${stringify(report)}`;
 }

@@ -23,7 +23,7 @@ const fill = (rule: string) => claim(rule, 'fill');
 const release = (rule: string) => claim(rule, 'release');
 const RULE = ruleStatus({ system: 'mirrors', kind: 'SecretMirror', namespace: 'a', name: 'x' });
 const isRule = { rule: RULE };
-/** The fields of findings that stand in the names of tests. */
+/** The fields of the findings that the test names show. */
 const SHOWN = ['exists', 'markedBy', 'claims', 'rule', 'mode', 'sourceOf'];
 const isSource = { sourceOf: [{ rule: 'r', copies: 1 }] };
 
@@ -45,14 +45,14 @@ describe('the verdict', () => {
     [{}, 'unrelated'],
     [{ exists: false, claims: [own('a')] }, 'missing'],
     [{ exists: false }, 'absent'],
-    // An object that does not exist cannot be filled, so it is not missing.
+    // No rule makes an object that it only fills. So an object that does not exist is absent, not missing.
     [{ exists: false, claims: [fill('a')] }, 'absent'],
     [{ exists: undefined }, 'unknown'],
     [{ exists: undefined, claims: [own('a')] }, 'unknown'],
     [{ exists: undefined, ...isRule }, 'rule'],
   ];
   for (const [findings, expected] of cases) {
-    it(`the verdict on ${JSON.stringify(findings, SHOWN)} is ${expected}`, () => {
+    it(`for ${JSON.stringify(findings, SHOWN)}, the verdict of explain is ${expected}`, () => {
       assert.equal(judge({ ...NONE, ...findings }).verdict, expected);
     });
   }
@@ -62,7 +62,7 @@ describe('the summary', () => {
   const told = { ...NONE, owner: 'SecretMirror b/m', source: 'secret b/x' };
   const summaryOf = (findings: Findings): string => judge(findings).summary;
 
-  it('the summary of a missing copy has the next action of Keyferry, or why there is none', () => {
+  it('if a copy is missing, the summary of explain says what Keyferry will do next, or why it does nothing', () => {
     const missing = { ...told, exists: false, claims: [own(told.owner)] };
     assert.equal(
       summaryOf({ ...missing, next: { action: 'create', reason: 'copy of b/x' } }),
@@ -71,7 +71,7 @@ describe('the summary', () => {
     assert.match(summaryOf({ ...missing, next: { action: 'wait', reason: 'NoSecret: gone' } }), /: NoSecret: gone\.$/);
   });
 
-  it('the summary of an absent object mentions rules that make objects of its name elsewhere', () => {
+  it('if an object is absent, the summary of explain mentions rules that make objects with its name elsewhere', () => {
     const absent = { ...NONE, exists: false };
     assert.equal(summaryOf(absent), 'Secret a/x does not exist, and no rule asks for it.');
     assert.equal(summaryOf({ ...absent, isRuleKind: true }), 'Secret a/x does not exist.');
@@ -87,7 +87,7 @@ describe('the summary', () => {
     );
   });
 
-  it('the summary of an object that asks to be filled and is not has the reason', () => {
+  it('if an object asks to be filled and is not, the summary of explain says why', () => {
     const texts = (['synced', 'pending', 'error'] as const).map((state) =>
       summaryOf({ ...told, claims: [{ ...fill(told.owner), state, reason: 'Denied', message: 'not allowed' }] }),
     );
@@ -99,13 +99,13 @@ describe('the summary', () => {
     ]);
   });
 
-  it('the summary of a source without a copy says that none is made of it', () => {
+  it('if a rule has an object as its source but makes no copy, the summary of explain says so', () => {
     const summary = (copies: number) => summaryOf({ ...NONE, sourceOf: [{ rule: 'r', copies }] });
     assert.equal(summary(1), 'Secret a/x is no copy. It is the source of r.');
     assert.equal(summary(0), 'Secret a/x is no copy, and none is made of it, although a rule asks for one: r.');
   });
 
-  it('the summary of a copy whose source is unknown calls it "its source"', () => {
+  it('if the source of a copy is unknown, the summary of explain calls it "its source"', () => {
     assert.equal(
       summaryOf({ ...told, source: null, markedBy: told.owner, claims: [own(told.owner)] }),
       'Secret a/x is a copy of its source, which SecretMirror b/m makes.',

@@ -1,6 +1,6 @@
 /**
  * The output of `keyferry explain`: its report, the verdict as a sentence, and the tables for people. JSON and YAML
- * have exactly the report's fields. Fields are added, and never changed or removed. The schema is
+ * have exactly the report's fields. Later versions may add fields, but change and remove none. The schema is
  * docs/schemas/explain.json. Pure.
  */
 import { type TargetPlace, titleOf } from '../../controllers/common/snapshot/status-report.ts';
@@ -13,17 +13,17 @@ import type { Cell, Paint, Style } from '../output/terminal.ts';
 type Verdict = Explanation['verdict'];
 /** A rule that claims the object. */
 type ExplainedClaim = Explanation['claims'][number];
-/** A rule that makes objects of this kind and name, but not this one. */
+/** A rule that makes objects with the same kind and name, but not this object. */
 export type OtherRule = Explanation['others'][number];
 
 /** The facts from which the verdict follows. */
 export interface Findings extends Pick<Explanation, 'owner' | 'source' | 'next' | 'rule' | 'sourceOf' | 'others'> {
   readonly object: TargetPlace;
-  /** Whether the object exists; `undefined`: the caller's permissions do not show it. */
+  /** Whether the object exists; `undefined`: unknown, because the caller has no permission to read it. */
   readonly exists: boolean | undefined;
-  /** The rule in the object's mark, if the mark counts. */
+  /** The rule that the object's mark names; `undefined`: no mark, or the mark was written for another place. */
   readonly markedBy: string | undefined;
-  /** Why nobody knows whether that rule exists. */
+  /** Why it is unknown whether the rule `markedBy` exists. */
   readonly hidden?: string | undefined;
   /** The claims on the object. */
   readonly claims: readonly (Pick<ExplainedClaim, 'rule' | 'state' | 'reason' | 'message'> & {
@@ -31,15 +31,15 @@ export interface Findings extends Pick<Explanation, 'owner' | 'source' | 'next' 
   })[];
   /** For an orphan: why no rule claims it. */
   readonly orphanReason?: string | undefined;
-  /** A condition of a claiming rule that contradicts the decision of this command. */
+  /** A condition of a claiming rule, if it contradicts what this command decided. */
   readonly contrary?: string | undefined;
-  /** Why Keyferry leaves the object's namespace alone. */
+  /** Why Keyferry does not serve the object's namespace; `undefined`: it may serve it. */
   readonly unserved?: string | undefined;
-  /** Whether objects of this kind are rules. */
+  /** Whether objects of this kind may be rules. */
   readonly isRuleKind?: boolean;
-  /** Whether the object's namespace is missing: then no rule can claim the object, not even one that names it. */
+  /** Whether the object's namespace does not exist. If so, no rule can make the object, even a rule that names it. */
   readonly lacksNamespace?: boolean;
-  /** Whether a rule selects the namespace, but does not copy there. */
+  /** Whether a rule selects the object's namespace, but a limit or a missing consent keeps it from copying there. */
   readonly isRefused?: boolean;
 }
 
@@ -57,7 +57,7 @@ export function judge(findings: Findings): Pick<Explanation, 'verdict' | 'summar
     const why = findings.contrary ?? nextText(next);
     return is('missing', `does not exist, although ${maker} asks for it as a copy of ${origin}: ${why}`);
   }
-  // Also while the rule is being deleted.
+  // Also while the rule is being deleted: the copy then still belongs to the rule.
   if (claims.some((claim) => claim.mode !== 'fill' && claim.rule === markedBy))
     return is('copy', `is a copy of ${origin}, which ${maker} makes`);
   if (isWanted)
@@ -92,7 +92,7 @@ function absence({ others, unserved, isRuleKind, lacksNamespace, isRefused }: Fi
   return `${gone}, and no rule asks for it${near}`;
 }
 
-/** The owner's claim on an object that should be filled and is not; `undefined`: it is filled. */
+/** The owner's claim to fill the object, if it failed or waits; `undefined`: the object is filled. */
 function failedFill<Claim extends Pick<ExplainedClaim, 'rule' | 'state'>>(
   claims: readonly Claim[],
   owner: string | null,
@@ -114,7 +114,7 @@ const STYLES: Readonly<Partial<Record<Verdict, Style>>> = {
   orphan: 'waiting',
 };
 
-/** The report as text, with a line end. */
+/** The report as text. It ends with a line end. */
 export function explanationText(explanation: Explanation, paint: Paint): string {
   const { verdict, summary, claims, others, rule, writers, notes } = explanation;
   const style = verdict === 'filled' && failedFill(claims, explanation.owner) !== undefined ? 'bad' : STYLES[verdict];

@@ -1,4 +1,4 @@
-/** `explain` reads an object in each version of its API, and tells a missing permission from a missing object. */
+/** `explain` tries each version of the object's API, and tells a missing permission from a missing object. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
@@ -18,7 +18,7 @@ const SUBJECT = {
 };
 const pathIn = (group: string): string => `${group}/namespaces/default/syncsecrets/app`;
 
-/** @param answers the HTTP status for each path; other paths get 404 */
+/** @param answers the HTTP status that the API server gives for each path; for a path without one, 404 */
 async function read(answers: Readonly<Record<string, number>>) {
   const paths: string[] = [];
   const api: KubeApi = {
@@ -37,7 +37,7 @@ async function read(answers: Readonly<Record<string, number>>) {
   return { stored, paths };
 }
 
-test('an object is read in each version of its API, from newest to oldest, until one has it', async () => {
+test('explain reads an object in each version of its API, newest first, until one version has it', async () => {
   for (const [index, group] of ['/apis/new/v1', '/apis/new/v1beta1', '/apis/old/v1'].entries()) {
     const { stored, paths } = await read({ [pathIn(group)]: 200 });
     assert.ok(stored.state === 'there' && stored.metadata.name === pathIn(group));
@@ -47,16 +47,16 @@ test('an object is read in each version of its API, from newest to oldest, until
   assert.deepEqual([stored.state, paths.length], ['absent', 3]);
 });
 
-test('an object that the caller may not read has the state refused, not absent', async () => {
+test('if the caller has no permission to read the object, its state is refused, not absent', async () => {
   const { stored } = await read({ [pathIn('/apis/new/v1')]: 403 });
   assert.equal(stored.state, 'refused');
 });
 
-test('explain throws any error of a read except 403 and 404', async () => {
+test('if reading the object fails with an error other than 403 and 404, explain throws the error', async () => {
   await assert.rejects(read({ [pathIn('/apis/new/v1')]: 500 }), /500/);
 });
 
-test('the writers of an object are listed newest first, each with content, metadata or status as its work', () => {
+test('explain lists the writers of an object newest first, and says whether each wrote content, metadata or status', () => {
   const entry = { operation: 'Update', apiVersion: 'v1', fieldsType: 'FieldsV1' };
   const writers = writersOf({
     managedFields: [

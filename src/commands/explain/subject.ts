@@ -1,6 +1,6 @@
 /**
- * The object that `keyferry explain` is about: which one the arguments mean, when it was created, and who wrote it
- * last. Only metadata are read, no content.
+ * The object that `keyferry explain` is about: which object the arguments name, when it was created, and who wrote it
+ * last. Keyferry reads only its metadata, no content.
  */
 import type { Explanation } from '../../../scripts/reports/schemas.ts';
 import type { Collection } from '../../controllers/common/snapshot/inventory.ts';
@@ -23,9 +23,9 @@ export interface Subject {
 }
 
 /**
- * @param kind kind or plural in any case, or `cm`: `Secret`, `secrets`
+ * @param kind a kind or its plural, in upper or lower case, or `cm`: `Secret`, `secrets`
  * @param place `NAMESPACE/NAME`
- * @throws UsageError, with the argument
+ * @throws UsageError, which quotes the argument that is wrong
  */
 export function subjectOf(kind: string, place: string, collections: readonly Collection[]): Subject {
   const wanted = kind.toLowerCase().replace(/^cm$/, 'configmap');
@@ -41,16 +41,16 @@ export function subjectOf(kind: string, place: string, collections: readonly Col
   return { collection, namespace, name };
 }
 
-/** The last write of one client. */
+/** A client that wrote the object, with the time of its last write. */
 type Writer = Explanation['writers'][number];
 
 export type Stored =
   | { readonly state: 'there'; readonly metadata: ObjectMeta }
   | { readonly state: 'absent' }
-  /** The caller may not read the object. */
+  /** The caller has no permission to read the object. */
   | { readonly state: 'refused'; readonly message: string };
 
-/** Reads the metadata of an object. @throws the errors of `api.request`, except 403 and 404 */
+/** Reads the metadata of an object. @throws the errors of `api.request`, but not for 403 and 404 */
 export async function readStored(
   api: KubeApi,
   { collection, namespace, name }: Subject,
@@ -64,7 +64,7 @@ export async function readStored(
       return { state: 'there', metadata: (parseJson(body, `the answer to GET ${path}`) as KubeObject).metadata };
     } catch (error) {
       if (isForbidden(error)) return { state: 'refused', message: error.message };
-      // The object does not exist, or the server does not serve this version of its API.
+      // Not found: the object does not exist, or the server does not serve this version of the API.
       if (!isNotFound(error)) throw error;
     }
   }
@@ -78,7 +78,7 @@ export function writersOf({ managedFields = [] }: Pick<ObjectMeta, 'managedField
     .toSorted((a, b) => ((a.time ?? '') < (b.time ?? '') ? 1 : -1));
 }
 
-/** When Keyferry last wrote a copy's content or metadata; `null`: never, so another program made the copy. */
+/** When Keyferry last wrote a copy's content or metadata. `null`: never, so another program wrote the object. */
 export function lastWriteOf(writers: readonly Writer[]): string | null {
   return writers.find(({ manager, wrote }) => manager === FIELD_MANAGER && wrote !== 'status')?.time ?? null;
 }

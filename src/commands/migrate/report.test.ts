@@ -16,7 +16,7 @@ function codeOf(...findings: readonly (readonly [FindingVerdict, MigrationFindin
   return exitCodeOf({ programs, targets: [] });
 }
 
-test('the exit code of migrate is 3 while a finding needs a decision, and 1 if a write failed', () => {
+test('migrate exits with 3 while a finding needs a decision, and with 1 if a write failed', () => {
   assert.equal(codeOf(), 0);
   assert.equal(codeOf(['manual', null]), 3);
   assert.equal(codeOf(['unsupported', null]), 3);
@@ -26,7 +26,7 @@ test('the exit code of migrate is 3 while a finding needs a decision, and 1 if a
   assert.equal(codeOf(['leftover', 'deleted'], ['leftover', 'failed']), 1);
 });
 
-test('without objects, migrate names the program of --from, or all programs', () => {
+test('if migrate finds no objects, it names the program of --from, or all programs that it knows', () => {
   const none = { programs: [], targets: [], unchanged: 0, notes: [] };
   const report: MigrationReport = { apiVersion: 'keyferry.dev/v1', kind: 'Migration', cluster: 'c', ...none };
   const textFor = (from: 'reflector' | undefined): string =>

@@ -1,6 +1,6 @@
 /**
- * The output of `keyferry migrate`: its report, the exit code, and the tables for people. JSON and YAML have exactly
- * the report's fields. Fields are added, and never changed or removed. The schema is docs/schemas/migrate.json. Pure.
+ * The output of `keyferry migrate`: its report, the exit code, and tables for people. JSON and YAML have exactly the
+ * report's fields. Later versions may add fields, but change and remove none. The schema is docs/schemas/migrate.json.
  */
 import type { MigrationReport } from '../../../scripts/reports/schemas.ts';
 import { EXIT_DONE, EXIT_FAILED, EXIT_LOSS_OR_REFUSAL, type MigrateOptions } from '../actions.ts';
@@ -14,7 +14,7 @@ import type { Cell, Paint, Style } from '../output/terminal.ts';
 export type MigrationProgram = MigrationReport['programs'][number];
 export type MigrationFinding = MigrationProgram['findings'][number];
 
-/** The exit code. It is 3 if a finding needs a decision. A deleted leftover needs none. */
+/** The exit code: 1 if a write failed; 3 if a finding needs a decision of the user. A deleted leftover needs none. */
 export function exitCodeOf({ programs, targets }: Pick<MigrationReport, 'programs' | 'targets'>): number {
   const findings = programs.flatMap((one) => one.findings);
   if (findings.some(({ result }) => result === 'failed')) return EXIT_FAILED;
@@ -31,7 +31,7 @@ const STYLES: Readonly<Record<FindingVerdict, Style>> = {
   unsupported: 'bad',
 };
 
-/** @param options those of the user @returns the report as text, with a line end */
+/** @param options the options of the command @returns the report as text. It ends with a line end */
 export function migrationText(
   report: MigrationReport,
   { from, apply }: Pick<MigrateOptions, 'from' | 'apply'>,

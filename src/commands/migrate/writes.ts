@@ -1,4 +1,4 @@
-/** Makes the writes of `keyferry migrate --apply`, and finds programs that must not run meanwhile. */
+/** Makes the writes of `keyferry migrate --apply`. Before that, it refuses to write while a program still runs. */
 import { type Changes, KINDS, listerOf } from '../../controllers/common/snapshot/inventory.ts';
 import { placeOf } from '../../controllers/common/snapshot/status-report.ts';
 import { parseResourceKey, type ResourceKey, resourceKey } from '../../copy/model/keys.ts';
@@ -12,10 +12,10 @@ import type { Change, ProgramReader, Step } from '../../controllers/common/migra
 import type { CommandContext } from '../output/reading.ts';
 import type { MigrationFinding } from './report.ts';
 
-/** Not the operator's field manager: the operator removes annotations that it wrote itself and no longer wants. */
+/** Differs from the operator's field manager: the operator removes annotations that its own manager wrote. */
 const FIELD_MANAGER = 'keyferry-migrate';
 
-/** The objects as the changes would leave them. */
+/** The changed objects as they would be after the writes, for a snapshot that assumes them. */
 export function assumed(changes: readonly Change[]): Changes {
   return new Map(changes.map(({ object, annotations }) => [object, (there) => there && annotated(there, annotations)]));
 }
@@ -34,13 +34,13 @@ export class Writer {
   readonly #context: Pick<CommandContext, 'api' | 'progress' | 'signal'>;
   readonly #isOn: boolean;
 
-  /** @param isOn whether `--apply` was given. Otherwise nothing is written */
+  /** @param isOn whether the user gave `--apply`. If not, nothing is written, and the results are `null` */
   constructor(context: Pick<CommandContext, 'api' | 'progress' | 'signal'>, isOn: boolean) {
     this.#context = context;
     this.#isOn = isOn;
   }
 
-  /** Makes the writes in their order. After a failure, the others are skipped. */
+  /** Makes the writes one after the other. After a failed write, the rest are skipped. */
   async steps(steps: readonly Step[]): Promise<MigrationFinding[]> {
     const { api, signal } = this.#context;
     const findings: MigrationFinding[] = [];
@@ -56,9 +56,9 @@ export class Writer {
   }
 
   /**
-   * Writes sources before copies: Keyferry deletes a marked copy whose source does not request it.
-   * @param different copies that would lose their data, with the reason: they are left alone
-   * @param objects as they were listed
+   * Writes sources before their copies, because Keyferry deletes a marked copy whose source does not request it.
+   * @param different copies that would lose their data, with the reason. They are not written
+   * @param objects the objects as they were listed
    */
   async changes(
     changes: readonly Change[],
@@ -91,8 +91,8 @@ export class Writer {
 
   /**
    * Deletes a copy, if it has not changed since it was listed.
-   * @param isStill whether the copy is a leftover by new lists, too
-   * @param objects as they were listed when the leftovers were printed
+   * @param isStill whether the copy is a leftover in the new lists, too
+   * @param objects the objects as they were listed before the leftovers were printed
    */
   async deletion(
     finding: MigrationFinding,
@@ -164,10 +164,10 @@ function pathOf(object: ResourceKey): string {
 export interface RunningPrograms {
   readonly found: readonly {
     readonly reader: ProgramReader;
-    /** `<namespace>/<name>` of a Deployment with replicas. */
+    /** `<namespace>/<name>` of a Deployment that has replicas. */
     readonly deployment: string;
   }[];
-  /** The server's message, if Deployments may not be listed. */
+  /** The server's message, if the caller has no permission to list Deployments; `undefined`: they were listed. */
   readonly refusal: string | undefined;
 }
 
@@ -178,7 +178,7 @@ interface Deployment extends KubeObject {
   };
 }
 
-/** Finds the Deployments of the programs. @throws the errors of `api.request`, except 403 */
+/** Finds the Deployments in which the programs run. @throws the errors of `api.request`, but not for 403 */
 export async function runningPrograms(
   api: KubeApi,
   readers: readonly ProgramReader[],
@@ -198,10 +198,10 @@ export async function runningPrograms(
 }
 
 /**
- * Refuses writes while a program runs, because both would overwrite each other's marks.
- * @param readers of the programs whose objects are to be changed
- * @param deletes whether copies are to be deleted: then no program may use them
- * @throws Error: one of the programs runs, or nobody knows whether it does
+ * Refuses writes while a program runs, because Keyferry and the program would overwrite each other's marks.
+ * @param readers those of the programs whose objects would be changed
+ * @param deletes whether copies would be deleted. If so, no program that may use a copy is allowed to run
+ * @throws Error: one of the programs runs, or Deployments cannot be listed to see whether it runs
  */
 export function refuseWhileRunning(
   { found, refusal }: RunningPrograms,

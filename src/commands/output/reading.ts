@@ -1,4 +1,4 @@
-/** What all commands that read a cluster share: context, snapshot, and notes on what may not be read. */
+/** Shared by all commands that read a cluster: context, snapshot, and notes on objects that they could not list. */
 import { KINDS, listerOf } from '../../controllers/common/snapshot/inventory.ts';
 import type { RuleCollection } from '../../controllers/common/snapshot/reader.ts';
 import { Snapshot, type SnapshotOptions } from '../../controllers/common/snapshot/snapshot.ts';
@@ -12,7 +12,7 @@ export interface CommandContext {
   readonly api: KubeApi;
   /** Host of the API server. */
   readonly cluster: string;
-  /** The namespace in the kubeconfig's context: objects that name no namespace are there. */
+  /** The namespace in the kubeconfig's context. It counts for objects without a namespace. */
   readonly namespace: string;
   readonly paint: Paint;
   readonly progress: Progress;
@@ -24,18 +24,18 @@ export interface CommandContext {
   readonly stderr: (text: string) => void;
 }
 
-/** The output of a command, and its exit code. */
+/** Text for standard output, and the exit code. */
 export interface CommandResult {
   readonly text: string;
   readonly code: number;
 }
 
-/** The collections of rules that have a kind of their own. */
+/** The collections of objects that are rules by their kind: SecretMirror, SyncSecret, ExternalSecret. */
 export async function ruleCollections(): Promise<RuleCollection[]> {
   return (await controllerReaders()).flatMap(({ collection }) => collection ?? []);
 }
 
-/** @throws the errors of `api.request`, except for a missing permission */
+/** Reads the cluster and evaluates all rules. @throws the errors of `api.request`, but not for a missing permission */
 export async function readSnapshot(
   { api, progress, now, signal }: Pick<CommandContext, 'api' | 'progress' | 'now' | 'signal'>,
   options: Omit<SnapshotOptions, 'api' | 'controllers' | 'now' | 'signal'>,
@@ -45,11 +45,11 @@ export async function readSnapshot(
   return await Snapshot.at({ ...options, api, lister, controllers, now: now(), signal });
 }
 
-/** Notes on the parts of a cluster that the caller could not list. */
+/** Notes that name the objects which the caller could not list. */
 export function coverageNotes({ inventory: { coverage, served }, readers }: Snapshot): string[] {
   const notes = served ? [`Only the namespaces ${served.which} are included: ${served.names.join(', ')}`] : [];
   const partly: string[] = [];
-  // Only the replicator copies annotated ConfigMaps. Without it, unread ConfigMaps are not mentioned.
+  // Only the replicator copies annotated ConfigMaps. If it is off, no note says that ConfigMaps could not be listed.
   const hasAnnotated = [...readers.values()].some(({ collection }) => collection === undefined);
   for (const [kind, found] of coverage) {
     const plural = kind === 'Namespace' ? 'namespaces' : `${kind}s`;
@@ -68,14 +68,14 @@ export function coverageNotes({ inventory: { coverage, served }, readers }: Snap
   return notes;
 }
 
-/** Why Keyferry leaves a namespace alone; `undefined`: it may serve the namespace. */
+/** Why Keyferry does not serve a namespace; `undefined`: it may serve it. */
 export function whyUnserved({ inventory }: Snapshot, namespace: string): string | undefined {
   return inventory.isUnserved(namespace)
     ? `namespace ${namespace} is not one of those ${inventory.served?.which}`
     : undefined;
 }
 
-/** Why nobody knows whether a rule exists; `undefined`: it is known. */
+/** Why it is unknown whether a rule exists; `undefined`: it is known. */
 export function whyUnread(snapshot: Snapshot, rule: RuleKey): string | undefined {
   const { controller, kind, namespace } = parseRuleKey(rule);
   const listed = snapshot.readers.get(controller)?.collection?.kind ?? kind;
@@ -83,13 +83,13 @@ export function whyUnread(snapshot: Snapshot, rule: RuleKey): string | undefined
   return whyUnserved(snapshot, namespace) ?? 'you may not read it';
 }
 
-/** Whether a namespace is missing or is being deleted; `false` if not all namespaces could be listed. */
+/** Whether a namespace does not exist or is being deleted; `false` also if not all namespaces could be listed. */
 export function lacksNamespace({ inventory }: Snapshot, namespace: string): boolean {
   return inventory.knowsNamespaces && !inventory.namespaces.has(namespace);
 }
 
 /**
- * Requires that there is something to report: Secrets, or a kind of rules, because those have a status.
+ * Requires that something can be reported: Secrets could be listed, or a kind of rules, which have a status.
  * @throws Error: neither could be listed
  */
 export function requireSomeCoverage({ inventory: { coverage } }: Snapshot, hint = ''): void {
@@ -102,9 +102,9 @@ export function requireSomeCoverage({ inventory: { coverage } }: Snapshot, hint 
 }
 
 /**
- * @param hint advice for the error
- * @param needed optional kinds that are needed here: ConfigMaps, and kinds of rules
- * @throws Error: a needed kind could not be listed at all
+ * @param hint advice at the end of the error's message
+ * @param needed kinds that may usually be missing, but not for this command: ConfigMaps, and kinds of rules
+ * @throws Error: the caller has no permission to list a needed kind, even in one namespace
  */
 export function requireCoverage({ inventory, readers }: Snapshot, hint: string, needed: ReadonlySet<string>): void {
   const isOptional = new Set([CONFIG_MAP.kind]);

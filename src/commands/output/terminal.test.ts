@@ -13,7 +13,7 @@ function scene(stream: Omit<ProgressStream, 'write'> = { isTTY: true }, term = '
 }
 
 describe('progress', () => {
-  it('progress is shown after a second, ten times a second, until the end', async () => {
+  it('the progress line appears after 1 s, changes at most ten times a second, and is erased at the end', async () => {
     const { written, clock, progress } = scene();
     progress.show(() => 'early');
     await clock.advance(1000);
@@ -27,7 +27,7 @@ describe('progress', () => {
     assert.deepEqual(written, [`${ERASE}one`, `${ERASE}two`, ERASE]);
   });
 
-  it('no progress is shown for work below a second, or on a terminal that cannot erase a line', async () => {
+  it('the progress line does not appear for work of less than 1 s, or on a terminal that cannot erase a line', async () => {
     const short = scene();
     short.progress.show(() => 'x');
     short.progress.end();
@@ -43,14 +43,14 @@ describe('progress', () => {
     );
   });
 
-  it('the progress text is cut at the width of the terminal', async () => {
+  it('the progress line is cut to the width of the terminal', async () => {
     const { written, clock, progress } = scene({ isTTY: true, columns: 5 });
     await clock.advance(1000);
     progress.show(() => 'abcdefgh');
     assert.deepEqual(written, [`${ERASE}abcd`]);
   });
 
-  it('a lister with progress counts the objects of all lists, and passes them on', async () => {
+  it('the progress line counts the objects of all lists, and each object is passed on', async () => {
     const { written, clock, progress } = scene();
     const metadata = { name: 'x', uid: '', resourceVersion: '', creationTimestamp: '' };
     const lister = withProgress(async (_collection, _namespace, take) => {

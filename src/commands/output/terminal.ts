@@ -1,6 +1,6 @@
 /**
- * Output that only a terminal gets: styles, and a progress line on standard error that is erased at the end. The
- * operator loads this file, too.
+ * Output that only a terminal gets: colors, and a progress line on standard error, which is erased at the end. The
+ * operator loads this file, too, so it stays small.
  */
 import { styleText } from 'node:util';
 import type { Lister } from '../../controllers/common/snapshot/inventory.ts';
@@ -13,30 +13,30 @@ export type Style = keyof typeof FORMATS;
 /** Text with a style, or plain text. */
 export type Cell = string | { readonly text: string; readonly style?: Style };
 
-/** Adds the codes of a style to a text. */
+/** Adds the color codes of a style to a text. */
 export type Paint = (text: string, style: Style) => string;
 
-/** Adds no style, for output that is no terminal. */
+/** Adds no colors. For output that does not go to a terminal. */
 export const unpainted: Paint = (text) => text;
 
 /**
- * The styles for a stream. Only a terminal gets any, and not with `NO_COLOR`, `NODE_DISABLE_COLORS` or `TERM=dumb`.
- * @param stream `process.stdout`. Node gives it `hasColors` only on a terminal
+ * The colors for a stream. Only a terminal gets any, and not with `NO_COLOR`, `NODE_DISABLE_COLORS` or `TERM=dumb`.
+ * @param stream `process.stdout`. In Node, only a terminal has the method `hasColors`
  */
 export function paintFor(stream: { readonly hasColors?: () => boolean }): Paint {
   if (stream.hasColors?.() !== true) return unpainted;
   return (text, style) => styleText(FORMATS[style], text, { validateStream: false });
 }
 
-/** Work that is shorter shows no progress, ms. */
+/** Work that ends within this time shows no progress line, ms. */
 const DELAY_MS = 1000;
-/** Shortest time between two changes of the line, ms. */
+/** Shortest time between two updates of the progress line, ms. */
 const INTERVAL_MS = 100;
-/** Moves to the beginning of the line and erases it. */
+/** Terminal codes that move to the beginning of the line and erase it. */
 const CLEAR = '\r\u001B[K';
 const COLUMNS = 80;
 
-/** The part of `process.stderr` that is needed. */
+/** The part of `process.stderr` that the progress line needs. */
 export interface ProgressStream {
   readonly isTTY?: boolean;
   readonly columns?: number;
@@ -51,7 +51,7 @@ export class Progress implements Disposable {
   #isShown = false;
   #isEnded = false;
 
-  /** @param term `$TERM`: a dumb terminal cannot erase a line */
+  /** @param term `$TERM`. A terminal with the value `dumb` cannot erase a line, so it gets no progress line */
   constructor(stream: ProgressStream, term: string | undefined, clock: Clock = systemClock) {
     this.#stream = stream;
     this.#clock = clock;
@@ -59,7 +59,7 @@ export class Progress implements Disposable {
     this.#nextAt = clock.monotonic() + DELAY_MS;
   }
 
-  /** Shows a text, if the work has lasted a second and has not ended. Fast enough to call for each object. */
+  /** Shows the text, if the work has lasted 1 s and has not ended. Cheap enough to be called for each object. */
   show(text: () => string): void {
     if (!this.#isOn || this.#isEnded) return;
     const now = this.#clock.monotonic();
@@ -69,7 +69,7 @@ export class Progress implements Disposable {
     this.#stream.write(`${CLEAR}${text().slice(0, (this.#stream.columns ?? COLUMNS) - 1)}`);
   }
 
-  /** Erases the line. Call it when the work has ended, before the output. */
+  /** Erases the progress line. Call it after the work, before the output. */
   end(): void {
     this.#isEnded = true;
     if (this.#isShown) this.#stream.write(CLEAR);

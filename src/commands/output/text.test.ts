@@ -3,18 +3,18 @@ import { describe, it } from 'node:test';
 import { textTable } from './text.ts';
 
 describe('textTable', () => {
-  it('a table pads each column but the last by three blanks, to a width of at least six', () => {
+  it('a text table pads each column except the last one with three blanks, to at least six characters', () => {
     assert.deepEqual(textTable(['NAME', 'N', 'AGE'], [['mysecret-mirror', '1', '5m2s']]), [
       'NAME              N     AGE',
       'mysecret-mirror   1     5m2s',
     ]);
   });
 
-  it('a table cuts a cell at its first line break, as kubectl does', () => {
+  it('a text table cuts a cell at its first line break, as kubectl does', () => {
     assert.deepEqual(textTable(['MESSAGE'], [['first\nsecond']]), ['MESSAGE', 'first...']);
   });
 
-  it('a table paints the header and cells with a style, without their padding', () => {
+  it('a text table colors only the text of header and cells, not the blanks after it', () => {
     const rows = [['a', { text: 'Error\n', style: 'bad' }, 'x']] as const;
     const paint = (text: string, style: string): string => `<${style} ${text}>`;
     assert.deepEqual(textTable(['NAME', 'STATE', 'WHY'], rows, paint), [
@@ -23,7 +23,7 @@ describe('textTable', () => {
     ]);
   });
 
-  it('a table shows a missing cell as an empty one', () => {
+  it('if a row of a text table has too few cells, the others are empty', () => {
     assert.deepEqual(textTable(['A', 'B', 'C'], [['1']]), ['A     B     C', '1           ']);
   });
 });

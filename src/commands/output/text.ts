@@ -1,12 +1,12 @@
-/** The output of commands: text tables in kubectl's layout, and reports for programs. */
+/** How commands print: text tables in kubectl's layout, and reports as JSON or YAML. */
 import { stringify } from 'yaml';
 import { type Cell, type Paint, unpainted } from './terminal.ts';
 
-/** Blanks after the longest cell of a column. A column is at least `MIN_WIDTH` wide. */
+/** Blanks after the longest cell of a column. With them, each column has at least `MIN_WIDTH` characters. */
 const PADDING = 3;
 const MIN_WIDTH = 6;
 
-/** The lines of a table, header first, without line ends. A cell ends at its first line break. */
+/** The lines of a table, without line ends; the header is first. Each cell is cut at its first line break. */
 export function textTable(
   header: readonly string[],
   rows: Iterable<readonly Cell[]>,
@@ -20,7 +20,7 @@ export function textTable(
   return lines.map((cells) =>
     cells
       .map(({ text, style }, index) => {
-        // Only the text is painted: in some styles, painted blanks would be visible.
+        // The color covers only the text: with some styles, colored blanks would be visible.
         const padding = index === cells.length - 1 ? '' : ' '.repeat((widths[index] ?? 0) - text.length);
         return `${style === undefined ? text : paint(text, style)}${padding}`;
       })
@@ -28,14 +28,14 @@ export function textTable(
   );
 }
 
-/** A cell up to its first line break. */
+/** The cell's text up to its first line break, with `...` if there is one. */
 function oneLine(cell: Cell): Exclude<Cell, string> {
   if (typeof cell === 'string') return oneLine({ text: cell });
   const end = cell.text.search(/[\f\n\r]/);
   return end < 0 ? cell : { ...cell, text: `${cell.text.slice(0, end)}...` };
 }
 
-/** An output for people: tables and lines, with an empty line between its parts. */
+/** Text for people that consists of tables and lines. An empty line separates two of them. */
 export class TextParts {
   readonly #paint: Paint;
   readonly #parts: (readonly string[])[] = [];
@@ -44,17 +44,17 @@ export class TextParts {
     this.#paint = paint;
   }
 
-  /** Adds lines, if there are any. */
+  /** Adds the lines as one part. An empty list adds nothing. */
   lines(lines: readonly string[]): void {
     if (lines.length > 0) this.#parts.push(lines);
   }
 
-  /** Adds a table, if it has rows. */
+  /** Adds a table as one part. A table without rows is left out. */
   table(header: readonly string[], rows: readonly (readonly Cell[])[]): void {
     if (rows.length > 0) this.#parts.push(textTable(header, rows, this.#paint));
   }
 
-  /** The output with a line end. */
+  /** All parts as text. It ends with a line end. */
   toString(): string {
     return `${this.#parts.map((lines) => lines.join('\n')).join('\n\n')}\n`;
   }
@@ -65,7 +65,7 @@ export function copiesText(count: number): string {
   return count === 1 ? '1 copy' : `${count} copies`;
 }
 
-/** A report as JSON or YAML, with a line end. */
+/** A report as JSON or YAML. It ends with a line end. */
 export function reportText(report: object, format: 'json' | 'yaml'): string {
   return format === 'json' ? `${JSON.stringify(report, undefined, 2)}\n` : stringify(report);
 }

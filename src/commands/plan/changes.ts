@@ -1,4 +1,4 @@
-/** Computes the objects in manifests as `kubectl apply` would leave them. Pure. */
+/** Computes how `kubectl apply` of the manifests would leave the objects in them. Pure. */
 import { isDeepStrictEqual } from 'node:util';
 import { type Changes, KINDS } from '../../controllers/common/snapshot/inventory.ts';
 import type { RuleCollection } from '../../controllers/common/snapshot/reader.ts';
@@ -18,20 +18,20 @@ export interface Given {
   readonly manifest: Manifest;
   /** `Secret` */
   readonly kind: string;
-  /** The kind of an object that is copied. */
+  /** Set if the object has content that is copied. */
   readonly content?: Kind;
-  /** The collection of a rule. */
+  /** Set if the object is a rule by its kind. */
   readonly collection?: RuleCollection;
-  /** The problem of its apiVersion. */
+  /** Why Keyferry does not serve the manifest's apiVersion; `undefined`: it does. */
   readonly problem?: string | undefined;
   readonly key: ResourceKey;
   /** '' for a Namespace. */
   readonly namespace: string;
-  /** Its place in the order of the manifests. */
+  /** The position among the manifests, from 0. */
   readonly index: number;
 }
 
-/** The manifests of kinds that Keyferry uses. @param home namespace of objects that name none */
+/** Picks the manifests of kinds that Keyferry uses. @param home the namespace for objects without a namespace */
 export function givenOf(
   manifests: readonly Manifest[],
   collections: readonly RuleCollection[],
@@ -41,7 +41,7 @@ export function givenOf(
   const planned = new Map<string, Omit<Given, 'manifest' | 'key' | 'namespace' | 'index'>>([
     ['v1 Namespace', { kind: 'Namespace' }],
     ...KINDS.map((content) => [`v1 ${content.kind}`, { kind: content.kind, content }] as const),
-    // Manifests in different versions of an API are the same object.
+    // Several versions of an API get one key: a manifest of any version is the same object.
     ...collections.flatMap((collection) => {
       const { kind, apiVersions } = collection;
       return Array.from(apiVersions, ([version, problem]) => {
@@ -59,14 +59,14 @@ export function givenOf(
   });
 }
 
-/** If several manifests name one object, the last one counts. @param now wall clock, ms */
+/** How objects would change. If several manifests name an object, the last one counts. @param now wall clock, ms */
 export function changesBy(given: readonly Given[], now: number): Changes {
   return new Map(given.map((one) => [one.key, (there) => applied(one, there, now)]));
 }
 
 /**
- * @param there the object, with or without its content: only its metadata decide whether it changes
- * @throws ManifestError, with the field
+ * @param there the stored object, perhaps without its content. The result changes only if the metadata differ
+ * @throws ManifestError, which names the field
  */
 function applied(
   { manifest, content, collection, namespace, index }: Given,
@@ -79,7 +79,7 @@ function applied(
   const before: ObjectMeta = there?.metadata ?? {
     name,
     ...(namespace === '' ? {} : { namespace }),
-    // The uid decides between rules that are created in the same second: the order is that of the manifests.
+    // Of two rules of the same second, that with the smaller uid counts as older: so the first manifest is oldest.
     uid: `new ${String(index).padStart(9, '0')}`,
     resourceVersion: '1',
     generation: 1,
@@ -102,14 +102,14 @@ function applied(
   const isOther = setsContent || !isDeepStrictEqual(texts, [metadata.labels, metadata.annotations]);
   const resourceVersion = isOther ? nextVersion(before.resourceVersion) : before.resourceVersion;
   const { managedFields, ...rest } = metadata;
-  // Applying a manifest with content makes its user the last writer of the data.
+  // If a manifest with content is applied, its user becomes the last writer of the data.
   const keep = setsContent || managedFields === undefined ? {} : { managedFields };
   const generation = setsContent ? { generation: (before.generation ?? 0) + 1 } : {};
   const after = { ...rest, ...keep, ...generation, resourceVersion };
   return { ...there, ...appliedContent(content, there, last, manifest), metadata: after };
 }
 
-/** A later version, which no copy has. So the content is read and compared. */
+/** A higher resourceVersion. No copy was made from it, so Keyferry reads the content and compares it. */
 export function nextVersion(version: string): string {
   return /^\d+$/.test(version) ? String(BigInt(version) + 1n) : `${version}+`;
 }
@@ -118,8 +118,8 @@ type Fields = Readonly<Record<string, unknown>>;
 type Strings = Readonly<Record<string, string>>;
 
 /**
- * The three-way merge of `kubectl apply`. It sets the fields of the manifest. It removes fields that are empty there,
- * or that only the last manifest had.
+ * The three-way merge of `kubectl apply`. It sets the fields of the manifest. It removes fields that are empty in the
+ * manifest, and fields that are only in the manifest that was applied before.
  */
 function merged(there: Fields, last: Fields, given: Fields): Record<string, unknown> {
   const result: Record<string, unknown> = { ...there };
@@ -134,7 +134,7 @@ function merged(there: Fields, last: Fields, given: Fields): Record<string, unkn
   return result;
 }
 
-/** The last applied manifest, from kubectl's annotation. */
+/** The manifest that was applied before, from kubectl's annotation. */
 function lastApplied(annotations: Strings | undefined): Fields {
   const text = annotations?.[LAST_APPLIED];
   if (text === undefined) return {};
@@ -142,7 +142,7 @@ function lastApplied(annotations: Strings | undefined): Fields {
     const value: unknown = JSON.parse(text);
     return isMap(value) ? value : {};
   } catch {
-    // Any user may write the annotation. Like kubectl, the plan ignores an invalid value.
+    // Any user can write the annotation. Like kubectl, `plan` ignores an invalid value.
     return {};
   }
 }
@@ -153,8 +153,8 @@ function mapIn(object: Fields, field: string): Fields {
 }
 
 /**
- * Content, type and `immutable` of an object after a manifest is applied; for an unread object only the manifest's.
- * @throws ManifestError, with the field
+ * Content, type and `immutable` of an object after a manifest was applied; if it was not read, only the manifest's.
+ * @throws ManifestError, which names the field
  */
 function appliedContent(kind: Kind, there: Fields, last: Fields, manifest: Manifest): Fields {
   const content: Record<string, unknown> = {};
@@ -185,7 +185,7 @@ function hasContent(kind: Kind, { object }: Manifest): boolean {
   return fields.some((field) => object[field] !== undefined && object[field] !== null);
 }
 
-/** The spec of a rule after a manifest is applied. @throws ManifestError, with the field */
+/** The spec of a rule after a manifest was applied. @throws ManifestError, which names the field */
 function appliedSpec({ specProblem }: RuleCollection, there: Fields, last: Fields, manifest: Manifest): Fields {
   const { object, where } = manifest;
   const spec = object['spec'] ?? {};
@@ -197,14 +197,14 @@ function appliedSpec({ specProblem }: RuleCollection, there: Fields, last: Field
 
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
-/** The values in a field, as the server reads them. @throws ManifestError, with the field */
+/** The values in a field, as the API server reads them. @throws ManifestError, which names the field */
 function valuesIn({ object, where }: Manifest, field: string, encoding: 'base64' | 'text'): Strings {
   const values = Object.entries(stringsOf(object[field], where, field)).map(([key, text]) => {
     if (!isDataKey(key)) {
       throw new ManifestError(`${where}: ${field}: ${quoted(key)} is not a valid key: use letters, digits, -, _ and .`);
     }
     if (encoding === 'text') return [key, text];
-    // The server ignores line ends in base64.
+    // The API server ignores line ends in base64.
     const value = text.replaceAll(/[\n\r]/g, '');
     if (!BASE64.test(value)) throw new ManifestError(`${where}: ${field}.${key} is not base64`);
     return [key, value];

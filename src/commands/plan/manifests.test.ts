@@ -1,4 +1,4 @@
-/** Manifests are read as by kubectl, and the error for a mistake names its field. */
+/** Manifests are read as kubectl reads them, and the error for a mistake names the field. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
@@ -6,7 +6,7 @@ import { parseManifests } from './manifests.ts';
 
 const KINDS = new Set(['Secret', 'Namespace', 'SecretMirror']);
 
-/** The parsed field `value` of a manifest whose YAML has this text there. */
+/** Reads the field `value` of a manifest. @param text the YAML of its value */
 function read(text: string): unknown {
   const [manifest] = parseManifests(
     `apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nvalue: ${text}\n`,
@@ -16,8 +16,8 @@ function read(text: string): unknown {
   return manifest?.object['value'];
 }
 
-test('YAML numbers and booleans are read as by kubectl: e1 is a text, and on is true', () => {
-  // The results of sigs.k8s.io/yaml.
+test('plan reads YAML numbers and booleans as kubectl does: e1 is a text, and on is true', () => {
+  // What sigs.k8s.io/yaml, which kubectl uses, makes of these texts.
   const texts = [
     'e1',
     'e10',
@@ -66,7 +66,7 @@ test('YAML numbers and booleans are read as by kubectl: e1 is a text, and on is 
   for (const [text, value] of values) assert.equal(read(text), value, text);
 });
 
-test('the error for a number or boolean in place of a text advises to put it in quotes', () => {
+test('if a manifest has a number or boolean where a text is needed, the error advises to put it in quotes', () => {
   const errors: readonly (readonly [string, string])[] = [
     ['name: 1e1', 'metadata.name is a number: put it in quotes'],
     ['name: on', 'metadata.name is a boolean: put it in quotes'],

@@ -1,6 +1,6 @@
 /**
  * Reads manifests from files and folders as `kubectl apply -f` does: YAML or JSON, several documents in a file, lists.
- * A manifest is accepted if the API server accepts its form. Errors name file, document and field, never a value.
+ * It refuses a manifest that the API server cannot read. Errors name file, document and field, and never quote a value.
  */
 import { readdir, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
@@ -29,7 +29,7 @@ export async function readManifests(
   for (const name of paths) {
     if (name === '-') {
       const found = parseManifests(await stdin(), 'standard input', kinds);
-      // Usually the first command of `kustomize build | keyferry plan -` has failed.
+      // In `kustomize build | keyferry plan -`, empty input usually means that the first command has failed.
       if (found.length === 0) throw new ManifestError('standard input: contains no manifest');
       manifests.push(...found);
       continue;
@@ -63,24 +63,24 @@ async function orManifestError<T>(file: string, work: () => Promise<T>): Promise
 }
 
 export interface Manifest {
-  /** The place for errors: `mirror.yaml, document 2`. */
+  /** Where the manifest is, for errors: `mirror.yaml, document 2`. */
   readonly where: string;
-  /** `v1 Secret` */
+  /** apiVersion and kind: `v1 Secret` */
   readonly kind: string;
   /** Without empty fields, and without fields that only the server sets. */
   readonly metadata: Pick<ObjectMeta, 'name' | 'namespace' | 'labels' | 'annotations'>;
   readonly object: Readonly<Record<string, unknown>>;
 }
 
-/** A manifest that cannot be read. */
+/** A manifest cannot be read. */
 export class ManifestError extends Error {
   override readonly name = 'ManifestError';
 }
 
-/** Maximum number of aliases that a document resolves: a few lines can expand to gigabytes. */
+/** How often a document may use aliases. Without the limit, a few lines can expand to gigabytes. */
 const MAX_ALIASES = 1000;
 
-/** The usual mistake behind each error code of the YAML library. */
+/** For an error code of the YAML library: the mistake that usually causes it. */
 const MISTAKES: Readonly<Partial<Record<ErrorCode, string>>> = {
   BAD_DQ_ESCAPE: 'a text in double quotes has an unknown escape after \\',
   BAD_INDENT: 'the indentation is wrong',
@@ -93,7 +93,7 @@ const MISTAKES: Readonly<Partial<Record<ErrorCode, string>>> = {
   UNEXPECTED_TOKEN: 'a character is in a place where YAML does not allow it',
 };
 
-/** @param kinds the kinds that Keyferry uses: their names are checked as the server does @throws ManifestError */
+/** @param kinds the kinds that Keyferry uses: their names are checked as the API server does @throws ManifestError */
 export function parseManifests(text: string, label: string, kinds: ReadonlySet<string>): Manifest[] {
   return [...parseAllDocuments(text, KUBECTL_YAML)].flatMap((document, index) => {
     const where = `${label}, document ${index + 1}`;
@@ -101,7 +101,7 @@ export function parseManifests(text: string, label: string, kinds: ReadonlySet<s
     if (error !== undefined) {
       const line = error.linePos?.[0].line;
       const why = MISTAKES[error.code];
-      // Not the library's message: it quotes the line, which may contain a value of a Secret.
+      // The library's message is not shown: it quotes the line, which may contain a value of a Secret.
       throw new ManifestError(
         `${where}${line === undefined ? '' : `, line ${line}`}: invalid YAML${why === undefined ? '' : `: ${why}`} (${error.code})`,
       );
@@ -118,7 +118,7 @@ function valueOf(resolve: () => unknown, where: string): unknown {
   try {
     return resolve();
   } catch {
-    // Not the library's message: it names the alias, and an unquoted password that starts with `*` looks like one.
+    // The library's message is not shown: it names the alias, and an unquoted password like `*secret` is an alias.
     const why = 'an alias has no anchor, there are too many aliases, or a merge key has no object';
     throw new ManifestError(`${where}: its aliases or merge keys cannot be resolved: ${why}`);
   }
@@ -129,7 +129,7 @@ interface ListType {
   readonly kind: string;
 }
 
-/** @param listed the type of list items that do not name theirs */
+/** @param listed apiVersion and kind for items of a list that have none */
 function objectsOf(value: unknown, where: string, kinds: ReadonlySet<string>, listed?: ListType): Manifest[] {
   if (value === null || value === undefined) return [];
   if (!isMap(value))
@@ -173,7 +173,7 @@ function metaOf(metadata: unknown, kind: string, where: string, isUsed: boolean)
   };
 }
 
-/** Names of other kinds follow other rules (`system:node`), but each must be usable in a path. */
+/** Names of kinds that Keyferry uses must be valid. Other names (`system:node`) must be usable in a path. */
 function nameProblem(name: string, isUsed: boolean): string | undefined {
   if (isUsed) return nameProblems('metadata.name', name)[0];
   const usable = name !== '.' && name !== '..' && !/[%/]/.test(name);
@@ -191,8 +191,8 @@ export function isMap(value: unknown): value is Record<string, unknown> {
 }
 
 /**
- * The strings in a field of a manifest. As for the server, an empty value is an empty string; an empty field has none.
- * @throws ManifestError, with the field
+ * The strings in a field of a manifest. As in the API server, a value `null` is '', and a field `null` has no strings.
+ * @throws ManifestError, which names the field
  */
 export function stringsOf(value: unknown, where: string, field: string): Record<string, string> {
   if (value === null || value === undefined) return {};

@@ -1,4 +1,4 @@
-/** Which targets a plan shows: those of objects in the manifests, and those in Namespaces of the manifests. */
+/** Which targets a plan shows: those that objects in the manifests concern, and those in new namespaces. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
@@ -15,7 +15,7 @@ const secret = (namespace: string, name: string): ResourceKey => resourceKey('c'
 const RULE: RuleKey = asKey('mirrors:home/db');
 const SOURCE = secret('home', 'db');
 
-/** One rule that copies `home/db` to the namespaces. It also has the copy `left/db`, which it no longer claims. */
+/** Has one rule, which copies `home/db` to these namespaces. The rule's copy `left/db` is no longer claimed. */
 function snapshotOf(namespaces: readonly string[]): Snapshot {
   const owner = { key: RULE, title: 'SecretMirror home/db', rank: '' };
   const shape = new LeaveShape(userCause('', ''));
@@ -40,25 +40,25 @@ const given = (kind: string, namespace: string, name: string): Given => ({
   index: 0,
 });
 
-test('for a Namespace in the manifests, a plan shows only the targets in that namespace', () => {
+test('if a Namespace is in the manifests, a plan shows only the targets in that namespace', () => {
   const { targets, objects, used } = affectedBy(snapshotOf(['new', 'old']), [given('Namespace', '', 'new')]);
   assert.deepEqual([...targets], [secret('new', 'db')]);
   assert.deepEqual([objects.size, used.size], [0, 0]);
 });
 
-test('for a source in the manifests, a plan shows all its targets', () => {
+test('if a source is in the manifests, a plan shows all targets of that source', () => {
   const { targets, used } = affectedBy(snapshotOf(['one', 'two']), [given('Secret', 'home', 'db')]);
   assert.deepEqual([...targets], [secret('one', 'db'), secret('two', 'db')]);
   assert.deepEqual([...used], [SOURCE]);
 });
 
-test('for a rule in the manifests, a plan shows all its targets, and copies that it no longer claims', () => {
+test('if a rule is in the manifests, a plan shows all its targets, and its copies that it no longer claims', () => {
   const { targets, rules } = affectedBy(snapshotOf(['one']), [given('SecretMirror', 'home', 'db')]);
   assert.deepEqual([...targets], [secret('one', 'db'), secret('left', 'db')]);
   assert.deepEqual([...rules], asKeys<RuleKey>([RULE]));
 });
 
-test('for a target in the manifests, a plan shows this target, and no object that is no target', () => {
+test('if a target is in the manifests, a plan shows it, and shows nothing for other objects in them', () => {
   const { targets } = affectedBy(snapshotOf(['one', 'two']), [given('Secret', 'two', 'db'), given('Secret', 'x', 'y')]);
   assert.deepEqual([...targets], [secret('two', 'db')]);
 });

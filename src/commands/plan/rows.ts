@@ -1,7 +1,7 @@
 /**
- * The report of `keyferry plan`: a row for each target that the manifests concern, and one for each rule that loses it.
- * JSON and YAML have exactly the report's fields. Fields are added, and never changed or removed. The schema is
- * docs/schemas/plan.json.
+ * The report of `keyferry plan`. It has a row for each target that the manifests concern, and a row for each rule that
+ * claims such a target but does not get it. JSON and YAML have exactly the report's fields. Later versions may add
+ * fields, but change and remove none. The schema is docs/schemas/plan.json.
  */
 import type { PlanReport } from '../../../scripts/reports/schemas.ts';
 import { placeOf } from '../../controllers/common/snapshot/status-report.ts';
@@ -18,19 +18,19 @@ import type { Decision, Later } from '../../copy/plan/decide.ts';
 
 export type PlannedTarget = PlanReport['targets'][number];
 type PlannedAction = PlannedTarget['action'];
-/** A mistake in a rule or manifest. */
+/** A mistake in a rule or a manifest. */
 export type PlannedProblem = PlanReport['problems'][number];
-/** A note on a rule: why it has no targets, or which part the plan does not cover. */
+/** A note on a rule: why it has no targets, or what the plan does not show of it. */
 export type PlannedNote = PlanReport['notes'][number];
 
 const REFUSED: ReadonlySet<PlannedAction> = new Set(['conflict', 'fail']);
 
-/** Whether a copy would be lost or a rule refused. The exit code depends on it. */
+/** Whether a copy would be lost, or a rule or manifest refused. If so, the exit code is 3. */
 export function hasLossOrRefusal({ targets, problems }: Pick<PlanReport, 'targets' | 'problems'>): boolean {
   return problems.length > 0 || targets.some(({ action, lost }) => lost || REFUSED.has(action));
 }
 
-/** Adds the table of targets. */
+/** Adds the table of targets to the output. */
 export function addTargets(parts: TextParts, targets: readonly PlannedTarget[]): void {
   parts.table(
     ['ACTION', 'KIND', 'NAMESPACE', 'NAME', 'FOR', 'WHY'],
@@ -50,7 +50,7 @@ function actionCell(target: PlannedTarget): Cell {
 export interface Affected {
   /** The objects in the manifests, except Namespaces. */
   readonly objects: ReadonlySet<ResourceKey>;
-  /** Those of them that are rules, sources or targets. */
+  /** The objects in the manifests that are rules, sources or targets. */
   readonly used: ReadonlySet<ResourceKey>;
   /** The rules in the manifests. */
   readonly rules: ReadonlySet<RuleKey>;
@@ -80,14 +80,14 @@ export function affectedBy(snapshot: Snapshot, given: readonly Given[]): Affecte
       if (isGiven || fromGiven || isNew || objects.has(target)) targets.add(target);
     }
   }
-  // Copies that their rule no longer claims.
+  // Also the copies of the rules that the rules no longer claim.
   for (const rule of rules) for (const target of snapshot.claims.ownedBy(rule)) targets.add(target);
   return { objects, used, rules, targets };
 }
 
 /**
- * The rows for the targets, by controller and place.
- * @returns `isChange`: the row is a change, or a conflict of a rule in the manifests
+ * The rows for the targets, sorted by controller, then by place.
+ * @returns `isChange`: something would change, or a rule in the manifests loses a target
  */
 export async function rowsOf(
   snapshot: Snapshot,
@@ -103,7 +103,7 @@ export async function rowsOf(
   return rows.toSorted((a, b) => (a.row.system < b.row.system ? -1 : Number(a.row.system > b.row.system)));
 }
 
-/** The row of a target, and those of rules that do not get it. @param snapshot has decided the target */
+/** The row of a target, and a row for each rule that does not get it. @param snapshot must have decided the target */
 export function rowsOn(
   snapshot: Snapshot,
   target: ResourceKey,
@@ -144,7 +144,7 @@ export function rowsOn(
   };
 }
 
-/** Why nothing is done although the target is not up to date; `undefined`: it is up to date. */
+/** Why Keyferry does nothing although the target is not up to date; `undefined`: the target is up to date. */
 function remarkOf(
   outcomes: readonly (readonly [Entry, Outcome])[],
   winner: Entry | undefined,
@@ -159,7 +159,7 @@ function remarkOf(
 
 type Action = Pick<PlannedTarget, 'action' | 'reason' | 'lost'>;
 
-/** @param whyUnwanted the reason, if the target is deleted */
+/** @param whyUnwanted why the target would be deleted, if it would be */
 export function plannedAction(decision: Decision['plan'], whyUnwanted: string): Action {
   switch (decision.do) {
     case 'create':

@@ -6,14 +6,14 @@ import { schemasIn, unknownFields } from './unknown-fields.ts';
 
 const SCHEMAS = schemasIn(readCrds());
 
-/** The paths of the unknown fields of a SecretMirror with this spec. */
+/** The paths of the unknown fields in a SecretMirror with this spec. */
 function pathsIn(spec: string, kind = 'apiVersion: mirrors.kts.studio/v1alpha2\nkind: SecretMirror'): string[] {
   const manifests = parseManifests(`${kind}\nmetadata: {name: m, nams: x}\n${spec}\n`, 'm.yaml', new Set());
   const sentences = manifests.flatMap((manifest) => unknownFields(manifest, SCHEMAS));
   return sentences.map((sentence) => /^unknown field (\S+), which/.exec(sentence)?.[1] ?? sentence);
 }
 
-test('a field that the CRD lacks is named with its path, also inside maps and lists', () => {
+test('plan names a field that the CRD lacks with its path, also inside maps and lists', () => {
   for (const [spec, ...expected] of [
     ['spec: {source: {name: a}, destination: {namespaceSelector: {matchLabels: {team: a}}}}'],
     [
@@ -34,7 +34,7 @@ test('a field that the CRD lacks is named with its path, also inside maps and li
   }
 });
 
-test('the sentence on an unknown field names the known fields beside it', () => {
+test('the sentence on an unknown field lists the known fields of the same object', () => {
   const [manifest] = parseManifests(
     'apiVersion: mirrors.kts.studio/v1alpha2\nkind: SecretMirror\nmetadata: {name: m}\nspec: {destination: {namespaceSelector: {matchLabel: {}}}}\n',
     'm.yaml',
@@ -46,7 +46,7 @@ test('the sentence on an unknown field names the known fields beside it', () => 
   ]);
 });
 
-test('the fields are checked by the CRD of version and kind, and a kind without a CRD of Keyferry is not checked', () => {
+test("plan checks fields by the CRD of the manifest's version and kind; without such a CRD it checks none", () => {
   assert.deepEqual(pathsIn('spec: {retry: 1}', 'apiVersion: mirrors.kts.studio/v1alpha1\nkind: SecretMirror'), [
     'spec.retry',
   ]);

@@ -1,4 +1,4 @@
-/** Finds fields that a manifest's CRD lacks: typing mistakes, which the server drops without an error. Pure. */
+/** Finds fields of a manifest that its CRD lacks. These are typing mistakes: the server drops them without an error. */
 import { parseAllDocuments } from 'yaml';
 import { isMap, type Manifest } from './manifests.ts';
 
@@ -19,7 +19,7 @@ interface Definition {
   };
 }
 
-/** By apiVersion and kind: `mirrors.kts.studio/v1alpha2 SecretMirror`. */
+/** The schemas by apiVersion and kind: `mirrors.kts.studio/v1alpha2 SecretMirror`. */
 export type Schemas = ReadonlyMap<string, Schema>;
 
 /** @param crds CustomResourceDefinitions as YAML documents */
@@ -32,7 +32,7 @@ export function schemasIn(crds: string): Schemas {
   );
 }
 
-/** A sentence for each unknown field, with its path. */
+/** One sentence for each unknown field. It names the field with its path. */
 export function unknownFields({ kind, object }: Manifest, schemas: Schemas): string[] {
   const schema = schemas.get(kind);
   return schema === undefined ? [] : [...unknownIn(object, schema, '')];
@@ -40,7 +40,7 @@ export function unknownFields({ kind, object }: Manifest, schemas: Schemas): str
 
 function* unknownIn(value: unknown, schema: Schema, path: string): Iterable<string> {
   const { properties = {}, additionalProperties, items = {} } = schema;
-  // The server has its own schema for metadata.
+  // The CRD does not describe metadata. The server checks them by a schema of its own.
   if (path === 'metadata' || schema['x-kubernetes-preserve-unknown-fields'] === true) return;
   if (Array.isArray(value)) {
     for (const [index, item] of value.entries()) yield* unknownIn(item, items, `${path}[${index}]`);

@@ -24,11 +24,11 @@ const changes = (before: StatusReport, after: StatusReport, failed = false): str
   changesBetween(before, after, failed).map(({ what, title, text }) => `${what}: ${title}: ${text}`);
 
 describe('changes of a status', () => {
-  it('two equal reports of status have no changes', () => {
+  it('between two equal reports of status there are no changes', () => {
     assert.deepEqual(changes(report(RULE), report({ ...RULE })), []);
   });
 
-  it('the changes between two reports are the rules, copies and failing targets that were added, changed or are gone', () => {
+  it('the changes between two reports of status are the added, changed and gone rules, copies and failing targets', () => {
     const none = 'last sync never, Synced: ';
     assert.deepEqual(changes(report(), report(RULE)), [`rule added: Rule a/r: Active, 0 copies, ${none}`]);
     assert.deepEqual(changes(report(RULE), report()), [`rule gone: Rule a/r: was Active, 0 copies, ${none}`]);
@@ -43,17 +43,17 @@ describe('changes of a status', () => {
     ]);
   });
 
-  it('if two rules begin to fail on one target, there are two changes', () => {
+  it('if two rules begin to fail on the same target, status --watch shows two changes', () => {
     const both = report({ ...BROKEN, failing: [FAILING] }, { ...BROKEN, name: 'q', failing: [FAILING] });
     assert.deepEqual(changes(report(BROKEN, { ...BROKEN, name: 'q' }), both).length, 2);
   });
 
-  it('with --failed, only problems that begin, change or end are changes', () => {
+  it('with --failed, status --watch shows only problems that begin, change or end', () => {
     assert.deepEqual(changes(report(), report({ ...RULE, copies: [COPY] }), true), []);
     assert.equal(changes(report(RULE), report(BROKEN), true).length, 1);
     assert.equal(changes(report(BROKEN), report(RULE), true).length, 1);
     assert.equal(changes(report(BROKEN), report(), true).length, 1);
-    // A pattern with a mistake is a problem of a rule that is ready, too.
+    // A ready rule with a warning has a problem, too: for example, one of its patterns has a mistake.
     assert.equal(changes(report(RULE), report({ ...RULE, message: 'm', warnings: ['m'] }), true).length, 1);
   });
 });

@@ -10,7 +10,7 @@ export interface Change {
   readonly what: string;
   /** `Secret default/mysecret` */
   readonly title: string;
-  /** The present state; if the subject is gone, its last state. */
+  /** The present state; if the object is gone, its last state. */
   readonly text: string;
   readonly style: Style;
 }
@@ -20,7 +20,7 @@ interface Line extends Omit<Change, 'what'> {
   readonly subject: 'rule' | 'copy' | 'failing' | 'orphan';
 }
 
-/** @param failed only changes of rules that have or had a problem, and of failing targets */
+/** @param failed only show changes of rules that have or had a problem, and of failing targets */
 export function changesBetween(before: StatusReport, after: StatusReport, failed: boolean): Change[] {
   const [old, now] = [linesOf(before), linesOf(after)];
   const troubled = new Set([before, after].flatMap(({ rules }) => rules.filter(hasProblem).map(titleOf)));
@@ -42,7 +42,7 @@ function changeOf({ subject, title, text, style }: Line, how: 'added' | 'changed
   return { what, title, text: subject === 'rule' ? `was ${text}` : text, style: 'quiet' };
 }
 
-/** By subject, place and rule or system. */
+/** The key of each line consists of subject, object, and the rule or system that it belongs to. */
 function linesOf({ rules, orphans }: StatusReport): Map<string, Line> {
   const lines = new Map<string, Line>();
   const add = (subject: Line['subject'], place: TargetPlace, text: string, style: Style, of: string): void => {

@@ -1,4 +1,4 @@
-/** Finds out which process holds the Lease of leader election, and since when. */
+/** Finds out which process is the leader (holds the Lease of leader election), and since when. */
 import { isForbidden, isNotFound } from '../../kube/errors.ts';
 import { holderOf, type Lease } from '../../kube/leader-election/lease.ts';
 import { listEach } from '../../kube/list-each.ts';
@@ -7,22 +7,22 @@ import type { StatusReport } from '../../../scripts/reports/schemas.ts';
 import type { StatusOptions } from '../actions.ts';
 import type { CommandContext } from '../output/reading.ts';
 
-/** The state of a Lease of Keyferry. */
+/** The holder and the times of one of Keyferry's Leases. */
 type LeaderStatus = StatusReport['leaders'][number];
 
 export interface Leaders {
   readonly leaders: readonly LeaderStatus[];
-  /** Why the Leases could not be read. */
+  /** Why the Leases could not be read; absent: they could. */
   readonly note?: string;
 }
 
 const API = '/apis/coordination.k8s.io/v1';
-/** The default of `--leader-elect-lease-name`, and the namespace of Keyferry in the documentation. */
+/** The default of `--leader-elect-lease-name`, and Keyferry's namespace in the documentation. */
 const USUAL = 'keyferry';
 
 /**
- * The Lease of a known operator. Else the Leases with the chart's label; if there are none or they may not be listed,
- * the Lease of the usual name.
+ * Reads the operator's Lease, if its flags are known; else the Leases with the chart's label. If there are none, or the
+ * caller has no permission to list Leases, reads the Lease with the usual name.
  * @throws the errors of `api.request`, except for a missing permission
  */
 export async function leadersOf(

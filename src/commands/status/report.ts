@@ -1,4 +1,4 @@
-/** Makes the report of `keyferry status` from a snapshot, and its tables. */
+/** Makes the report of `keyferry status` from a snapshot, and the tables for people. */
 import { command } from '../../runtime/text/command.ts';
 import {
   byName,
@@ -21,10 +21,10 @@ import type { StatusReport } from '../../../scripts/reports/schemas.ts';
 const UNKNOWN_FLAGS =
   'Whether Keyferry writes the targets that are Outdated depends on its flags: give this command the same';
 
-/** A report, with more facts for its tables. */
+/** The report, and facts that only the tables show. */
 export interface StatusFindings {
   readonly report: StatusReport;
-  /** The names of all controllers' rules, in the plural. */
+  /** What the rules of all controllers are called, in the plural: `SecretMirrors, …`. */
   readonly ruleNames: string;
   /** Whether the copies of a rule could be listed. */
   readonly hasCounts: (rule: RuleStatus) => boolean;
@@ -33,7 +33,7 @@ export interface StatusFindings {
 /**
  * @param cluster host of the API server
  * @param namespace only rules in this namespace; `undefined`: all rules
- * @param isOperators the settings are known to be those of the operator
+ * @param isOperators whether the settings are known to be those of the operator
  * @throws the errors of `api.request`
  */
 export async function statusReport(
@@ -56,7 +56,7 @@ export async function statusReport(
   const rules = (await ruleStatuses(snapshot, isIncluded)).map(([, rule]) => rule);
   const orphans = (await orphansIn(snapshot))
     .filter((orphan) => systems.some(({ system }) => system === orphan.system))
-    // If the owner in the mark is unknown, the orphan counts for its own namespace.
+    // If the owner in the mark is unknown, the orphan is included by its own namespace.
     .filter(({ owner, namespace: place }) => isIncluded(owner === '' ? place : (owner.split('/')[0] ?? '')));
   const isMissing = namespace !== undefined && lacksNamespace(snapshot, namespace);
   const missing = isMissing ? [`namespace ${namespace} does not exist, or is being deleted`] : [];
@@ -76,7 +76,7 @@ export async function statusReport(
     report,
     ruleNames: readers.map((one) => one.ruleNames).join(', '),
     hasCounts: ({ kind, reason }) => {
-      // A rule that selects namespaces may have copies in namespaces that were not listed.
+      // `-n` may list one namespace only. A rule that selects namespaces may have copies in the others.
       if (inventory.coverage.get(SECRET.kind)?.extent === 'namespace')
         return reason !== LIMITED && !selecting.has(kind);
       return kind === 'ConfigMap' || !inventory.isRefused(SECRET.kind);
@@ -84,20 +84,20 @@ export async function statusReport(
   };
 }
 
-/** Whether a rule is known to have a problem, or a mistake although it is ready. */
+/** Whether a rule has a known problem, or is ready but has a mistake (a warning). */
 export function hasProblem({ ready, reason, warnings }: RuleStatus): boolean {
   return warnings.length > 0 || (!ready && reason !== LIMITED);
 }
 
-/** Only the rules with problems, and the leftovers. */
+/** The report with only the rules that have problems, and of the orphans only the leftovers. */
 export function onlyFailed(report: StatusReport): StatusReport {
   const orphans = report.orphans.filter(({ verdict }) => verdict === 'leftover');
   return { ...report, rules: report.rules.filter((rule) => hasProblem(rule)), orphans };
 }
 
 /**
- * The report as text, with a line end. The output `wide` has more columns and all failing targets.
- * @param document makes the report for programs
+ * The report as text. It ends with a line end. The format `wide` has more columns, and all failing targets.
+ * @param document makes the output as JSON or YAML
  */
 export function statusText(
   { report, ruleNames, hasCounts }: StatusFindings,
@@ -152,7 +152,7 @@ export function statusText(
   return parts.toString();
 }
 
-/** States that end by themselves. */
+/** States that end without help of a user. */
 const PASSING: ReadonlySet<string> = new Set(['Pending', 'Waiting', 'Outdated', 'Unknown', 'Deleting']);
 
 function stateCell(rule: RuleStatus): Cell {
@@ -161,7 +161,7 @@ function stateCell(rule: RuleStatus): Cell {
   return { text: state, style: PASSING.has(state) || !hasProblem(rule) ? 'waiting' : 'bad' };
 }
 
-/** The cell that says why a target is not up to date. */
+/** The cell that says why a target is not up to date, and its color. */
 export function failureCell({ state, reason, message }: Pick<FailingTarget, 'state' | 'reason' | 'message'>): {
   readonly text: string;
   readonly style: Style;
