@@ -15,7 +15,7 @@ describe("the scenarios of the original's article", () => {
   });
   after(() => scene.close());
 
-  it("Vault to namespaces, as in the original's article: the entry is copied, and again when it changes", async () => {
+  it("Vault to namespaces, as in the original's article: a mirror copies the entry, and copies it again when it changes", async () => {
     const { mirrors, vault } = scene;
     await scene.put('secret/data/myvaultsecret', { hello: 'there', general: 'kenobi' });
     await scene.approle('vault-approle', await documentedPolicy('Vault to namespaces'));
@@ -43,7 +43,7 @@ describe("the scenarios of the original's article", () => {
     await mirrors.gone(secretPath('project-c-one', 'myvaultsecret-sync'), mirrorPath('myvaultsecret-mirror'));
   });
 
-  it("Secret to Vault, as in the original's article: each change is written at once, as one version", async () => {
+  it("Secret to Vault, as in the original's article: a mirror writes each change of the Secret within 2 s as one version", async () => {
     const { mirrors, vault } = scene;
     await mirrors.secret('default', 'mysecret', { user: 'me', pass: 'x' });
     const name = 'myvaultsecret-mirror-reverse';
@@ -70,7 +70,7 @@ describe("the scenarios of the original's article", () => {
     assert.ok(await version());
   });
 
-  it("Vault to Vault, as in the original's article: the entry is copied, and no Secret is made", async () => {
+  it("Vault to Vault, as in the original's article: a mirror copies the entry and makes no Secret", async () => {
     const { mirrors, vault } = scene;
     const second = await scene.anotherVault();
     await scene.put('secret/data/mysecret', { a: 'one', 'not/a secret key': 'two' });
@@ -95,7 +95,7 @@ describe("the scenarios of the original's article", () => {
     await mirrors.gone(mirrorPath(name));
   });
 
-  it("Secret to Vault, as in the original's article, works with a token as the login", async () => {
+  it("Secret to Vault, as in the original's article, also works with a token as the login", async () => {
     const { mirrors, vault } = scene;
     await scene.tokenSecret('vault-token', policy({ 'secret/data/myteam/mysecret': ['create', 'read', 'update'] }));
     await mirrors.change('default', 'mysecret', { user: 'token' });

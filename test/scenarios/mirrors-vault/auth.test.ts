@@ -1,6 +1,6 @@
 /**
- * Logins to Vault: the Secrets with their credentials, the reports of failures, and the use of changed credentials at
- * once.
+ * Mirrors log in to Vault with credentials from Secrets. They report failed logins, and use changed credentials
+ * immediately.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -21,7 +21,7 @@ describe('logins to Vault', () => {
   });
   after(() => scene.close());
 
-  it('a login by token waits for its Secret, and uses a token at once when the Secret gets it', async () => {
+  it('a mirror that logs in with a token waits for the Secret with the token, and uses the token as soon as it is there', async () => {
     const { mirrors, vault } = scene;
     await scene.fromVault(
       'tok',
@@ -54,7 +54,7 @@ describe('logins to Vault', () => {
     await mirrors.ready('tok', 'Synced');
   });
 
-  it('a login by AppRole works with another mount and other keys in its Secret', async () => {
+  it('a login by AppRole works with another mount path and with other key names in its Secret', async () => {
     const { mirrors } = scene;
     const keys = ['my-role', 'my-secret'];
     await scene.approle('elsewhere', READ, { mount: 'team/roles', keys });
@@ -68,7 +68,7 @@ describe('logins to Vault', () => {
     await mirrors.copied('target', 'roles', { password: 'deadbeef' });
   });
 
-  it('a login by AppRole reports a missing or refused credential, and uses a changed secret id at once', async () => {
+  it('a mirror that logs in by AppRole reports a missing or refused credential, and uses a changed secret id immediately', async () => {
     const { mirrors } = scene;
     const approle = { secretRef: { name: 'rotated' } };
     await scene.fromVault('rotated', scene.block('secret/data/app', '', { auth: { approle } }), ['target']);
@@ -99,7 +99,7 @@ describe('logins to Vault', () => {
     await mirrors.ready('rotated', 'Synced');
   });
 
-  it('a failed login for a copy into Vault is reported like one for reading, and the mirror can be deleted', async () => {
+  it('a mirror into Vault reports a failed login like a mirror from Vault, and can be deleted', async () => {
     const { mirrors, vault } = scene;
     await mirrors.secret(HOME, 'written', { a: 'b' });
     await scene.toVault('writer', { name: 'written' }, scene.block('secret/data/written', 'write-token'));
@@ -120,7 +120,7 @@ describe('logins to Vault', () => {
     await mirrors.gone(mirrorPath('writer'));
   });
 
-  it("a login with a Secret of another namespace than the mirror's is refused", async () => {
+  it('a mirror whose login names a Secret of another namespace is refused', async () => {
     const { mirrors } = scene;
     const auth = { token: { secretRef: { name: 'my-token', namespace: 'target' } } };
     await scene.fromVault('foreign', scene.block('secret/data/app', '', { auth }), ['target']);
@@ -130,7 +130,7 @@ describe('logins to Vault', () => {
     assert.equal(await mirrors.find('target', 'foreign'), undefined);
   });
 
-  it("a login with a ServiceAccount of the mirror's namespace works", async () => {
+  it('a mirror can log in with a ServiceAccount of its namespace', async () => {
     const { mirrors, vault } = scene;
     await vault.request('POST', 'sys/auth/kubernetes', { type: 'kubernetes' });
     await mirrors.api.apply([

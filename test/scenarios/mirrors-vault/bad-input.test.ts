@@ -1,6 +1,6 @@
 /**
- * Users make mistakes with Vault. A condition and an event name the mistake and its field or entry, existing copies
- * stay complete, and other mirrors are not affected.
+ * If a user makes a mistake with Vault, a condition and an event name the mistake and its field or entry. Existing
+ * copies stay complete, and other mirrors are not affected.
  */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -20,8 +20,8 @@ const TOKEN = { token: { secretRef: { name: 'all' } } };
 const AT = { addr: 'http://127.0.0.1:1', path: 'secret/data/x' };
 
 /**
- * Invalid `vault` blocks, stored with an older CRD because ours refuses them, and the message that follows the field's
- * name.
+ * Invalid `vault` blocks, and the message after the field's name. The blocks are stored under an older CRD, because the
+ * CRD of deploy/ refuses them.
  */
 const STORED: Readonly<Record<string, readonly [Json, RegExp]>> = {
   'no-block': [undefined, /: must be specified for type vault/],
@@ -94,7 +94,7 @@ describe('mirrors with bad input in Vault or in their vault block', () => {
   }
 
   for (const [name, [, message]] of Object.entries(STORED)) {
-    it(`an invalid vault block (${name}), stored with an older CRD, is reported with its field, and the mirror can be deleted`, async () => {
+    it(`if a stored mirror has an invalid vault block (${name}), its status names the field, the copy stays, and the mirror can be deleted`, async () => {
       const { mirrors } = scene;
       await waitForReport(`from-${name}`, 'InvalidSpec', new RegExp(`^spec\\.source\\.vault${message.source}`));
       await waitForReport(`to-${name}`, 'InvalidSpec', new RegExp(`^spec\\.destination\\.vault${message.source}`));
@@ -106,7 +106,10 @@ describe('mirrors with bad input in Vault or in their vault block', () => {
     });
   }
 
-  /** Makes two mirrors, one from and one to an entry of Vault through the proxy, and waits until both are Synced. */
+  /**
+   * Creates two mirrors and waits until both are Synced. One copies from an entry of Vault, the other into an entry;
+   * both use the proxy.
+   */
   async function createPair(name: string, values: Readonly<Record<string, string>> = { a: '1' }): Promise<void> {
     const { mirrors } = scene;
     const block = (path: string): Json => scene.block(path, 'all', { addr: proxy.url });
@@ -126,7 +129,7 @@ describe('mirrors with bad input in Vault or in their vault block', () => {
     assert.equal(entry.metadata.version, 1);
   }
 
-  it('a mirror that is edited to name a mount that Vault does not have reports VaultError with the path', async () => {
+  it('if a mirror is edited to name a mount that Vault does not have, the mirror reports VaultError with the path', async () => {
     const { mirrors } = scene;
     await createPair('mount');
     for (const [name, side] of [
@@ -143,7 +146,7 @@ describe('mirrors with bad input in Vault or in their vault block', () => {
     await assertUnaffected('mount');
   });
 
-  it('a mirror reports that a policy forbids its path, at its start and when the policy changes later', async () => {
+  it("if a Vault policy forbids a mirror's path, the mirror reports it, also when the policy changes later", async () => {
     const { mirrors, vault } = scene;
     await mirrors.secret(HOME, 'refused', { a: '2' });
     await scene.put('secret/data/forbidden', { a: '1' });
@@ -161,7 +164,7 @@ describe('mirrors with bad input in Vault or in their vault block', () => {
     assert.equal(entry.metadata.version, 1);
   });
 
-  it('a Secret with a value that is not UTF-8 is not written to Vault, and the message names the key', async () => {
+  it('if a Secret has a value that is not UTF-8, Keyferry does not write it to Vault, and the message names the key', async () => {
     const { mirrors } = scene;
     await createPair('utf8');
     const data = { ...mirrors.data({ a: '2' }), bytes: '/wA=' };
@@ -170,7 +173,7 @@ describe('mirrors with bad input in Vault or in their vault block', () => {
     await assertUnaffected('utf8');
   });
 
-  it('an entry that gets keys that are invalid in a Secret leaves its copy unchanged, and is copied when the keys are gone', async () => {
+  it('if an entry gets keys that are invalid in a Secret, its copy stays unchanged until these keys are gone', async () => {
     await createPair('keys');
     await scene.put('secret/data/from-keys', { a: '2', 'b/c': '2', '': '2', [`long-${'x'.repeat(300)}`]: '2' });
     const text = await waitForReport(
@@ -184,7 +187,7 @@ describe('mirrors with bad input in Vault or in their vault block', () => {
     await scene.mirrors.copied('target', 'from-keys', { a: '3' });
   });
 
-  it('two thousand keys are copied from Vault and into Vault', async () => {
+  it('2,000 keys are copied from Vault and into Vault', async () => {
     const many = Object.fromEntries(Array.from({ length: 2000 }, (_, n) => [`key-${n}`, String(n)]));
     await createPair('many', many);
     assert.equal((await scene.entry('secret/data/to-many')).metadata.version, 1);
@@ -197,7 +200,7 @@ describe('mirrors with bad input in Vault or in their vault block', () => {
     ['an object without data', { request_id: 'x' }, /format of an entry/],
     ['data that is no object', { data: { data: 'text', metadata: { version: 'one' } } }, /format of an entry/],
   ] as const) {
-    it(`a Vault that answers 200 with ${what} is reported without a value, and the copies stay`, async () => {
+    it(`if Vault answers 200 with ${what}, the mirror reports it without a value, and the copies stay`, async () => {
       const name = what.replaceAll(/[^a-z]+/gi, '-').toLowerCase();
       await createPair(name);
       proxy.rule({ match: { path: /\/(?:meta)?data\// }, fault: { kind: 'respond', status: 200, body } });
@@ -221,7 +224,7 @@ describe('mirrors with bad input in Vault or in their vault block', () => {
     });
   }
 
-  it('a Vault that redirects is reported with the location, and the redirect is not followed', async () => {
+  it('if Vault redirects, mirrors report the location, and Keyferry does not follow the redirect', async () => {
     await createPair('redirect');
     await using other = await startFaultProxy({ upstream: scene.vault.addr });
     const fault = { kind: 'respond', status: 302, headers: { location: `${other.url}/v1/x` } } as const;
@@ -239,7 +242,7 @@ describe('mirrors with bad input in Vault or in their vault block', () => {
     await scene.holds('secret/data/to-redirect', { a: '2' });
   });
 
-  it('a Vault with an untrusted certificate, a certificate for another name or no TLS is reported', async () => {
+  it('if Vault has an untrusted certificate, a certificate for another name or no TLS, the mirror reports it', async () => {
     const { mirrors } = scene;
     const tls = await scene.anotherVault({ tls: true });
     const stranger = await scene.anotherVault({ tls: true });
@@ -274,7 +277,7 @@ describe('mirrors with bad input in Vault or in their vault block', () => {
     );
   });
 
-  it("a credential in another namespace than the mirror's is refused, and accepted with --allow-cross-namespace-auth", async () => {
+  it("a credential in a namespace that is not the mirror's is refused, but accepted with --allow-cross-namespace-auth", async () => {
     const { mirrors } = scene;
     const { data } = await mirrors.find(HOME, 'all');
     await mirrors.api.create({

@@ -1,5 +1,6 @@
 /**
- * Restarts, and times without Vault or without Keyferry: a restart writes nothing, and no finalizer blocks a namespace.
+ * Keyferry restarts, or Keyferry or Vault is down for some time: a restart writes nothing, and no finalizer blocks the
+ * deletion of a namespace.
  */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -33,7 +34,7 @@ describe('while Keyferry or Vault is down', () => {
     readJsonLines(scene.mirrors.plane.auditLogPath)
       .filter(({ userAgent, verb }) => /keyferry/i.test(userAgent) && !READS.has(verb))
       .map(({ verb, requestURI }) => `${verb} ${requestURI}`);
-  /** Entries of the mount `secret/` on which any client had this operation, by Vault's audit log. */
+  /** Paths of entries in `secret/` on which any client did an operation of this kind, by Vault's audit log. */
   const vaultCalls = (operation: RegExp): string[] =>
     readJsonLines(scene.vault.auditLogPath)
       .filter(({ type, request }) => type === 'request' && operation.test(request.operation))
@@ -46,7 +47,7 @@ describe('while Keyferry or Vault is down', () => {
   };
 
   /**
-   * Creates the rules of a tenant and waits until they are settled: mirrors to namespaces, from Vault and into Vault,
+   * Creates the rules of a tenant and waits until all copies exist: mirrors to namespaces, from Vault and into Vault,
    * and an annotated Secret with a push and a pull.
    */
   async function tenant(name: string): Promise<void> {
@@ -79,7 +80,7 @@ describe('while Keyferry or Vault is down', () => {
     }
   }
 
-  it('a restart on a settled cluster writes nothing to the cluster or to Vault', async () => {
+  it('if all copies are up to date, a restart writes nothing to the cluster or to Vault', async () => {
     const { mirrors } = scene;
     await tenant('steady');
     for (const end of ['stop', 'kill9', 'stop'] as const) {
@@ -106,7 +107,7 @@ describe('while Keyferry or Vault is down', () => {
     for (const { metadata } of mirrors) assert.deepEqual(metadata.finalizers, [FINALIZER]);
   });
 
-  it('without Keyferry, namespaces with annotated Secrets can be deleted; namespaces with mirrors once Keyferry runs again, also without Vault', async () => {
+  it('while Keyferry is down, namespaces with annotated Secrets can be deleted; namespaces with mirrors go once it runs again, even if Vault is down', async () => {
     const { mirrors, vault } = scene;
     await tenant('left');
     await mirrors.namespaces('pulls');
@@ -129,7 +130,7 @@ describe('while Keyferry or Vault is down', () => {
     await deleteAndWait('/api/v1/namespaces/left');
   });
 
-  it('a namespace with mirrors from and to Vault can be deleted while Vault is down, with the copies elsewhere', async () => {
+  it('while Vault is down, a namespace with mirrors from and to Vault can be deleted, together with its copies in other namespaces', async () => {
     const { mirrors } = scene;
     await waitFor(async () => (await mirrors.status('from', 'steady')).mirrorStatus === 'Error', {
       message: 'it to be known that Vault is down',
@@ -139,7 +140,7 @@ describe('while Keyferry or Vault is down', () => {
     for (const copy of ['plain', 'from', 'pushed']) await deleteAndWait(secretPath('steady-target', copy));
   });
 
-  it('a mirror can be deleted after Keyferry was uninstalled, by the command in docs/operations.md', async () => {
+  it('after Keyferry was uninstalled, a mirror can be deleted by the command in docs/operations.md', async () => {
     const { mirrors } = scene;
     await mirrors.namespaces('orphaned', 'orphaned-target');
     await mirrors.secret('orphaned', 'last', { a: '1' });

@@ -34,7 +34,7 @@ describe("an operator with the environment of Vault's own client", () => {
     await rm(folder, { recursive: true });
   });
 
-  it('VAULT_CACERT, VAULT_TLS_SERVER_NAME and VAULT_PROXY_ADDR count for a mirror whose vault block sets none of these', async () => {
+  it('VAULT_CACERT, VAULT_TLS_SERVER_NAME and VAULT_PROXY_ADDR apply to a mirror whose vault block sets none of these', async () => {
     await scene.fromVault('plain', scene.block('secret/data/app', 'all', { caBundle: '' }), ['target']);
     await scene.mirrors.copied('target', 'plain', { a: '1' });
     await waitFor(() => proxy.tunnels.length > 0, { message: 'a tunnel' });

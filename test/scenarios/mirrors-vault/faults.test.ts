@@ -1,6 +1,6 @@
 /**
- * A Vault that is killed, on standby, slow, behind TLS or redirects: copies stay as they are, and other mirrors are not
- * delayed.
+ * While a Vault is killed, on standby, slow or redirecting, or its certificate is not trusted, copies stay as they are,
+ * and other mirrors are not delayed.
  */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
@@ -68,7 +68,9 @@ describe('faults of a Vault', () => {
     await waitForCopies(text);
   }
 
-  /** Checks that during the fault copies are unchanged, the status has the message, and mirrors can be deleted. */
+  /**
+   * Checks that during the fault the copies stay unchanged, the status has this message, and mirrors can be deleted.
+   */
   async function assertUnchanged(message: RegExp, text = String(round)): Promise<void> {
     const { mirrors } = scene;
     await mirrors.ready('from-0', 'VaultError', message);
@@ -91,7 +93,7 @@ describe('faults of a Vault', () => {
 
   const logins = async (): Promise<number> => (await operator.metric('keyferry_vault_logins_total')) ?? 0;
 
-  it('a killed Vault gets few requests, and when it is back, copying continues without another login', async () => {
+  it('a killed Vault gets few requests; when it runs again, copying continues without another login', async () => {
     const { vault } = scene;
     await changeAll();
     assert.equal(await logins(), 1);
@@ -106,7 +108,7 @@ describe('faults of a Vault', () => {
     assert.equal(await logins(), 1);
   });
 
-  it('a Vault that restarts and revokes its tokens gets exactly one new login', async () => {
+  it('if Vault restarts and revokes its tokens, Keyferry logs in again exactly one time', async () => {
     const { vault } = scene;
     const before = await logins();
     const { data } = await vault.request('LIST', 'auth/token/accessors');
@@ -126,7 +128,7 @@ describe('faults of a Vault', () => {
     [473, { initialized: true, performance_standby: true }, /473/],
     [503, { errors: ['Vault is sealed'] }, /503.*sealed/],
   ] as const) {
-    it(`while Vault answers ${status}, copies stay as they are; afterwards copying continues`, async () => {
+    it(`while Vault answers ${status}, copies stay as they are; after that, copying continues`, async () => {
       await changeAll();
       const text = String(round);
       proxy.rule({ fault: { kind: 'respond', status, body, headers: status === 429 ? { 'retry-after': '1' } : {} } });
@@ -136,7 +138,7 @@ describe('faults of a Vault', () => {
     });
   }
 
-  it('a Vault that redirects to another host is reported, and that host gets no token', async () => {
+  it('if Vault redirects to another host, mirrors report that host, and it gets no token', async () => {
     await changeAll();
     const text = String(round);
     await using other = await startFaultProxy({ upstream: scene.vault.addr });
@@ -148,7 +150,7 @@ describe('faults of a Vault', () => {
     await changeAll();
   });
 
-  it('a Vault that takes 30 s to answer does not delay mirrors of other servers', async () => {
+  it('a Vault that takes 30 s to answer does not delay mirrors of other Vault servers', async () => {
     const { mirrors } = scene;
     await changeAll();
     proxy.rule({ fault: { kind: 'delay', ms: 30_000 } });
@@ -170,7 +172,7 @@ describe('faults of a Vault', () => {
     await changeAll();
   });
 
-  it('the certificate of a Vault is checked with the CA bundle of the mirror, also for another server name', async () => {
+  it("Keyferry checks the certificate of a Vault with the mirror's CA bundle, and its name with tlsServerName", async () => {
     const { mirrors } = scene;
     const tls = await scene.anotherVault({ tls: true });
     await scene.tokenSecret('tls', ALL, tls);
@@ -185,10 +187,10 @@ describe('faults of a Vault', () => {
     await mirrors.ready('misnamed', 'VaultError', /vault\.example/);
   });
 
-  it('a mirror with a Vault namespace sends it with every request, also with logins', async () => {
+  it('a mirror with a Vault namespace sends the namespace with every request, also with logins', async () => {
     proxy.reset();
     const { mirrors, vault } = scene;
-    // On Vault without a licence there are no namespaces, and it ignores the header. OpenBao refuses one that does not
+    // Vault without a licence has no namespaces and ignores the header. OpenBao refuses a namespace that does not
     // exist.
     const tenant = isOpenBao() ? await vault.createNamespace('team/a') : vault;
     await scene.approle('tenant', ALL, {}, tenant);

@@ -1,4 +1,7 @@
-/** A mirror whose Vault, login or database fails does not affect other mirrors, also on the same Vault. */
+/**
+ * If the Vault, the login or the database of a mirror fails, other mirrors are not affected, not even mirrors of the
+ * same Vault.
+ */
 import assert from 'node:assert/strict';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -47,7 +50,7 @@ describe('mirrors that must not delay other mirrors', () => {
   const at = (addr: string, path: string, auth: Json): Json => ({ addr, path, auth });
   const token = (name: string): Json => ({ token: { secretRef: { name } } });
 
-  /** Changes an entry several times, and checks that each change arrives within the usual time. */
+  /** Changes an entry several times, and checks that each change reaches its copy within the usual time. */
   async function assertUnaffected(): Promise<void> {
     for (let i = 0; i < 4; i++) {
       const text = String(++round);
@@ -67,7 +70,7 @@ describe('mirrors that must not delay other mirrors', () => {
     await scene.mirrors.gone(...paths);
   }
 
-  it('mirrors with a token that no HTTP header can hold report it, send nothing, and delay no other mirror', async () => {
+  it('mirrors whose token has characters that HTTP forbids report it, send nothing to Vault, and delay no other mirror', async () => {
     await scene.credential('malformed', { token: 'not a token' });
     proxy.reset();
     await many('malformed', (i) => at(proxy.url, `secret/data/m${i}`, token('malformed')));
@@ -77,7 +80,7 @@ describe('mirrors that must not delay other mirrors', () => {
     await gone('malformed');
   });
 
-  it('mirrors whose database hangs delay no other mirror, also none with the same login', async () => {
+  it('mirrors whose database hangs delay no other mirror, not even mirrors with the same login', async () => {
     const hang = proxy.rule({ match: { path: '/v1/mongodb/creds' }, fault: { kind: 'stall' } });
     await scene.vault.request('POST', 'sys/mounts/mongodb', { type: 'database' });
     await many('hanging', (i) => at(proxy.url, `mongodb/creds/r${i}`, token('all')));
@@ -91,7 +94,7 @@ describe('mirrors that must not delay other mirrors', () => {
     await gone('hanging');
   });
 
-  it('mirrors whose server answers with megabytes of numbers report the limit, and cost others no time and no memory', async () => {
+  it('if servers answer with megabytes of numbers, their mirrors report the limit, and other mirrors get their copies in time', async () => {
     const numbers = Buffer.from(
       JSON.stringify({ data: { data: { k: Array(3_500_000).fill(1) }, metadata: { version: 1 } } }),
     );

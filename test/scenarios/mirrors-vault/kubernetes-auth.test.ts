@@ -1,6 +1,6 @@
 /**
- * Logins with a ServiceAccount: Vault checks the token at the real API server, and Keyferry has only the documented
- * permissions.
+ * Mirrors log in to Vault with a ServiceAccount. Vault checks its token at the real API server, and Keyferry has only
+ * the documented permissions.
  */
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
@@ -86,7 +86,7 @@ describe('logins by a ServiceAccount', () => {
     return scene.block('secret/data/app', '', { auth });
   };
 
-  it('a login with a ServiceAccount reports that Keyferry lacks the permission to request tokens', async () => {
+  it('without permission to request tokens, a mirror that logs in with a ServiceAccount reports it, and works once Keyferry has it', async () => {
     const { mirrors } = scene;
     await scene.fromVault('sa', block(), ['target']);
     const refused = await mirrors.ready('sa', 'VaultAuthInvalid', /serviceaccounts "reader" is forbidden/);
@@ -107,7 +107,7 @@ describe('logins by a ServiceAccount', () => {
     assert.equal(await operator.metric('keyferry_vault_logins_total', logins), 1);
   });
 
-  it('without --vault-addresses, a token that the API server accepts is sent to no server that a mirror names', async () => {
+  it('without --vault-addresses, a token that the API server would accept is not sent to a server that a mirror names', async () => {
     const { mirrors } = scene;
     const received: string[] = [];
     await using recorder = await startRecorder(received);
@@ -125,14 +125,14 @@ describe('logins by a ServiceAccount', () => {
       /accepts tokens for the audience .*cluster\.local.*--vault-addresses/,
     );
     assert.deepEqual(received, []);
-    // A token whose audience is Vault alone may go to any server: the API server does not accept it.
+    // A token whose audience is only Vault may go to any server, because the API server does not accept it.
     await scene.fromVault('other', named(['vault']), ['target']);
     await waitFor(() => received.length > 0, { message: 'a login' });
     assert.ok(received.every((jwt) => !audiencesOf(jwt).includes(ISSUER)));
     for (const name of ['bare', 'api', 'other']) await mirrors.api.delete(mirrorPath(name));
   });
 
-  it('a token of a ServiceAccount is not sent to a link-local address, in whatever notation', async () => {
+  it('a ServiceAccount token is not sent to a link-local address, also if the address is written as a number or in IPv6', async () => {
     const { mirrors } = scene;
     for (const [name, addr] of [
       ['metadata', 'http://169.254.169.254'],
@@ -145,7 +145,7 @@ describe('logins by a ServiceAccount', () => {
     }
   });
 
-  it("a login with a role that Vault does not know, or for another namespace, is reported with Vault's message", async () => {
+  it("if Vault refuses a ServiceAccount because of an unknown role or another namespace, the mirror reports Vault's message", async () => {
     const { mirrors } = scene;
     await scene.fromVault('norole', block({ role: 'unknown' }), ['target']);
     await mirrors.ready('norole', 'VaultAuthInvalid', /^error logging in to vault via kubernetes: .*role/);
@@ -156,7 +156,7 @@ describe('logins by a ServiceAccount', () => {
     await mirrors.gone(mirrorPath('foreign'));
   });
 
-  it('with --vault-addresses, tokens that the API server accepts are sent only to the servers in that list', async () => {
+  it('with --vault-addresses, tokens that the API server would accept are sent only to the servers in that list', async () => {
     const { mirrors } = scene;
     await operator.stop();
     const received: string[] = [];

@@ -1,6 +1,6 @@
 /**
- * Two replicas and dynamic credentials: a new leader continues with the same Vault lease. And a leader stops while its
- * servers hang.
+ * Two replicas and dynamic credentials: a new leader keeps the Vault lease of the old one. A leader also stops in time
+ * while Vault and the API server hang.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -18,9 +18,9 @@ import { documentedPolicy, LEASE_ID, policy, VaultScene } from './support.ts';
 
 const postgres = findPostgres();
 const skip = 'missing' in postgres ? postgres.missing : false;
-/** Factor for all durations on a busy machine, where also undisturbed renewals take longer. */
+/** Factor for all durations on a busy machine, where renewals take longer even without a change of the leader. */
 const slower = Math.min(3, Math.ceil(await currentStretch()));
-/** Lifetime of the credentials in seconds: longer than a change of the leader takes. */
+/** Lifetime of the credentials, s: longer than a change of the leader takes. */
 const LEASE_S = 20 * slower;
 const ELECTION = [
   '--leader-elect',
@@ -39,7 +39,7 @@ describe('a change of the leader', { skip }, () => {
   });
   after(() => scene.close());
 
-  it('a new leader keeps the dynamic credentials and renews their Vault lease, after a kill -9 and a clean stop of the old one', async () => {
+  it('after a kill -9 or a clean stop of the leader, the new leader keeps the dynamic credentials and renews their Vault lease', async () => {
     const { mirrors, vault } = scene;
     let leader = await mirrors.operator({ args: ELECTION });
     await waitFor(() => isLeading(leader));
@@ -94,10 +94,10 @@ describe('a stop while Vault hangs', () => {
     await cluster.stop();
   });
 
-  it('a stop while writes, a login and Vault hang takes less than 5 s, exits with code 0 and releases the Lease', async () => {
+  it('while writes, a login and Vault hang, a stop takes less than 5 s, exits with code 0 and releases the Lease', async () => {
     const { mirrors } = scene;
     const kubeconfig = await mirrors.plane.writeKubeconfig({ server: cluster.url, caPem: cluster.caPem });
-    // The default durations of the Lease. With shorter ones, two late answers of a busy server would lose the Lease
+    // This Lease has the default durations. With shorter ones, two late responses of a busy server could lose the Lease
     // during the stop.
     const operator = await mirrors.operator({ kubeconfig, args: ['--leader-elect'] });
     const behind = (path: string, name: string): Json => ({

@@ -1,6 +1,6 @@
 /**
- * A Vault lease belongs to one mirror, path and login. Keyferry revokes it when the mirror changes these or is deleted,
- * and creates none that no copy would use.
+ * A Vault lease belongs to one mirror, path and login. Keyferry revokes the lease when the mirror changes path or login
+ * or is deleted, and creates no lease that no copy would use.
  */
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
@@ -52,7 +52,7 @@ describe('leases of mirrors', { skip }, () => {
     await mirrors.namespaces('target');
     operator = await start();
   });
-  /** Removes what a failed test left behind, so that the next test is not affected. */
+  /** Removes the objects that a failed test left behind, so that the next test is not affected. */
   beforeEach(async () => {
     cluster.clearRules();
     proxy.clearRules();
@@ -121,7 +121,7 @@ describe('leases of mirrors', { skip }, () => {
     await users(0);
   }
 
-  it('when a mirror gets another path, it gets a new lease; the old one is revoked once no copy has its credentials', async () => {
+  it('if a mirror gets another Vault path, it gets a new lease, and the old lease is revoked once no copy has its credentials', async () => {
     const { mirrors } = scene;
     await scene.fromVault('edited', block('admin'), ['target'], { pollPeriodSeconds: 600 });
     const first = await login('edited');
@@ -159,7 +159,7 @@ describe('leases of mirrors', { skip }, () => {
     await remove('edited');
   });
 
-  it("a lease is kept when only the type of the mirror's copies changes", async () => {
+  it("if only the type of a mirror's copies changes, the Vault lease is kept", async () => {
     const { mirrors } = scene;
     await scene.fromVault('typed', block('ro'), ['target'], { pollPeriodSeconds: 600 });
     const first = await login('typed');
@@ -172,7 +172,7 @@ describe('leases of mirrors', { skip }, () => {
     await remove('typed');
   });
 
-  it('a lease is replaced when its mirror got another path or login while Keyferry was killed', async () => {
+  it('if a mirror got another Vault path or login while Keyferry was killed, the next start replaces its lease', async () => {
     const { mirrors } = scene;
     await scene.fromVault('path', block('admin'), ['target'], { pollPeriodSeconds: 600 });
     await scene.fromVault('login', block('ro'), ['target'], { pollPeriodSeconds: 600 });
@@ -191,13 +191,13 @@ describe('leases of mirrors', { skip }, () => {
     await remove('path', 'login', 'same');
   });
 
-  it('after a kill at any moment of a change of path, one lease and one database user are left', async () => {
+  it('if Keyferry is killed at any moment while a mirror changes its Vault path, one lease and one database user remain', async () => {
     const { mirrors } = scene;
     await scene.fromVault('moment', block('admin'), ['target'], { pollPeriodSeconds: 600 });
     let current = await login('moment');
     await mirrors.ready('moment', 'Synced');
-    // Each round stalls a later request of the change, then kills: the write of the copy, of the status, the
-    // revocation.
+    // Each round stalls another request of the change, then kills Keyferry: first the write of the copy, then of the
+    // status, then the revocation.
     for (const [index, stalled] of [/\/secrets\//, /\/secretmirrors\/.*status$/, /\/revoke$/].entries()) {
       cluster.rule({
         match: ({ method, path }) => method !== 'GET' && stalled.test(path),
@@ -212,8 +212,8 @@ describe('leases of mirrors', { skip }, () => {
       const next = await login('moment', current);
       assert.ok(await works(next));
       await waitFor(async () => !(await works(current)), { message: 'the old one to end' });
-      // No object has a record of these credentials yet, so the kill loses them. They expire with the token that made
-      // them.
+      // No object has a record of these credentials yet, so the kill loses them. They expire with the token that
+      // created them.
       if (index === 0) for (const lost of (await vaultUsers()).filter((name) => name !== next.user)) await drop(lost);
       await users(1);
       await mirrors.ready('moment', 'Synced');
@@ -226,7 +226,7 @@ describe('leases of mirrors', { skip }, () => {
     await database.sql(`drop role if exists "${user}"`);
   }
 
-  it('two mirrors of one Vault path share a login, and each has a lease and a database user of its own', async () => {
+  it('two mirrors of one Vault path share a login, but each has its own lease and database user', async () => {
     const { mirrors } = scene;
     await operator.stop();
     operator = await start();
@@ -241,7 +241,7 @@ describe('leases of mirrors', { skip }, () => {
     await remove('right');
   });
 
-  it('the lease of a deleted mirror is revoked, also when the Secret of its login is deleted just before', async () => {
+  it('the Vault lease of a deleted mirror is revoked, even if the Secret with its login is deleted just before', async () => {
     const { mirrors } = scene;
     const names = ['gone-0', 'gone-1', 'gone-2', 'gone-3'];
     for (const name of names) {
@@ -260,7 +260,7 @@ describe('leases of mirrors', { skip }, () => {
     await users(0);
   });
 
-  it('the lease of a deleted mirror is revoked, also when the mirror has no status yet', async () => {
+  it('the Vault lease of a deleted mirror is revoked, even if the mirror has no status yet', async () => {
     const { mirrors } = scene;
     for (let i = 0; i < 4; i++) {
       const name = `brief-${i}`;
@@ -273,7 +273,7 @@ describe('leases of mirrors', { skip }, () => {
     }
   });
 
-  it("no lease is created where the mirror's spec shows that no copy could use it", async () => {
+  it("if a mirror's spec shows that no copy could use the credentials, Keyferry creates no lease", async () => {
     const { mirrors } = scene;
     await scene.fromVault('base64', block('ro', 'one', { encoding: 'base64' }), ['target']);
     await mirrors.secret(HOME, 'plain', { a: '1' });
@@ -284,7 +284,7 @@ describe('leases of mirrors', { skip }, () => {
     await remove('base64', 'into');
   });
 
-  it('a lease whose content turns out to be unusable is revoked at once, and polls create no other', async () => {
+  it('if credentials turn out to be unusable for a mirror, their lease is revoked immediately, and polls create no other lease', async () => {
     const { mirrors } = scene;
     const refused = { errors: ['preflight capability check returned 403'] };
     proxy.rule({
@@ -300,7 +300,7 @@ describe('leases of mirrors', { skip }, () => {
     await users(0);
     const asked = (): number => proxy.requests.filter(({ url }) => url === '/v1/database/creds/ro').length;
     assert.equal(asked(), 2);
-    // The mirrors go on polling, but ask for no other credentials.
+    // The mirrors go on polling, but request no other credentials.
     const polls = proxy.counters.requests;
     await mirrors.change(HOME, 'blind', { a: '2' });
     await waitFor(() => proxy.counters.requests > polls, { message: 'another try' });
@@ -310,7 +310,7 @@ describe('leases of mirrors', { skip }, () => {
     await remove('blind-base64', 'blind-into', 'blind');
   });
 
-  it('credentials that were copied into Vault keep their lease over restarts; it is revoked when the entry was changed meanwhile', async () => {
+  it('credentials that a mirror copied into Vault keep their lease after restarts; if the entry was changed meanwhile, it is revoked', async () => {
     const { mirrors, vault } = scene;
     const to = block('ro', 'one', { path: 'secret/data/creds' });
     await scene.toVault('carried', { type: 'vault', vault: block('ro') }, to, { pollPeriodSeconds: 600 });
@@ -339,12 +339,12 @@ describe('leases of mirrors', { skip }, () => {
     assert.equal((await there()).data.username, other);
     await mirrors.api.delete(mirrorPath('carried'));
     await mirrors.gone(mirrorPath('carried'));
-    // Keyferry deletes no entry of Vault, so it leaves the credentials in it, too.
+    // Keyferry never deletes an entry of Vault, so the credentials stay in the entry.
     assert.deepEqual(await vaultUsers(), [other]);
     await vault.request('PUT', 'sys/leases/revoke-prefix/database/creds');
   });
 
-  it('credentials of a database that takes 12 s to create a user are copied', async () => {
+  it('if a database takes 12 s to create a user, the mirror still copies the credentials', async () => {
     proxy.rule({ match: ({ path }) => path.startsWith('/v1/database/'), fault: { kind: 'delay', ms: 12_000 } });
     await scene.fromVault('slow', block('ro', 'one', { addr: proxy.url }), ['target']);
     const slow = await waitFor(() => scene.mirrors.find('target', 'slow'), { message: 'a copy' });

@@ -1,6 +1,6 @@
 /**
- * Dynamic credentials of a real database: Keyferry keeps and renews them, replaces them before they expire, finds them
- * again after a restart, and revokes them.
+ * Keyferry keeps and renews dynamic credentials of a real database, replaces them before they expire, still has them
+ * after a restart, and revokes them.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -61,13 +61,16 @@ describe('dynamic credentials', { skip }, () => {
       () => true,
       () => false,
     );
-  /** Checks the credentials in the copy at each read, until the condition is true. @returns the last ones */
+  /**
+   * Checks at each read that the credentials in the copy work, until the condition is true. @returns the last
+   * credentials
+   */
   async function worksUntil(name: string, condition: (now: Credentials) => Promise<boolean>): Promise<Credentials> {
     let dead: Credentials | undefined;
     const look = async (): Promise<Credentials | false> => {
       const now = await credentials('default', name);
       if (await works(now)) return (await condition(now)) && now;
-      // These may have been replaced after the read, and then they end.
+      // If the copy has other credentials by now, Keyferry may have revoked these after the read.
       const isOld = (await credentials('default', name)).leaseId !== now.leaseId;
       return isOld ? false : (dead = now);
     };
@@ -83,7 +86,7 @@ describe('dynamic credentials', { skip }, () => {
     auth: { approle: { secretRef: { name: 'vault-approle' } } },
   });
 
-  it("dynamic credentials are created once, look as in the original's article, and are copied to later namespaces", async () => {
+  it("dynamic credentials are created one time, look as in the original's article, and are copied to namespaces that are created later", async () => {
     const { mirrors, vault } = scene;
     await scene.manifest('dynamic-to-namespaces.yaml', { 'https://vault.example.com': vault.addr });
     const name = 'secretmirror-from-vault-mongo-to-ns';
@@ -109,7 +112,7 @@ describe('dynamic credentials', { skip }, () => {
     assert.equal(created(), 1);
   });
 
-  it('dynamic credentials are the same after a clean stop and after a kill -9', async () => {
+  it('after a clean stop and after a kill -9, copies keep their dynamic credentials', async () => {
     const { mirrors } = scene;
     const first = await credentials('default', 'mongo-creds');
     await mirrors.ready('secretmirror-from-vault-mongo-to-ns', 'Synced');
@@ -124,7 +127,7 @@ describe('dynamic credentials', { skip }, () => {
     assert.ok(await works(first));
   });
 
-  it('dynamic credentials are the same after a restart, also when the record of their duration is lost', async () => {
+  it('after a restart, copies keep their dynamic credentials, even if the record of the lease duration is lost', async () => {
     const { mirrors } = scene;
     const name = 'secretmirror-from-vault-mongo-to-ns';
     const first = await credentials('default', 'mongo-creds');
@@ -142,7 +145,7 @@ describe('dynamic credentials', { skip }, () => {
     assert.doesNotMatch(operator.output, /NaN/);
   });
 
-  it('dynamic credentials that a user revokes are replaced, and those of a deleted mirror are revoked', async () => {
+  it('dynamic credentials are replaced if a user revokes them, and revoked if their mirror is deleted', async () => {
     const { mirrors, vault } = scene;
     const first = await credentials('default', 'mongo-creds');
     await vault.request('PUT', 'sys/leases/revoke', { lease_id: first.leaseId, sync: true });
@@ -157,7 +160,7 @@ describe('dynamic credentials', { skip }, () => {
     await waitFor(async () => !(await works(second)), { message: 'the credentials to be revoked' });
   });
 
-  it('dynamic credentials are renewed in time also with a long poll period, and replaced before max_ttl', async () => {
+  it('dynamic credentials are renewed in time even if the poll period is long, and replaced before max_ttl', async () => {
     const { mirrors, vault } = scene;
     await role('short', '4s', '10s');
     await scene.fromVault('short', block('mongodb/creds/short'), ['default'], { pollPeriodSeconds: 600 });
@@ -172,7 +175,7 @@ describe('dynamic credentials', { skip }, () => {
     assert.notEqual(second.user, first.user);
   });
 
-  it('dynamic credentials are replaced when the token that created them is revoked', async () => {
+  it('if the token that created dynamic credentials is revoked, Keyferry replaces the credentials', async () => {
     const { vault } = scene;
     await scene.fromVault('orphaned', block('mongodb/creds/somedb'), ['default']);
     const first = await credentials('default', 'orphaned');
@@ -187,7 +190,7 @@ describe('dynamic credentials', { skip }, () => {
     assert.ok(await works(second));
   });
 
-  it('dynamic credentials with chosen keys are replaced at a restart, and the old ones work until the copies have the new ones', async () => {
+  it('if a mirror chooses keys of dynamic credentials, a restart replaces them, and the old ones work until all copies have the new ones', async () => {
     const { mirrors } = scene;
     const keys = [{ from: 'username' }, { from: 'username', to: 'user' }, { from: 'password' }];
     await scene.fromVault('chosen', block('mongodb/creds/somedb'), ['default', 'lease-.+'], { destination: { keys } });
@@ -207,7 +210,7 @@ describe('dynamic credentials', { skip }, () => {
     assert.equal(await uid(), before, 'the copy was written, not made again');
   });
 
-  it('a mirror with dynamic credentials can be deleted while Vault is down', async () => {
+  it('while Vault is down, a mirror with dynamic credentials can be deleted', async () => {
     const { mirrors, vault } = scene;
     await mirrors.ready('orphaned', 'Synced');
     await vault.halt();

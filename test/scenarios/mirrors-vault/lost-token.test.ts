@@ -1,6 +1,6 @@
 /**
- * Vault ends a lease with the token that created it. After a restart Keyferry does not have that token and cannot renew
- * it, so it must replace the credentials in time.
+ * A Vault lease ends with the token that created it. After a restart Keyferry no longer has that token and cannot renew
+ * it, so Keyferry must replace the credentials before the token expires.
  */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
@@ -16,9 +16,9 @@ import { documentedPolicy, LEASE_ID, VaultScene } from './support.ts';
 
 const postgres = findPostgres();
 const skip = 'missing' in postgres ? postgres.missing : false;
-/** Factor for all durations on a busy machine: everything else in the test takes longer there, too. */
+/** Factor for all durations on a busy machine, where every step of the test takes longer. */
 const slower = Math.min(3, Math.ceil(await currentStretch()));
-/** The lifetime of the token, and the longest time until Keyferry looks the lease up in Vault. */
+/** The lifetime of the token plus the longest time until Keyferry looks up the lease in Vault, ms. */
 const LONGEST_MS = 5000 + 10_000;
 
 describe('credentials whose token is not renewed after a restart', { skip }, () => {
@@ -73,7 +73,7 @@ describe('credentials whose token is not renewed after a restart', { skip }, () 
     );
   }
 
-  it('after a restart, credentials are kept while their token lives, and replaced before it expires', async () => {
+  it('after a restart, credentials are kept while the token that created them lives, and replaced before it expires', async () => {
     const { mirrors } = scene;
     const { copy, crash } = await createCopy(`${12 * slower}s`, `${15 * slower}s`);
     const first = await tokenEnd();
@@ -87,11 +87,11 @@ describe('credentials whose token is not renewed after a restart', { skip }, () 
     const leftMs = end - Date.now();
     assert.ok(await works(copy), 'the old ones are still good');
     assert.ok(await works(fresh));
-    // They are replaced when a third of the lease is left, not earlier.
+    // Keyferry replaces the credentials when a third of the lease is left, not earlier.
     assert.ok(leftMs > 0 && leftMs < 8000 * slower, `${leftMs} ms before its end`);
   });
 
-  it("after a restart without a record of their token's expiry, credentials are replaced within 10 s of it, whatever the poll period", async () => {
+  it("if the record of their token's expiry is lost, a restart replaces credentials within 10 s of that expiry, even if the poll period is long", async () => {
     const { mirrors } = scene;
     const { copy, crash } = await createCopy('5s', '1h');
     await crash();

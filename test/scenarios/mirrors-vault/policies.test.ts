@@ -1,6 +1,6 @@
 /**
- * Each policy in docs/vault.md permits what its scenario needs, from the first copy to the deletion of the mirror, and
- * nothing else.
+ * Each policy in docs/vault.md permits all calls of its scenario, from the first copy to the deletion of the mirror,
+ * and no other calls.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -42,7 +42,7 @@ describe('the policies in docs/vault.md', () => {
   const block = (path: string, name: string, vault = scene.vault): Json =>
     scene.block(path, '', { auth: { approle: { secretRef: { name } } } }, vault);
 
-  /** Calls of the clients that have the policy, each as `read secret/data/app`. Fails if Vault refused one of them. */
+  /** Vault calls of clients with this policy, each as `read secret/data/app`. Fails if Vault refused one of them. */
   async function done(name: string, vault = scene.vault): Promise<ReadonlySet<string>> {
     const lines: readonly AuditLine[] = readJsonLines(vault.auditLogPath);
     const answers = lines.filter(({ type }) => type === 'response');
@@ -56,14 +56,14 @@ describe('the policies in docs/vault.md', () => {
     return new Set(own.map(({ request }) => `${request.operation} ${request.path}`));
   }
 
-  /** Permissions in a policy, each as `read secret/data/app`, like the calls. */
+  /** Permissions of a policy, each in the same form as a call: `read secret/data/app`. */
   function permitted(hcl: string): string[] {
     return [...hcl.matchAll(/path "([^"]+)" \{ capabilities = \[([^\]]+)\]/g)].flatMap(([, path = '', list = '']) =>
       list.split(',').map((capability) => `${capability.trim().replaceAll('"', '')} ${path}`),
     );
   }
 
-  /** Waits until every permission of the policy was used. */
+  /** Waits until Keyferry has used every permission of the policy. */
   async function noMore(name: string, hcl: string, vault = scene.vault): Promise<void> {
     assert.ok(permitted(hcl).length > 1, hcl);
     await waitFor(
@@ -80,7 +80,7 @@ describe('the policies in docs/vault.md', () => {
     await scene.mirrors.gone(mirrorPath(name));
   }
 
-  it('the policy in docs/vault.md for Vault to namespaces permits all calls, and each permission is used', async () => {
+  it('the policy in docs/vault.md for Vault to namespaces permits all calls of Keyferry, and Keyferry uses each permission', async () => {
     const hcl = await documentedPolicy('Vault to namespaces');
     await scene.approle('reader', hcl);
     await scene.put(ENTRY, { a: '1' });
@@ -93,7 +93,7 @@ describe('the policies in docs/vault.md', () => {
     await done('reader');
   });
 
-  it('the policy in docs/vault.md for Secret to Vault permits all calls, and each permission is used', async () => {
+  it('the policy in docs/vault.md for Secret to Vault permits all calls of Keyferry, and Keyferry uses each permission', async () => {
     const hcl = await documentedPolicy('Secret to Vault');
     const { mirrors } = scene;
     await scene.approle('writer', hcl, {}, second);
@@ -109,7 +109,7 @@ describe('the policies in docs/vault.md', () => {
     await done('writer', second);
   });
 
-  it('the policies in docs/vault.md for Vault to Vault permit all calls on both servers, and each permission is used', async () => {
+  it('the policies in docs/vault.md for Vault to Vault permit all calls on both servers, and Keyferry uses each permission', async () => {
     const { mirrors } = scene;
     const hcl = await documentedPolicy('Vault to namespaces');
     await scene.approle('one-side', hcl);
@@ -129,7 +129,7 @@ describe('the policies in docs/vault.md', () => {
   });
 
   it(
-    'the policy in docs/vault.md for dynamic credentials permits all calls, and each permission is used',
+    'the policy in docs/vault.md for dynamic credentials permits all calls of Keyferry, and Keyferry uses each permission',
     { skip: 'missing' in postgres ? postgres.missing : false },
     async () => {
       const hcl = await documentedPolicy('Dynamic credentials to namespaces');
@@ -149,7 +149,7 @@ describe('the policies in docs/vault.md', () => {
     },
   );
 
-  it('with the policies in docs/vault.md, a clean stop revokes every token, and no credential is in a log, event or status', async () => {
+  it('with the policies in docs/vault.md, a clean stop revokes all tokens, and no log, event or status has a credential', async () => {
     const { mirrors, vault } = scene;
     await scene.fromVault('last', block(ENTRY, 'reader'), ['target']);
     await mirrors.ready('last', 'Synced');

@@ -1,6 +1,6 @@
 /**
- * Invalid entries and addresses, and a Vault that is down: each is reported to the mirror's author, and other mirrors
- * are not delayed.
+ * A mirror reports invalid entries, invalid addresses and a Vault that is down to its author. Other mirrors are not
+ * delayed.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -29,7 +29,7 @@ describe('errors that a mirror with Vault reports', () => {
   const from = (name: string, path: string, more: Json = {}, vault = scene.vault): Promise<Json> =>
     scene.fromVault(name, scene.block(path, 'all', more, vault), ['target']);
 
-  it('a mirror keeps its copies when its entry is missing, soft-deleted or destroyed, and says which', async () => {
+  it('if an entry is missing, soft-deleted or destroyed, its mirror reports which of these, and keeps its copies', async () => {
     const { mirrors, vault } = scene;
     await from('gone', 'secret/data/gone');
     const missing = await mirrors.ready('gone', 'VaultNotFound', /secret\/data\/gone not found, waiting to appear$/);
@@ -50,7 +50,7 @@ describe('errors that a mirror with Vault reports', () => {
     await mirrors.copied('target', 'gone', { a: '2' });
   });
 
-  it('a path that Vault refuses is the fault of the user, whatever words are in the path', async () => {
+  it('if Vault refuses a path, the metric blames the user, even if the path has words that blame the operator', async () => {
     await scene.tokenSecret('little', 'path "secret/data/other" { capabilities = ["read"] }');
     for (const [name, path] of [
       ['plain', 'secret/data/plain'],
@@ -64,7 +64,7 @@ describe('errors that a mirror with Vault reports', () => {
     }
   });
 
-  it('keys that are invalid in a Secret, and values that are not base64, are reported by name', async () => {
+  it('if keys of an entry are invalid in a Secret, or values are not base64, the mirror reports their names', async () => {
     const { mirrors } = scene;
     await scene.put('secret/data/keys', { 'a/b': '1', '': '2', good: '3' });
     await from('keys', 'secret/data/keys');
@@ -76,7 +76,7 @@ describe('errors that a mirror with Vault reports', () => {
     await mirrors.ready('coded', 'InvalidValues', /"word"/);
   });
 
-  it('values of an entry that are not strings are copied as JSON, beside two thousand keys', async () => {
+  it('values of an entry that are not strings are copied as JSON, together with 2,000 other keys', async () => {
     const { mirrors, vault } = scene;
     const many = Object.fromEntries(Array.from({ length: 2000 }, (_, i) => [`k${i}`, String(i)]));
     await vault.request('POST', 'secret/data/many', { data: { ...many, list: [1, { b: 2, a: true }], n: 42 } });
@@ -87,7 +87,7 @@ describe('errors that a mirror with Vault reports', () => {
     assert.equal(Buffer.from(copy.data.n, 'base64').toString(), '42');
   });
 
-  it('bytes that are not UTF-8 are written to Vault only as base64, and an entry that is too large not at all', async () => {
+  it('bytes that are not UTF-8 are written to Vault only with encoding base64, and an entry that is too large is not written', async () => {
     const { mirrors } = scene;
     const object = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'binary', namespace: HOME } };
     await mirrors.api.create({ ...object, data: { text: 'aGk=', bytes: '/wA=' } });
@@ -106,7 +106,7 @@ describe('errors that a mirror with Vault reports', () => {
     await mirrors.ready('large', 'VaultError', /bytes as JSON, and at most/);
   });
 
-  it('a mount that does not exist is reported; KV 1, and a path of KV 2 without data/, are copied', async () => {
+  it('a mirror reports a mount that does not exist; entries of KV 1, and paths of KV 2 without data/, are copied', async () => {
     const { mirrors, vault } = scene;
     await from('nomount', 'nowhere/data/x');
     await mirrors.ready('nomount', 'VaultError', /no handler|permission denied|invalid path/i);
@@ -130,7 +130,7 @@ describe('errors that a mirror with Vault reports', () => {
     }
   });
 
-  it('a mirror into an entry that another mirror writes reports Conflict', async () => {
+  it('if a mirror into Vault names an entry that another mirror writes, it reports Conflict', async () => {
     const { mirrors } = scene;
     await mirrors.secret(HOME, 'rival', { a: 'rival' });
     await scene.toVault('rival', { name: 'rival' }, scene.block('secret/data/binary', 'all'));
@@ -138,7 +138,7 @@ describe('errors that a mirror with Vault reports', () => {
     assert.deepEqual((await scene.entry('secret/data/binary')).data, { text: 'aGk=', bytes: '/wA=' });
   });
 
-  it('two mirrors that copy between two entries in both directions report Cycle, and write no more versions', async () => {
+  it('if two mirrors copy between two Vault entries in both directions, both report Cycle and write no more versions', async () => {
     const { mirrors } = scene;
     const [one, two] = ['secret/data/circle-1', 'secret/data/circle-2'];
     await scene.put(one, { a: 'one' });
@@ -148,13 +148,13 @@ describe('errors that a mirror with Vault reports', () => {
     await Promise.all([across('circle-there', one, two), across('circle-back', two, one)]);
     const entries = async (): Promise<Json[]> => Promise.all([one, two].map((path) => scene.entry(path)));
     const versions = async (): Promise<string> => (await entries()).map(({ metadata }) => metadata.version).join();
-    // The first mirror may have written once, before the second one existed.
+    // The first mirror may have written one version before the second mirror existed.
     for (const name of ['circle-there', 'circle-back']) await mirrors.ready(name, 'Cycle');
     const seen = await versions();
     await staysTrue(async () => (await versions()) === seen, 3000, 'no more versions for three periods');
   });
 
-  it('an entry that another client changed is repaired by one new version', async () => {
+  it('if another client changes an entry that a mirror writes, the mirror restores the entry with one new version', async () => {
     const { mirrors, vault } = scene;
     await mirrors.secret(HOME, 'guarded', { a: 'right' });
     await scene.toVault('guarded', { name: 'guarded' }, scene.block('secret/data/guarded', 'all'));
@@ -164,7 +164,7 @@ describe('errors that a mirror with Vault reports', () => {
     assert.equal(entry.metadata.version, 3);
   });
 
-  it('an entry that was deleted with its metadata and made again with the same version is noticed, as source and as target', async () => {
+  it('if an entry is deleted with its metadata and created again with the same version, mirrors notice it in their source and target', async () => {
     const { mirrors, vault } = scene;
     await mirrors.secret(HOME, 'remade', { a: 'right' });
     await scene.toVault('remade', { name: 'remade' }, scene.block('secret/data/remade', 'all'), {
@@ -183,7 +183,7 @@ describe('errors that a mirror with Vault reports', () => {
     await scene.holds('secret/data/remade', { a: 'right' });
   });
 
-  it('a Vault that was sealed for long is used again within seconds of its unsealing', async () => {
+  it('a Vault that was sealed for a long time is used again within 20 s after it is unsealed', async () => {
     const { mirrors } = scene;
     const closed = await scene.anotherVault({ storage: 'file' });
     await closed.request('PUT', 'sys/policies/acl/all', { policy: ALL });
@@ -197,7 +197,7 @@ describe('errors that a mirror with Vault reports', () => {
     await mirrors.change(HOME, 'shut', { a: 'meanwhile' });
     const failures = (): number =>
       operator.logs().filter(({ queue, target }) => queue === 'targets' && String(target).includes(closed.addr)).length;
-    // After nine failed tries, pauses that double without a limit would be longer than the time limit below.
+    // After nine failed tries, pauses that double without a limit would be longer than the limit of 20 s below.
     await waitFor(() => failures() >= 9, { timeoutMs: 120_000, message: 'nine failed tries' });
     await closed.unseal();
     await within(20_000, 'the change', async () => {
@@ -208,7 +208,7 @@ describe('errors that a mirror with Vault reports', () => {
     });
   });
 
-  it('an address that does not answer, is not a Vault, or is not trusted is reported', async () => {
+  it('a mirror reports an address that does not answer, is not a Vault, or has an untrusted certificate', async () => {
     const { mirrors } = scene;
     const tls = await scene.anotherVault({ tls: true });
     await from('unreachable', 'secret/data/x', { addr: 'http://127.0.0.1:1' });
@@ -219,7 +219,7 @@ describe('errors that a mirror with Vault reports', () => {
     await waitFor(async () => (await mirrors.status('kube'))?.mirrorStatus === 'Error');
   });
 
-  it('a mirror whose Vault is sealed, killed or silent does not delay other mirrors', async () => {
+  it('mirrors whose Vault is sealed, killed or silent do not delay mirrors of another Vault', async () => {
     const { mirrors } = scene;
     const slow = await scene.anotherVault({ storage: 'file' });
     await slow.request('PUT', 'sys/policies/acl/all', { policy: ALL });

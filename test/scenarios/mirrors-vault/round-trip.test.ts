@@ -1,5 +1,6 @@
 /**
- * Any text in a Secret comes back from Vault byte for byte. Vault's own audit log shows how many requests that costs.
+ * Any text in a Secret comes back from Vault byte for byte. Vault's audit log shows how many requests Keyferry needs
+ * for it.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -31,7 +32,7 @@ const AWKWARD = {
   large: 'x'.repeat(100 * 1024),
 };
 const KEY = stringMatching(/^[-._a-zA-Z0-9]{1,40}$/).filter((key) => key !== '.' && !key.startsWith('..'));
-/** Any text that UTF-8 can encode. Lone surrogates are left out: UTF-8 has none. */
+/** Any text that UTF-8 can encode. UTF-8 cannot encode lone surrogates, so these are left out. */
 const TEXT = oneof(string({ unit: 'binary', maxLength: 200 }), string({ unit: 'grapheme', maxLength: 50 }));
 
 interface AuditLine {
@@ -68,7 +69,7 @@ describe('a copy from Secret to Vault to Secret', () => {
     await scene.fromVault(`from-${name}`, block(path, 'reader'), ['target'], spec);
   }
 
-  it('arbitrary text in a Secret is the same after a way into Vault and back', async () => {
+  it('any text in a Secret is the same after a mirror copied it into Vault and another mirror copied it back', async () => {
     const { mirrors, vault } = scene;
     const samples = [AWKWARD, ...sample(dictionary(KEY, TEXT, { minKeys: 1, maxKeys: 20, noNullPrototype: true }), 8)];
     const create = async (values: Readonly<Record<string, string>>, i: number): Promise<void> => {
@@ -88,7 +89,7 @@ describe('a copy from Secret to Vault to Secret', () => {
     }
   });
 
-  it('the keys that mirrors choose into and from Vault are copied under their new names, into a Secret with another name', async () => {
+  it('if mirrors into and from Vault choose keys, these keys are copied under their new names', async () => {
     const { mirrors } = scene;
     await mirrors.secret(HOME, 'chosen', { a: '1', b: '2', c: '3' });
     const vault = block('secret/data/chosen', 'writer');
@@ -121,7 +122,7 @@ describe('a copy from Secret to Vault to Secret', () => {
     await mirrors.copied('target', 'picked', { key: '3' });
   });
 
-  it('copies into Vault and back cost one login for each identity, one version for each change, and nothing without a change', async (t) => {
+  it('copies into Vault and back cost one login for each identity and one version for each change; without a change they cost nothing', async (t) => {
     const { mirrors } = scene;
     const spec = { pollPeriodSeconds: 600 };
     const mirrorCount = 25;
@@ -158,8 +159,8 @@ describe('a copy from Secret to Vault to Secret', () => {
     );
     assert.equal(count(lines, /update/, /^auth\//), 0);
     assert.equal(writes, 1);
-    // OpenBao has times in whole seconds: in an entry's first second, the version does not prove that the value is the
-    // same.
+    // OpenBao has times in whole seconds, so in the first second of an entry the version does not prove that the value
+    // is the same.
     if (!isOpenBao()) assert.equal(values, 0);
     assert.ok(values + versions <= mirrorCount * reconciles);
   });

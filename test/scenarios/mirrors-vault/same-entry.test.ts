@@ -1,6 +1,6 @@
 /**
- * Two paths may name one entry of Vault. Mirrors must notice it, so that they do not overwrite each other and make no
- * cycle.
+ * Two paths may name the same entry of Vault. Keyferry must notice it, so that two mirrors do not overwrite each other
+ * or copy in a cycle.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -34,19 +34,19 @@ async function version(path: string): Promise<number | undefined> {
 
 async function assertNoNewVersions(path: string): Promise<void> {
   const before = await version(path);
-  // Longer than the time of two polls.
+  // SETTLE_MS is longer than two polls.
   await staysTrue(async () => (await version(path)) === before, SETTLE_MS, `${path} is not written`);
 }
 
 describe('two mirrors into one entry of KV 2, with and without data/', () => {
-  it('of two mirrors into one entry of KV 2, with and without data/, the second reports Conflict, and writes it when the first is deleted', async () => {
+  it('if two mirrors write one entry of KV 2, one by a path with data/, the other without, the second reports Conflict until the first is deleted', async () => {
     const { mirrors } = scene;
     await mirrors.secret(HOME, 'one', { a: '1' });
     await mirrors.secret(HOME, 'two', { b: '2' });
     const { metadata } = await scene.toVault('one', { name: 'one' }, block('secret/data/both'));
     await scene.holds('secret/data/both', { a: '1' });
-    // Mirrors that are created in the same second may come in either order, so the second one waits for the next
-    // second.
+    // `creationTimestamp` has whole seconds. So mirror `two` is created at least 1 s later; otherwise either mirror
+    // could count as the older one.
     await waitFor(() => Date.now() >= Date.parse(metadata.creationTimestamp) + 1000);
     await scene.toVault('two', { name: 'two' }, block('secret/both'));
     await mirrors.ready('two', 'Conflict', /SecretMirror default\/one/);
@@ -59,7 +59,7 @@ describe('two mirrors into one entry of KV 2, with and without data/', () => {
     await assertNoNewVersions('secret/data/both');
   });
 
-  it('of two mirrors into one entry, with 127.0.0.1 and localhost as the server, the second reports Conflict', async () => {
+  it('if two mirrors write one entry, one at 127.0.0.1 and the other at localhost, the second reports Conflict', async () => {
     const { mirrors } = scene;
     const addr = scene.vault.addr.replace('127.0.0.1', 'localhost');
     assert.notEqual(addr, scene.vault.addr);
@@ -73,7 +73,7 @@ describe('two mirrors into one entry of KV 2, with and without data/', () => {
     await assertNoNewVersions('secret/data/names');
   });
 
-  it('two mirrors into one path of KV 1, with and without data/, write two entries', async () => {
+  it('in KV 1, paths with and without data/ are two entries, so two mirrors can write them', async () => {
     const { mirrors } = scene;
     await mirrors.secret(HOME, 'old-one', { a: '1' });
     await mirrors.secret(HOME, 'old-two', { b: '2' });
@@ -89,7 +89,7 @@ describe('mirrors that lead back to an entry', () => {
     ['with the same path', 'secret/data/back'],
     ['with another path', 'secret/return'],
   ] as const) {
-    it(`two mirrors, from an entry and back into an entry ${title}, write nothing and report Cycle; one of them alone works`, async () => {
+    it(`if two mirrors copy an entry to a Secret and back ${title}, both report Cycle and write nothing; one of them alone works`, async () => {
       const { mirrors } = scene;
       const name = back.slice(back.lastIndexOf('/') + 1);
       const path = `secret/data/${name}`;
@@ -122,7 +122,7 @@ describe('mirrors that lead back to an entry', () => {
     });
   }
 
-  it('a mirror from an entry into the same entry by another path reports Cycle', async () => {
+  it('if source and destination of a mirror are one entry by two paths, the mirror reports Cycle', async () => {
     const { mirrors } = scene;
     await scene.put('secret/data/self', { a: '1' });
     const source = { type: 'vault', vault: block('secret/data/self') };
@@ -132,7 +132,7 @@ describe('mirrors that lead back to an entry', () => {
     assert.ok(((await version('secret/data/self')) ?? 0) <= 2);
   });
 
-  it('mirrors between two entries of Vault in both directions report Cycle, and a chain of mirrors does not', async () => {
+  it('mirrors between two Vault entries in both directions report Cycle, and mirrors in a chain do not', async () => {
     const { mirrors } = scene;
     await scene.put('secret/data/left', { a: '1' });
     const from = (path: string): Json => ({ type: 'vault', vault: block(path) });

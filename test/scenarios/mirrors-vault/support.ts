@@ -29,7 +29,8 @@ export class VaultScene {
   }
 
   /**
-   * Opens the scene with a PostgreSQL, for which Vault has a database engine at `mount`. `close` stops both servers.
+   * Opens the scene with a PostgreSQL server, for which Vault has a database engine at `mount`. `close` stops both
+   * servers.
    */
   static async openWithDatabase(mount: string): Promise<{ scene: VaultScene; database: PostgresServer }> {
     await using resources = new AsyncDisposableStack();
@@ -69,7 +70,7 @@ export class VaultScene {
     return status === 200 ? body.data : undefined;
   }
 
-  /** Waits until the entry has exactly these values, each with the canary before it. @returns the entry */
+  /** Waits until the entry has exactly these values, each with the canary before its text. @returns the entry */
   async holds(path: string, values: Readonly<Record<string, string>>, vault = this.vault): Promise<VaultJson> {
     const wanted = Object.fromEntries(Object.entries(values).map(([key, text]) => [key, this.mirrors.canary + text]));
     return await waitFor(
@@ -81,7 +82,7 @@ export class VaultScene {
     );
   }
 
-  /** Creates a policy from `hcl`, a token with it alone, and a Secret with the token. @returns the token */
+  /** Creates a policy from `hcl`, a token with only this policy, and a Secret with the token. @returns the token */
   async tokenSecret(name: string, hcl: string, vault = this.vault, ttl = '1h', key = 'token'): Promise<string> {
     await vault.request('PUT', `sys/policies/acl/${name}`, { policy: hcl });
     const { auth } = await vault.request('POST', 'auth/token/create-orphan', { policies: [name], ttl });
@@ -89,7 +90,7 @@ export class VaultScene {
     return auth.client_token;
   }
 
-  /** Creates a policy from `hcl`, an AppRole with it alone, and a Secret with the ids of the AppRole. */
+  /** Creates a policy from `hcl`, an AppRole with only this policy, and a Secret with the ids of the AppRole. */
   async approle(name: string, hcl: string, options: Json = {}, vault: VaultCalls = this.vault): Promise<void> {
     const mount = options.mount ?? 'approle';
     const { body } = await vault.raw('GET', 'sys/auth');
@@ -153,14 +154,14 @@ export class VaultScene {
   }
 }
 
-/** The HCL of a policy with these capabilities by path: `{ 'secret/data/app': ['read'] }`. */
+/** The HCL of a policy with these capabilities. `paths`: for example `{ 'secret/data/app': ['read'] }`. */
 export function policy(paths: Readonly<Record<string, readonly string[]>>): string {
   return Object.entries(paths)
     .map(([path, capabilities]) => `path "${path}" { capabilities = ${JSON.stringify(capabilities)} }`)
     .join('\n');
 }
 
-/** The HCL of the policy below a heading of docs/vault.md. */
+/** The HCL of the policy under this heading of docs/vault.md. */
 export async function documentedPolicy(heading: string): Promise<string> {
   return await documented(heading, 'hcl');
 }

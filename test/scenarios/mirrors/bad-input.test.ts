@@ -1,6 +1,6 @@
 /**
- * Invalid specs and refused copies: a condition and an event name the field or the namespace, and other mirrors go on
- * working.
+ * A SecretMirror with an invalid spec, or whose copy the API server refuses, has a condition and an event with the
+ * field or the namespace. Other mirrors keep working.
  */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -16,8 +16,8 @@ let scene: MirrorScene;
 let operator: Keyferry;
 
 /**
- * Invalid specs, by the name of their mirror, and the message that its status must have. They are stored with an older
- * CRD, because ours refuses them.
+ * Invalid specs, and the message that the status of each mirror must have; keys: names of the mirrors. The specs are
+ * stored under an older CRD, because the CRD of deploy/ refuses them.
  */
 const INVALID: Readonly<Record<string, readonly [Json, RegExp]>> = {
   'no-spec': [undefined, /spec\.destination\.namespaces/],
@@ -46,8 +46,8 @@ const stored = (name: string, spec: Json): Json => ({
 });
 
 /**
- * Waits until a changed CRD is in force, a moment after its write. A mirror without spec is the probe: only the CRD of
- * deploy/ refuses it.
+ * Waits until the API server uses a changed CRD, a moment after the change. It tries to create a mirror without spec,
+ * which only the CRD of deploy/ refuses.
  */
 const inForce = (status: number): Promise<boolean> =>
   waitFor(
@@ -75,18 +75,18 @@ before(async () => {
 });
 after(() => scene.close());
 
-/** Checks that a valid mirror makes its copy in time. */
+/** Checks that a valid mirror in the same cluster gets its copy within 4 s. */
 const assertOthersServed = async (name: string): Promise<void> => {
   await scene.namespaces(name);
   await scene.secret(HOME, name, { a: '1' });
   await scene.mirror(name, [name]);
-  // Writes to all 2,000 namespaces would take far longer.
+  // If this copy had to wait for the 2,000 copies of another mirror, it would take far longer.
   await scene.copied(name, name, { a: '1' }, 4000);
 };
 
 describe('a stored mirror with an invalid spec', { concurrency: 8 }, () => {
   for (const [name, [, message]] of Object.entries(INVALID)) {
-    it(`a stored mirror with an invalid spec has a status and an event that name the field: ${name}`, async () => {
+    it(`if a stored mirror has an invalid spec (${name}), its status and an event name the field`, async () => {
       const status = await scene.ready(name, 'InvalidSpec', message);
       assert.equal(status.mirrorStatus, 'Error');
       const event = await scene.event(name, 'InvalidSpec', message);
@@ -96,7 +96,7 @@ describe('a stored mirror with an invalid spec', { concurrency: 8 }, () => {
     });
   }
 
-  it('a stored mirror with one invalid pattern still copies by the others, and recovers when it is corrected', async () => {
+  it('if one pattern of a stored mirror is invalid, the mirror copies by its other patterns, and becomes Synced once a user corrects it', async () => {
     await scene.copied('half-bad', 'half-bad', { a: '1' });
     await scene.ready('half-bad', 'InvalidSpec', /namespaces\[1\]/);
     await scene.api.patch(mirrorPath('half-bad'), { spec: { destination: { namespaces: ['half-bad'] } } });
@@ -104,7 +104,7 @@ describe('a stored mirror with an invalid spec', { concurrency: 8 }, () => {
     assert.equal(status.mirrorStatus, 'Active');
   });
 
-  it('a stored mirror whose source name is invalid for a Secret is not ready, and its message has the name', async () => {
+  it('if the source name of a stored mirror is invalid for a Secret, the mirror is not ready, and its message quotes the name', async () => {
     const status = await waitFor(async () => {
       const { status } = await scene.api.get(mirrorPath('odd-name'));
       return status?.conditions?.[0]?.reason !== 'Pending' && status?.conditions !== undefined && status;
@@ -122,7 +122,7 @@ describe('a stored mirror with an invalid spec', { concurrency: 8 }, () => {
 });
 
 describe('the smallest and largest Secrets', { concurrency: 4 }, () => {
-  it('a Secret without data is copied, and so is the data that it gets later', async () => {
+  it('a Secret without data is copied; data that a user adds later reaches the copy', async () => {
     await scene.namespaces('no-data');
     await scene.secret(HOME, 'no-data', {}, { data: undefined });
     await scene.mirror('no-data', ['no-data']);
@@ -132,7 +132,7 @@ describe('the smallest and largest Secrets', { concurrency: 4 }, () => {
     await scene.copied('no-data', 'no-data', { a: '1' });
   });
 
-  it('a Secret of a mebibyte is copied', async () => {
+  it('a Secret of 1 MiB is copied', async () => {
     await scene.namespaces('mega');
     const text = 'm'.repeat(1024 * 1024 - 200);
     await scene.secret(HOME, 'mega', { a: text });
@@ -197,7 +197,7 @@ describe('a Secret of a type that is never copied', { concurrency: 2 }, () => {
 });
 
 describe('a namespace that refuses a copy', { concurrency: 2 }, () => {
-  it('a mirror names the namespace whose quota refuses a copy, copies to the others, and to this one when there is room', async () => {
+  it('if a quota refuses a copy, the mirror names the namespace, copies to the others, and copies there once the quota has room', async () => {
     await scene.namespaces('quota-full', 'quota-free');
     const quota = { name: 'none', namespace: 'quota-full' };
     await scene.api.create({
@@ -222,7 +222,7 @@ describe('a namespace that refuses a copy', { concurrency: 2 }, () => {
     await scene.ready('quota', 'Synced', /^2 copies/);
   });
 
-  it('a mirror reports the admission policy that refuses its copy in a namespace, and copies there when the policy is removed', async () => {
+  it('if an admission policy refuses a copy, the mirror names the policy, and makes the copy once the policy is removed', async () => {
     await scene.namespaces('policy-strict', 'policy-free');
     const admission = '/apis/admissionregistration.k8s.io/v1';
     const metadata = { name: 'no-copies' };
@@ -266,7 +266,7 @@ describe('a namespace that refuses a copy', { concurrency: 2 }, () => {
   });
 });
 
-it('a pattern that matches 2,000 namespaces copies to all and deletes all, and other mirrors are not delayed', async (t) => {
+it('a mirror whose pattern matches 2,000 namespaces makes and deletes all 2,000 copies, and delays no other mirror', async (t) => {
   const many = 2000;
   await scene.namespaces(...Array.from({ length: many }, (_, n) => `many-${n}`));
   await scene.secret(HOME, 'many', { a: '1' });

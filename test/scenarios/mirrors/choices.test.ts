@@ -1,4 +1,7 @@
-/** What a SecretMirror may choose for its copies: name, keys, type, labels and annotations. And a suspended mirror. */
+/**
+ * A SecretMirror chooses name, keys, type, labels and annotations of its copies, and changes nothing while it is
+ * suspended.
+ */
 import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
 import { after, before, describe, it } from 'node:test';
@@ -35,13 +38,13 @@ async function hasMetadata(namespace: string, name: string, wanted: (metadata: J
 }
 
 describe('the name of the copies', () => {
-  it('two mirrors of one Secret that give their copies different names make two copies in one namespace', async () => {
+  it('if two mirrors of one Secret give their copies different names, a namespace gets a copy of each mirror', async () => {
     await scene.secret(HOME, 'named', { a: '1' });
     await scene.mirror('named', ['team-a']);
     await scene.mirror('renamed', ['team-a', 'default'], { source: { name: 'named' }, destination: { name: 'other' } });
     await scene.copied('team-a', 'named', { a: '1' });
     await scene.copied('team-a', 'other', { a: '1' });
-    // A copy with another name may also stand beside its source, in the same namespace.
+    // A copy whose name differs from its source's may be in the namespace of the source.
     await scene.copied(HOME, 'other', { a: '1' });
     await scene.change(HOME, 'named', { a: '2' });
     await scene.copied('team-a', 'other', { a: '2' });
@@ -52,7 +55,7 @@ describe('the name of the copies', () => {
     await scene.ready('renamed', 'Synced', /^2 copies/);
   });
 
-  it('a mirror with deletePolicy retain leaves the copies of the old name when the name of its copies changes', async () => {
+  it('if a mirror with deletePolicy retain changes the name of its copies, the copies with the old name stay', async () => {
     await scene.secret(HOME, 'kept', { a: '1' });
     await scene.mirror('kept', ['team-a'], { destination: { name: 'kept-1' }, deletePolicy: 'retain' });
     await scene.copied('team-a', 'kept-1', { a: '1' });
@@ -61,7 +64,7 @@ describe('the name of the copies', () => {
     await staysTrue(async () => (await scene.find('team-a', 'kept-1')) !== undefined, 1500, 'the copy of the old name');
   });
 
-  it('a copy in the namespace of its mirror that the mirror then names as its source stays when the mirror is deleted', async () => {
+  it('if a mirror takes its own copy as its source, Keyferry does not delete that Secret, not even with the mirror', async () => {
     await scene.secret(HOME, 'old', { a: '1' });
     await scene.mirror('renewed', [HOME, 'team-a'], { source: { name: 'old' }, destination: { name: 'new' } });
     const { metadata } = await scene.copied(HOME, 'new', { a: '1' });
@@ -90,7 +93,7 @@ describe('the name of the copies', () => {
 });
 
 describe('the keys of the copies', () => {
-  it('copies have only the keys that the mirror names, under the names that it gives them', async () => {
+  it('if a mirror lists keys, its copies have only these keys, under the names that the list gives them', async () => {
     await scene.secret(HOME, 'keys', { a: '1', b: '2', c: '3' });
     await scene.mirror('keys', ['team-.'], {
       destination: { keys: [{ from: 'a' }, { from: 'b', to: 'B.txt' }, { from: 'x', optional: true }] },
@@ -102,14 +105,14 @@ describe('the keys of the copies', () => {
     await scene.ready('keys', 'Synced', /^2 copies/);
     await scene.change(HOME, 'keys', { a: '4', b: '2', c: '5', x: '6' });
     await scene.copied('team-b', 'keys', { a: '4', 'B.txt': '2', x: '6' });
-    // Only the values change: the copy keeps its key names, and the source stays the same.
+    // The list now gives the key `a` another value. The copy keeps its key names, and the source does not change.
     await choose('keys', { keys: [{ from: 'c', to: 'a' }, { from: 'b', to: 'B.txt' }, { from: 'x' }] });
     await scene.copied('team-a', 'keys', { a: '5', 'B.txt': '2', x: '6' });
     await choose('keys', { keys: null });
     await scene.copied('team-a', 'keys', { a: '4', b: '2', c: '5', x: '6' });
   });
 
-  it('a mirror writes no copy while the source lacks a key that it names, and its status names the key', async () => {
+  it('while the source lacks a key that the mirror lists, Keyferry writes no copy, and the status names the key', async () => {
     await scene.secret(HOME, 'lacking', { a: '1' });
     await scene.mirror('lacking', ['team-a'], { destination: { keys: [{ from: 'a' }, { from: 'tls.key' }] } });
     await scene.ready(
@@ -121,13 +124,13 @@ describe('the keys of the copies', () => {
     await scene.change(HOME, 'lacking', { a: '1', 'tls.key': '2' });
     await scene.copied('team-a', 'lacking', { a: '1', 'tls.key': '2' });
     await scene.ready('lacking', 'Synced');
-    // A copy that is there keeps its values.
+    // If the source loses the key later, an existing copy keeps its values.
     await scene.change(HOME, 'lacking', { a: '3' });
     await scene.ready('lacking', 'KeyNotFound');
     await scene.copied('team-a', 'lacking', { a: '1', 'tls.key': '2' });
   });
 
-  it('a mirror can copy the CA of a TLS Secret alone, if it gives the copy another type', async () => {
+  it('a mirror can copy only ca.crt of a TLS Secret, if it sets another type for the copy', async () => {
     const data = scene.data({ 'tls.crt': 'c', 'tls.key': 'k', 'ca.crt': 'ca' });
     await scene.api.create({
       apiVersion: 'v1',
@@ -149,13 +152,13 @@ describe('the keys of the copies', () => {
     await scene.ready('tls', 'Synced');
   });
 
-  it('a change of the keys of copies while Keyferry does not run is applied at its next start', async () => {
+  it('if a user changes the keys of copies while Keyferry is stopped, the next start applies the change', async () => {
     await scene.secret(HOME, 'offline', { a: '1', b: '2' });
     await scene.mirror('offline', ['team-a', 'team-b'], { destination: { keys: [{ from: 'a', to: 'x' }] } });
     await scene.copied('team-a', 'offline', { x: '1' });
     await scene.copied('team-b', 'offline', { x: '1' });
     await operator.stop();
-    // Neither the version of the source nor the names of the keys show the change.
+    // The version of the source and the key names of the copy stay the same, so they do not show this change.
     await choose('offline', { keys: [{ from: 'b', to: 'x' }] });
     operator = await scene.operator();
     await scene.copied('team-a', 'offline', { x: '2' });
@@ -164,7 +167,7 @@ describe('the keys of the copies', () => {
 });
 
 describe('labels and annotations of the copies', () => {
-  it('copies have the labels and annotations of their mirror and of their source, and lose those that the mirror drops', async () => {
+  it('copies get the labels and annotations of their mirror and source, and lose those that the mirror no longer has', async () => {
     await scene.secret(
       HOME,
       'labelled',
@@ -188,7 +191,7 @@ describe('labels and annotations of the copies', () => {
     });
   });
 
-  it('copyLabels takes labels over whose whole key matches a pattern, and never the marks of Keyferry or an original', async () => {
+  it('copyLabels copies labels whose whole key matches a pattern, but never the marks of Keyferry or an original', async () => {
     await scene.secret(HOME, 'chosen', { a: '1' });
     const given = {
       app: 'x',
@@ -222,7 +225,7 @@ describe('a mirror of a ConfigMap', () => {
     );
   };
 
-  it('a mirror of a ConfigMap makes ConfigMaps with texts and binary data, follows the source, and deletes its copies', async () => {
+  it('copies of a ConfigMap have its texts and binary data, follow its changes, and are deleted with the mirror', async () => {
     const metadata = { namespace: HOME, name: 'settings' };
     const content = { data: { 'a.conf': 'a', 'b.conf': 'b' }, binaryData: { bytes: 'AP8=' } };
     await scene.api.create({ apiVersion: 'v1', kind: 'ConfigMap', metadata, ...content });
@@ -251,7 +254,7 @@ describe('a mirror of a ConfigMap', () => {
 });
 
 describe('a mirror that is suspended', () => {
-  it('a suspended mirror writes and deletes nothing until the suspension ends', async () => {
+  it('a suspended mirror writes and deletes nothing until its suspension ends', async () => {
     await scene.secret(HOME, 'paused', { a: '1' });
     await scene.mirror('paused', ['team-.']);
     await scene.copied('team-a', 'paused', { a: '1' });

@@ -29,7 +29,7 @@ before(async () => {
 });
 after(() => scene.close());
 
-/** All effects of an event are visible after this time. */
+/** Keyferry has reacted to an event after this time, ms. */
 const SETTLE_MS = 1000;
 
 const untouched = async (...objects: readonly Json[]): Promise<boolean> => {
@@ -37,7 +37,11 @@ const untouched = async (...objects: readonly Json[]): Promise<boolean> => {
   return JSON.stringify(now) === JSON.stringify(objects);
 };
 
-/** Does what `kubectl get -o yaml | kubectl apply` does: writes the object again in another place. */
+/**
+ * Creates an object again with its marks, in another namespace or with another name, as a user does with `kubectl get
+ * -o yaml
+ * kubectl apply`.
+ */
 const clone = async ({ metadata, data, type }: Json, namespace: string, name: string = metadata.name): Promise<Json> =>
   await scene.api.create({
     apiVersion: 'v1',
@@ -47,7 +51,7 @@ const clone = async ({ metadata, data, type }: Json, namespace: string, name: st
     metadata: { namespace, name, labels: metadata.labels, annotations: metadata.annotations },
   });
 
-/** Creates a mirror with a copy in `<name>-a`; the namespace `<name>-b` exists, too. */
+/** Creates a mirror with one copy in namespace `<name>-a`. Namespace `<name>-b` exists and gets no copy. */
 const settled = async (name: string, spec: Json = {}): Promise<Json> => {
   await scene.namespaces(`${name}-a`, `${name}-b`);
   await scene.secret(HOME, name, { a: '1' });
@@ -57,7 +61,7 @@ const settled = async (name: string, spec: Json = {}): Promise<Json> => {
   return copy;
 };
 
-/** Makes two mirrors in a chain: from HOME to `<name>-a`, and from there to `<name>-b`. */
+/** Creates two mirrors: one copies from HOME to `<name>-a`, the other copies that copy to `<name>-b`. */
 const chain = async (name: string): Promise<void> => {
   await settled(name);
   await scene.mirror('next', [`${name}-b`], { source: { name } }, `${name}-a`);
@@ -65,7 +69,10 @@ const chain = async (name: string): Promise<void> => {
   await scene.ready('next', 'Synced', /(?:)/, `${name}-a`);
 };
 
-/** Waits until Keyferry has handled all earlier events: it deletes an orphan that is created last. */
+/**
+ * Waits until Keyferry has handled all earlier events: creates a copy without a mirror, and waits until Keyferry
+ * deletes it.
+ */
 const waitForEvents = async (name: string): Promise<void> => {
   await scene.secret(
     `${name}-a`,
@@ -82,7 +89,7 @@ const waitForEvents = async (name: string): Promise<void> => {
 };
 
 describe('a clone of a copy', { concurrency: 4 }, () => {
-  it('a clone of a copy in another namespace or with another name stays unchanged, whatever happens to the mirror', async () => {
+  it('if a user clones a copy to another namespace or name, the clone stays unchanged when its mirror is edited or deleted', async () => {
     const copy = await settled('cloned');
     assert.equal(copy.metadata.annotations[PLACE], 'cloned-a/cloned');
     const clones = [await clone(copy, 'cloned-b'), await clone(copy, 'cloned-a', 'cloned-too')];
@@ -101,7 +108,7 @@ describe('a clone of a copy', { concurrency: 4 }, () => {
     await staysTrue(() => untouched(...clones), SETTLE_MS, 'the clones, after the mirror was deleted');
   });
 
-  it('a clone of a copy that blocks a copy is replaced by the copy when its user deletes it', async () => {
+  it("if a user's clone of a copy is where a mirror wants a copy, the mirror makes it once the user deletes the clone", async () => {
     const copy = await settled('way');
     await clone(copy, 'way-b');
     await scene.api.patch(mirrorPath('way'), { spec: { destination: { namespaces: ['way-.'] } } });
@@ -112,7 +119,7 @@ describe('a clone of a copy', { concurrency: 4 }, () => {
     await scene.ready('way', 'Synced');
   });
 
-  it('a clone of a copy gets no retain mark when a mirror that retains its copies is deleted', async () => {
+  it('if a mirror with deletePolicy retain is deleted, its copies get the retain mark, and clones of its copies do not', async () => {
     const copy = await settled('kept', { deletePolicy: 'retain' });
     const { metadata } = await clone(copy, 'kept-b');
     const theirs = await scene.api.patch(secretPath('kept-b', metadata.name), annotations({ [RETAIN]: null }));
@@ -125,7 +132,7 @@ describe('a clone of a copy', { concurrency: 4 }, () => {
 });
 
 describe('a source with the marks of a copy', { concurrency: 4 }, () => {
-  it('a source that a user restores from a copy is still the source, not a copy', async () => {
+  it('if a user restores a deleted source from one of its copies, the restored Secret is a source, not a copy', async () => {
     const copy = await settled('restored');
     await scene.api.delete(secretPath(HOME, 'restored'));
     await scene.ready('restored', 'NoSecret');
@@ -149,7 +156,7 @@ describe('a source with the marks of a copy', { concurrency: 4 }, () => {
   };
   for (const [index, [title, mark]] of Object.entries(marks).entries()) {
     for (const placed of [false, true]) {
-      it(`a source that a user marks as a copy of ${title}${placed ? ' with the annotation keyferry.dev/target' : ''} is neither changed nor deleted`, async () => {
+      it(`if a user marks a source as a copy of ${title}${placed ? ', with the annotation keyferry.dev/target' : ''}, the source is neither changed nor deleted`, async () => {
         const name = `hand-${index}-${placed}`;
         await settled(name);
         const marked = await scene.api.patch(secretPath(HOME, name), {
@@ -166,7 +173,7 @@ describe('a source with the marks of a copy', { concurrency: 4 }, () => {
     }
   }
 
-  it('a source with only the mark of a mirror that claims it is not overwritten by that mirror', async () => {
+  it('if a user marks a source as a copy of another mirror that claims it, that mirror does not overwrite the source', async () => {
     await settled('wanted');
     await scene.secret('wanted-b', 'wanted', { a: 'of b' });
     await scene.mirror('wanting', [HOME], { source: { name: 'wanted' } }, 'wanted-b');
@@ -183,7 +190,7 @@ describe('a source with the marks of a copy', { concurrency: 4 }, () => {
 });
 
 describe('a copy from which another mirror makes copies', { concurrency: 4 }, () => {
-  it('a copy that is the source of another mirror stays when its own mirror is deleted, and is deleted with the last mirror that needs it', async () => {
+  it('a copy that another mirror uses as source stays when its own mirror is deleted, until no mirror uses the copy', async () => {
     await chain('middle');
     await scene.mirror('later', ['middle-none'], { source: { name: 'middle' } }, 'middle-a');
     await scene.ready('later', 'Synced', /^0 copies/, 'middle-a');
@@ -199,7 +206,7 @@ describe('a copy from which another mirror makes copies', { concurrency: 4 }, ()
     await scene.gone(secretPath('middle-a', 'middle'));
   });
 
-  it('a copy that is the source of another mirror stays when its own mirror no longer selects it, and follows the mirror that takes it over', async () => {
+  it('a copy that another mirror uses as source stays when its own mirror no longer selects it, and a later mirror can take it over', async () => {
     await chain('taken');
     const { uid } = (await scene.find('taken-a', 'taken')).metadata;
     await scene.api.patch(mirrorPath('taken'), { spec: { destination: { namespaces: ['nowhere'] } } });
@@ -217,7 +224,7 @@ describe('a copy from which another mirror makes copies', { concurrency: 4 }, ()
 });
 
 describe('a copy from which another mirror makes copies, while Keyferry is down', () => {
-  it('a copy that is the source of another mirror stays when its own mirror is deleted while Keyferry is down', async () => {
+  it('a copy that another mirror uses as source stays if its own mirror is deleted while Keyferry is down', async () => {
     await chain('down');
     const first = scene.operators.at(-1);
     await first?.kill9();
@@ -261,7 +268,7 @@ describe('a copy without the annotation keyferry.dev/target', { concurrency: 4 }
     await waitFor(async () => (await scene.find('adopted-a', 'adopted')).metadata.annotations[PLACE] !== undefined);
   });
 
-  it('a Secret that the original marked for a mirror that does not claim it stays, also when that mirror is deleted', async () => {
+  it("if the original marked a Secret for a mirror that does not claim it, the Secret stays, also after the mirror's deletion", async () => {
     await settled('unclaimed');
     const left = await original('unclaimed', 'unclaimed').catch(() => undefined);
     assert.equal(left, undefined, 'there is a copy already');
@@ -275,7 +282,7 @@ describe('a copy without the annotation keyferry.dev/target', { concurrency: 4 }
     await staysTrue(() => untouched(theirs[0]), SETTLE_MS, 'it, after the mirror was deleted');
   });
 
-  it('a copy that the original made is deleted with the mirror that claims it, also when there is no source', async () => {
+  it('a copy that the original made is deleted with the mirror that claims it, also if the source is missing', async () => {
     await scene.namespaces('sourceless-a');
     await original('sourceless', 'sourceless');
     await scene.mirror('sourceless', ['sourceless-a']);
@@ -284,7 +291,7 @@ describe('a copy without the annotation keyferry.dev/target', { concurrency: 4 }
     await scene.gone(mirrorPath('sourceless'), secretPath('sourceless-a', 'sourceless'));
   });
 
-  it('a copy of the original that is the source of another mirror is adopted by its own mirror', async () => {
+  it("if another mirror uses a copy of the original as source, the copy's own mirror can still take it over", async () => {
     await scene.namespaces('chained-a', 'chained-b');
     await original('chained', 'chained');
     await scene.mirror('next', ['chained-b'], { source: { name: 'chained' } }, 'chained-a');
@@ -296,7 +303,7 @@ describe('a copy without the annotation keyferry.dev/target', { concurrency: 4 }
   });
 });
 
-it('a ConfigMap with the marks of a copy of a SecretMirror is not treated as its copy', async () => {
+it('if a user marks a ConfigMap as a copy of a mirror of Secrets, Keyferry neither changes nor deletes the ConfigMap', async () => {
   await scene.namespaces('maps-a');
   const path = '/api/v1/namespaces/maps-a/configmaps';
   const made: Json[] = [];

@@ -64,7 +64,7 @@ it("`keyferry mirrors` accepts the original's flags and environment variables, a
   assert.ok(operator.running);
 });
 
-it("--mirrors-regex=search matches any part of a namespace's name; a start without it deletes copies where only a part matches", async () => {
+it("with --mirrors-regex=search, a pattern may match any part of a namespace's name; a restart without the flag deletes such copies", async () => {
   const operator = await start({ args: ['--mirrors-regex=search'] });
   await scene.namespaces('search-x', 'old-search-x');
   await scene.secret(HOME, 'search', { a: '1' });
@@ -76,7 +76,7 @@ it("--mirrors-regex=search matches any part of a namespace's name; a start witho
   await scene.gone(secretPath('search-x', 'search'), secretPath('old-search-x', 'search'));
 });
 
-it('at a start, /healthz answers 200 at once, and /readyz 503 until the caches are complete', async () => {
+it('after a start, /healthz answers 200 immediately, and /readyz answers 503 until the caches are complete', async () => {
   const silent = scene.plane;
   await silent.servers.pauseApiServer();
   let operator: Keyferry;

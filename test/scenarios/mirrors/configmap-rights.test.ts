@@ -1,6 +1,6 @@
 /**
- * Keyferry without permissions for ConfigMaps: a SecretMirror of a ConfigMap says so, other mirrors work, and granting
- * them ends it.
+ * Without permissions for ConfigMaps, a SecretMirror of a ConfigMap reports Forbidden and other mirrors work. Once the
+ * permissions are granted, that mirror works, too.
  */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -27,7 +27,7 @@ before(async () => {
 });
 after(() => scene.close());
 
-it('a mirror of a ConfigMap reports missing permissions for ConfigMaps, delays no other mirror, and works once they are granted', async () => {
+it('without permissions for ConfigMaps, a mirror of a ConfigMap reports Forbidden and delays no other mirror; once granted, it copies', async () => {
   const { api, plane } = scene;
   await scene.namespaces('team-a');
   await scene.secret(HOME, 'plain', { a: '1' });

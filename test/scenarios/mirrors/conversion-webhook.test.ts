@@ -1,6 +1,6 @@
 /**
- * The CRD of the original's Helm chart names a conversion webhook, and no server answers it: an object stored as
- * v1alpha1 cannot be read.
+ * The CRD of the original's Helm chart names a conversion webhook, but no server answers at its address. So no client
+ * can read an object that is stored as v1alpha1.
  */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -23,14 +23,14 @@ const ALL = '/apis/mirrors.kts.studio/v1alpha2/secretmirrors';
 const FIRST = `/apis/mirrors.kts.studio/v1alpha1/namespaces/${HOME}/secretmirrors`;
 const HELM = { fieldManager: 'helm' };
 const keyferryCrd: Json = parse(readCrd('secretmirrors'));
-/** Removes the webhook from the CRD: the patch in docs/mirrors.md. */
+/** Removes the conversion webhook from the CRD, by the patch in docs/mirrors.md. */
 const UNHOOK = [{ op: 'replace', path: '/spec/conversion', value: { strategy: 'None' } }];
 
 let scene: MirrorScene;
 let proxy: FaultProxy;
 let kubeconfig: string;
 
-/** The commands by which a user can replace the original's CRD with ours. */
+/** The commands by which a user can replace the original's CRD with Keyferry's. */
 const WAYS: Readonly<Record<string, () => Promise<{ status: number; body: Json }>>> = {
   'server-side apply': () =>
     scene.api.raw('PATCH', DEFINITION, {
@@ -82,7 +82,7 @@ after(async () => {
 });
 
 for (const [way, apply] of Object.entries(WAYS)) {
-  it(`${way} of our CRD fails visibly while the CRD there has a conversion webhook`, async () => {
+  it(`${way} of Keyferry's CRD is refused with 422 while the installed CRD has a conversion webhook`, async () => {
     const { status, body } = await apply();
     assert.equal(status, 422, JSON.stringify(body));
     assert.match(body.message, /spec\.conversion\.webhookClientConfig: Forbidden/);
@@ -93,7 +93,7 @@ for (const [title, fault] of [
   ['gives the reason', undefined],
   ['gives no reason', 'storage is (re)initializing'],
 ] as const) {
-  it(`with an unreachable conversion webhook, log and /readyz give the fix where the server ${title}; annotated Secrets are copied`, async () => {
+  it(`if the conversion webhook is unreachable and the server ${title}, log and /readyz give the fix, and annotated Secrets are copied`, async () => {
     if (fault !== undefined) {
       const body = { kind: 'Status', status: 'Failure', reason: 'TooManyRequests', message: fault, code: 429 };
       const headers = { 'retry-after': '1' };
@@ -126,7 +126,7 @@ for (const [title, fault] of [
   });
 }
 
-it('once the webhook is removed, a mirror stored as v1alpha1 is served as v1alpha1 with its pattern', async () => {
+it('after the conversion webhook is removed, a mirror stored as v1alpha1 can be read with its v1alpha1 pattern', async () => {
   await scene.api.patch(DEFINITION, UNHOOK, 'json');
   const first = await waitFor(async () => (await scene.api.raw('GET', `${FIRST}/first`)).body, {
     message: 'the mirror',
@@ -135,7 +135,7 @@ it('once the webhook is removed, a mirror stored as v1alpha1 is served as v1alph
   await installHelmCrd();
 });
 
-it('once the webhook is removed, every way to install our CRD works, and a running operator continues without a restart', async () => {
+it("after the conversion webhook is removed, every way to install Keyferry's CRD works, and a running operator needs no restart", async () => {
   await using keyferry = await Keyferry.start({ kubeconfig });
   await waitFor(() => keyferry.logs().some(({ advice }) => advice !== undefined), { message: () => keyferry.output });
   for (const [way, apply] of Object.entries(WAYS)) {

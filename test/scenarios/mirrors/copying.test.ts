@@ -102,7 +102,7 @@ describe("the first scenario of the original's article", () => {
 });
 
 describe('copies', { concurrency: 8 }, () => {
-  it('copies name their source, and carry its labels and annotations without its bookkeeping', async () => {
+  it('copies name their source, and have its labels and annotations, except those of other tools such as kubectl, Helm and Argo CD', async () => {
     await scene.namespaces('shape-a');
     const never = {
       [LAST_APPLIED]: '{"data":{"a":"leak"}}',
@@ -190,7 +190,7 @@ describe('copies', { concurrency: 8 }, () => {
     await api.patch(secretPath('foreign-a', 'marked'), { metadata: { finalizers: null } });
   });
 
-  it('copies gain and lose labels and annotations of any name', async () => {
+  it('copies get and lose labels and annotations whose names are also properties of JavaScript objects, such as constructor', async () => {
     await scene.namespaces('named');
     const metadata = { labels: { constructor: 'x' }, annotations: { toString: 'y', valueOf: 'z' } };
     await scene.secret(HOME, 'named', { a: '1' }, { metadata });
@@ -214,7 +214,7 @@ describe('copies', { concurrency: 8 }, () => {
     );
   });
 
-  it('copies follow changed, new and removed keys of their source at once', async () => {
+  it('copies follow changed, new and removed keys of their source within 2 s', async () => {
     await scene.namespaces('follow-a', 'follow-b');
     await scene.secret(HOME, 'follow', { a: '1', b: '1' });
     await scene.mirror('follow', ['follow-.']);
@@ -226,7 +226,7 @@ describe('copies', { concurrency: 8 }, () => {
     await scene.copied('follow-b', 'follow', {}, 2000);
   });
 
-  it('copies are not written when the source changes in other fields than its data, labels and annotations', async () => {
+  it('if a source changes only its finalizers or annotations that are never copied, its copies are not written', async () => {
     await scene.namespaces('same-a');
     await scene.secret(HOME, 'same', { a: '1' });
     await scene.mirror('same', ['same-a']);
@@ -270,7 +270,7 @@ describe('copies', { concurrency: 8 }, () => {
     assert.deepEqual(copy.data, data);
   });
 
-  it('copies are replaced when the source comes back with another type', async () => {
+  it('if a source is deleted and comes back with another type, its copies are replaced', async () => {
     await scene.namespaces('retype-a');
     await scene.secret(HOME, 'retype', { username: 'u', password: 'p' });
     await scene.mirror('retype', ['retype-a']);
@@ -288,7 +288,7 @@ describe('copies', { concurrency: 8 }, () => {
     await scene.ready('retype', 'Synced');
   });
 
-  it('copies are replaced when they were made immutable and the source changes', async () => {
+  it('if a user made a copy immutable, the copy is replaced when the source changes', async () => {
     await scene.namespaces('frozen-a');
     await scene.secret(HOME, 'frozen', { a: '1' });
     await scene.mirror('frozen', ['frozen-a']);
@@ -299,7 +299,7 @@ describe('copies', { concurrency: 8 }, () => {
     assert.equal(copy.immutable, undefined);
   });
 
-  it("an immutable copy is replaced when the source changes, also when its value occurs in the text of the server's refusal", async () => {
+  it("an immutable copy is replaced when the source changes, even if its values occur in the server's error message", async () => {
     await scene.namespaces('words-a');
     const words = ['data', 'immutable', 'type', 'field is immutable when `immutable` is set'];
     const valuesWith = (last: string): Record<string, string> =>
@@ -353,7 +353,7 @@ describe('changes of copies by hand', { concurrency: 8 }, () => {
     'a removed label': labels({ app: null }),
   };
   for (const [index, [title, edit]] of Object.entries(edits).entries()) {
-    it(`a copy that a user edited by hand gets its content back: ${title}`, async () => {
+    it(`if a user edits a copy by hand (${title}), Keyferry restores its content`, async () => {
       const name = `hand-edit-${index}`;
       const { metadata } = await made(name);
       const edited = await scene.api.patch(secretPath(name, name), edit);
@@ -378,7 +378,7 @@ describe('changes of copies by hand', { concurrency: 8 }, () => {
     await scene.copied('hand-label', 'hand-label', { a: '9' });
   });
 
-  it('a copy that lost its annotation owned-by belongs to no mirror any more', async () => {
+  it('if a user removes the annotation owned-by from a copy, the copy belongs to no mirror, and its mirror reports Conflict', async () => {
     await made('hand-free');
     const path = secretPath('hand-free', 'hand-free');
     const freed = await scene.api.patch(path, annotations({ [OWNED_BY]: null }));
@@ -392,7 +392,7 @@ describe('changes of copies by hand', { concurrency: 8 }, () => {
   });
 });
 
-it("the metrics of mirrors have the original's names", async () => {
+it("the metrics of mirrors have the same names as the original's", async () => {
   await scene.namespaces('metric-a', 'metric-b');
   await scene.secret(HOME, 'metric', { a: '1' });
   await scene.mirror('metric', ['metric-.']);

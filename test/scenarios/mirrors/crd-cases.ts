@@ -7,7 +7,7 @@ const NAMED_TOKEN = { token: { secretRef: { name: 'vault-token' } } };
 const BLOCK = { addr: 'https://vault.example.com', path: 'secret/data/app', auth: NAMED_TOKEN };
 
 const toNamespaces = (...namespaces: readonly string[]): AnySpec => ({ destination: { namespaces } });
-/** The spec of a SecretMirror that copies to all namespaces with a label. */
+/** The spec of a SecretMirror that selects all namespaces with the label tier=prod. */
 const choosing = (
   change: Readonly<Record<string, unknown>>,
   source: Readonly<Record<string, unknown>> = {},
@@ -30,7 +30,7 @@ const ADDR =
 const NAME =
   "must be a valid object name: lower case letters, digits, '-' and '.', with a letter or digit at both ends";
 
-/** What the CRD refuses: title, spec, and texts that the server's message must contain. */
+/** Specs that the CRD refuses: title, spec, and texts that the server's message must contain. */
 export const REFUSED: readonly (readonly [string, AnySpec, ...string[]])[] = [
   ['no spec', undefined, 'spec: Required value: spec must be specified'],
   ['no destination', {}, 'spec.destination.namespaces: Required value: destination namespaces are empty'],
@@ -287,7 +287,7 @@ export const REFUSED: readonly (readonly [string, AnySpec, ...string[]])[] = [
   ],
 ];
 
-/** Title and spec. */
+/** Specs that the CRD accepts: title and spec. */
 export const ACCEPTED: readonly (readonly [string, AnySpec])[] = [
   ['no source: the name is the mirror’s', toNamespaces('a')],
   ['an empty source name', { source: { name: '' }, destination: { namespaces: ['a'] } }],

@@ -9,7 +9,7 @@ import { waitFor } from '../../support/wait-for.ts';
 import { HOME, MirrorScene } from './support.ts';
 
 const DEFINITION = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/secretmirrors.mirrors.kts.studio';
-/** Keyferry must notice a change within 5 s. The limit is longer, for a busy machine. */
+/** Keyferry must notice a change of the CRD within 5 s. This limit (ms) is longer, for a busy machine. */
 const NOTICED_MS = 15_000;
 const ADVICE = /keyferry crds \| kubectl apply --server-side -f -/;
 
@@ -43,7 +43,7 @@ async function mirrors(): Promise<void> {
   await scene.copied('team-a', 'mirrored', { a: '1' }, NOTICED_MS);
 }
 
-it('a running operator notices when the CRD is deleted and created again, and copies annotated Secrets without it', async () => {
+it('if the SecretMirror CRD is deleted and created again, a running operator notices it, and copies annotated Secrets without the CRD', async () => {
   const keyferry = await scene.operator();
   await replicates('before');
   await mirrors();
@@ -66,7 +66,7 @@ it('a running operator notices when the CRD is deleted and created again, and co
   assert.ok(reported.length >= 1 && reported.length <= 4, `reported ${reported.length} times`);
 });
 
-it('an operator that starts without the CRD logs once how to install it', async () => {
+it('an operator that starts without the SecretMirror CRD logs one time how to install it', async () => {
   await scene.api.delete(DEFINITION);
   await waitFor(async () => (await scene.api.find(DEFINITION)) === undefined, { message: () => scene.tail() });
   await using keyferry = await Keyferry.start({ kubeconfig: scene.plane.kubeconfigPath });
@@ -80,7 +80,7 @@ it('an operator that starts without the CRD logs once how to install it', async 
   assert.deepEqual([waits().length, ADVICE.test(String(waits()[0]?.['advice']))], [1, true]);
 });
 
-it('an operator with --controllers=mirrors,replicator and no CRD is not ready, gives the reason, and copies annotated Secrets', async () => {
+it('with --controllers=mirrors,replicator but no SecretMirror CRD, an operator is not ready, gives the reason, and copies annotated Secrets', async () => {
   await scene.api.delete(DEFINITION);
   await waitFor(async () => (await scene.api.find(DEFINITION)) === undefined, { message: () => scene.tail() });
   const kubeconfig = scene.plane.kubeconfigPath;

@@ -34,11 +34,16 @@ const mirror = (name: string, spec: AnySpec, version = 'v1alpha2'): Json => ({
   ...(spec === undefined ? {} : { spec }),
 });
 
-/** The message of a refusal. Kubernetes 1.34 names the type where 1.36 names the value: `Invalid value: "string": …`. */
+/**
+ * Removes the invalid value from the message of a refusal, because Kubernetes 1.34 has the value's type there
+ * (`"string"`) and 1.36 the value.
+ */
 const withoutValues = (message: string): string =>
   message.replaceAll(/Invalid value: (?:"(?:[^"\\]|\\.)*"|-?\d+): /g, 'Invalid value: ');
 
-/** The API server's answer to a new mirror, which is not stored. By default unknown fields are errors, as with kubectl. */
+/**
+ * The API server's response to a dry run that creates a mirror. By default unknown fields are errors, as with kubectl.
+ */
 const tryCreate = (spec: AnySpec, fieldValidation = 'Strict'): Promise<{ status: number; body: Json }> =>
   api.raw('POST', MIRRORS, { body: mirror('offered', spec), query: { dryRun: 'All', fieldValidation } });
 
@@ -49,8 +54,8 @@ const assertAccepted = async (spec: AnySpec, fieldValidation = 'Strict'): Promis
 };
 
 /**
- * Waits until a changed CRD is in force, a moment after its write. A mirror without spec is the probe: only the strict
- * CRD refuses it.
+ * Waits until the API server uses a changed CRD, a moment after the change. It tries to create a mirror without spec,
+ * which only the strict CRD refuses.
  */
 const inForce = (definition: 'strict' | 'permissive'): Promise<boolean> =>
   waitFor(async () => (await tryCreate(undefined)).status === (definition === 'strict' ? 422 : 201), {
@@ -88,13 +93,13 @@ describe('a permissive SecretMirror CRD replaced by the strict one in place', ()
     await inForce('strict');
   });
 
-  it('every stored mirror stays when a permissive CRD is replaced with the strict one', async () => {
+  it('if the strict SecretMirror CRD replaces a permissive one, every stored mirror stays', async () => {
     const kept = (await api.list(MIRRORS)).map((item) => item.metadata.name as string);
     assert.deepEqual(kept.sort(), names.toSorted());
   });
 
   for (const name of names) {
-    it(`the mirror ${name}, stored under a permissive CRD, can get status and labels and lose its finalizer under the strict one`, async () => {
+    it(`a mirror stored under a permissive CRD (${name}) can get a status and labels and lose its finalizer under the strict CRD`, async () => {
       const path = `${MIRRORS}/${name}`;
       const status = {
         mirrorStatus: 'Error',
@@ -121,7 +126,7 @@ describe('a permissive SecretMirror CRD replaced by the strict one in place', ()
 });
 
 describe('the SecretMirror CRD', () => {
-  it('the CRD can be created on a cluster that never had it', async () => {
+  it('the SecretMirror CRD can be created on a cluster that never had it', async () => {
     await api.delete(DEFINITION);
     await waitFor(async () => (await api.find(DEFINITION)) === undefined, { message: 'the CRD to go' });
     const [made] = await api.apply(strictCrd);
@@ -132,7 +137,7 @@ describe('the SecretMirror CRD', () => {
   });
 
   for (const file of readdirSync(new URL('manifests/', here))) {
-    it(`the CRD accepts the manifest ${file}`, async () => {
+    it(`the SecretMirror CRD accepts the manifest ${file}`, async () => {
       const object: Json = parse(readFileSync(new URL(`manifests/${file}`, here), 'utf8'));
       await api.call('PATCH', await api.pathOf(object), {
         body: object,
@@ -143,7 +148,7 @@ describe('the SecretMirror CRD', () => {
   }
 
   for (const [title, spec, ...words] of REFUSED) {
-    it(`the CRD refuses ${title}`, async () => {
+    it(`the SecretMirror CRD refuses ${title}`, async () => {
       const answer = await tryCreate(spec);
       assert.equal(answer.status, 422, JSON.stringify(answer.body));
       const message = withoutValues(answer.body.message);
@@ -152,18 +157,18 @@ describe('the SecretMirror CRD', () => {
   }
 
   for (const [title, spec] of ACCEPTED) {
-    it(`the CRD accepts ${title}`, async () => {
+    it(`the SecretMirror CRD accepts ${title}`, async () => {
       await assertAccepted(spec);
     });
   }
 
-  it('the CRD sets defaults for the types of source and destination, and for nothing else', async () => {
+  it('the SecretMirror CRD sets defaults for the types of source and destination, and for no other field', async () => {
     const { spec, status } = await assertAccepted({ source: {}, destination: { namespaces: ['a'] } });
     assert.deepEqual(spec, { source: { type: 'secret' }, destination: { type: 'namespaces', namespaces: ['a'] } });
     assert.equal(status, undefined);
   });
 
-  it('the CRD drops unknown fields, with a warning if requested', async () => {
+  it('the API server drops fields that the SecretMirror CRD does not know, and refuses them with strict field validation', async () => {
     const spec = { destination: { namespaces: ['a'], namespaceRegex: 'b' } };
     assert.deepEqual((await assertAccepted(spec, 'Ignore')).spec.destination, {
       type: 'namespaces',
@@ -174,7 +179,7 @@ describe('the SecretMirror CRD', () => {
     assert.match(strict.body.message, /unknown field "spec.destination.namespaceRegex"/);
   });
 
-  it("kubectl get prints the columns of the original's CRD, followed by Ready", async () => {
+  it("kubectl get prints a SecretMirror in the columns of the original's CRD, followed by Ready", async () => {
     const lastTransitionTime = '2026-01-01T00:00:00Z';
     const notReady = { type: 'Ready', status: 'False', reason: 'Conflict', message: 'x', lastTransitionTime };
     await api.create(mirror('table', { source: {}, destination: { namespaces: ['a'] }, pollPeriodSeconds: 60 }));

@@ -1,6 +1,6 @@
 /**
- * The operator writes defaults into the spec of a mirror, and gives up their ownership, so that later applies do not
- * conflict with it.
+ * The operator writes default values into the spec of a mirror, but does not keep the ownership of these fields. So a
+ * later server-side apply of a user does not conflict with the operator.
  */
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
@@ -30,7 +30,9 @@ const apply = async (name: string, spec: Json): Promise<{ status: number; body: 
     query: { fieldManager: 'kubectl' },
   });
 
-/** Waits until the spec is as given, and Keyferry owns no field of it. @returns the mirror */
+/**
+ * Waits until the mirror has these fields and the defaults, and Keyferry owns no field of its spec. @returns the mirror
+ */
 async function settled(name: string, spec: Json): Promise<Json> {
   const wanted = {
     source: { type: 'secret', name },
@@ -76,7 +78,7 @@ it('an operator gives up the ownership of default values that an earlier version
   assert.equal((await apply('earlier', { deletePolicy: 'retain' })).status, 200);
 });
 
-it('a server-side apply may set a field that Keyferry defaulted, and remove it again', async () => {
+it('a server-side apply may set a field that has a default value from Keyferry, and remove the field again', async () => {
   await scene.secret(HOME, 'applied', { a: '1' });
   assert.equal((await apply('applied', {})).status, 201);
   const { metadata } = await settled('applied', {});
@@ -90,7 +92,7 @@ it('a server-side apply may set a field that Keyferry defaulted, and remove it a
   await settled('applied', { deletePolicy: 'retain' });
 });
 
-it('a mirror that is up to date is not written again, also after a restart', async () => {
+it('Keyferry does not write a mirror that is up to date, also not after a restart', async () => {
   await scene.ready('applied', 'Synced');
   const { resourceVersion } = (await scene.api.get(mirrorPath('applied'))).metadata;
   const again = await scene.operator();

@@ -1,6 +1,6 @@
 /**
- * The deletion of a mirror while a finalizer or a refusing server keeps its copies, its namespace, or the mirror itself
- * from going.
+ * A user deletes a mirror while a finalizer, or a server that refuses writes, blocks the deletion of its copies, its
+ * namespace or the mirror itself.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -12,7 +12,7 @@ import { FINALIZER, HOME, mirrorPath, MirrorScene, RETAIN, secretPath } from './
 
 const TIMEOUT_MS = 5000;
 const THEIRS = 'example.com/tenant';
-/** Keyferry retries a refused deletion after a minute at most. */
+/** Keyferry retries a refused deletion after 1 min at most. This limit (ms) is longer. */
 const RETRY_MS = 90_000;
 
 let scene: MirrorScene;
@@ -43,7 +43,7 @@ const removeFinalizer = (name: string): Promise<unknown> =>
   scene.api.patch(secretPath(name, name), { metadata: { finalizers: null } });
 
 describe('a mirror that is deleted while a finalizer holds its copy', () => {
-  it('a deleted mirror whose copy has a finalizer names the copy and is gone after the timeout, and the copy after its finalizer', async () => {
+  it('if a copy of a deleted mirror has a finalizer, the mirror names the copy and is gone after the timeout; the copy goes after its finalizer', async () => {
     await copied('bounded');
     await addFinalizer('bounded');
     await scene.api.delete(mirrorPath('bounded'));
@@ -57,7 +57,7 @@ describe('a mirror that is deleted while a finalizer holds its copy', () => {
     await scene.gone(secretPath('bounded', 'bounded'));
   });
 
-  it('a deleted mirror whose copy has a finalizer is gone as soon as the finalizer is removed, before the deletion timeout', async () => {
+  it('if a copy of a deleted mirror has a finalizer, the mirror is gone as soon as the finalizer is removed, before the timeout', async () => {
     await copied('early');
     await addFinalizer('early');
     await scene.api.delete(mirrorPath('early'));
@@ -70,7 +70,7 @@ describe('a mirror that is deleted while a finalizer holds its copy', () => {
     );
   });
 
-  it('a deleted mirror that waits for the finalizer of its copy is gone after the timeout, although the operator was killed meanwhile', async () => {
+  it('if the operator is killed while a deleted mirror waits for a copy with a finalizer, the mirror is still gone after the timeout', async () => {
     await copied('killed');
     await addFinalizer('killed');
     await scene.api.delete(mirrorPath('killed'));
@@ -82,7 +82,7 @@ describe('a mirror that is deleted while a finalizer holds its copy', () => {
     await scene.gone(secretPath('killed', 'killed'));
   });
 
-  it('a deleted mirror that waits for the finalizer of its copy does not block the deletion of its namespace', async () => {
+  it('if a copy of a deleted mirror has a finalizer, the namespace of the mirror can still be deleted', async () => {
     await scene.namespaces('leaving');
     await copied('neighbour', 'leaving');
     await addFinalizer('neighbour');
@@ -97,7 +97,7 @@ describe('a mirror that is deleted while a finalizer holds its copy', () => {
 });
 
 describe('a mirror that is deleted while the server refuses a write to its copy', () => {
-  it('a deleted mirror is gone after the timeout while the server refuses to delete its copy, and the copy once the server permits it', async () => {
+  it('if the server refuses to delete a copy, its deleted mirror is gone after the timeout, and the copy once the server permits it', async () => {
     await copied('refused');
     {
       const when = `request.namespace == 'refused'`;
@@ -110,7 +110,7 @@ describe('a mirror that is deleted while the server refuses a write to its copy'
     await waitFor(async () => (await scene.find('refused', 'refused')) === undefined, { timeoutMs: RETRY_MS });
   });
 
-  it('a deleted mirror waits while the server refuses the retain mark on its copy, because without it the copy would be deleted', async () => {
+  it('if the server refuses the retain mark on a copy, its deleted mirror waits; without the mark, the copy would be deleted', async () => {
     await copied('marked');
     {
       await using _ = await refuse(scene.api, 'marked', { when: `request.namespace == 'marked'` });
@@ -126,7 +126,7 @@ describe('a mirror that is deleted while the server refuses a write to its copy'
 });
 
 describe('a mirror that retains a copy with no room for the retain mark', () => {
-  it('a deleted mirror that must retain a copy whose annotations are full is gone, and the copy stays without an owner', async () => {
+  it('if a copy has no room for the retain mark, its deleted mirror is gone, and the copy stays without an owner', async () => {
     await scene.namespaces('full');
     await scene.secret(HOME, 'full', { a: '1' });
     await scene.mirror('full', ['full'], { deletePolicy: 'retain' });
@@ -135,7 +135,7 @@ describe('a mirror that retains a copy with no room for the retain mark', () => 
     const { [RETAIN]: _, ...annotations } = metadata.annotations;
     let room = 256 * 1024;
     for (const [key, value] of Object.entries<string>(annotations)) room -= key.length + value.length;
-    // Fills the annotations. The key has a prefix that Keyferry reads, and the value has characters of two bytes.
+    // Fills the annotations up to the limit, which counts bytes: `é` has two. The key has a prefix that Keyferry reads.
     const key = 'keyferry.dev/stuffing';
     const text = 'é'.repeat(Math.floor((room - key.length) / 2));
     await scene.api.patch(secretPath('full', 'full'), { metadata: { annotations: { [RETAIN]: null, [key]: text } } });
@@ -147,7 +147,7 @@ describe('a mirror that retains a copy with no room for the retain mark', () => 
 });
 
 describe('a mirror with the finalizer of another program', () => {
-  it('a deleted mirror with the finalizer of another program keeps that finalizer when its copies are gone', async () => {
+  it('if a deleted mirror has the finalizer of another program, too, its copies are deleted and that finalizer stays', async () => {
     await copied('shared');
     await scene.api.patch(mirrorPath('shared'), { metadata: { finalizers: [THEIRS, FINALIZER] } });
     await scene.api.delete(mirrorPath('shared'));

@@ -1,6 +1,6 @@
 /**
- * The original matched a pattern with any part of a name, Keyferry with the whole name: copies of the original that no
- * pattern matches now.
+ * In the original, a pattern matched any part of a namespace's name; in Keyferry it must match the whole name. So the
+ * original left copies that no pattern matches now.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -14,7 +14,7 @@ describe('copies that the original left behind', () => {
     scene = await MirrorScene.open();
     await scene.namespaces('part-a', 'not-part-a', 'not-part-b', 'whole-a');
     for (const where of ['part-a', 'not-part-a']) await original(where, 'part', 'part');
-    // This copy is marked by another mirror.
+    // This copy has the mark of another mirror.
     await original('not-part-b', 'part', 'other');
     for (const name of ['part', 'whole']) {
       await scene.secret(HOME, name, { a: '1' });
@@ -26,7 +26,7 @@ describe('copies that the original left behind', () => {
   const original = async (where: string, name: string, mirror: string): Promise<Json> =>
     await scene.secret(where, name, { a: 'old' }, { metadata: { annotations: { [OWNED_BY]: `${HOME}/${mirror}` } } });
 
-  it('copies of the original in namespaces that a pattern matches only in part are not changed', async () => {
+  it("a copy of the original stays unchanged if the mirror's pattern matches only a part of the namespace's name", async () => {
     const operator = await scene.operator();
     await scene.copied('part-a', 'part', { a: '1' });
     await scene.change(HOME, 'part', { a: '2' });
@@ -37,7 +37,7 @@ describe('copies that the original left behind', () => {
     await operator.stop();
   });
 
-  it('with --mirrors-regex=search, copies of the original in namespaces that a pattern matches in part are managed', async () => {
+  it("with --mirrors-regex=search, a copy of the original is updated if the mirror's pattern matches a part of the namespace's name", async () => {
     await scene.operator({ args: ['--mirrors-regex=search'] });
     await scene.copied('not-part-a', 'part', { a: '2' });
     await scene.ready('part', 'Conflict', /not-part-b/);

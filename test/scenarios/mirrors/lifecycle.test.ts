@@ -17,7 +17,7 @@ before(async () => {
 });
 after(() => scene.close());
 
-/** Copies of `name` in `<name>-a` and `<name>-b`. */
+/** Creates a mirror, and waits for its copies in `<name>-a` and `<name>-b`. @returns the copies */
 const settled = async (name: string, spec: Json = {}): Promise<Json[]> => {
   const namespaces = [`${name}-a`, `${name}-b`];
   await scene.namespaces(...namespaces);
@@ -36,7 +36,7 @@ const copies = (name: string): readonly [string, string] => [
 const isThere = async (path: string): Promise<boolean> => (await scene.api.find(path)) !== undefined;
 
 describe('a mirror that is deleted', { concurrency: 4 }, () => {
-  it('a deleted mirror deletes its copies, also one that a finalizer kept for a while', async () => {
+  it('if a mirror is deleted, its copies are deleted; the mirror waits for a copy with a finalizer', async () => {
     await settled('gone');
     const [first, second] = copies('gone');
     await scene.api.patch(first, { metadata: { finalizers: ['example.com/hold'] } });
@@ -49,7 +49,7 @@ describe('a mirror that is deleted', { concurrency: 4 }, () => {
     assert.ok(await isThere(secretPath(HOME, 'gone')), 'the source stays');
   });
 
-  it('a deleted mirror with deletePolicy retain leaves its copies, and owns them again when it is created again', async () => {
+  it('if a mirror with deletePolicy retain is deleted, its copies stay; if it is created again, it owns them again', async () => {
     await settled('stay', { deletePolicy: 'retain' });
     await scene.api.delete(mirrorPath('stay'));
     await scene.gone(mirrorPath('stay'));
@@ -67,7 +67,7 @@ describe('a mirror that is deleted', { concurrency: 4 }, () => {
     await scene.gone(...copies('stay'), mirrorPath('stay'));
   });
 
-  it('a mirror whose policy becomes retain just before its deletion leaves its copies', async () => {
+  it('if deletePolicy becomes retain just before the mirror is deleted, the copies stay', async () => {
     await settled('late-retain');
     await spec('late-retain', { deletePolicy: 'retain' });
     await scene.api.delete(mirrorPath('late-retain'));
@@ -76,14 +76,14 @@ describe('a mirror that is deleted', { concurrency: 4 }, () => {
     await staysTrue(() => isThere(path), 500, 'the copy');
   });
 
-  it('a deleted mirror that never had a copy is gone at once', async () => {
+  it('a deleted mirror that never had a copy is gone immediately', async () => {
     await scene.mirror('idle', ['idle-nowhere']);
     await scene.ready('idle', 'NoSecret');
     await scene.api.delete(mirrorPath('idle'));
     await scene.gone(mirrorPath('idle'));
   });
 
-  it('a deleted mirror whose finalizer was removed by hand leaves no copy behind', async () => {
+  it('if a user removed the finalizer of a mirror by hand, its copies are still deleted with it', async () => {
     await settled('torn');
     await scene.api.patch(mirrorPath('torn'), { metadata: { finalizers: ['example.com/hold', FINALIZER] } });
     await scene.api.patch(mirrorPath('torn'), { metadata: { finalizers: null } });
@@ -91,7 +91,7 @@ describe('a mirror that is deleted', { concurrency: 4 }, () => {
     await scene.gone(...copies('torn'));
   });
 
-  it('a deleted mirror that is created again at once makes its copies again, and copies that it does not select are deleted', async () => {
+  it('if a deleted mirror is created again with fewer namespaces, only these have copies', async () => {
     await settled('phoenix');
     await scene.api.delete(mirrorPath('phoenix'));
     await scene.gone(mirrorPath('phoenix'));
@@ -103,7 +103,7 @@ describe('a mirror that is deleted', { concurrency: 4 }, () => {
 });
 
 describe('a mirror that is edited', { concurrency: 4 }, () => {
-  it('a mirror whose list of namespaces changes deletes the copies that it no longer selects, and adds new ones', async () => {
+  it('if the list of namespaces changes, the mirror deletes copies in unlisted namespaces and makes copies in new ones', async () => {
     const [kept] = await settled('narrow');
     await scene.namespaces('narrow-c');
     await spec('narrow', { destination: { namespaces: ['narrow-[ac]'] } });
@@ -113,7 +113,7 @@ describe('a mirror that is edited', { concurrency: 4 }, () => {
     await scene.ready('narrow', 'Synced', /^2 copies/);
   });
 
-  it('a mirror with deletePolicy retain keeps the copies that its changed list no longer selects', async () => {
+  it('if the list of namespaces of a mirror with deletePolicy retain changes, copies in unlisted namespaces stay unchanged', async () => {
     const [, unlisted] = await settled('narrow-keep', { deletePolicy: 'retain' });
     await spec('narrow-keep', { destination: { namespaces: ['narrow-keep-a'] } });
     await scene.ready('narrow-keep', 'Synced', /^1 copy/);
@@ -124,7 +124,7 @@ describe('a mirror that is edited', { concurrency: 4 }, () => {
     assert.deepEqual((await scene.api.get(path)).data, scene.data({ a: '1' }), 'it is no longer written');
   });
 
-  it('a mirror that gets another source copies it, and deletes the copies of the old source', async () => {
+  it('if a mirror gets another source, it copies that source, and deletes the copies of the old source', async () => {
     await settled('rename');
     await scene.secret(HOME, 'renamed', { b: '1' });
     await spec('rename', { source: { name: 'renamed' } });
@@ -137,7 +137,7 @@ describe('a mirror that is edited', { concurrency: 4 }, () => {
     await scene.gone(secretPath('rename-a', 'renamed'), secretPath('rename-b', 'renamed'));
   });
 
-  it('a mirror that changes from retain to delete deletes the copies of its old source, without a restart', async () => {
+  it("if deletePolicy changes from retain to delete, the copies of the mirror's old source are deleted without a restart", async () => {
     await settled('kept');
     await scene.secret(HOME, 'kept-v2', { a: '2' });
     await spec('kept', { source: { name: 'kept-v2' }, deletePolicy: 'retain' });
@@ -178,7 +178,7 @@ describe('a mirror that is edited', { concurrency: 4 }, () => {
 });
 
 describe('a namespace', { concurrency: 4 }, () => {
-  it('a namespace that is created late gets its copies at once', async () => {
+  it('a namespace that is created after the mirror gets its copy within 1 s', async () => {
     await scene.secret(HOME, 'late', { a: '1' });
     await scene.mirror('late', ['late-comer-.+']);
     await scene.ready('late', 'Synced', /^0 copies/);
@@ -187,7 +187,7 @@ describe('a namespace', { concurrency: 4 }, () => {
     await scene.ready('late', 'Synced', /^1 copy/);
   });
 
-  it('a namespace that is deleted and created again gets its copies again, and its deletion is no error', async () => {
+  it('a namespace that is deleted and created again gets its copy again, and its deletion causes no Warning event', async () => {
     await settled('return');
     await scene.api.delete('/api/v1/namespaces/return-b');
     await scene.gone('/api/v1/namespaces/return-b');
@@ -222,13 +222,13 @@ describe('a namespace', { concurrency: 4 }, () => {
     await scene.mirror('tenant', ['tenant-target'], {}, 'tenant');
     await scene.copied('tenant-target', 'tenant', { a: '1' });
     await scene.api.delete('/api/v1/namespaces/tenant');
-    // Not waited for: the namespace itself. Its controller tries again only some seconds after a finalizer kept an
-    // object.
+    // The test does not wait for the end of the namespace: after a finalizer kept an object, the namespace controller
+    // tries again only some seconds later.
     await scene.gone(secretPath('tenant-target', 'tenant'), mirrorPath('tenant', 'tenant'));
   });
 });
 
-it("a user's Secret with a mark that names no existing mirror is not treated as a copy", async () => {
+it("if the mark on a user's Secret names no existing mirror, Keyferry neither changes nor deletes the Secret", async () => {
   await scene.namespaces('ghost');
   const ghost = await scene.secret(
     'ghost',

@@ -1,6 +1,6 @@
 /**
- * A user who may write SecretMirrors in one namespace cannot stop the operator, not even with hostile mirrors: its
- * probes answer, its memory stays bounded, and the copies of other users are made at once, also after a restart.
+ * A user who has permission to write SecretMirrors in one namespace cannot stop the operator with hostile mirrors: its
+ * probes answer, its memory stays bounded, and other users get their copies in time, also after a restart.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -44,7 +44,7 @@ async function assertOthersServed(): Promise<void> {
 }
 
 describe('an author of SecretMirrors', () => {
-  it('a mirror whose list of namespaces grows beyond the limit reports InvalidSpec and keeps its copies', async () => {
+  it('if the patterns of a mirror grow beyond the limit, the mirror reports InvalidSpec and keeps its copies', async () => {
     await scene.secret(HOME, 'grown', { a: '1' });
     await scene.mirror('grown', ['team-1', 'team-2']);
     await scene.copied('team-2', 'grown', { a: '1' });
@@ -55,7 +55,7 @@ describe('an author of SecretMirrors', () => {
     });
     await scene.ready('grown', 'InvalidSpec');
     assert.equal((await scene.find('team-1', 'grown')).metadata.uid, metadata.uid);
-    // A claim on a copy that a user deletes meanwhile ends, too.
+    // If a user now deletes one of these copies, the claim on that copy ends.
     const left = async (count: number): Promise<unknown> =>
       await waitFor(async () => (await operator.metric('keyferry_claims', { system: 'mirrors' })) === count, {
         message: `${count} claims`,
@@ -70,7 +70,7 @@ describe('an author of SecretMirrors', () => {
     await scene.gone(secretPath('team-1', 'grown'));
   });
 
-  it('a source with more labels than fit is copied with some of them; a copy that a user gives too many labels reports TooLarge', async () => {
+  it('if a source has too many labels, its copy gets some of them; if a user gives a copy too many labels, the mirror reports TooLarge', async () => {
     const many = Object.fromEntries(Array.from({ length: 2000 }, (_, index) => [`label-${index}`, 'x'.repeat(60)]));
     await scene.secret(HOME, 'labelled', { a: '1' }, { metadata: { labels: many } });
     await scene.mirror('labelled', ['team-1']);
@@ -83,7 +83,7 @@ describe('an author of SecretMirrors', () => {
     assert.equal(Object.keys((await scene.find('team-1', 'labelled')).metadata.labels).length, 2001);
   });
 
-  it('slow patterns, thousands of patterns and lists that are too long in one namespace do not delay mirrors of others', async (t) => {
+  it('mirrors with slow, thousands of, or too long patterns in one namespace do not delay mirrors of other namespaces', async (t) => {
     await staysResponsive(t, operator, async () => {
       await createMany('slow', (index) => [`${'([a-z0-9-]{1,30}){1,30}.*x'.repeat(8)}${index}`]);
       await createMany('many', (index) => Array.from({ length: 1000 }, (_, other) => `a${index}-${other}.*`));
@@ -103,7 +103,7 @@ describe('an author of SecretMirrors', () => {
     });
   });
 
-  it('slow patterns and long lists in one namespace do not delay mirrors of others after a restart', async (t) => {
+  it('after a restart, mirrors with slow patterns and long lists in one namespace do not delay mirrors of other namespaces', async (t) => {
     await operator.stop();
     operator = await scene.operator({ command: 'mirrors' });
     await staysResponsive(t, operator, async () => {

@@ -1,4 +1,7 @@
-/** Who owns a Secret: users keep theirs, one of several mirrors gets a target, and the marks on a copy decide. */
+/**
+ * Who owns a Secret: Keyferry never overwrites a user's Secret, only one of several mirrors gets a target, and marks on
+ * a copy name its owner.
+ */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -33,7 +36,7 @@ const untouched = async (object: Json): Promise<boolean> => {
   return JSON.stringify(now) === JSON.stringify(object);
 };
 
-/** Creates a namespace, a source and a mirror of the same name, and waits until the mirror is settled. */
+/** Creates a namespace, a source and a mirror with the same name, and waits until the mirror is Synced. */
 const settled = async (name: string, spec: Json = {}): Promise<Json> => {
   await scene.namespaces(name);
   await scene.secret(HOME, name, { a: '1' });
@@ -67,7 +70,7 @@ describe("a user's Secret in the place of a copy", { concurrency: 8 }, () => {
     },
   };
   for (const [index, [title, more]] of Object.entries(marks).entries()) {
-    it(`a user's Secret in the place of a copy, ${title}, stays unchanged, whatever happens to the mirror`, async () => {
+    it(`a user's Secret with the namespace and name of a copy, ${title}, stays unchanged when the mirror is edited or deleted`, async () => {
       const name = `foreign-${index}`;
       const free = `${name}-free`;
       await scene.namespaces(name, free);
@@ -101,7 +104,7 @@ describe("a user's Secret in the place of a copy", { concurrency: 8 }, () => {
     });
   }
 
-  it("a user's Secret in the place of a copy is replaced by the copy once the user deletes it", async () => {
+  it("if a user's Secret has the namespace and name of a copy, the mirror makes the copy once the user deletes that Secret", async () => {
     await scene.namespaces('makes-way');
     await scene.secret('makes-way', 'makes-way', { theirs: 'x' });
     await scene.secret(HOME, 'makes-way', { a: '1' });
@@ -112,7 +115,7 @@ describe("a user's Secret in the place of a copy", { concurrency: 8 }, () => {
     await scene.ready('makes-way', 'Synced');
   });
 
-  it('a Secret with the full marks of a mirror that does not claim it is taken over by the mirror that does, and with the retain mark it stays', async () => {
+  it('a Secret with all marks of a mirror that does not claim it stays while it has the retain mark; then the claiming mirror takes it over', async () => {
     // The mark names `bystander`, which exists and does not claim the Secret. So the Secret counts as its orphan.
     await settled('bystander');
     await scene.namespaces('forged');
@@ -135,7 +138,7 @@ describe("a user's Secret in the place of a copy", { concurrency: 8 }, () => {
     await scene.copied('forged', 'forged', { a: '1' });
   });
 
-  it('a Secret that a user puts in the place of a copy that is being deleted is not deleted', async () => {
+  it('if a user creates a Secret in place of a copy that was just deleted, the deletion of the mirror does not delete that Secret', async () => {
     await settled('race');
     const path = secretPath('race', 'race');
     await scene.api.patch(path, { metadata: { finalizers: ['example.com/hold'] } });
@@ -162,7 +165,7 @@ describe('copies made by the original', { concurrency: 4 }, () => {
     ...more,
   });
 
-  it('copies that the original made are adopted, and data that are up to date are not written', async () => {
+  it('a mirror takes over the copies that the original made, and writes no data that are up to date', async () => {
     await scene.namespaces('adopt-a', 'adopt-b');
     const same = await scene.secret('adopt-a', 'adopt', { a: '1' }, original('adopt'));
     await scene.secret('adopt-b', 'adopt', { a: 'old' }, original('adopt'));
@@ -177,7 +180,7 @@ describe('copies made by the original', { concurrency: 4 }, () => {
     await scene.copied('adopt-b', 'adopt', { a: '1' });
   });
 
-  it('copies that the original made are deleted with their mirror, also if the operator never saw it before', async () => {
+  it('a copy that the original made is deleted with its mirror, also if Keyferry never saw the mirror before', async () => {
     await scene.namespaces('leave-a', 'leave-b');
     await scene.secret('leave-a', 'leave', { a: '1' }, original('leave'));
     const other = await scene.secret('leave-b', 'leave', { a: '1' }, original('leave-not'));
@@ -194,13 +197,14 @@ describe('copies made by the original', { concurrency: 4 }, () => {
 });
 
 describe('two mirrors with one target', { concurrency: 4 }, () => {
-  it('two mirrors with one target: the older one copies, and the other takes over when it is deleted', async () => {
+  it('if two mirrors have one target, the older one copies, and the other takes over when the older one is deleted', async () => {
     await scene.namespaces('twice', 'twice-other');
     await scene.secret(HOME, 'twice', { from: 'older' });
     await scene.secret('twice-other', 'twice', { from: 'younger' });
     const older = await scene.mirror('twice', ['twice']);
     await scene.copied('twice', 'twice', { from: 'older' });
-    // Creation times have whole seconds; the younger mirror must be younger by at least one, because the uid decides otherwise.
+    // `creationTimestamp` has whole seconds, and within one second the uid decides. So the younger mirror is created at
+    // least 1 s after the older one.
     await waitFor(() => Date.now() >= Date.parse(older.metadata.creationTimestamp) + 1000, { message: 'a second' });
     await scene.mirror('twice-b', ['twice'], { source: { name: 'twice' } }, 'twice-other');
     const lost = await scene.ready('twice-b', 'Conflict', /SecretMirror default\/twice\b/, 'twice-other');
@@ -216,7 +220,7 @@ describe('two mirrors with one target', { concurrency: 4 }, () => {
     await scene.ready('twice-b', 'Synced', /(?:)/, 'twice-other');
   });
 
-  it('of two mirrors of one target, created in the same second, the owner of the copy keeps it over edits and a kill -9', async () => {
+  it('if two mirrors with one target were created in the same second, the owner of the copy keeps it after edits and a kill -9', async () => {
     const names = Array.from({ length: 8 }, (_, index) => `pair-${index}`);
     await scene.namespaces('pair-other', ...names);
     const sources = names.flatMap((name) => [HOME, 'pair-other'].map((home) => ({ name, home })));
@@ -252,7 +256,7 @@ describe('two mirrors with one target', { concurrency: 4 }, () => {
     }
   });
 
-  it('of two mirrors of one target, of which the older has no source, the younger makes the copy and keeps it when that source appears', async () => {
+  it('if the older of two mirrors with one target has no source, the younger makes the copy, and keeps it when that source appears', async () => {
     await scene.namespaces('blocked', 'blocked-other');
     const older = await scene.mirror('blocked', ['blocked']);
     await scene.ready('blocked', 'NoSecret');
@@ -275,7 +279,7 @@ describe('two mirrors with one target', { concurrency: 4 }, () => {
     await scene.ready('blocked', 'Synced');
   });
 
-  it('two mirrors in a chain pass a value on, and each copy has only the mark of its own mirror', async () => {
+  it('if a mirror copies the copy of another mirror, changes reach both copies, and each copy has only the mark of its own mirror', async () => {
     await scene.namespaces('chain-1', 'chain-2');
     await scene.secret(HOME, 'chain', { a: '1' }, { metadata: { labels: { app: 'web' } } });
     await scene.mirror('chain', ['chain-1']);
@@ -291,7 +295,7 @@ describe('two mirrors with one target', { concurrency: 4 }, () => {
     });
   });
 
-  it('two mirrors in a cycle stop writing', async () => {
+  it("if two mirrors copy from each other's target, the later one reports Conflict, and both Secrets stay unchanged", async () => {
     await scene.namespaces('loop-1', 'loop-2');
     await scene.secret('loop-1', 'loop', { a: '1' });
     await scene.mirror('loop', ['loop-2'], {}, 'loop-1');
@@ -304,7 +308,7 @@ describe('two mirrors with one target', { concurrency: 4 }, () => {
     await scene.copied('loop-2', 'loop', { a: '2' });
   });
 
-  it('two mirrors in a cycle whose source is deleted keep the other Secret and write no more', async () => {
+  it("if two mirrors copy from each other's target and one Secret is deleted, it is created again, and both report Cycle", async () => {
     await scene.namespaces('ring-1', 'ring-2');
     await scene.secret('ring-1', 'ring', { a: '1' });
     await scene.mirror('ring', ['ring-2'], {}, 'ring-1');
@@ -326,7 +330,7 @@ describe('two mirrors with one target', { concurrency: 4 }, () => {
 });
 
 describe('patterns of a mirror', { concurrency: 4 }, () => {
-  it('overlapping patterns make one copy per namespace, and one that matches the home namespace leaves the source unchanged', async () => {
+  it("overlapping patterns make one copy per namespace; a pattern that matches the source's namespace leaves the source unchanged", async () => {
     await scene.namespaces('over-a');
     const source = await scene.secret(HOME, 'over', { a: '1' });
     await scene.mirror('over', ['over-.', 'over-a', '.*ver-a', HOME, 'defaul.']);

@@ -1,7 +1,6 @@
 /**
- * No field of a mirror makes the operator read another namespace for the mirror's author. The CRD refuses most such
- * fields, but the operator does not rely on that: here each is also tried on a CRD without validation, and the audit
- * log shows what the operator read.
+ * No field of a mirror makes Keyferry read an object in a namespace that is not the mirror's. The CRD refuses most such
+ * fields. These tests also use a CRD without validation, and the audit log shows what Keyferry read.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -24,8 +23,8 @@ interface Case {
   /** The expected message of the condition; `undefined`: the field does not exist and is ignored. */
   readonly message: RegExp | undefined;
   /**
-   * Whether the CRD accepts the spec. It accepts other namespaces in it, because a flag of the operator decides on
-   * these.
+   * Whether the CRD accepts the spec. It accepts the name of another namespace where a flag of the operator decides
+   * whether that is permitted.
    */
   readonly admitted: boolean;
 }
@@ -109,7 +108,7 @@ describe('a reference to another namespace, without validation by the CRD', () =
     await scene.operator();
   });
 
-  it("without validation by the CRD, a reference to another namespace is refused with its field, or read in the mirror's own namespace", async () => {
+  it("without validation by the CRD, a field with another namespace is refused by its name, or ignored: the mirror's own namespace is read", async () => {
     await Promise.all(TABLE.map(async ([name, { spec }]) => await scene.api.create(object(name, spec))));
     for (const [name, { message }] of TABLE) {
       if (message !== undefined) await scene.ready(name, 'InvalidSpec', message);

@@ -20,7 +20,7 @@ const eventsOf = async (name: string, reason: string): Promise<number> =>
   (await scene.events(name)).filter((event) => event.reason === reason).length;
 
 describe('a copy that does not match its mirror', () => {
-  it('a mirror is not ready while a copy of an old type waits for a finalizer, and ready when that copy is made again', async () => {
+  it('while a copy with an old type waits for a finalizer, the mirror is not ready; it is ready when that copy is made again', async () => {
     await scene.namespaces('typed-a', 'typed-b');
     await scene.secret(HOME, 'typed', { a: '1' });
     await scene.mirror('typed', ['typed-.']);
@@ -39,7 +39,7 @@ describe('a copy that does not match its mirror', () => {
     await waitFor(async () => (await scene.event('typed', 'Active')).count === 2, { message: 'a second event' });
   });
 
-  it('a mirror reports each namespace without its copy with its own reason, also two at once', async () => {
+  it('if two namespaces have no copy for different reasons, the mirror reports both reasons', async () => {
     await scene.namespaces('mixed-a', 'mixed-b', 'mixed-c');
     await scene.secret('mixed-a', 'mixed', { theirs: 'x' });
     await scene.secret('mixed-b', 'mixed', { theirs: 'x' }, { metadata: { finalizers: ['example.com/tenant'] } });
@@ -65,7 +65,7 @@ describe('a copy that does not match its mirror', () => {
 });
 
 describe('a pattern that its author wrote as a glob or a list', () => {
-  it('a pattern that looks like a glob or a comma list is reported as long as it matches nothing', async () => {
+  it('a pattern that looks like a glob or a comma-separated list is reported while it matches no namespace', async () => {
     await scene.namespaces('glob-a', 'glob-b');
     await scene.secret(HOME, 'glob', { a: '1' });
     await scene.mirror('glob', ['glob-a', 'glo*b-c', 'glob-a,glob-b']);
@@ -103,7 +103,7 @@ describe('the status of a mirror that another client writes', () => {
     ['with another condition', { conditions: [lie] }],
     ['without any', null],
   ] as const) {
-    it(`a mirror's status that another client wrote ${title} is put right`, async () => {
+    it(`if another client writes a mirror's status ${title}, Keyferry corrects the status`, async () => {
       await scene.api.patch(statusPath, { status });
       await waitFor(async () => (await scene.ready('forged', 'Synced', /^1 copy/)).mirrorStatus === 'Active', {
         message: 'the state',
@@ -111,7 +111,7 @@ describe('the status of a mirror that another client writes', () => {
     });
   }
 
-  it("conditions of other types in a mirror's status are kept and cause no write", async () => {
+  it("conditions of other types in a mirror's status are kept, and cause no write by Keyferry", async () => {
     const { conditions } = await scene.ready('forged', 'Synced');
     const other = { ...lie, type: 'example.com/Seen' };
     await scene.api.patch(statusPath, { status: { conditions: [...conditions, other] } });

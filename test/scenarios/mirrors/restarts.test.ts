@@ -9,7 +9,7 @@ import { staysTrue, waitFor } from '../../support/wait-for.ts';
 import { within } from '../../support/yardstick.ts';
 import { annotations, COPY_LABEL, HOME, mirrorPath, MirrorScene, OWNED_BY, secretPath } from './support.ts';
 
-/** Limit for a stop: far below the 30 s that the kubelet gives. */
+/** Limit for a stop, ms: far below the 30 s that the kubelet gives. */
 const STOP_MS = 5000;
 
 let scene: MirrorScene;
@@ -75,7 +75,7 @@ it('an operator catches up with all changes that happened while it was down', as
 });
 
 describe('an operator that is killed', () => {
-  it('an operator killed in the middle of 200 copies makes the rest after its next start, and none twice', async () => {
+  it('an operator killed in the middle of 200 copies makes only the missing copies after its next start', async () => {
     const from = auditSize();
     const targets = names('half', 200);
     await scene.namespaces(...targets);
@@ -92,7 +92,7 @@ describe('an operator that is killed', () => {
     assert.ok(done.length <= 200 + 16, `only requests in flight may be repeated: ${done.length}`);
   });
 
-  it('an operator killed in the middle of 200 deletions deletes the rest and the mirror after its next start', async () => {
+  it('an operator killed in the middle of 200 deletions deletes the other copies and the mirror after its next start', async () => {
     await scene.api.delete(mirrorPath('half'));
     await waitFor(async () => (await copiesOf('half')).length <= 180, { intervalMs: 1, message: '20 deletions' });
     await operator.kill9();
@@ -104,7 +104,8 @@ describe('an operator that is killed', () => {
 });
 
 it('an operator restarted on a settled cluster writes nothing to the API server', async () => {
-  // The control plane takes some seconds to empty a namespace; its own deletions do not count.
+  // The control plane takes some seconds to empty a deleted namespace. Its deletions must not change the list of
+  // Secrets below.
   const gone = async (): Promise<boolean> => (await scene.api.find('/api/v1/namespaces/down-gone')) === undefined;
   await waitFor(gone, { message: 'the namespace to be gone' });
   await operator.stop();
@@ -121,7 +122,7 @@ describe('SIGTERM', () => {
     assert.equal(code, 0, operator.output.slice(-2000));
   });
 
-  it('SIGTERM ends the operator with code 0 while it works, and no copy is incomplete', async () => {
+  it('SIGTERM ends an operator that is making 200 copies with code 0, and the next start makes the missing copies', async () => {
     await scene.secret(HOME, 'load', { a: '1' });
     await scene.mirror('load', ['half-\\d+']);
     await waitFor(async () => (await copiesOf('load')).length >= 20, { intervalMs: 1, message: '20 copies' });
@@ -142,7 +143,7 @@ describe('SIGTERM', () => {
   });
 });
 
-it('ConfigMap copies stay when their only mirror turns to Secrets while the operator is down, until another mirror of ConfigMaps exists', async () => {
+it('if a mirror changes from ConfigMaps to Secrets while the operator is down, its ConfigMap copies stay until another mirror copies ConfigMaps', async () => {
   const path = '/api/v1/namespaces/typed-a/configmaps/typed';
   await scene.namespaces('typed-a');
   const metadata = { namespace: HOME, name: 'typed' };

@@ -17,7 +17,7 @@ export const FINALIZER = 'mirrors.kts.studio/finalizer';
 export const COPY_LABEL = 'keyferry.dev/copy';
 export const PLACE = 'keyferry.dev/target';
 export const RETAIN = 'keyferry.dev/retain';
-/** The namespace of sources and mirrors, where a test names no other. */
+/** The namespace of sources and mirrors, unless a test names another one. */
 export const HOME = 'default';
 
 type Data = Readonly<Record<string, string>>;
