@@ -1,4 +1,4 @@
-/** The commands `status`, `explain` and `plan` on ExternalSecrets that the generator serves. */
+/** Tests the commands `status`, `explain` and `plan` on ExternalSecrets for which the generator makes values. */
 import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -20,7 +20,7 @@ after(() => scene?.close());
 const run = async (...argv: string[]): ReturnType<typeof runProgram> =>
   await runProgram([...argv, '--kubeconfig', scene.plane.kubeconfigPath]);
 
-it('status lists the ExternalSecrets with the annotation create, and the last result of those that fail', async () => {
+it('keyferry status lists every ExternalSecret with the annotation create, and for a failing one its last result', async () => {
   await scene.externalSecret('made', [{ key: 'app/made', property: 'a' }]);
   await scene.externalSecret('wrong', [{ key: 'app/wrong', property: 'a' }], { annotations: { create: 'yes' } });
   await scene.externalSecret('other', [{ key: 'app/other', property: 'a' }], { annotations: {} });
@@ -48,7 +48,7 @@ it('status lists the ExternalSecrets with the annotation create, and the last re
   assert.doesNotMatch(failed, /made/);
 });
 
-it('explain gives the last result of an ExternalSecret, and says if Keyferry does not serve it', async () => {
+it('keyferry explain prints the last result of an ExternalSecret, or that the generator does not serve this ExternalSecret', async () => {
   const explain = async (name: string): Promise<Json> => {
     const { code, stdout, stderr } = await run('explain', 'externalsecret', `default/${name}`, '-o', 'json');
     assert.equal(code, 0, stderr);
@@ -66,7 +66,7 @@ it('explain gives the last result of an ExternalSecret, and says if Keyferry doe
   assert.equal((await explain('never')).verdict, 'absent');
 });
 
-it('plan lists the values that an ExternalSecret in a manifest gets, and the mistakes in it', async () => {
+it('keyferry plan prints the values that the generator would make for an ExternalSecret in a manifest, and the mistakes in the manifest', async () => {
   const file = path.join(scene.vault.folder, 'manifest.yaml');
   const manifest = (annotations: string, property: string): string => `
 apiVersion: external-secrets.io/v1

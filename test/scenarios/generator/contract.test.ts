@@ -1,6 +1,6 @@
 /**
- * The contract of the Bash controller with its condition `Created`, tested with the real External Secrets Operator
- * (ESO). The CRD here allows conditions of any type, as that of ESO before 0.20.2 does.
+ * Tests the condition `Created`, which the Bash controller defined, with the real External Secrets Operator (ESO). The
+ * CRD here allows conditions of any type, as the CRD of ESO before 0.20.2 does.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -11,7 +11,7 @@ import { waitFor } from '../../support/wait-for.ts';
 import { GeneratorScene, HOME, RESULT } from './support.ts';
 
 const FAILING = { template: { type: 'kubernetes.io/tls' } };
-/** Fields of a condition that the tests compare: all but its time. */
+/** The tests compare these fields of a condition. The time is left out, because it differs in each run. */
 const FIELDS = ['type', 'status', 'reason', 'message'] as const;
 const SUCCESS = ['Created', 'True', 'Success', 'A random value was put into Vault.'];
 
@@ -23,7 +23,7 @@ before(async () => {
 });
 after(() => scene?.close());
 
-/** The CRD of ESO, changed so that it allows conditions of any type. */
+/** Changes the CRD of ESO so that it allows conditions of any type. */
 function withoutConditionTypes(yaml: string): string {
   const changed = yaml.replace(/\n +enum:\n +- Ready\n +- Deleted\n/, '\n');
   assert.notEqual(changed, yaml);
@@ -36,7 +36,7 @@ async function conditions(name: string, type: string): Promise<string[][]> {
   return all.filter((one) => one.type === type).map((one) => FIELDS.map((field) => one[field]));
 }
 
-/** Waits until the ExternalSecret has one condition Created, with these fields. */
+/** Waits until the ExternalSecret has exactly one condition `Created`, and this condition has the expected fields. */
 async function created(name: string, expected: readonly string[]): Promise<void> {
   let last: unknown;
   await waitFor(
@@ -48,22 +48,19 @@ async function created(name: string, expected: readonly string[]): Promise<void>
   );
 }
 
-/** Waits for a text in the log, which may come after the condition. */
+/** Waits until the log has this text. Keyferry may log it only after it has written the condition. */
 async function logged(text: string): Promise<void> {
   await waitFor(() => scene.operator.output.includes(text), { message: () => `${text} in the log\n${scene.tail()}` });
 }
 
-/**
- * Waits until the generator has handled all earlier events: it makes the value of an ExternalSecret that is created
- * last.
- */
+/** Creates an ExternalSecret and waits for its value. By then the generator has handled all earlier events. */
 async function marker(name: string): Promise<void> {
   await scene.externalSecret(name, [{ key: `app/${name}`, property: 'password' }]);
   await scene.synced(name);
 }
 
 describe('the condition Created', () => {
-  it('the condition Created is Success after a value was made, and the conditions of ESO and others stay unchanged', async () => {
+  it('after the generator has made a value, the condition Created is Success, and the conditions of ESO and other clients are unchanged', async () => {
     await scene.externalSecret('conditions', [{ key: 'app/conditions', property: 'password' }], { annotations: {} });
     await waitFor(async () => (await scene.condition('conditions'))?.status === 'False', { message: 'ESO to fail' });
     const path = scene.path('conditions');
@@ -84,7 +81,7 @@ describe('the condition Created', () => {
     assert.deepEqual(await conditions('conditions', 'Ready'), [['Ready', 'True', 'SecretSynced', 'secret synced']]);
   });
 
-  it('the condition Created is ErrorAnnotation while the annotation create has another value than "true"', async () => {
+  it('while the annotation create is not "true", the condition Created has the reason ErrorAnnotation', async () => {
     await scene.externalSecret('annotated', [{ key: 'app/annotated', property: 'password' }], {
       annotations: { create: 'yes' },
     });
@@ -95,7 +92,7 @@ describe('the condition Created', () => {
     await created('annotated', SUCCESS);
   });
 
-  it("the condition Created is ErrorCreating with Vault's message after a refusal, and Exists once a value is there", async () => {
+  it("if Vault refuses a value, the condition Created is ErrorCreating with Vault's message; when another client adds the value, it becomes Exists", async () => {
     const token = await scene.limitedToken('reader', 'path "secret/data/*" { capabilities = ["read"] }');
     await scene.token(HOME, token, 'reader');
     await scene.store('reader', { auth: { tokenSecretRef: { name: 'reader', key: 'vault-token' } } });
@@ -106,12 +103,12 @@ describe('the condition Created', () => {
     assert.equal(await scene.entry('secret/data/app/refused'), undefined);
     await scene.vault.request('POST', 'secret/data/app/refused', { data: { password: 'by hand' } });
     assert.deepEqual(await scene.synced('refused'), { 'key-0': 'by hand' });
-    // ESO may find the value before Keyferry does, or after it.
+    // Either ESO or Keyferry may find the value first.
     await scene.says('refused', 'Exists');
     assert.equal((await scene.condition('refused', 'Created')).status, 'True');
   });
 
-  it('the condition Created is Exists when ESO has found a value that Keyferry did not make', async () => {
+  it('if ESO reads a value that Keyferry did not make, the condition Created gets the reason Exists', async () => {
     await scene.externalSecret('found', [{ key: 'app/found', property: 'password' }], {
       annotations: { create: 'no' },
     });
@@ -123,7 +120,7 @@ describe('the condition Created', () => {
     await logged("found: turning condition 'Created' from False to True");
   });
 
-  it('the condition Created is Recreating after the entry was deleted, until the new value is made', async () => {
+  it('after a Vault entry is deleted, the condition Created has the reason Recreating until the generator has made a new value', async () => {
     await scene.externalSecret('deleted', [{ key: 'app/deleted', property: 'password' }]);
     await created('deleted', SUCCESS);
     const { 'key-0': old } = await scene.synced('deleted');
@@ -153,7 +150,7 @@ describe('the condition Created', () => {
 });
 
 describe('mounts and stores for which values are made', () => {
-  it('values are made in KV 1, and the other properties of the entry stay', async () => {
+  it('in a KV 1 mount, the generator makes values and keeps the other properties of the entry', async () => {
     await scene.vault.request('POST', 'sys/mounts/kv1', { type: 'kv', options: { version: '1' } });
     await scene.store('kv1', { path: 'kv1', version: 'v1' });
     await scene.vault.request('POST', 'kv1/app/one', { other: 'x' });
@@ -165,7 +162,7 @@ describe('mounts and stores for which values are made', () => {
     await created('kv1', SUCCESS);
   });
 
-  it('values for a ClusterSecretStore are made only for ExternalSecrets in namespaces that its conditions admit', async () => {
+  it('the generator uses a ClusterSecretStore only for ExternalSecrets in namespaces that the spec.conditions of the store admit', async () => {
     await scene.api.createNamespaces(['admitted', 'other']);
     const auth = { tokenSecretRef: { name: 'vault-token', namespace: HOME, key: 'vault-token' } };
     const spec = { conditions: [{ namespaces: ['admitted'] }] };
@@ -183,7 +180,7 @@ describe('mounts and stores for which values are made', () => {
     assert.equal(await scene.entry('secret/data/app/other'), undefined);
   });
 
-  it('no value is made for an ExternalSecret that is being deleted', async () => {
+  it('an ExternalSecret that is being deleted gets no value', async () => {
     await scene.externalSecret('leaving', [{ key: 'app/leaving', property: 'password' }], { annotations: {} });
     const path = scene.path('leaving');
     await waitFor(async () => (await scene.condition('leaving'))?.status === 'False', { message: 'ESO to fail' });
@@ -197,14 +194,14 @@ describe('mounts and stores for which values are made', () => {
 });
 
 describe('a Vault that does not answer', () => {
-  it('a Vault that does not answer is named in the result, and other ExternalSecrets do not wait for it', async () => {
+  it('if a Vault does not answer, the result names its address, and ExternalSecrets of other Vaults get their values meanwhile', async () => {
     await scene.store('down', { server: `http://127.0.0.1:${await freePort()}` });
     await scene.externalSecret('down', [{ key: 'app/down', property: 'password' }], { store: 'down' });
     await scene.says('down', 'ErrorCreating', /http:\/\/127\.0\.0\.1:/);
     await marker('others');
   });
 
-  it('an ExternalSecret of a sealed Vault gets its value when the Vault is unsealed', async () => {
+  it('while Vault is sealed, an ExternalSecret gets an error; after the unseal, it gets its value', async () => {
     await scene.vault.seal();
     await scene.externalSecret('sealed', [{ key: 'app/sealed', property: 'password' }]);
     await scene.says('sealed', 'ErrorCreating', /[Ss]ealed/);
@@ -216,12 +213,12 @@ describe('a Vault that does not answer', () => {
 });
 
 describe('a restarted generator', () => {
-  it('a restarted generator changes no finished ExternalSecret, also if ESO still fails, and makes values for those created while it was stopped', async () => {
+  it('after a restart, the generator leaves finished ExternalSecrets unchanged, even one on which ESO still fails, and makes values for new ones', async () => {
     await scene.externalSecret('stuck', [{ key: 'app/stuck', property: 'password' }], {
       spec: { target: { name: 'stuck', ...FAILING } },
     });
     await created('stuck', SUCCESS);
-    // The annotation with the result is the last write of a run.
+    // The generator's last write for an ExternalSecret is the annotation with the result.
     await scene.says('stuck', 'Success');
     await scene.operator.stop();
     const { [RESULT]: text } = (await scene.api.get(scene.path('stuck'))).metadata.annotations;
@@ -235,7 +232,7 @@ describe('a restarted generator', () => {
     await created('stuck', SUCCESS);
   });
 
-  it('with --all, every ExternalSecret gets its values, except with the annotation create: "false"', async () => {
+  it('with --all, the generator makes values for every failing ExternalSecret, except one with the annotation create: "false"', async () => {
     await scene.externalSecret('not-me', [{ key: 'app/not-me', property: 'password' }], {
       annotations: { create: 'false' },
     });

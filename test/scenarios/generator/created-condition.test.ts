@@ -1,7 +1,7 @@
 /**
- * ESO 0.16 to 0.20 can serve v1 and v1beta1 together, and only v1 limits the types of conditions. So a client can store
- * a condition `Created` through v1beta1, and from then on the API server refuses every status of the External Secrets
- * Operator (ESO).
+ * A condition `Created` must not block the status of External Secrets Operator (ESO). ESO 0.16 to 0.20 can serve v1 and
+ * v1beta1 together, and only v1 limits the types of conditions. If a client stores a condition `Created` through
+ * v1beta1, the API server refuses each later status of ESO.
  */
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
@@ -34,7 +34,7 @@ async function setCreated(name: string): Promise<void> {
   await scene.api.patch(path, { status: { conditions: [...(status?.conditions ?? []), CREATED] } });
 }
 
-/** The number of statuses of ESO that the API server refused as invalid. ESO uses the test's own account. */
+/** Counts the statuses of ESO that the API server refused as invalid. ESO uses the test's own account, `admin`. */
 function refusals(name: string): number {
   const requests = readAuditLog(scene.plane, 'admin');
   return requests.filter((one) => one.resource === 'externalsecrets/status' && one.name === name && one.code === 422)
@@ -45,12 +45,12 @@ async function secret(name: string): Promise<Json> {
   return await scene.api.find(`/api/v1/namespaces/${HOME}/secrets/${name}`);
 }
 
-it('a condition Created blocks the status of ESO, until Keyferry removes it', async () => {
+it('if a condition Created makes the API server refuse the status of ESO, Keyferry removes the condition', async () => {
   const name = 'frozen';
   await scene.externalSecret(name, [{ key: `app/${name}`, property: 'password' }]);
   await waitFor(async () => (await scene.condition(name))?.status === 'False', { message: 'ESO to fail' });
   await setCreated(name);
-  // Now ESO can make the Secret, but cannot write that into the status.
+  // ESO can now create the Secret, but the API server refuses the status that reports it.
   await scene.vault.request('POST', `secret/data/app/${name}`, { data: { password: 'by hand' } });
   await scene.api.patch(scene.path(name), { metadata: { annotations: { 'force-sync': 'now' } } });
   await waitFor(async () => (await secret(name)) !== undefined, { message: 'the Secret of ESO' });
@@ -63,7 +63,7 @@ it('a condition Created blocks the status of ESO, until Keyferry removes it', as
   assert.deepEqual((await scene.entry(`secret/data/app/${name}`)).data, { password: 'by hand' });
 });
 
-it('where v1 forbids the condition Created, Keyferry does not write it, and removes one that another client writes', async () => {
+it('if v1 forbids the condition Created, Keyferry does not write it, and removes it after another client wrote it', async () => {
   const name = 'later';
   await scene.externalSecret(name, [{ key: `app/${name}`, property: 'password' }]);
   const { 'key-0': value } = await scene.synced(name);

@@ -1,6 +1,6 @@
 /**
- * What the generator writes to entries of Vault, as the real External Secrets Operator (ESO) reads it, and what it
- * never writes.
+ * Tests which Vault entries the generator writes, and which it leaves unchanged. The real External Secrets Operator
+ * (ESO) reads the entries.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -29,7 +29,7 @@ describe('the value that ESO puts into the Secret', () => {
     ['uuid', { [FORMAT]: 'uuid' }, /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/],
     ['password', { [FORMAT]: 'password', 'keyferry.dev/generate-symbols': '!#' }, /^[A-Za-z0-9!#]{64}$/],
   ] as const) {
-    it(`a value of the format ${format} arrives in ESO's Secret with every decoding strategy`, async () => {
+    it(`a value in the format ${format} arrives unchanged in ESO's Secret with each decodingStrategy: None, Base64, Base64URL, Auto`, async () => {
       const name = `format-${format}`;
       const items = ['None', 'Base64', 'Base64URL', 'Auto'].map((decodingStrategy): Item => {
         return { key: `app/${name}`, property: decodingStrategy, decodingStrategy };
@@ -44,7 +44,7 @@ describe('the value that ESO puts into the Secret', () => {
 });
 
 describe('entries that the generator writes', () => {
-  it('a value in a mount that requires check-and-set is made, and a second one is added to its entry', async () => {
+  it('in a Vault mount with cas_required, the generator makes a value, and later adds a second value to the same entry', async () => {
     await scene.vault.request('POST', 'sys/mounts/strict', { type: 'kv', options: { version: '2' } });
     await scene.vault.request('POST', 'strict/config', { cas_required: true });
     await scene.store('strict', { path: 'strict' });
@@ -57,7 +57,7 @@ describe('entries that the generator writes', () => {
   });
 
   for (const state of ['deleted', 'destroyed'] as const) {
-    it(`a value in an entry whose latest version is ${state} is made only with generate-when-deleted: "true"`, async () => {
+    it(`if the latest version of an entry is ${state}, the generator makes a value only with generate-when-deleted: "true"`, async () => {
       const path = `app/${state}`;
       await scene.vault.request('POST', `secret/data/${path}`, { data: { a: 'old' } });
       if (state === 'deleted') await scene.vault.request('DELETE', `secret/data/${path}`);
@@ -72,7 +72,7 @@ describe('entries that the generator writes', () => {
     });
   }
 
-  it('no value is made for the property a.b where ESO finds b inside the property a', async () => {
+  it('if ESO finds the property a.b as b inside the property a, the generator makes no value', async () => {
     await scene.vault.request('POST', 'secret/data/app/nested', { data: { a: { b: 'inside' } } });
     await scene.externalSecret('nested', [
       { key: 'app/nested', property: 'a.b' },
@@ -83,7 +83,7 @@ describe('entries that the generator writes', () => {
     assert.equal((await scene.entry('secret/data/app/nested')).metadata.version, 1);
   });
 
-  it('an item of an ExternalSecret with a sourceRef gets its value in the Vault mount of the store in sourceRef', async () => {
+  it('if an item of an ExternalSecret has a sourceRef, the generator writes its value to the store in sourceRef', async () => {
     await scene.vault.request('POST', 'sys/mounts/second', { type: 'kv', options: { version: '2' } });
     await scene.store('second', { path: 'second' });
     const sourceRef = { storeRef: { name: 'second', kind: 'SecretStore' } };
@@ -183,12 +183,13 @@ describe('ExternalSecrets with bad input', () => {
     const secretRef = { name: 'vault-token', key: 'vault-token' };
     await scene.store('ldap', { auth: { ldap: { path: 'ldap', username: 'a', secretRef } } });
     await scene.store('kv1-store', { version: 'v1' });
-    // Larger than the generator writes. Of Vault's limit of 1 MiB, 512 bytes are left for the request around the value.
+    // The generator refuses to write an entry of this size: Vault's limit of 1 MiB, less 512 bytes for the rest of the
+    // request.
     await scene.vault.request('POST', 'secret/data/app/large', { data: { other: 'x'.repeat(1024 * 1024 - 512) } });
   });
 
   for (const [name, items, message, options = {}] of rows) {
-    it(`an ExternalSecret with bad input (${name}) gets a message that names the field`, async () => {
+    it(`an ExternalSecret with bad input (${name}) gets a message that names the wrong field or object`, async () => {
       await scene.externalSecret(name, items, { store: STORE, ...options });
       if (options.store !== undefined) await failAgain(name);
       const said = await saysOf(name);
@@ -196,7 +197,7 @@ describe('ExternalSecrets with bad input', () => {
     });
   }
 
-  it('ExternalSecrets with bad input cause no write to Vault and delay no other ExternalSecret', async () => {
+  it('for ExternalSecrets with bad input, the generator writes nothing to Vault; meanwhile another ExternalSecret gets its value', async () => {
     for (const path of ['app/w', 'app/no-property', 'app/gjson', 'app/version', 'a']) {
       assert.equal(await scene.entry(`secret/data/${path}`), undefined, path);
     }
@@ -205,13 +206,13 @@ describe('ExternalSecrets with bad input', () => {
     await scene.synced('fine');
   });
 
-  it('an ExternalSecret in a terminating namespace gets its value; its event, which the server refuses, delays no other', async () => {
+  it('an ExternalSecret in a terminating namespace gets its value, although the API server refuses its event, and delays no other ExternalSecret', async () => {
     const namespace = 'terminating';
     await scene.api.createNamespaces([namespace]);
     await scene.token(namespace, scene.vault.rootToken);
     await scene.store(STORE, {}, { namespace });
     await scene.externalSecret('last', [{ key: 'app/last', property: 'a' }], { namespace, annotations: {} });
-    // No controller deletes namespaces here, so this one stays in Terminating.
+    // No controller deletes namespaces here, so this namespace stays in the phase Terminating.
     await scene.api.delete(`/api/v1/namespaces/${namespace}`);
     await scene.api.patch(scene.path('last', namespace), { metadata: { annotations: OPT_IN } });
     await scene.fail('last', namespace);
@@ -222,7 +223,7 @@ describe('ExternalSecrets with bad input', () => {
     assert.deepEqual(await scene.events('last', namespace), []);
   });
 
-  it('an ExternalSecret with 200 properties of one entry gets them in one version, and one with 100 entries gets all', async () => {
+  it('the generator writes 200 properties that an ExternalSecret needs of one entry as a single version of the entry, and for 100 entries it writes them all', async () => {
     const many = Array.from({ length: 200 }, (_, index): Item => ({ key: 'app/many', property: `p${index}` }));
     await scene.externalSecret('many', many);
     await scene.synced('many');
@@ -234,7 +235,7 @@ describe('ExternalSecrets with bad input', () => {
   });
 });
 
-/** Writes the status that ESO has for a missing value. For a broken store ESO writes another one. */
+/** Writes ESO's status for a missing value, if it is not there yet. For a broken store, ESO writes another status. */
 async function failAgain(name: string): Promise<void> {
   if ((await scene.condition(name))?.status !== 'False') await scene.fail(name);
 }

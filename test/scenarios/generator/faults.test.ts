@@ -1,7 +1,7 @@
 /**
- * Each property gets one value only, whatever breaks. A fault proxy stands before Vault, and another before the API
- * server. The test plays the External Secrets Operator: the real one reads again by itself, and would hide that
- * Keyferry did not tell it to.
+ * Tests that each property gets one value only, even if requests fail or the generator is killed. A fault proxy stands
+ * before Vault, and another before the API server. The test plays External Secrets Operator (ESO), because the real ESO
+ * reads again by itself: then the test could not see that Keyferry's request to read again is missing.
  */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
@@ -14,7 +14,7 @@ import { waitFor } from '../../support/wait-for.ts';
 import { within } from '../../support/yardstick.ts';
 import { GeneratorScene, HOME, RESULT } from './support.ts';
 
-/** Time limit from the moment when Vault is back to the value, ms. */
+/** Time limit for a value after Vault answers again, ms. */
 const RECOVERY_MS = 20_000;
 const STORE = 'proxied';
 const WRITE = { method: ['POST', 'PUT'], path: '/v1/secret/data/' };
@@ -47,7 +47,7 @@ async function failing(name: string, options: Json = {}): Promise<void> {
   await scene.fail(name);
 }
 
-/** Waits for the entry, and checks that it has one version. @returns its value */
+/** Waits for the entry, and checks that the entry has only one version. @returns the value in the entry */
 async function made(name: string): Promise<string> {
   const { data, metadata } = await waitFor(async () => await scene.entry(`secret/data/app/${name}`), {
     message: () => `the entry of ${name}\n${scene.tail()}`,
@@ -74,7 +74,7 @@ describe('a generator that is killed', () => {
       'Success',
     ],
   ] as const) {
-    it(`a generator that is killed ${point} makes no second value, and tells ESO to read after its next start`, async () => {
+    it(`if the generator is killed ${point}, it makes no second value after its next start, and then makes ESO read the value`, async () => {
       const name = point.replaceAll(' ', '-').toLowerCase();
       const operator = await scene.start({ kubeconfig });
       const rule = arm();
@@ -97,7 +97,7 @@ describe('a running generator', () => {
   );
   after(async () => void (await scene.operator.stop()));
 
-  it('a value whose write got no answer is found by the next try, and no second one is made', async () => {
+  it('if the write of a value gets no answer, the next try finds the value and makes no second value', async () => {
     const rule = vaultProxy.rule({ match: WRITE, fault: { kind: 'lose-answer' }, times: 1 });
     await failing('lost');
     await made('lost');
@@ -105,7 +105,7 @@ describe('a running generator', () => {
     assert.equal(rule.hits, 1);
   });
 
-  it('an ExternalSecret whose result was refused with 409 gets the result Success by the next try', async () => {
+  it('if the API server refuses the result of an ExternalSecret with 409, the next try writes the result Success', async () => {
     const conflict = {
       kind: 'Status',
       apiVersion: 'v1',
@@ -120,7 +120,7 @@ describe('a running generator', () => {
     await made('refused');
   });
 
-  it('a value that another client writes first is kept, and the result is Exists', async () => {
+  it('if another client writes the value first, the generator keeps this value and reports Exists', async () => {
     let release = (): void => undefined;
     const until = new Promise<void>((resolve) => (release = resolve));
     const rule = vaultProxy.rule({ match: WRITE, fault: { kind: 'hold', until }, times: 1 });
@@ -132,7 +132,7 @@ describe('a running generator', () => {
     assert.equal(await made('race'), 'by hand');
   });
 
-  it('values are made soon after Vault answers again, with one event for the whole outage', async () => {
+  it('when Vault answers again, failed ExternalSecrets get values within 20 s, and each has one error event for the whole outage', async () => {
     await vaultProxy.refuse();
     const names = ['down-0', 'down-1', 'down-2'];
     for (const name of names) await failing(name);
@@ -152,7 +152,7 @@ describe('a running generator', () => {
     }
   });
 
-  it('a Vault that answers 429 gets its values later, and other Vaults are served meanwhile', async () => {
+  it('while one Vault answers 429, ExternalSecrets of other Vaults get their values; the first Vault gets its values later', async () => {
     const busy = { kind: 'respond', status: 429, headers: { 'retry-after': '3' }, body: { errors: ['busy'] } } as const;
     const rule = vaultProxy.rule({ match: { path: '/v1/secret/' }, fault: busy });
     await failing('busy');
@@ -165,7 +165,7 @@ describe('a running generator', () => {
     await made('busy');
   });
 
-  it('values are made soon after a revoked token was replaced, and after a policy was granted', async () => {
+  it('an ExternalSecret gets its value within 20 s after its revoked token is replaced, or after its Vault policy is extended', async () => {
     const policy = 'path "secret/data/app/*" { capabilities = ["create", "read", "update"] }';
     const old = await scene.limitedToken('replaced', policy);
     await scene.token(HOME, old, 'replaced');
@@ -184,7 +184,7 @@ describe('a running generator', () => {
     await within(RECOVERY_MS, 'the value with the granted policy', async () => await scene.says('granted', 'Success'));
   });
 
-  it('an ExternalSecret that is deleted and created again several times while it fails gets its value', async () => {
+  it('an ExternalSecret gets its value even if it is deleted and created again several times while it fails', async () => {
     for (let round = 0; round < 5; round++) {
       await failing('again');
       await scene.api.delete(scene.path('again'));
@@ -194,7 +194,7 @@ describe('a running generator', () => {
     await made('again');
   });
 
-  it('the generator writes nothing into an entry that a SecretMirror writes, and reports Conflict', async () => {
+  it('if a SecretMirror writes a Vault entry, the generator writes nothing into the entry and reports Conflict', async () => {
     const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'mirrored', namespace: HOME } };
     await scene.api.create({ ...secret, data: { b: Buffer.from('b').toString('base64') } });
     await scene.api.create({
@@ -220,8 +220,8 @@ describe('a running generator', () => {
     const { message } = await scene.says('mirrored', 'Conflict');
     assert.match(message, /spec\.data\[0\]: SecretMirror default\/to-vault writes this entry/);
     assert.deepEqual((await scene.entry('secret/data/app/mirrored')).data, { b: 'b' });
-    // Now the key names the entry without `data/`, and the mirror with it: the generator must see that it is the same
-    // entry.
+    // This ExternalSecret's key names the entry without `data/`, and the mirror's path with `data/`. The generator must
+    // recognize that both mean the same entry.
     await scene.operator.stop();
     await scene.start({
       kubeconfig,
@@ -236,7 +236,7 @@ describe('a running generator', () => {
   });
 });
 
-it('of two replicas the leader writes the value, and after its kill the other one finds it and writes no second', async () => {
+it('of two replicas, the leader writes the value; after it is killed, the other replica finds the value and makes no second value', async () => {
   const args = [
     '--leader-elect',
     '--leader-elect-lease-duration=3s',

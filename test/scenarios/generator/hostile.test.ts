@@ -1,6 +1,6 @@
 /**
- * What authors of ExternalSecrets and stores must not be able to do. Their store names a listener of the test as its
- * server, which records what it gets.
+ * Tests attacks by authors of ExternalSecrets and stores. The server that a hostile store names is a listener of the
+ * test, which records the requests.
  */
 import assert from 'node:assert/strict';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -14,9 +14,9 @@ import { GeneratorScene, HOME } from './support.ts';
 
 const OTHER = 'other';
 const THIRD = 'third';
-/** The token in the namespace `OTHER`, which is also the token of the process. */
+/** The Vault token in the namespace `OTHER`. The operator process has the same token. */
 const FOREIGN = 'hvs.foreign-token-of-another-namespace';
-/** Text in the listener's answers that no author may read. */
+/** Text in the listener's answers that no author must ever see. */
 const INTERNAL = 'internal-words-of-another-server';
 
 let scene: GeneratorScene;
@@ -58,12 +58,13 @@ async function fails(name: string, reason: string, options: Json = {}, key = `ap
 }
 
 describe('hostile authors of ExternalSecrets', () => {
-  it("the server of an author's store gets no token of another namespace or of the process", async () => {
+  it('the server that a store names gets neither a token of another namespace nor the token of the process', async () => {
     const tokenSecretRef = { name: 'vault-token', namespace: OTHER, key: 'vault-token' };
     await scene.store('steal', { server: addr(), auth: { tokenSecretRef } });
     await fails('steal', 'ErrorCreating', { store: 'steal' });
     assert.ok(requests.length > 0);
-    // Keyferry ignores the namespace of the reference, as it must in a SecretStore: it sends the author's own token.
+    // In a SecretStore, Keyferry must ignore the namespace of the reference. So it sends the token in the author's
+    // namespace.
     const tokens = new Set(requests.map(({ token }) => token));
     assert.deepEqual(
       [...tokens].filter((token) => token !== undefined),
@@ -71,14 +72,14 @@ describe('hostile authors of ExternalSecrets', () => {
     );
   });
 
-  it('a ClusterSecretStore makes no value for a namespace that its conditions do not admit', async () => {
+  it('if a ClusterSecretStore does not admit a namespace, the generator makes no value for ExternalSecrets in this namespace', async () => {
     const tokenSecretRef = { name: 'root', namespace: OTHER, key: 'vault-token' };
     const conditions = [{ namespaces: [OTHER] }, { namespaceSelector: { matchLabels: { team: 'other' } } }];
     await scene.store('theirs', { auth: { tokenSecretRef } }, { kind: 'ClusterSecretStore', spec: { conditions } });
     const message = await fails('theirs', 'StoreNotAllowed', { store: 'theirs', storeKind: 'ClusterSecretStore' });
     assert.match(message, /ClusterSecretStore theirs: spec\.conditions: the namespace default may not use the store/);
     assert.equal(await scene.entry('secret/data/app/theirs'), undefined);
-    // In a namespace that it admits, the same store makes values.
+    // For a namespace that `spec.conditions` admit, the same store makes values.
     await scene.externalSecret('allowed', [{ key: 'app/theirs', property: 'a' }], {
       namespace: OTHER,
       store: 'theirs',
@@ -88,7 +89,7 @@ describe('hostile authors of ExternalSecrets', () => {
     await scene.says('allowed', 'Success', undefined, OTHER);
   });
 
-  it('a SecretStore that refers to a Secret of another namespace does not reach it', async () => {
+  it('a SecretStore cannot log in with a Secret of another namespace', async () => {
     await scene.store('reach', { auth: { tokenSecretRef: { name: 'root', namespace: OTHER, key: 'vault-token' } } });
     assert.match(
       await fails('reach', 'ErrorCreating', { store: 'reach' }),
@@ -97,7 +98,7 @@ describe('hostile authors of ExternalSecrets', () => {
     assert.equal(await scene.entry('secret/data/app/reach'), undefined);
   });
 
-  it('an ExternalSecret cannot make Keyferry write outside of KV mounts', async () => {
+  it('an ExternalSecret cannot make the generator write to a Vault path outside of KV mounts, for example sys/policy', async () => {
     await scene.store('any', { path: undefined, version: 'v1' });
     for (const [index, key] of [
       'sys/policy/made',
@@ -112,7 +113,7 @@ describe('hostile authors of ExternalSecrets', () => {
     assert.equal(status, 404);
   });
 
-  it('an author does not get to read the answer of a server that is not Vault', async () => {
+  it('if the server of a store is not Vault, its answer appears in no result, no event and no log', async () => {
     const answers: Readonly<Record<string, (response: ServerResponse) => void>> = {
       html: (response) => response.writeHead(200, { 'content-type': 'text/html' }).end(`<b>${INTERNAL}</b>`),
       json: (response) => response.writeHead(200).end(JSON.stringify({ secret: INTERNAL, data: INTERNAL })),
@@ -131,9 +132,9 @@ describe('hostile authors of ExternalSecrets', () => {
     assert.ok(!scene.operator.output.includes(INTERNAL), 'the log has it');
   });
 
-  it('ExternalSecrets of servers that never answer delay no other ExternalSecret', async () => {
+  it('ExternalSecrets whose Vault never answers do not delay the ExternalSecrets of another namespace', async () => {
     let ended = 0;
-    // The listener also gets later tries of the tests before. It answers these.
+    // The listener also gets retries from the tests above. It answers them with 404.
     const isSilent = (path: string | undefined): boolean => path?.startsWith('/silent-') === true;
     answer = (request, response) => {
       if (isSilent(request.url)) response.once('close', () => (ended += 1));
@@ -143,7 +144,7 @@ describe('hostile authors of ExternalSecrets', () => {
     const stores = ['silent-0', 'silent-1'];
     for (const name of stores) await scene.store(name, { server: `${addr()}/${name}` });
     const items = stores.map((name) => ({ key: 'app/a', property: 'a', sourceRef: { storeRef: { name } } }));
-    // Nine for each store: more than the workers for one server, for a good server and for a store that does not exist.
+    // Each store gets nine ExternalSecrets. These are more than the generator's workers for one server.
     for (let index = 0; index < 9; index += 1) {
       for (const store of ['good', 'missing']) {
         const name = `${store}-${index}`;
@@ -169,7 +170,7 @@ describe('hostile authors of ExternalSecrets', () => {
     listener.closeAllConnections();
   });
 
-  it('a value that exists is neither replaced nor shown, whatever the annotations say', async () => {
+  it('a value that exists is neither replaced nor shown, even with generate-when-deleted: "true"', async () => {
     const value = 'value-that-must-stay';
     await scene.vault.request('POST', 'secret/data/app/there', { data: { a: value } });
     await scene.externalSecret('there', [{ key: 'app/there', property: 'a' }], {
@@ -184,8 +185,9 @@ describe('hostile authors of ExternalSecrets', () => {
   });
 });
 
-it("with --credentials=environment, the token is sent to VAULT_ADDR, and not to the store's server", async () => {
-  // The operator of the tests before must have ended, and its last request must have arrived: it would count here.
+it("with --credentials=environment, the generator sends its token to VAULT_ADDR, and not to the store's server", async () => {
+  // The operator of the tests above must have ended and its last request have arrived. Otherwise this request would
+  // count.
   await scene.operator.stop();
   await waitFor(async () => (await connections()) === 0, { message: 'the listener to have read what was sent' });
   requests = [];

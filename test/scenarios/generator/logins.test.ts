@@ -1,4 +1,6 @@
-/** Logins by the store: AppRole, Kubernetes, and TLS with a certificate of a private authority. */
+/**
+ * Tests how the generator logs in to Vault: by AppRole, by Kubernetes, and with a certificate of a private authority.
+ */
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
 
@@ -30,7 +32,7 @@ async function secret(name: string, data: Readonly<Record<string, string>>, kind
   await scene.api.create({ apiVersion: 'v1', kind, metadata: { name, namespace: HOME }, data: content });
 }
 
-it('the generator logs in by AppRole with the role id in the store, in the Secret of the secret id, or in another Secret', async () => {
+it('the generator logs in by AppRole with the role id from the store, from the Secret of the secret id, or from another Secret', async () => {
   const { vault } = scene;
   await vault.request('POST', 'sys/auth/team', { type: 'approle' });
   await vault.request('POST', 'auth/team/role/maker', { token_policies: ['maker'] });
@@ -49,7 +51,7 @@ it('the generator logs in by AppRole with the role id in the store, in the Secre
   }
 });
 
-it('the generator logs in with a ServiceAccount that has an audience; without one the store is invalid', async () => {
+it('a store with a ServiceAccount and an audience can log in to Vault; a store without an audience is invalid', async () => {
   const { vault, plane } = scene;
   await scene.api.create({ apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'maker', namespace: HOME } });
   await enableKubernetesAuth(vault, 'kubernetes', plane);
@@ -71,7 +73,7 @@ it('the generator logs in with a ServiceAccount that has an audience; without on
   assert.match(message, /serviceAccountRef\.audiences must be specified.*--vault-addresses/);
 });
 
-it('a Vault with a certificate of a private authority is accepted by a caBundle, or a CA in a Secret or ConfigMap', async () => {
+it('the generator trusts a private certificate authority that the store gives as caBundle, in a Secret or in a ConfigMap', async () => {
   await using vault: VaultServer = await startVault({ tls: true });
   await scene.token(HOME, vault.rootToken, 'tls-token');
   await secret('ca', { 'ca.crt': vault.caPem });
@@ -95,7 +97,7 @@ it('a Vault with a certificate of a private authority is accepted by a caBundle,
   await scene.says('ca-missing', 'InvalidStore', /caProvider: the Secret default\/ca has no key x/);
 });
 
-it('a changed store is used at once by an ExternalSecret that failed', async () => {
+it('when a store is changed, a failed ExternalSecret is tried again at once with the new store', async () => {
   await scene.store('changed', { server: 'http://127.0.0.1:1' });
   await scene.externalSecret('changed', [{ key: 'app/changed', property: 'a' }], { store: 'changed' });
   await scene.fail('changed');

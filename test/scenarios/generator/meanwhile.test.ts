@@ -1,6 +1,6 @@
 /**
- * Other clients write the status of an ExternalSecret, or the CRD, while Keyferry works on it. The test plays ESO. At
- * first the CRD allows conditions of any type.
+ * While Keyferry works on an ExternalSecret, another client writes its status or replaces the CRD. The test plays ESO.
+ * At first the CRD allows conditions of any type.
  */
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
@@ -33,7 +33,7 @@ async function conditions(): Promise<Json[]> {
   return (await scene.api.get(scene.path(NAME))).status.conditions;
 }
 
-it("a condition that another client writes at the same time is kept: Keyferry's write gets 409, and is repeated", async () => {
+it("if another client writes a condition at the same time, Keyferry's status write gets 409, and the repeated write keeps that condition", async () => {
   const gate = Promise.withResolvers<void>();
   const match = { method: 'PATCH', path: `/externalsecrets/${NAME}/status` };
   const held = proxy.rule({ match, fault: { kind: 'hold', until: gate.promise }, times: 1 });
@@ -52,9 +52,9 @@ it("a condition that another client writes at the same time is kept: Keyferry's 
   assert.equal(first?.status, 409);
 });
 
-it('a condition Created is removed when a new CRD forbids it, without an event of the ExternalSecret', async () => {
+it('when a new CRD forbids the condition Created, Keyferry removes it, without an event of the ExternalSecret', async () => {
   const made = await scene.condition(NAME, 'Created');
-  // The ExternalSecret is ready now, so no run of its own would remove the condition.
+  // The ExternalSecret is ready now. So only the change of the CRD can make Keyferry remove the condition.
   await scene.api.patch(`${scene.path(NAME)}/status`, { status: { conditions: [READY, made] } });
   await scene.externalSecret('marker', [{ key: 'app/marker', property: 'a' }]);
   await scene.fail('marker');

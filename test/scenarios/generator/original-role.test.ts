@@ -1,5 +1,6 @@
 /**
- * The generator with the Role and variables of the Bash controller, which permit no read of stores, Secrets or Leases.
+ * Tests the generator with the Role and the environment variables of the Bash controller. This Role gives no permission
+ * to read stores, Secrets or Leases.
  */
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
@@ -10,7 +11,7 @@ import { GeneratorScene } from './support.ts';
 
 const NAMESPACE = 'apps';
 const ACCOUNT = 'controller';
-/** The rule in the Role of the Bash controller, for one namespace. */
+/** The rule in the Role of the Bash controller. It grants permissions in one namespace. */
 const ORIGINAL = {
   apiGroups: ['external-secrets.io'],
   resources: ['externalsecrets'],
@@ -47,7 +48,7 @@ before(async () => {
 });
 after(() => scene?.close());
 
-it("with the Bash controller's Role and $VAULT_TOKEN, values are made in its namespace, and missing permissions are logged once", async () => {
+it("with the Bash controller's Role and $VAULT_TOKEN, the generator makes values in its own namespace, and logs each missing permission once", async () => {
   await scene.token(NAMESPACE, scene.vault.rootToken);
   await scene.store('own', {}, { namespace: NAMESPACE });
   const item = { key: 'secret/apps/postgres', property: 'password' };
@@ -57,7 +58,8 @@ it("with the Bash controller's Role and $VAULT_TOKEN, values are made in its nam
   const { data, metadata } = await scene.entry('secret/data/apps/postgres');
   assert.deepEqual([data, metadata.version], [{ password: value }, 1]);
   await scene.says('postgres', 'Success', undefined, NAMESPACE);
-  // The other namespace is not served. ESO finds the value there, because both read the same entry.
+  // The generator does not serve the namespace `default`. ESO finds the value there, because both ExternalSecrets read
+  // the same entry.
   assert.equal(await scene.result('postgres'), undefined);
   const { output } = scene.operator;
   for (const sentence of ['cannot list ExternalSecrets in all namespaces', 'cannot list SecretStores']) {
@@ -65,7 +67,7 @@ it("with the Bash controller's Role and $VAULT_TOKEN, values are made in its nam
   }
 });
 
-it("with the Bash controller's Role, a key without its mount, or outside of the token's policy, is named in the result", async () => {
+it("with the Bash controller's Role, the result reports a key that lacks its mount, and a key that the token's policy forbids", async () => {
   const wrong = { key: 'apps/no-mount', property: 'password' };
   await scene.externalSecret('no-mount', [wrong], { namespace: NAMESPACE, store: 'own' });
   await scene.says('no-mount', 'ErrorCreating', /Vault does not say what is mounted at "apps\/no-mount"/, NAMESPACE);

@@ -1,4 +1,6 @@
-/** The Vault policy in docs/generator.md suffices, and gives no access to other entries. */
+/**
+ * Tests that the Vault policy in docs/generator.md suffices for the generator, and gives no access to other entries.
+ */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, it } from 'node:test';
@@ -14,7 +16,7 @@ before(async () => {
 });
 after(() => scene?.close());
 
-it('the policy in docs/generator.md permits to make an entry and to add a value to one, and nothing else', async () => {
+it('the Vault policy in docs/generator.md permits the generator to create an entry and to add a value to it, and nothing else', async () => {
   const page = readFileSync(new URL('../../../docs/generator.md', import.meta.url), 'utf8');
   const policy = codeBlocks(page).find(({ language }) => language === 'hcl')?.text;
   assert.ok(policy !== undefined);

@@ -1,6 +1,6 @@
 /**
- * The generator without one of the permissions in its manifests: what it cannot do, and where its author or the log
- * shows the reason.
+ * Takes single permissions away from the generator. Tests what it then cannot do, and that the result or the log names
+ * the missing permission.
  */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, it } from 'node:test';
@@ -17,7 +17,7 @@ const CREDENTIALS_FILE = 'rbac-generator-credentials.yaml';
 const ACCOUNT = 'keyferry-generator';
 /** The namespace in which the generator runs. */
 const OWN = 'keyferry';
-/** The namespace in which the generator may read credentials. */
+/** The namespace in which the generator has permission to read credentials. */
 const APPS = 'apps';
 
 const trial = new Trial();
@@ -69,7 +69,7 @@ async function logs(text: string): Promise<void> {
   await waitFor(() => trial.program.output.includes(text), { message: () => `${text}\n${scene.tail()}` });
 }
 
-it('a generator that may not list an API at its start logs the permission, and one that may not use its Lease waits for it', async () => {
+it('at its start, a generator without a list permission logs it, and a generator without a permission for its Lease waits for it', async () => {
   let missing = await trial.take(own, 'leases get');
   await start(['--leader-elect']);
   await missing.isNamed();
@@ -116,7 +116,7 @@ it('a generator without a permission to watch is not ready, and the log names th
   await trial.program.ready();
 });
 
-it('a generator without the permission to patch externalsecrets makes the value, and reports it once it has the permission', async () => {
+it('without the permission to patch externalsecrets, the generator makes the value, and writes the result when it gets the permission', async () => {
   const use = async (): Promise<void> => {
     await fails('unpatched');
     await waitFor(() => scene.entry('secret/data/app/unpatched'), { message: 'the entry' });
@@ -125,7 +125,7 @@ it('a generator without the permission to patch externalsecrets makes the value,
   assert.equal((await scene.entry('secret/data/app/unpatched')).metadata.version, 1);
 });
 
-it('a generator without the permission to create events writes the result without an event', async () => {
+it('without the permission to create events, the generator writes the result of an ExternalSecret but no event', async () => {
   const missing = await trial.take(role, 'events create');
   await fails('unseen');
   await says('unseen', 'Success');
@@ -133,7 +133,7 @@ it('a generator without the permission to create events writes the result withou
   await missing.giveBack();
 });
 
-it('a generator without the permission to get namespaces does not use a store that selects namespaces by labels, until it has the permission', async () => {
+it('without the permission to get namespaces, the generator does not use a store that selects namespaces by labels', async () => {
   const tokenSecretRef = { name: 'vault-token', namespace: APPS, key: 'vault-token' };
   const conditions = [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': APPS } } }];
   await scene.store('labels', { auth: { tokenSecretRef } }, { kind: 'ClusterSecretStore', spec: { conditions } });
@@ -144,7 +144,7 @@ it('a generator without the permission to get namespaces does not use a store th
   await says('labels', 'Success');
 });
 
-it('a generator that may not watch or get Secrets, or request tokens, names the missing permission in the result', async () => {
+it('without the permission to watch or get Secrets, or to request tokens, the result of an ExternalSecret names the permission', async () => {
   for (const verb of ['watch', 'get'] as const) {
     await trial.program.kill9();
     const missing = await trial.take(credentials, `secrets ${verb}`);
@@ -162,7 +162,7 @@ it('a generator that may not watch or get Secrets, or request tokens, names the 
   await missing.giveBack();
 });
 
-it('a generator without the permission to get configmaps names the permission in the result', async () => {
+it('without the permission to get configmaps, the result of an ExternalSecret with a CA in a ConfigMap names the permission', async () => {
   const caProvider = { type: 'ConfigMap', name: 'vault-ca', key: 'ca.crt' };
   await scene.store('ca', { caProvider }, { namespace: APPS });
   const missing = await trial.take(credentials, 'configmaps get');

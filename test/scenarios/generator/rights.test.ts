@@ -1,4 +1,7 @@
-/** The permissions in deploy/ for the generator suffice. Here it may read credentials in one namespace only. */
+/**
+ * Tests that the generator's permissions in deploy/ suffice. It has permission to read credentials in one namespace
+ * only.
+ */
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
 
@@ -16,7 +19,7 @@ const ACCOUNT = 'keyferry-generator';
 /** The namespace in which the generator runs. */
 const OWN = 'keyferry';
 const USER = serviceAccountUser(OWN, ACCOUNT);
-/** The namespace in which the generator may read credentials. */
+/** The namespace in which the generator has permission to read credentials. */
 const APPS = 'apps';
 
 let scene: GeneratorScene;
@@ -41,25 +44,25 @@ before(async () => {
 });
 after(() => scene?.close());
 
-/** Creates an ExternalSecret with the status that ESO has for a missing value. */
+/** Creates an ExternalSecret with the status that ESO writes when a value is missing. */
 async function fails(name: string, options: Json = {}): Promise<void> {
   const namespace = options.namespace ?? APPS;
   await scene.externalSecret(name, [{ key: `app/${name}`, property: 'a' }], { namespace, ...options });
   await scene.fail(name, namespace);
 }
 
-/** Creates an ExternalSecret that fails, and waits for its value. */
+/** Creates an ExternalSecret with a missing value, and waits until the generator has made the value. */
 async function makes(name: string, options: Json = {}): Promise<void> {
   await fails(name, options);
   await scene.says(name, 'Success', undefined, options.namespace ?? APPS);
 }
 
-it('with the permissions of its manifests, the generator makes a value, and each permission is used', async () => {
+it('with the permissions of its manifests, the generator makes a value and uses each of the permissions', async () => {
   await makes('story');
   assertUsed(readAuditLog(scene.plane, USER), callsIn(FILE, CREDENTIALS_FILE));
 });
 
-it('an ExternalSecret in a namespace without the permission for credentials names it, and the operator stays ready', async () => {
+it('if the generator has no permission to read credentials in a namespace, the result there says so, and the operator stays ready', async () => {
   await fails('foreign', { namespace: HOME });
   const words =
     /SecretStore vault-backend: secrets "vault-token" is forbidden: .* resource "secrets" .* in the namespace "default"/;
@@ -69,7 +72,7 @@ it('an ExternalSecret in a namespace without the permission for credentials name
   assert.equal(await scene.operator.isReady(), true);
 });
 
-it('keyferry run with deploy/rbac.yaml alone is ready, and logs the permission that the generator lacks', async () => {
+it('with deploy/rbac.yaml alone, keyferry run is ready and logs the permission that the generator lacks', async () => {
   const { api, plane } = scene;
   await api.apply(manifest('rbac.yaml'));
   const user = serviceAccountUser(OWN, 'keyferry');
@@ -83,7 +86,7 @@ it('keyferry run with deploy/rbac.yaml alone is ready, and logs the permission t
   assert.equal(await operator.isReady(), true);
 });
 
-it('keyferry run --namespaces lists and watches ExternalSecrets and stores only in these namespaces', async () => {
+it('with --namespaces, keyferry run lists and watches ExternalSecrets and stores only in these namespaces', async () => {
   const { api, plane } = scene;
   const [name, group] = ['narrow', 'rbac.authorization.k8s.io'];
   const account = { kind: 'ServiceAccount', name, namespace: OWN };

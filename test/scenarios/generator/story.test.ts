@@ -1,6 +1,6 @@
 /**
- * The story of the original's article, with the real External Secrets Operator: an entry is missing, is made, deleted,
- * and made again.
+ * Replays the example in the article on the Bash controller, with the real External Secrets Operator: an entry is
+ * missing, is made, is deleted, and is made again.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -19,7 +19,7 @@ before(async () => {
 after(() => scene?.close());
 
 describe('an ExternalSecret with the annotation create: "true"', () => {
-  it('an ExternalSecret with create: "true" gets a random value, and ESO reads it at once', async () => {
+  it('an ExternalSecret with create: "true" gets a random value, and ESO reads the value at once', async () => {
     await scene.externalSecret('postgres', [{ key: 'secret/dev-1/postgres', property: 'password' }]);
     const { 'key-0': value = '' } = await scene.synced('postgres');
     assert.match(value, HEX);
@@ -42,7 +42,7 @@ describe('an ExternalSecret with the annotation create: "true"', () => {
     );
   });
 
-  it('an ExternalSecret with create: "true" gets a new value when its entry is deleted', async () => {
+  it('after its Vault entry is deleted, an ExternalSecret with create: "true" gets a new value', async () => {
     const { 'key-0': old } = await scene.synced('postgres');
     await scene.vault.request('DELETE', 'secret/metadata/dev-1/postgres');
     await waitFor(async () => (await scene.entry('secret/data/dev-1/postgres')) !== undefined, {
@@ -58,7 +58,7 @@ describe('an ExternalSecret with the annotation create: "true"', () => {
     assert.ok(events.includes('Recreating'), String(events));
   });
 
-  it('an ExternalSecret with create: "true" gets all values of one entry in one version, however its keys are written', async () => {
+  it('an ExternalSecret gets all values of one entry in a single version, even if its keys name the entry in different forms', async () => {
     await scene.externalSecret('several', [
       { key: 'secret/app/several', property: 'a' },
       { key: 'app/several', property: 'b' },
@@ -74,7 +74,7 @@ describe('an ExternalSecret with the annotation create: "true"', () => {
     assert.deepEqual([several.metadata.version, other.metadata.version], [1, 1]);
   });
 
-  it('a value is added to an entry without a change of its other properties', async () => {
+  it('the generator adds a value to an entry and leaves the other properties of the entry unchanged', async () => {
     const text = '{"data":{"number":1.10,"null":null,"object":{"b":1,"a":[2]},"text":"x"}}';
     await scene.vault.request('POST', 'secret/data/app/partly', JSON.parse(text));
     await scene.externalSecret('partly', [{ key: 'app/partly', property: 'new' }]);
@@ -86,7 +86,7 @@ describe('an ExternalSecret with the annotation create: "true"', () => {
     assert.equal(metadata.version, 2);
   });
 
-  it('two ExternalSecrets that read the same property share one value', async () => {
+  it('several ExternalSecrets that read the same property share one value', async () => {
     const names = ['shared-0', 'shared-1', 'shared-2', 'shared-3'];
     await Promise.all(names.map((name) => scene.externalSecret(name, [{ key: 'app/shared', property: 'password' }])));
     const values = await Promise.all(names.map(async (name) => (await scene.synced(name))['key-0']));
@@ -94,7 +94,7 @@ describe('an ExternalSecret with the annotation create: "true"', () => {
     assert.equal((await scene.entry('secret/data/app/shared')).metadata.version, 1);
   });
 
-  it('a value gets no second version, whatever happens to the status of its ExternalSecret', async () => {
+  it('if the status of an ExternalSecret changes many times, the generator makes no second version of its value', async () => {
     await scene.externalSecret('churn', [{ key: 'app/churn', property: 'password' }], {
       spec: { target: { name: 'churn', template: { type: 'kubernetes.io/tls' } } },
     });
@@ -113,7 +113,7 @@ describe('an ExternalSecret with the annotation create: "true"', () => {
 });
 
 describe('an ExternalSecret without the annotation', () => {
-  it('an ExternalSecret without the annotation create is left alone until it gets the annotation', async () => {
+  it('the generator ignores an ExternalSecret without the annotation create until the annotation is added', async () => {
     await scene.externalSecret('quiet', [{ key: 'app/quiet', property: 'password' }], { annotations: {} });
     await waitFor(async () => (await scene.condition('quiet'))?.status === 'False', { message: 'ESO to fail' });
     await scene.externalSecret('quiet-marker', [{ key: 'app/quiet-marker', property: 'password' }]);
@@ -124,7 +124,7 @@ describe('an ExternalSecret without the annotation', () => {
     assert.match((await scene.synced('quiet'))['key-0'] ?? '', HEX);
   });
 
-  it('an ExternalSecret with another value of the annotation create than "true" gets an error that says so', async () => {
+  it('if the annotation create has another value than "true", the result of the ExternalSecret says so', async () => {
     await scene.externalSecret('wrong', [{ key: 'app/wrong', property: 'password' }], {
       annotations: { create: 'True' },
     });
@@ -136,7 +136,7 @@ describe('an ExternalSecret without the annotation', () => {
   });
 });
 
-it('a value that another client writes is found, and none is made', async () => {
+it('if another client writes the value, ESO reads this value and the generator makes none', async () => {
   const token = await scene.limitedToken('read-only', 'path "secret/data/*" { capabilities = ["read"] }');
   await scene.token(HOME, token, 'read-only');
   await scene.store('read-only', { auth: { tokenSecretRef: { name: 'read-only', key: 'vault-token' } } });

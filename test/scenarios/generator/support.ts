@@ -11,17 +11,17 @@ import type { ServerProcess } from '../../servers/server-process.ts';
 import { startVault, type VaultJson, type VaultServer } from '../../servers/vault.ts';
 
 export const RESULT = 'keyferry.dev/generator';
-/** The namespace of objects for which a test names no other. */
+/** The namespace of an object, if the test names none. */
 export const HOME = 'default';
-/** The store of ExternalSecrets for which a test names no other. */
+/** The store of an ExternalSecret, if the test names none. */
 export const STORE = 'vault-backend';
 
 export interface SceneOptions {
-  /** Whether the real ESO runs; true by default. Without it the test calls `fail` to write its status. */
+  /** Whether the real ESO runs. Default: true. If not, the test itself writes the status of ESO with `fail`. */
   readonly eso?: boolean;
   /**
-   * A change of ESO's CRDs before they are installed. `later`: the test installs them with `installCrds`, and there is
-   * no store.
+   * Changes the text of ESO's CRDs before they are installed. `later`: the test installs the CRDs with `installCrds`,
+   * and at first no store exists.
    */
   readonly crds?: ((yaml: string) => string) | 'later';
   /** The version of ESO's API that the test uses. Default: `v1`. */
@@ -73,7 +73,7 @@ export class GeneratorScene {
     const scene = new GeneratorScene(plane, vault, version, eso ? await startExternalSecrets(plane) : undefined);
     await scene.token(HOME, vault.rootToken);
     if (crds !== 'later') await scene.store(STORE, {});
-    // ESO does not try an ExternalSecret for a while whose store was not ready, so this waits for the store.
+    // ESO waits before it retries an ExternalSecret whose store was not ready. So wait for the store first.
     if (eso && crds !== 'later') {
       const path = `/apis/external-secrets.io/${version}/namespaces/${HOME}/secretstores/${STORE}`;
       await waitFor(async () => (await scene.api.get(path)).status?.conditions?.[0]?.status === 'True', {
@@ -84,7 +84,7 @@ export class GeneratorScene {
     return scene;
   }
 
-  /** Installs or replaces the CRDs. From here on the test uses this version of the API. */
+  /** Installs or replaces the CRDs of ESO. Afterwards the test uses this version of the API. */
   async installCrds(change: (yaml: string) => string, version: EsoVersion): Promise<void> {
     await installEsoCrds(this.plane, change, version);
     this.#version = version;
@@ -137,7 +137,7 @@ export class GeneratorScene {
     } else await this.api.patch(`${path}/${name}`, { data });
   }
 
-  /** A new token of Vault with this policy alone. */
+  /** Creates a Vault token that has only this policy. */
   async limitedToken(name: string, hcl: string): Promise<string> {
     await this.vault.request('PUT', `sys/policies/acl/${name}`, { policy: hcl });
     const { auth } = await this.vault.request('POST', 'auth/token/create-orphan', { policies: [name], ttl: '1h' });
@@ -196,7 +196,10 @@ export class GeneratorScene {
     return `/apis/external-secrets.io/${this.version}/namespaces/${namespace}/externalsecrets/${name}`;
   }
 
-  /** Writes the status that ESO has for an ExternalSecret whose values it cannot read, or with `isReady` can read. */
+  /**
+   * Writes the status that ESO writes: it cannot read the values of the ExternalSecret, or with `isReady` it has read
+   * them.
+   */
   async fail(name: string, namespace = HOME, isReady = false): Promise<void> {
     const condition = isReady
       ? { type: 'Ready', status: 'True', reason: 'SecretSynced', message: 'secret synced' }
@@ -214,7 +217,7 @@ export class GeneratorScene {
     return status?.conditions?.find((one: Json) => one.type === type);
   }
 
-  /** The last result of an ExternalSecret, from its annotation. */
+  /** Reads the last result of an ExternalSecret from its annotation. @returns `undefined`: there is no result yet */
   async result(name: string, namespace = HOME): Promise<Json> {
     const { metadata } = await this.api.get(this.path(name, namespace));
     const text = metadata.annotations?.[RESULT];

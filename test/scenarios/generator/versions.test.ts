@@ -1,6 +1,6 @@
 /**
- * The CRDs of External Secrets Operator (ESO) are installed while Keyferry runs, first with v1beta1 alone and then with
- * v1 alone. The test plays ESO, because no release of it works with both.
+ * While Keyferry runs, the CRDs of External Secrets Operator (ESO) are installed, first with v1beta1 alone and then
+ * with v1 alone. The test plays ESO, because no release of ESO works with both.
  */
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
@@ -25,7 +25,7 @@ async function makes(name: string): Promise<void> {
   assert.equal((await scene.entry(`secret/data/app/${name}`)).metadata.version, 1);
 }
 
-it("an operator with generator in --controllers and without ESO's CRDs is not ready and says why, also beside another controller", async () => {
+it("if --controllers has generator and ESO's CRDs are missing, the operator is not ready, and /readyz names the missing API", async () => {
   const missing = 'externalsecrets: the API external-secrets.io is not installed; install External Secrets Operator';
   const alone = scene.operator;
   const start = (...args: readonly string[]): Promise<Keyferry> =>
@@ -48,7 +48,7 @@ it("an operator with generator in --controllers and without ESO's CRDs is not re
   }
 });
 
-it("ESO's CRDs are used when they are installed later, also with v1beta1 alone", async () => {
+it("when ESO's CRDs are installed after the start, even with v1beta1 alone, the generator uses them", async () => {
   await waitFor(() => scene.operator.output.includes('API is not installed, waiting for it'), {
     message: () => `the missing API to be logged\n${scene.tail()}`,
   });
@@ -59,7 +59,7 @@ it("ESO's CRDs are used when they are installed later, also with v1beta1 alone",
   await scene.operator.ready();
 });
 
-it('when v1 replaces v1beta1, new values are made without a restart, and old ones stay', async () => {
+it("when v1 replaces v1beta1 in ESO's CRDs, the generator makes new values without a restart and keeps the old values", async () => {
   const before = await scene.result('old');
   await scene.installCrds((yaml) => yaml, 'v1');
   assert.equal((await scene.api.raw('GET', '/apis/external-secrets.io/v1beta1')).status, 404);
@@ -70,7 +70,7 @@ it('when v1 replaces v1beta1, new values are made without a restart, and old one
   assert.ok(scene.operator.running);
 });
 
-it('when v1beta1 replaces v1, as after a downgrade, new values are made', async () => {
+it("when v1beta1 replaces v1 in ESO's CRDs, as after a downgrade, the generator makes new values", async () => {
   await scene.installCrds(onlyV1beta1, 'v1beta1');
   await makes('again');
 });

@@ -1,4 +1,6 @@
-/** Every way to connect and to log in, by a kubeconfig or in a Pod. A real API server reports who the user is. */
+/**
+ * Tests every way to connect and log in to an API server, with a kubeconfig or in a Pod. A real server names the user.
+ */
 import assert from 'node:assert/strict';
 import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -100,7 +102,7 @@ describe('authentication with a kubeconfig', () => {
     ],
   };
   for (const [name, make] of Object.entries(cases)) {
-    test(`a login with a kubeconfig works ${name}`, async () => {
+    test(`the API server accepts a login with a kubeconfig (${name})`, async () => {
       await file('bob.token', `${plane.tokenFor('bob')}\n`);
       await plugin('token.sh', JSON.stringify({ token: plane.tokenFor('bob') }));
       await plugin('cert.sh', JSON.stringify({ clientCertificateData: carol.certPem, clientKeyData: carol.keyPem }));
@@ -109,7 +111,7 @@ describe('authentication with a kubeconfig', () => {
     });
   }
 
-  test('a kubeconfig with another server name, another authority or an unknown token is refused', async () => {
+  test('a request fails if the kubeconfig has a wrong server name, a wrong certificate authority or an unknown token', async () => {
     const refusals: [object, object, object][] = [
       [{ ...CA, 'tls-server-name': 'elsewhere.example' }, { token: 'x' }, { code: 'ERR_TLS_CERT_ALTNAME_INVALID' }],
       [{ 'certificate-authority': 'carol.crt' }, { token: 'x' }, { name: 'ConnectionError', message: /certificate/u }],
@@ -121,7 +123,7 @@ describe('authentication with a kubeconfig', () => {
     }
   });
 
-  test('with several files in $KUBECONFIG, the context that is named is used', async () => {
+  test('if $KUBECONFIG lists several files, the client uses the context that its caller names', async () => {
     const users = await file(
       'users',
       JSON.stringify({
@@ -137,7 +139,7 @@ describe('authentication with a kubeconfig', () => {
   });
 });
 
-test('after a 401, the token is read again from its file, and the request succeeds', async () => {
+test('after a 401, the client reads the token from its file again, and the next request succeeds', async () => {
   await file('renewed.token', 'no-longer-good');
   const connection = await loadKubeconfig({ path: await kubeconfig(CA, { tokenFile: 'renewed.token' }), env: {} });
   await assert.rejects(whoAmI(connection), { status: 401 });
@@ -145,7 +147,7 @@ test('after a 401, the token is read again from its file, and the request succee
   assert.equal(await whoAmI(connection), 'bob');
 });
 
-test('a credential plugin runs again when the API server refuses its credential, and not before', async () => {
+test('a credential plugin runs one time for several requests, and again after the API server refused its credential', async () => {
   const connection = await loadKubeconfig({ path: await kubeconfig(CA, { exec: exec('renewed.sh') }), env: {} });
   await plugin('renewed.sh', JSON.stringify({ token: plane.tokenFor('alice') }));
   const runs = async (): Promise<number> => (await readFile(`${at('renewed.sh')}.runs`, 'utf8')).length / 2;
@@ -155,11 +157,11 @@ test('a credential plugin runs again when the API server refuses its credential,
   await plugin('renewed.sh', JSON.stringify({ token: 'no-longer-good' }));
   await assert.rejects(whoAmI(login), { status: 401 });
   await plugin('renewed.sh', JSON.stringify({ token: plane.tokenFor('bob') }));
-  // The client runs a plugin at most once in some seconds, so the new credential takes a moment.
+  // The client runs a plugin at most one time in a few seconds, so it gets the new credential a little later.
   await waitFor(async () => (await whoAmI(login)) === 'bob', { message: 'the plugin to be asked again' });
 });
 
-test('requests and watches go through the proxy that the kubeconfig names in proxy-url', async (t) => {
+test('if a kubeconfig has a proxy-url, requests and watches go through this proxy', async (t) => {
   await using proxy = await ConnectProxy.open((target) => `https://${target}` === plane.url);
   proxy.url.username = 'someone';
   const cluster = { ...CA, 'proxy-url': proxy.url.href };
@@ -176,7 +178,7 @@ test('requests and watches go through the proxy that the kubeconfig names in pro
   assert.deepEqual(new Set(proxy.tunnels), new Set([`Basic ${base64('someone:')}`]));
 });
 
-test('in a Pod, the mounted token is used, and read again when it was renewed', async () => {
+test('in a Pod, the client uses the mounted token, and reads the token again after it was renewed', async () => {
   const dir = at('pod');
   await mkdir(dir);
   await writeFile(path.join(dir, 'ca.crt'), plane.caPem);

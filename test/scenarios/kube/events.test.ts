@@ -1,4 +1,4 @@
-/** Events that Keyferry writes, on a real API server. */
+/** Tests the Events that Keyferry writes, on a real API server. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { KubeApi } from '../../../src/kube/api.ts';
@@ -30,7 +30,7 @@ function recorder(more: Partial<EventRecorderOptions> = {}): EventRecorder & Asy
   return Object.assign(made, { [Symbol.asyncDispose]: () => made.stop() });
 }
 
-/** The object that an event is about: a ConfigMap, which need not exist, because the API server does not check that. */
+/** The object that an Event is about: a ConfigMap. It need not exist, because the API server does not check this. */
 function subject(name: string, more: Partial<EventSubject> = {}): EventSubject {
   return { apiVersion: 'v1', kind: 'ConfigMap', namespace: 'shop', name, uid: `uid-of-${name}`, ...more };
 }
@@ -48,7 +48,7 @@ async function written(recorder: EventRecorder): Promise<void> {
   await waitFor(() => recorder.pending === 0, { message: 'all events to be written' });
 }
 
-test('eleven equal messages about an object become one Event with count eleven', async () => {
+test('eleven equal messages about one object become a single Event with the count 11', async () => {
   const methods: string[] = [];
   const counted: KubeApi = {
     cluster: api.cluster,
@@ -76,11 +76,11 @@ test('eleven equal messages about an object become one Event with count eleven',
   assert.deepEqual([event.type, event.reason, event.message], ['Warning', 'NoSecret', 'secret shop/db not found']);
   assert.equal(event.involvedObject.kind, 'ConfigMap');
   assert.ok(Date.parse(event.firstTimestamp) <= Date.parse(event.lastTimestamp));
-  // The recorder writes the first events at once, and collects the later ones.
+  // The recorder writes the first message at once. It adds the ten later messages in one PATCH.
   assert.deepEqual(methods, ['POST', 'PATCH']);
 });
 
-test('an event about a state that was there before is not written again after a restart', async () => {
+test('after a restart, an event about a state that existed before is not written again', async () => {
   const state = { ...noSecret(subject('restarted')), state: 'found' } as const;
   for (const expected of [1, 1]) {
     await using events = recorder();
@@ -96,7 +96,7 @@ test('an event about a state that was there before is not written again after a 
   assert.equal(event.firstTimestamp, event.lastTimestamp, 'the second process has written nothing');
 });
 
-test('an event about a state that began again after a restart gets the new time', async () => {
+test('if a state began again after a restart, the Event about it gets the new time', async () => {
   const state = noSecret(subject('returned'));
   for (const [each, at] of [
     ['found', 60_000],
@@ -113,7 +113,7 @@ test('an event about a state that began again after a restart gets the new time'
   );
 });
 
-test('events about a cluster-scoped object are in the namespace default', async () => {
+test('an event about a cluster-scoped object is written to the namespace default', async () => {
   await using events = recorder();
   const { namespace: _, ...namespaced } = subject('shop', { kind: 'Namespace' });
   events.record('mirrors.kts.studio', noSecret(namespaced));
@@ -121,7 +121,7 @@ test('events about a cluster-scoped object are in the namespace default', async 
   assert.equal((await eventsOf(namespaced)).length, 1);
 });
 
-test('an Event that a user deletes is created again, with its count', async () => {
+test('if a user deletes an Event, the next equal message creates the Event again with its count continued', async () => {
   await using events = recorder();
   const mirror = subject('forgotten');
   events.record('mirrors.kts.studio', noSecret(mirror));
@@ -137,7 +137,7 @@ test('an Event that a user deletes is created again, with its count', async () =
   );
 });
 
-test('many events of one namespace neither delay nor displace the events of another', async () => {
+test('many events of one namespace neither delay nor displace the events of another namespace', async () => {
   const posted: string[] = [];
   const watched: KubeApi = {
     cluster: api.cluster,
@@ -168,7 +168,7 @@ test('many events of one namespace neither delay nor displace the events of anot
   assert.equal(drops.length, 10, 'there is room again');
 });
 
-test('a long name or message in an Event is truncated to the limits of the API server', async () => {
+test('an Event with a long object name or message is truncated to the limits of the API server', async () => {
   await using events = recorder({ onDrop: () => assert.fail('dropped') });
   const mirror = subject(`${'n'.repeat(240)}.${'m'.repeat(12)}`);
   events.record('mirrors.kts.studio', noSecret(mirror, '🔑'.repeat(1000)));
@@ -177,7 +177,7 @@ test('a long name or message in an Event is truncated to the limits of the API s
   assert.ok(Buffer.byteLength(event.message) <= 1024);
 });
 
-test('an Event that the API server refuses is dropped at once and logged', async () => {
+test('an Event that the API server refuses is dropped at once, and the drop is reported', async () => {
   const drops: string[] = [];
   await using events = recorder({ onDrop: (input, error) => drops.push(`${input.subject.name}: ${error.message}`) });
   events.record('mirrors.kts.studio', noSecret(subject('nowhere', { namespace: 'no-such-namespace' })));
@@ -186,7 +186,7 @@ test('an Event that the API server refuses is dropped at once and logged', async
   assert.deepEqual([drops.length, events.pending], [1, 0]);
 });
 
-test('while the API server hangs, recording an event does not block; events beyond the limit are dropped, the others written later', async () => {
+test('while the API server hangs, record() does not block; events beyond the limit are dropped, and the others are written later', async () => {
   const drops: string[] = [];
   const timeoutMs = 300 * (await currentStretch());
   await using events = recorder({ maxPending: 5, timeoutMs, onDrop: (input) => drops.push(input.subject.name) });
@@ -209,7 +209,7 @@ test('while the API server hangs, recording an event does not block; events beyo
   );
 });
 
-test('long names and messages are truncated to the limits of the server', async () => {
+test('stop() writes the waiting events; while the API server hangs, stop() ends within 700 ms and drops them', async () => {
   const drops: string[] = [];
   const onDrop = (input: Pick<EventInput, 'subject'>): unknown => drops.push(input.subject.name);
   const quick = recorder({ onDrop });

@@ -1,5 +1,5 @@
 /**
- * A kubeconfig file changes while a client uses it: its token, certificate or server is replaced. The API servers are
+ * Tests a client whose kubeconfig file changes: the token, certificate or server in it is replaced. The API servers are
  * real.
  */
 import assert from 'node:assert/strict';
@@ -42,13 +42,13 @@ interface Followed extends AsyncDisposable {
   readonly replace: (options: Partial<KubeconfigOptions>) => Promise<void>;
 }
 
-/** Replaces a file in one step, so that a reader never gets a part of it. */
+/** Replaces a file in one step, so that a reader never gets a half-written file. */
 async function put(file: string, content: string): Promise<void> {
   await writeFile(`${file}.new`, content);
   await rename(`${file}.new`, file);
 }
 
-/** Opens a client of a new kubeconfig file. @param intervalMs between two checks of the file */
+/** Opens a client that follows a new kubeconfig file. @param intervalMs time between two checks of the file */
 async function follow(options: Partial<KubeconfigOptions>, intervalMs: number): Promise<Followed> {
   const file = path.join(folder, `config-${(count += 1)}`);
   const replace = async (content: Partial<KubeconfigOptions>): Promise<void> => {
@@ -89,20 +89,20 @@ async function isUser(api: HttpKubeApi, name: string): Promise<void> {
 }
 
 describe('a new token in the file', () => {
-  it('after a 401, a new token in the kubeconfig file is used at once, and callers get no error', async () => {
+  it('after a 401, the client uses the new token in the kubeconfig file at once, and its callers get no error', async () => {
     const [old, next] = [await revocableToken('old'), await revocableToken('next')];
     await using followed = await follow({ token: old.token }, NEVER_MS);
     assert.equal(await userOf(followed.api), 'system:serviceaccount:default:old');
     await followed.replace({ token: next.token });
     assert.equal(await userOf(followed.api), 'system:serviceaccount:default:old', 'not before it is needed');
     await old.revoke();
-    // Three calls at the same time, each of which gets a 401.
+    // Three calls run at the same time, and each gets a 401.
     const users = await Promise.all([1, 2, 3].map(async () => await userOf(followed.api)));
     assert.deepEqual(new Set(users), new Set(['system:serviceaccount:default:next']));
     assert.deepEqual([followed.replaced.length, followed.problems], [1, []]);
   });
 
-  it('a new token in the kubeconfig file is used soon, by calls and watches, also without a 401', async () => {
+  it('calls and watches use a new token in the kubeconfig file soon after the change, even without a 401', async () => {
     await using followed = await follow({ token: plane.adminToken }, SHORT_MS);
     await using watching = watchNamespaces(followed.api);
     await waitFor(() => watching.watcher.health.connected, { message: 'the watch' });
@@ -114,7 +114,7 @@ describe('a new token in the file', () => {
     assert.equal(followed.replaced.length, 1);
   });
 
-  it('a new token is found where the kubeconfig file is a symbolic link, as in the mount of a Secret', async () => {
+  it('if the kubeconfig file is a symbolic link, as in a mounted Secret, the client finds a new token in it', async () => {
     const mount = path.join(folder, 'mount');
     const version = async (name: string, user: string): Promise<void> => {
       await mkdir(path.join(mount, name), { recursive: true });
@@ -139,7 +139,7 @@ describe('a new token in the file', () => {
   });
 });
 
-it('a new client certificate in the kubeconfig file is used', async () => {
+it('after the client certificate in the kubeconfig file is replaced, calls use the new certificate', async () => {
   const [alice, bob] = await Promise.all(
     ['alice', 'bob'].map(async (commonName) => await plane.clientCertificate({ commonName })),
   );
@@ -160,7 +160,7 @@ describe('a new server in the file', () => {
   const proxy = async (): Promise<FaultProxy> =>
     await startFaultProxy({ upstream: plane.url, upstreamCaPem: plane.caPem });
 
-  it('when the kubeconfig file names a new server, watches and calls move there, also calls that wait for the old one', async () => {
+  it('when the kubeconfig file names a new server, watches and calls move to it, also calls that wait for the old server', async () => {
     await using before = await proxy();
     await using next = await proxy();
     await using followed = await follow(via(before), SHORT_MS);
@@ -177,7 +177,7 @@ describe('a new server in the file', () => {
     await waitFor(() => has(watching.held, 'after-move'), { message: 'the watch of the new server' });
   });
 
-  it('when the kubeconfig file names a new server, a watch moves there from an old one that does not answer at all', async () => {
+  it('when the kubeconfig file names a new server, a watch leaves an old server that does not answer and moves to the new one', async () => {
     await using before = await proxy();
     await using next = await proxy();
     await using followed = await follow(via(before), SHORT_MS);
@@ -188,7 +188,7 @@ describe('a new server in the file', () => {
     assert.deepEqual(watching.troubles, [], 'the move is no failure');
   });
 
-  it('when the kubeconfig file names a new server, a call that is under way at the old one ends there', async () => {
+  it('when the kubeconfig file names a new server, a call that already runs ends at the old server', async () => {
     await using before = await proxy();
     await using next = await proxy();
     await using followed = await follow(via(before), SHORT_MS);
@@ -218,7 +218,7 @@ const UNUSABLE: Readonly<Record<string, readonly [content: string | undefined, m
 
 describe('a file that cannot be used', () => {
   for (const [title, [content, message]] of Object.entries(UNUSABLE)) {
-    it(`a kubeconfig file that becomes unusable (${title}) leaves the connection as it is, and is reported once`, async () => {
+    it(`if a kubeconfig file becomes unusable (${title}), the client keeps its connection and reports the problem one time`, async () => {
       await using followed = await follow({ token: plane.tokenFor('alice') }, SHORT_MS);
       const { api, file, problems } = followed;
       if (content === undefined) await rm(file);
@@ -232,7 +232,7 @@ describe('a file that cannot be used', () => {
       assert.equal(problems.length, 1, problems.join('\n'));
     });
 
-    it(`a kubeconfig file that is unusable at the start (${title}) is an error that names flag and file`, async () => {
+    it(`if the kubeconfig file is unusable at the start (${title}), the error names the flag and the file`, async () => {
       const file = path.join(folder, `start-${(count += 1)}`);
       if (content !== undefined) await writeFile(file, content);
       const opening = followKubeconfig({
@@ -249,7 +249,7 @@ describe('a file that cannot be used', () => {
     });
   }
 
-  it('the report about an unusable kubeconfig file does not show the token in it', async () => {
+  it('the report about an unusable kubeconfig file does not show the token in the file', async () => {
     await using followed = await follow({ token: plane.tokenFor('alice') }, SHORT_MS);
     const token = plane.tokenFor('bob');
     await put(followed.file, kubeconfigYaml({ server: plane.url, token }).replace('current-context: test', ''));
@@ -261,7 +261,7 @@ describe('a file that cannot be used', () => {
 interface Watching extends AsyncDisposable {
   readonly watcher: Watcher;
   readonly held: HeldObjects;
-  /** The failures of its streams that the watcher reported. */
+  /** The failures of watch streams that the watcher reported. */
   readonly troubles: readonly unknown[];
 }
 

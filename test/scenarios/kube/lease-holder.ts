@@ -1,6 +1,6 @@
 /**
- * A process that takes part in a leader election with the default durations until it is killed. Its arguments:
- * `KUBECONFIG IDENTITY LEASE`. It prints `leading` when it leads.
+ * A process that takes part in a leader election with the default durations, until it is killed. Its arguments:
+ * `KUBECONFIG IDENTITY LEASE`. It prints `leading` when it becomes the leader.
  */
 import { LeaderElector } from '../../../src/kube/leader-election/elector.ts';
 import { kubeApi } from './api.ts';

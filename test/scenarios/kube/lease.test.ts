@@ -1,4 +1,4 @@
-/** Leader election on a real API server. */
+/** Tests leader election on a real API server. */
 import assert from 'node:assert/strict';
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -13,7 +13,7 @@ import { PATIENCE_MS, staysTrue, waitFor } from '../../support/wait-for.ts';
 import { assertWithin, currentStretch, within, Yardstick } from '../../support/yardstick.ts';
 import { kubeApi } from './api.ts';
 
-/** Factor for all durations on a busy machine, where also undisturbed renewals take longer. */
+/** Multiplies all durations on a busy machine, because there every renewal of a Lease takes longer. */
 const slower = Math.min(4, Math.ceil(await currentStretch()));
 const SHORT = { leaseDurationMs: 3000 * slower, renewDeadlineMs: 2000 * slower, retryMs: 400 };
 /** The default duration of the Lease. */
@@ -35,13 +35,13 @@ after(async () => {
   await plane.stop();
 });
 
-/** One replica: runs until `stop`, and records its events. */
+/** One replica of the leader election. It runs until `stop`, and records when its work starts and stops. */
 class Replica {
   readonly log: string[] = [];
   readonly errors: unknown[] = [];
   readonly reasons: unknown[] = [];
   readonly elector: LeaderElector;
-  /** The work of the replica. After its abort signal it ends only when this promise settles. */
+  /** After its abort signal, the work of this replica ends only when this promise settles. */
   drained: Promise<void> = Promise.resolve();
   working = false;
   readonly #stop = new AbortController();
@@ -89,7 +89,7 @@ class Replica {
 
 const read = (name: string): Promise<Json> => plane.api.get(`${LEASES}/${name}`);
 
-test('one of five replicas leads, and a clean stop hands over within 3 s', async () => {
+test('of five replicas exactly one leads, and after its clean stop another replica leads within 3 s', async () => {
   const replicas = Array.from({ length: 5 }, (_, index) => new Replica('five', `r${index}`, {}));
   try {
     await waitFor(() => replicas.some((replica) => replica.working));
@@ -140,11 +140,11 @@ async function isLeading({ stdout }: { readonly stdout: Readable }): Promise<voi
   await once(stdout, 'data', { signal: AbortSignal.timeout(PATIENCE_MS) });
 }
 
-test('after a kill -9 of the leader, the next container of its Pod leads within 4 s, and no other Pod does', async () => {
+test('after a kill -9 of the leader, the next container of its Pod leads within 4 s, and a replica of another Pod does not', async () => {
   const holder = holderProcess('pod-0_u1_a', 'crash');
   try {
     await isLeading(holder);
-    // A second container of the same Pod, at the same time: it must not take the Lease from a leader that renews it.
+    // A second container of the same Pod runs at the same time. It must not take the Lease while the leader renews it.
     await using sibling = new Replica('crash', 'pod-0_u1_s', { predecessors: 'pod-0_u1_' });
     await waitFor(() => sibling.elector.leader === 'pod-0_u1_a');
     await staysTrue(() => !sibling.working, 4000, 'a leader that renews is left alone');
@@ -163,7 +163,7 @@ test('after a kill -9 of the leader, the next container of its Pod leads within 
   }
 });
 
-test('after a kill -9 of the leader, a standby of another Pod leads within 20 s', async () => {
+test('after a kill -9 of the leader, a replica of another Pod leads within 20 s', async () => {
   const holder = holderProcess('doomed', 'two-replicas');
   try {
     await isLeading(holder);
@@ -183,7 +183,7 @@ test('after a kill -9 of the leader, a standby of another Pod leads within 20 s'
   }
 });
 
-test("while the API server hangs, the leader's work is aborted before its Lease expires; another replica leads afterwards", async () => {
+test("while the API server hangs, the leader's work is aborted before its Lease expires; afterwards another replica leads", async () => {
   await using replica = new Replica('hang', 'a');
   await replica.leading();
   using yardstick = new Yardstick();
@@ -191,7 +191,7 @@ test("while the API server hangs, the leader's work is aborted before its Lease 
   const begin = performance.now();
   try {
     await waitFor(() => replica.log.includes('stopped'), { intervalMs: 10 });
-    // The renew deadline is real time. The 200 ms on top of it are for the machine, and are scaled by its load.
+    // The renew deadline counts in real time. Only the 200 ms above it are scaled by the load of the machine.
     assertWithin(performance.now() - begin - SHORT.renewDeadlineMs, 200, 'the abort', yardstick.worst);
     assert.match(String(replica.reasons[0]), LOST);
     assert.equal(replica.elector.isLeader, false);
@@ -206,7 +206,7 @@ test("while the API server hangs, the leader's work is aborted before its Lease 
   assert.ok(replica.errors.length > 0, 'failed attempts are reported');
 });
 
-test("when another holder writes the Lease, the leader's work is aborted, and it does not overwrite that holder", async () => {
+test('when another holder writes the Lease, the leader aborts its work and does not overwrite the Lease', async () => {
   await using replica = new Replica('stolen', 'a');
   await replica.leading();
   const stolenAt = new Date().toISOString();
@@ -226,8 +226,8 @@ test("when another holder writes the Lease, the leader's work is aborted, and it
   assert.equal(leaseTransitions, 1);
 });
 
-test('a leader that stops does not release a Lease that another holder took just before', async () => {
-  // With these long durations no renewal comes in between, which would notice the other holder.
+test('a leader that stops does not release its Lease if another holder took the Lease just before', async () => {
+  // With these long durations, no renewal runs before the stop. A renewal would notice the other holder.
   const replica = new Replica('taken', 'a', { leaseDurationMs: 90_000, renewDeadlineMs: 80_000, retryMs: 60_000 });
   await replica.leading();
   await plane.api.patch(`${LEASES}/taken`, { spec: { holderIdentity: 'b' } });
@@ -236,7 +236,7 @@ test('a leader that stops does not release a Lease that another holder took just
   assert.equal((await read('taken')).spec.holderIdentity, 'b');
 });
 
-test('a leader whose Lease is cleared by hand aborts its work, and does not take the Lease again', async () => {
+test('if the holder in the Lease is cleared by hand, the leader aborts its work and does not take the Lease again', async () => {
   const drained = Promise.withResolvers<void>();
   await using replica = new Replica('cleared', 'a');
   replica.drained = drained.promise;
@@ -257,7 +257,7 @@ test('a leader whose Lease is cleared by hand aborts its work, and does not take
   await next.leading();
 });
 
-test("a Lease that is deleted by hand is created again, and the leader's work goes on", async () => {
+test('if the Lease is deleted by hand, the leader creates it again and its work continues', async () => {
   await using replica = new Replica('deleted', 'a');
   await replica.leading();
   await plane.api.delete(`${LEASES}/deleted`);
@@ -266,7 +266,7 @@ test("a Lease that is deleted by hand is created again, and the leader's work go
   assert.deepEqual(replica.errors, []);
 });
 
-test('a leader that stops renews its Lease until its work has ended, and only then releases it', async () => {
+test('a leader that stops renews its Lease until its work has ended, and then releases the Lease', async () => {
   const drained = Promise.withResolvers<void>();
   const replica = new Replica('drain', 'a');
   await using standby = new Replica('drain', 'b');
@@ -274,7 +274,7 @@ test('a leader that stops renews its Lease until its work has ended, and only th
   const [leader, follower] = replica.working ? [replica, standby] : [standby, replica];
   leader.drained = drained.promise;
   const stopped = leader.stop();
-  // Longer than the Lease lasts, so only renewals can prevent that the standby leads.
+  // This wait is longer than the Lease is valid. Without renewals, the standby would lead by then.
   await staysTrue(() => leader.working && !follower.working, SHORT.leaseDurationMs + 500, 'the leader drains');
   drained.resolve();
   await stopped;
@@ -282,7 +282,7 @@ test('a leader that stops renews its Lease until its work has ended, and only th
   await follower.stop();
 });
 
-test('a stop while the API server hangs ends within 2.4 s', async () => {
+test('while the API server hangs, a leader and a standby stop within 2.4 s', async () => {
   const leader = new Replica('end', 'a');
   await leader.leading();
   const standby = new Replica('end', 'b');
@@ -295,7 +295,7 @@ test('a stop while the API server hangs ends within 2.4 s', async () => {
   }
 });
 
-test("work that fails ends the leader's run with its error and releases the Lease", async () => {
+test("if the leader's work fails, the leader's run ends with this error and the Lease is released", async () => {
   const failure = new Error('no port');
   const elector = new LeaderElector({
     api,

@@ -1,5 +1,6 @@
 /**
- * Whose fault a refused write is, by the answers of a real API server, whatever names and texts users put into them.
+ * Tests who is at fault when a real API server refuses a write: the user or the operator of Keyferry. Misleading names
+ * and texts that users put into their objects must not change the result.
  */
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
@@ -13,7 +14,7 @@ import { waitFor } from '../../support/wait-for.ts';
 import { refuse } from '../engine/admission.ts';
 import { kubeApi } from './api.ts';
 
-/** Text in the style of other refusals. Users put it into their objects here; it must not decide whose fault it is. */
+/** Text that looks like several other refusals. Users put it into their objects here. */
 const WORDS =
   'secrets "x" is forbidden: exceeded quota: q; User "x" cannot create resource "secrets"; permission denied';
 
@@ -30,7 +31,7 @@ after(async () => {
   await plane.stop();
 });
 
-/** Tries to create a Secret. @returns the error; `undefined` if it was created */
+/** Tries to create a Secret. @returns the error; `undefined` if the Secret was created */
 async function failureOfCreation(
   namespace: string,
   object: Json,
@@ -57,14 +58,14 @@ function assertRefused(error: ApiError, refusal: ApiRefusal, fault: 'user' | 'op
   assert.equal(failureOf(error).fault, fault);
 }
 
-it('a missing permission is the fault of the operator', async () => {
+it('if a write is refused because a permission is missing, the operator is at fault', async () => {
   const kubeconfigPath = await plane.writeKubeconfig({ token: plane.tokenFor('nobody') });
   await using client = await kubeApi(kubeconfigPath);
   const error = await refusalOf('free', { metadata: { annotations: { words: WORDS } } }, client);
   assertRefused(error, { by: 'permission', verb: 'create', resource: 'secrets' }, 'operator');
 });
 
-it('a refusal by a quota is the fault of the user, both before the quota is counted and when it is used up', async () => {
+it('if a quota refuses a write, the user is at fault, both before the quota is counted and after it is used up', async () => {
   const path = '/api/v1/namespaces/full/resourcequotas/none';
   const hard = { 'count/secrets': '0' };
   await plane.api.create({
@@ -74,7 +75,7 @@ it('a refusal by a quota is the fault of the user, both before the quota is coun
     spec: { hard },
   });
   await plane.api.patch(`${path}/status`, { status: { hard } });
-  // The API server's admission learns of a quota by a watch, so this waits for it.
+  // The API server gets a new quota by a watch, so the quota applies a little later. Wait for the refusal.
   const refused = async (words: RegExp): Promise<ApiError> =>
     await waitFor(
       async () => {
@@ -88,14 +89,14 @@ it('a refusal by a quota is the fault of the user, both before the quota is coun
   assertRefused(await refused(/exceeded quota/), { by: 'quota' }, 'user');
 });
 
-it('a refusal by a policy is the fault of the user, whatever its words are', async () => {
+it("if an admission policy refuses a write, the user is at fault, even if the policy's message looks like another refusal", async () => {
   const words = `'${WORDS}'`;
   await using resources = new AsyncDisposableStack();
   resources.use(await refuse(plane.api, 'strict', { when: `request.name == 'refused'`, words }));
   assertRefused(await refusalOf('free', { metadata: { name: 'refused' } }), { by: 'admission' }, 'user');
 });
 
-it('a refusal of an invalid object is the fault of the user, also with the words of another refusal in it', async () => {
+it('if a write is refused because the object is invalid, the user is at fault, even if the object quotes another refusal', async () => {
   assertRefused(await refusalOf('free', { data: { [WORDS]: '' } }), { by: 'validation' }, 'user');
   const named = await refusalOf('free', { metadata: { name: `a" is forbidden: exceeded quota: q` } });
   assertRefused(named, { by: 'validation' }, 'user');
@@ -103,7 +104,7 @@ it('a refusal of an invalid object is the fault of the user, also with the words
   assertRefused(await refusalOf('free', { data: { [policy]: '' } }), { by: 'validation' }, 'user');
 });
 
-it('an object that is too large for a request is the fault of the user', async () => {
+it('if an object is too large for a request, the user is at fault', async () => {
   const error = await refusalOf('free', { stringData: { a: 'x'.repeat(4 * 1024 * 1024) } });
   assertRefused(error, { by: 'size' }, 'user');
 });

@@ -1,6 +1,6 @@
 /**
- * Keyferry takes over copies of reflector, kubernetes-replicator and config-syncer: first `keyferry migrate --apply`,
- * then the operator.
+ * Tests that Keyferry takes over the copies of reflector, kubernetes-replicator and config-syncer: first with `keyferry
+ * migrate --apply`, then with the operator.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -36,12 +36,12 @@ describe('migrate from reflector', () => {
     ...(isAuto ? { [`${PREFIX}auto-reflects`]: 'True' } : {}),
   });
 
-  it("migrate --apply takes over reflector's automatic mirrors and the mirrors that users wrote, and the operator updates them", async () => {
+  it("migrate --apply takes over reflector's automatic and user-written mirrors, and the operator then updates them", async () => {
     await scene.secret('home/reflected', { a: '1' }, auto('team-.*'));
     await scene.secret('team-a/reflected', { a: '1' }, mirror('home/reflected'));
     const edited = await scene.secret('team-b/reflected', { a: 'edited' }, mirror('home/reflected'));
     await scene.secret('other/reflected', { a: '1' }, mirror('home/reflected'));
-    // This mark is forged: an automatic mirror of reflector has the name of its source.
+    // The mark of this object is forged: reflector gives an automatic mirror the name of its source.
     await scene.secret('team-a/forged', { a: '1' }, mirror('home/reflected'));
     await scene.secret(
       'home/allowed',
@@ -79,7 +79,7 @@ describe('migrate from reflector', () => {
       'manual team-b/reflected',
       'unsupported home/by-label',
     ];
-    // An annotation of k8s-replicator that a user wrote, unrelated to reflector.
+    // A user wrote this annotation of k8s-replicator. It has nothing to do with reflector.
     await scene.secret('home/own-push', { p: '1' }, { 'k8s-replicator/replicate-to-namespaces': 'team-a' });
     const isPushed = ({ name }: { readonly name: string }): boolean => name === 'own-push';
     assert.ok((await scene.migrate([])).report.targets.some(isPushed));
@@ -116,7 +116,7 @@ describe('migrate from reflector', () => {
     });
   });
 
-  it('migrate --apply takes over many reflector copies of one name, also while an operator runs', async () => {
+  it('migrate --apply takes over many reflector copies with the same name, even while an operator runs', async () => {
     const names = Array.from({ length: 10 }, (_, index) => `wide-${index}`);
     await plane.api.createNamespaces(names);
     await scene.secret('home/wide', { a: '1' }, auto('wide-.*'));
@@ -129,7 +129,7 @@ describe('migrate from reflector', () => {
     });
   });
 
-  it('migrate --apply writes nothing while reflector runs, and names the command that stops it', async () => {
+  it('while reflector runs, migrate --apply writes nothing and names the command that stops reflector', async () => {
     const labels = { app: 'reflector' };
     const containers = [{ name: 'reflector', image: 'docker.io/emberstack/kubernetes-reflector:9.1.0' }];
     await plane.api.create({
@@ -149,7 +149,7 @@ describe('migrate from reflector', () => {
 });
 
 describe('migrate by a user with few rights', () => {
-  it('migrate by a user with few rights notes what it could not read; --apply writes nothing without the right to list Deployments', async () => {
+  it('migrate notes which permissions its user lacks; without the permission to list Deployments, --apply writes nothing', async () => {
     const rbac = 'rbac.authorization.k8s.io';
     const account = { name: 'reader', namespace: 'other' };
     const read = { verbs: ['get', 'list', 'patch'] };
@@ -199,10 +199,10 @@ describe('migrate from kubernetes-replicator', () => {
   const PREFIX = 'replicator.v1.mittwald.de/';
   const copied = { [`${PREFIX}replicated-from-version`]: '1', [`${PREFIX}replicated-keys`]: 'a' };
 
-  it('migrate --apply takes over what kubernetes-replicator pushed and pulled, and the operator updates it', async () => {
+  it('migrate --apply takes over the pushed and pulled copies of kubernetes-replicator, and the operator then updates them', async () => {
     await scene.secret('home/pushed', { a: '1' }, { [`${PREFIX}replicate-to`]: 'team-[ab]' }, { app: 'x' });
     await scene.secret('team-a/pushed', { a: '1' }, copied, { app: 'x' });
-    // kubernetes-replicator merges its keys into an object of a user.
+    // Here kubernetes-replicator merged its keys into an object that belongs to a user.
     const merged = await scene.secret('team-b/pushed', { a: '1', own: 'x' }, copied);
     await scene.secret('other/pushed', { a: '1' }, copied);
     const allow = { [`${PREFIX}replication-allowed`]: 'true' };
@@ -244,7 +244,7 @@ describe('migrate from kubernetes-replicator', () => {
 });
 
 describe('migrate from config-syncer', () => {
-  it("migrate --apply takes over config-syncer's copies in all namespaces, and the operator updates them", async () => {
+  it("migrate --apply takes over config-syncer's copies in all namespaces, and the operator then updates them", async () => {
     const SYNC = 'kubed.appscode.com/sync';
     const origin = { 'kubed.appscode.com/origin.name': 'omni', 'kubed.appscode.com/origin.namespace': 'home' };
     await scene.secret('home/omni', { you: 'only' }, { [SYNC]: '' });
@@ -268,7 +268,7 @@ describe('migrate from config-syncer', () => {
   });
 });
 
-it('migrate without --from reports the copies of all programs in one text', async () => {
+it('without --from, migrate reports the copies of all programs in one text', async () => {
   const { code, stdout } = await runProgram(['migrate', `--kubeconfig=${plane.kubeconfigPath}`]);
   assert.equal(code, 3);
   assert.match(stdout, /^reflector: \d+ objects request copies, \d+ copies$/m);

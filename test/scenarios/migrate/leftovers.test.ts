@@ -1,6 +1,6 @@
 /**
- * Copies whose source was deleted while neither the original nor Keyferry ran: which commands report them, and how
- * `migrate --apply --delete-leftovers` deletes them.
+ * Tests copies whose source was deleted while neither the original nor Keyferry ran: which commands report these
+ * copies, and how `migrate --apply --delete-leftovers` deletes them.
  */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
@@ -36,7 +36,7 @@ before(async () => {
 afterEach(() => proxy.clearRules());
 after(() => resources.disposeAsync());
 
-/** The marks that k8s-replicator writes on a copy of this source. */
+/** The annotations that k8s-replicator writes on a copy of this source. */
 const copyOf = (source: string, more: Map = {}): Map => ({
   [`${PREFIX}replicated-by`]: source,
   [`${PREFIX}replicated-at`]: '2026-01-02T03:04:05Z',
@@ -51,14 +51,14 @@ async function failed(): Promise<string> {
 }
 
 describe('copies that k8s-replicator left over', () => {
-  it('migrate, status and explain report in the same words the copies whose source was deleted while k8s-replicator was stopped', async () => {
+  it('if a source was deleted while k8s-replicator was stopped, migrate, status and explain report its copies in the same words', async () => {
     await scene.secret('team-a/gone', { a: '1' }, copyOf('home/gone'));
     await scene.secret('home/narrowed', { a: '1' }, to('team-a'));
     await scene.secret('team-a/narrowed', { a: '1' }, copyOf('home/narrowed'));
     await scene.secret('team-b/narrowed', { a: '1' }, copyOf('home/narrowed'));
     await scene.secret('home/plain', { a: '1' });
     await scene.secret('team-a/plain', { a: '1' }, copyOf('home/plain'));
-    // Copies that are not left over: either it cannot be judged, or another object uses them.
+    // These copies do not count as left over: either `migrate` cannot judge them, or another object uses them.
     await scene.secret('home/broken', { a: '1' }, to('team-['));
     await scene.secret('team-a/broken', { a: '1' }, copyOf('home/broken'));
     await scene.secret('team-a/used', { a: '1' }, copyOf('home/used'));
@@ -70,7 +70,7 @@ describe('copies that k8s-replicator left over', () => {
     const auto = { ...reflected, 'reflector.v1.k8s.emberstack.com/reflection-auto-enabled': 'true' };
     await scene.secret('other/reflected', { a: '1' }, auto);
     await scene.secret('team-a/reflected', { a: '1' }, copyOf('home/reflected'));
-    // A clone belongs to a user: its place is that of another copy.
+    // A user cloned a copy. The clone belongs to the user, because `keyferry.dev/target` names another object.
     await scene.secret('team-b/cloned', { a: '1' }, copyOf('home/gone', { 'keyferry.dev/target': 'team-a/cloned' }));
 
     const { code, lines, textOf, report } = await scene.migrate(PROGRAM);
@@ -103,7 +103,7 @@ describe('copies that k8s-replicator left over', () => {
     }
   });
 
-  it('--delete-leftovers shows and deletes the copies that k8s-replicator left over, and nothing else', async () => {
+  it('migrate --delete-leftovers lists and deletes the copies that k8s-replicator left over, and no other object', async () => {
     const before = (await plane.api.list('/api/v1/secrets')).map(
       ({ metadata }) => `${metadata.namespace}/${metadata.name}`,
     );
@@ -125,7 +125,7 @@ describe('copies that k8s-replicator left over', () => {
     assert.doesNotMatch(await failed(), /^ORPHAN/m);
   });
 
-  it('--delete-leftovers deletes nothing while k8s-replicator runs', async () => {
+  it('while k8s-replicator runs, migrate --delete-leftovers deletes nothing', async () => {
     await scene.secret('team-a/running', { a: '1' }, copyOf('home/running'));
     const labels = { app: 'k8s-replicator' };
     const containers = [{ name: 'k8s-replicator', image: 'olliai/k8s-replicator:1.3.0' }];
@@ -142,7 +142,7 @@ describe('copies that k8s-replicator left over', () => {
     await plane.api.delete('/apis/apps/v1/namespaces/other/deployments/k8s-replicator');
   });
 
-  it('--delete-leftovers keeps a copy that was changed or made again after it was shown', async () => {
+  it('migrate --delete-leftovers keeps a copy that was changed or created again after migrate had found it', async () => {
     for (const name of ['edited', 'again']) {
       await scene.secret(`team-a/${name}`, { a: '1' }, copyOf(`home/${name}`));
       const held = Promise.withResolvers<void>();
@@ -166,7 +166,7 @@ describe('copies that k8s-replicator left over', () => {
     }
   });
 
-  it('--delete-leftovers keeps a copy whose source came back after it was shown', async () => {
+  it('migrate --delete-leftovers keeps a copy whose source was created again after migrate had found the copy', async () => {
     await scene.secret('team-a/back', { a: '1' }, copyOf('home/back'));
     const held = Promise.withResolvers<void>();
     let lists = 0;
@@ -192,14 +192,14 @@ describe('migrate --apply', () => {
   const mirror = (of: string): Map => ({ [`${REFLECTOR}reflects`]: of, [`${REFLECTOR}auto-reflects`]: 'True' });
   const APPLY = ['--from', 'reflector', '--apply'];
 
-  /** Makes a source and a copy whose namespace comes before the source's in a list. */
+  /** Creates a source, and a copy in a namespace that comes before the source's namespace in a list. */
   async function pair(name: string): Promise<void> {
     await plane.api.createNamespaces([`aa-${name}`, `zz-${name}`]);
     await scene.secret(`zz-${name}/${name}`, { a: '1' }, only(name));
     await scene.secret(`aa-${name}/${name}`, { a: '1' }, mirror(`zz-${name}/${name}`));
   }
 
-  it('migrate --apply writes a source before its copies, also where a list has the copies first', async () => {
+  it('migrate --apply writes a source before its copies, even if a list has the copies first', async () => {
     await pair('order');
     await scene.migrate(APPLY, throughProxy);
     const written = proxy.requests.filter(({ method, url }) => method === 'PATCH' && url.includes('order'));
@@ -213,7 +213,7 @@ describe('migrate --apply', () => {
     ['zz', ['failed zz-moved', 'skipped aa-moved']],
     ['aa', ['failed aa-moved', 'written zz-moved']],
   ] as const) {
-    it(`migrate --apply does not write an object that changed after it was listed (in the namespace ${changed}-…)`, async () => {
+    it(`migrate --apply does not overwrite an object that was changed after migrate listed it (in the namespace ${changed}-…)`, async () => {
       const name = `moved-${changed}`;
       await pair(name);
       const held = Promise.withResolvers<void>();

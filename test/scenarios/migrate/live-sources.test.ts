@@ -1,6 +1,6 @@
 /**
- * `keyferry migrate` never advises to delete a copy that another program still makes or uses. Who follows its advice
- * ends with adopted copies.
+ * `keyferry migrate` must never advise to delete a copy that another program still makes or uses. If a user follows the
+ * advice, Keyferry adopts the copies.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -25,8 +25,8 @@ const TO_NAMESPACES = 'k8s-replicator/replicate-to-namespaces';
 const ALLOWED_NAMESPACES = 'k8s-replicator/replication-allowed-namespaces';
 
 /**
- * Names the namespaces of a source as the user would, and checks that `migrate --apply` and the operator then adopt all
- * its copies.
+ * Does what the advice of `migrate` tells the user: writes the namespaces of the copies on their source. Checks that
+ * `migrate --apply` and the operator then adopt all copies.
  */
 async function adoptsAfter(
   program: string,
@@ -64,10 +64,10 @@ describe("migrate with config-syncer's copies", () => {
   };
   const sync = (selector: string): Map => ({ [`${PREFIX}sync`]: selector });
 
-  it('migrate takes a source that config-syncer stamped with origin labels for a source, not for a copy', async () => {
+  it('migrate treats a source on which config-syncer wrote origin labels as a source, not as a copy', async () => {
     await scene.secret('home/stamped', { a: '1' }, sync(''), from('home/stamped'));
     await scene.secret('team-a/stamped', { a: '1' }, {}, from('home/stamped'));
-    // The annotation that made it a source was removed, and its origin labels stayed.
+    // This object was a source. Its annotation was removed, and its origin labels stayed.
     await scene.secret('home/plain', { a: '1' }, {}, from('home/plain'));
     // Two sources with one name overwrite each other's origin labels.
     await scene.secret('home/twin', { a: '1' }, sync(''), from('team-a/twin'));
@@ -90,7 +90,7 @@ describe("migrate with config-syncer's copies", () => {
     });
   });
 
-  it("config-syncer's copies by a selector are adopted once the user names the namespaces", async () => {
+  it('Keyferry adopts the copies that config-syncer made by a selector after the user writes their namespaces on the source', async () => {
     await scene.secret('home/selected', { a: '1' }, sync('app=x'), from('home/selected'));
     const copies = ['team-a/selected', 'team-b/selected'];
     for (const copy of copies) await scene.secret(copy, { a: '1' }, {}, from('home/selected'));
@@ -104,8 +104,8 @@ describe("migrate with config-syncer's copies", () => {
     assert.ok(!(await scene.migrate(['--from', 'config-syncer'])).lines.includes('unsupported home/selected'));
   });
 
-  it('migrate calls no copy of config-syncer left over, because its source may be in another cluster with the same name', async () => {
-    // The chart of config-syncer calls every cluster unicorn, and any user can write these labels.
+  it('migrate reports no copy of config-syncer as left over, because its source may be in another cluster with the same name', async () => {
+    // The chart of config-syncer names every cluster `unicorn`, and any user can write these labels.
     const { metadata } = await scene.secret('home/known', { a: '1' }, sync(''));
     const origin = { [`${PREFIX}origin`]: JSON.stringify({ namespace: 'home', name: 'known', uid: metadata.uid }) };
     await scene.secret('team-a/known', { a: '1' }, origin, from('home/known'));
@@ -125,7 +125,7 @@ describe("migrate with reflector's copies", () => {
   const PREFIX = 'reflector.v1.k8s.emberstack.com/';
   const reflects = (place: string): Map => ({ [`${PREFIX}reflects`]: place, [`${PREFIX}auto-reflects`]: 'True' });
 
-  it('migrate calls no copy of reflector left over that a rule of another program makes or uses', async () => {
+  it('migrate does not report a copy of reflector as left over if a rule of another program makes or uses the copy', async () => {
     await scene.secret('team-a/lost', { a: '1' }, reflects('home/lost'));
     await scene.secret('other/maybe', { a: '1' }, { 'kubed.appscode.com/sync': 'app=x' });
     await scene.secret('team-a/maybe', { a: '1' }, reflects('home/maybe'));
@@ -154,7 +154,7 @@ describe("migrate with kubernetes-replicator's copies", () => {
   const copied = { [`${PREFIX}replicated-from-version`]: '1', [`${PREFIX}replicated-keys`]: 'a' };
   const PROGRAM = 'kubernetes-replicator';
 
-  it('a leading * in replicate-to has the meaning that kubernetes-replicator gives it, and a source with copy marks stays a source', async () => {
+  it('migrate reads a leading * in replicate-to as kubernetes-replicator does, and a source with the marks of a copy stays a source', async () => {
     await scene.secret('home/all', { a: '1' }, { [`${PREFIX}replicate-to`]: '*', ...copied });
     await scene.secret('home/dev', { a: '1' }, { [`${PREFIX}replicate-to`]: '*-dev' });
     await scene.secret('team-a/all', { a: '1' }, copied);
@@ -172,7 +172,7 @@ describe("migrate with kubernetes-replicator's copies", () => {
     ['half', { [`${PREFIX}replicate-to`]: 'team|other' }, 'team.*,other'],
     ['misread', { [`${PREFIX}replicate-to`]: '(?!x).*' }, 'team-.*'],
   ] as const) {
-    it(`kubernetes-replicator's copies by ${JSON.stringify(annotation)} are adopted once the user names the namespaces`, async () => {
+    it(`Keyferry adopts kubernetes-replicator's copies by ${JSON.stringify(annotation)} after the user writes their namespaces on the source`, async () => {
       const source = `home/${name}`;
       await scene.secret(source, { a: '1' }, annotation);
       const copies = [`team-a/${name}`, `team-b/${name}`];
@@ -187,7 +187,7 @@ describe("migrate with kubernetes-replicator's copies", () => {
     });
   }
 
-  it('ConfigMaps that kubernetes-replicator filled without permission, and those that wait for a source, are adopted once allowed', async () => {
+  it('Keyferry adopts ConfigMaps that kubernetes-replicator filled without permission, or that wait for a source, once the source allows it', async () => {
     const configMap = async (place: string, annotations: Map, data: Map = { a: '1' }): Promise<void> => {
       const [namespace, name] = place.split('/');
       await plane.api.create({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { namespace, name, annotations }, data });

@@ -1,6 +1,6 @@
 /**
- * Helm charts that stand for those of the originals. They have what the way to Keyferry depends on: names, labels,
- * images, the CRD as a template, and the configurations of webhooks. The test clusters run no Pods.
+ * Helm charts that take the place of the originals' charts. They have only the parts that a migration depends on:
+ * names, labels, images, the CRD as a template, and the configurations of webhooks. The test clusters run no Pods.
  */
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';

@@ -1,7 +1,6 @@
 /**
- * The pages that lead from an original to Keyferry. The test runs their commands with the real kubectl and Helm, in the
- * order of the page, on a cluster as the original's chart leaves it. Where a page says to install Keyferry, the test
- * starts the operator.
+ * Tests the pages docs/migrate-from-*.md: runs their commands with the real kubectl and Helm, in the order of the page,
+ * on a cluster as the original's chart leaves it. Where a page says to install Keyferry, the test starts the operator.
  */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -41,7 +40,9 @@ before(async () => {
 });
 after(() => resources.disposeAsync());
 
-/** Runs a block of a page. @returns what it printed. @throws Error for another exit code than 0 and 3 */
+/**
+ * Runs a block of a page. @returns its stdout. @throws Error for a failure; exit code 3 of `keyferry migrate` is none
+ */
 async function run(script: string): Promise<string> {
   try {
     const { stdout } = await promisify(execFile)('bash', ['-o', 'pipefail', '-ec', script], {
@@ -58,7 +59,7 @@ async function run(script: string): Promise<string> {
   }
 }
 
-/** The commands in a section of a page, one text for each block. */
+/** Reads the commands in a section of a page. @returns one text for each code block */
 function blocks(page: string, heading: string): string[] {
   const text = readFileSync(path.join(ROOT, 'docs', `migrate-from-${page}.md`), 'utf8');
   const found = codeBlocks(text).filter((block) => block.heading === heading && block.language === 'sh');
@@ -132,7 +133,7 @@ describe('docs/migrate-from-mirrors.md', () => {
     'mirrors.kts.studio/source-type': 'secret',
   };
 
-  it('the commands of docs/migrate-from-mirrors.md keep all mirrors and copies, and remove the original without its CRD', async () => {
+  it('the commands of docs/migrate-from-mirrors.md keep all mirrors and copies, and remove the original but not its CRD', async () => {
     const crd: Json = parse(readFileSync(path.join(ROOT, 'test/scenarios/mirrors/helm-crd.yaml'), 'utf8'));
     // Labels and annotations are left out: Helm writes its own.
     crd.metadata = { name: crd.metadata.name };
@@ -142,7 +143,7 @@ describe('docs/migrate-from-mirrors.md', () => {
     ]);
     await waitFor(async () => (await plane.api.raw('GET', MIRRORS)).status === 200, { message: 'the CRD' });
     await secret('home/shared', 'one');
-    // The mirror comes before the webhooks: here no server answers them, so they would refuse it.
+    // Create the mirror before the webhooks. No server answers webhooks here, so they would refuse the mirror.
     await plane.api.create(mirror('shared', ['team-.*']));
     await plane.api.apply([
       webhook('Mutating', 'mirrors-mutating-webhook-configuration'),
@@ -224,9 +225,9 @@ describe('docs/migrate-from-k8s-replicator.md', () => {
 describe('docs/migrate-from-kubelb.md', () => {
   const SYNC_SECRETS = '/apis/kubelb.k8c.io/v1alpha1/namespaces/tenant-primary/syncsecrets';
 
-  it('the commands of docs/migrate-from-kubelb.md keep all copies and Secrets, and lead back to KubeLB with its finalizers', async () => {
+  it("the commands of docs/migrate-from-kubelb.md keep all copies and Secrets, and going back keeps KubeLB's finalizers", async () => {
     await plane.api.createNamespaces(['tenant-primary']);
-    // The page on mirrors installed Keyferry's CRDs, and also this one. Here the cluster must have KubeLB's.
+    // The page on mirrors installed all CRDs of Keyferry, also this one. But this page needs KubeLB's CRD.
     const definition = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/syncsecrets.kubelb.k8c.io';
     await plane.api.delete(definition);
     await waitFor(async () => (await plane.api.find(definition)) === undefined, { message: 'the CRD to be gone' });
@@ -283,7 +284,7 @@ describe('docs/migrate-from-kubelb.md', () => {
 });
 
 describe('docs/migrate-from-bash-controller.md', () => {
-  it("the Deployment of the Bash controller can run Keyferry's image with its ServiceAccount and variables unchanged", async () => {
+  it("the Deployment of the Bash controller can run Keyferry's image with its ServiceAccount and environment unchanged", async () => {
     await plane.api.createNamespaces(['dev-1']);
     const labels = { name: 'controller' };
     const container = {

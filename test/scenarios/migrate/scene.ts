@@ -1,6 +1,6 @@
 /**
- * For the tests of `keyferry migrate`: objects as users and other copiers leave them, the command, and the operator
- * after it.
+ * The scene for tests of `keyferry migrate`: objects as users and other copiers leave them, runs of the command, and
+ * the operator that runs afterwards.
  */
 import assert from 'node:assert/strict';
 
@@ -32,7 +32,9 @@ export class Scene {
     return await this.#plane.api.create({ apiVersion: 'v1', kind: 'Secret', metadata, stringData: data });
   }
 
-  /** Runs `keyferry migrate -o json`. @param kubeconfig of a proxy, where the test needs one */
+  /**
+   * Runs `keyferry migrate -o json`. @param kubeconfig with which the command connects; a test may give that of a proxy
+   */
   async migrate(args: readonly string[], kubeconfig = this.#plane.kubeconfigPath) {
     const result = await runProgram(['migrate', ...args, '-o', 'json', `--kubeconfig=${kubeconfig}`]);
     const { code, stdout, stderr } = result;

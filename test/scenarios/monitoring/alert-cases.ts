@@ -1,6 +1,6 @@
 /**
- * Series for which each alert fires, and series for which it must not. Their labels are those that a ServiceMonitor
- * adds.
+ * For each alert: series for which it fires, and similar series for which it must not fire. The series have the labels
+ * that a ServiceMonitor adds.
  */
 
 export interface AlertCase {
@@ -173,7 +173,7 @@ export const ALERT_CASES: readonly AlertCase[] = [
   {
     alert: 'KeyferryVaultErrors',
     fires: { [vaultRequests('200')]: '0+50x60', [vaultRequests('503')]: '0+50x60' },
-    // A path that Vault's policy forbids is for the author of the rule to repair.
+    // 403: Vault's policy forbids the path. Only the author of the rule can repair this, so the alert does not fire.
     quiet: { [vaultRequests('200')]: '0+50x60', [vaultRequests('403')]: '0+50x60' },
     after: 20,
     notAt: 8,

@@ -1,4 +1,4 @@
-/** The alerts, checked and unit-tested by promtool: each fires when it should, and not before or for a similar case. */
+/** Tests the alerts with promtool: each fires for its case, but neither too early nor for a similar case. */
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
@@ -33,7 +33,7 @@ describe('the alerts', () => {
     assert.deepEqual(pages.toSorted(), alerts.map(({ alert }) => `${alert}.md`).toSorted(), 'a page without an alert');
   });
 
-  it('every alert fires for its case, not before its time, and not for a similar case', async () => {
+  it('every alert fires for its test case at the expected time, not earlier and not for a similar case', async () => {
     assert.deepEqual(ALERT_CASES.map(({ alert }) => alert).toSorted(), alerts.map(({ alert }) => alert).toSorted());
     const file = path.join(await Reaper.shared().temporaryFolder('keyferry-alerts-'), 'tests.yaml');
     const tests = ALERT_CASES.flatMap((one) => [firing(one), quiet(one)]);

@@ -1,6 +1,6 @@
 /**
- * The queries of the dashboard and the alerts, on a real Prometheus that scrapes a real operator. The operator runs all
- * controllers, with rules that are ready and rules that are not.
+ * Tests the queries of the dashboard and the alerts on a real Prometheus that scrapes a real operator. The operator
+ * runs all controllers, with rules that are ready and rules that are not.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -34,7 +34,7 @@ describe('the dashboard', () => {
     resources.defer(() => scene.close());
     const { mirrors, vault } = scene;
     await mirrors.api.apply(readCrd('syncsecrets'));
-    // With --controllers=generator, the operator is not ready without the CRDs of External Secrets.
+    // With --controllers=generator, the operator is ready only if the CRDs of External Secrets Operator exist.
     await installEsoCrds(mirrors.plane);
     await mirrors.namespaces('team-a', 'tenant-primary');
     const operator = await mirrors.operator({
@@ -113,7 +113,7 @@ describe('the dashboard', () => {
     );
   });
 
-  it('the dashboard and the alerts name only metrics that the operator has', () => {
+  it('the dashboard and the alerts use only metrics that the operator exports', () => {
     const names = new Set(
       [...text.matchAll(/^# TYPE (\w+) (\w+)$/gm)].flatMap(([, name = '', type]) => {
         return type === 'histogram' ? [name, `${name}_bucket`, `${name}_count`, `${name}_sum`] : [name];
@@ -136,7 +136,7 @@ describe('the dashboard', () => {
     }
   });
 
-  it('Prometheus evaluates all alerts without an error, and mistakes of authors and of the operator cause different alerts', async () => {
+  it('Prometheus evaluates all alerts without an error; mistakes of authors raise other alerts than mistakes of the operator', async () => {
     const healthy = Object.fromEntries(readAlerts().map(({ alert }) => [alert, 'ok']));
     assert.deepEqual(await prometheus.ruleHealth(), healthy);
     const found = async (name: string): ReturnType<Prometheus['query']> =>

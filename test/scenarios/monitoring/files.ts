@@ -1,4 +1,4 @@
-/** The alerts and the dashboard that the chart installs. */
+/** Reads the alerts and the dashboard that the chart installs, for the tests. */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { parse } from 'yaml';

@@ -1,4 +1,4 @@
-/** The manifests of roles in deploy/ grant exactly the permissions in the table of `granted.ts`. */
+/** Tests that the manifests of roles in deploy/ grant exactly the permissions in the table of `granted.ts`. */
 import assert from 'node:assert/strict';
 import { globSync } from 'node:fs';
 import { it } from 'node:test';
@@ -13,7 +13,7 @@ it('every manifest of roles in deploy/ is in the table GRANTED, and every manife
 });
 
 for (const [file, { roles, account, unbound = [] }] of Object.entries<Granted>(GRANTED)) {
-  it(`${file} grants the permissions in the table GRANTED and no others, and binds each to ${account}`, () => {
+  it(`${file} grants exactly the permissions in the table GRANTED, and binds its roles to ${account}`, () => {
     const text = manifest(file as RoleFile);
     assert.deepEqual(rolesIn(text), roles);
     const bindings = bindingsIn(text);
