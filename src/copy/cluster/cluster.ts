@@ -1,6 +1,6 @@
 /**
- * A Kubernetes cluster as a backend: its namespaces, for each kind a store of its objects and a reconciler of its
- * targets, and all watches, with those of controllers.
+ * A Kubernetes cluster as a backend: it has the namespaces, all watches (those of controllers, too), and for each kind
+ * a store of the objects and a reconciler of the targets.
  */
 import type { Clock } from '../../runtime/clock.ts';
 import { getOrCreate } from '../../runtime/maps.ts';
@@ -37,7 +37,7 @@ export interface ClusterOptions {
   readonly engine: Engine;
   /** The kinds that can be copied. */
   readonly kinds: readonly Kind[];
-  /** Targets that are reconciled at once. */
+  /** How many targets are reconciled at the same time. */
   readonly concurrency: number;
   readonly onWrite: TargetReconcilerOptions['onWrite'];
   readonly clock: Clock;
@@ -46,20 +46,20 @@ export interface ClusterOptions {
   /** The only namespaces that are read and written; `undefined`: all. */
   readonly served?: ServedNamespaces | undefined;
   readonly onTrouble: (trouble: WatchTrouble) => void;
-  /** Called if etcd was restored from a backup, so the caches are wrong. `what`: the watch or object that shows it. */
+  /** Called if etcd was restored from a backup: the caches are wrong. `what`: the watch or object that shows this. */
   readonly onRollback: (what: string) => void;
   /** @see WatcherOptions.idleLimitMs */
   readonly idleLimitMs: number;
 }
 
-/** A watch or list failed, and will be retried. */
+/** A failed watch or list, which will be retried. */
 export interface WatchTrouble extends KnownCause {
   readonly watch: Pick<WatchTarget, 'collection' | 'scope'>;
   readonly error: unknown;
   readonly retryInMs: number;
 }
 
-/** The objects of a kind that a watch brings whole. */
+/** The objects of a kind that a watch brings with their data: all, those of a namespace, or those with a label. */
 export interface ContentScope extends ContentUse {
   readonly namespace?: string;
   readonly labelSelector?: string;
@@ -69,11 +69,11 @@ interface ContentWatch {
   readonly watcher: WatchGroup;
   /** The sinks that get each event, in this order. */
   readonly sinks: WatchSink[];
-  /** The scopes of all callers of the watch. */
+  /** For each caller of `watchContents`: which contents of the watched objects it needs. */
   readonly scopes: ContentUse[];
 }
 
-/** Longest wait after a refusal by another cluster, ms. */
+/** Longest wait after another cluster refused a write with 401 or 403, ms. */
 const REFUSED_WAIT_MS = 30_000;
 
 export class Cluster implements Backend {
@@ -90,9 +90,9 @@ export class Cluster implements Backend {
   readonly #stores = new Map<string, KubeStore>();
   readonly #targets = new Map<string, TargetReconciler>();
   readonly #watches: WatchGroup[] = [];
-  /** The watches of whole objects, by path and selector. */
+  /** The watches of objects with their data, by path and label selector. */
   readonly #contentWatches = new Map<string, ContentWatch>();
-  /** Watches of the stores that `synced` waits for. */
+  /** The watches that `watchAll` opened: `synced` waits for them, too. */
   readonly #wide: WatchGroup[] = [];
   #watchesNamespaces = false;
   #isListed = false;
@@ -122,13 +122,13 @@ export class Cluster implements Backend {
       // In another cluster all copies of a tenant are in one namespace, so the namespaces of the rules take turns.
       shareBy: isHome ? 'target' : 'rule',
       retryAfterMs: () => undefined,
-      // An administrator of the other cluster may give the permission at any time.
+      // The wait is short, because an administrator of the other cluster may grant the permission at any time.
       longestWaitMs: (error) =>
         !isHome && (isForbidden(error) || isUnauthorized(error)) ? REFUSED_WAIT_MS : undefined,
     };
   }
 
-  /** Also settles when another cluster turns out to be unreachable: runs of its targets then report this. */
+  /** Settles when all watches are listed, or another cluster is found unreachable: its targets then report this. */
   async ready(): Promise<void> {
     const listed = this.synced().then(() => this.reachability.listed());
     await (this.#options.isHome ? listed : Promise.race([listed, this.reachability.found()]));
@@ -176,7 +176,7 @@ export class Cluster implements Backend {
         const targets = this.#targets.get(kind.kind);
         if (after === undefined || (before !== undefined && before.uid !== after.uid)) targets?.objectGone(key);
         else if (kind.isCustom === true && before !== undefined && sameButVersion(before, after)) {
-          // Only the status or finalizers of a custom resource have changed: no decision depends on them.
+          // No decision depends on the status and the finalizers of a custom resource, which alone have changed.
           if (targets?.hasOtherContent(key) !== true) return;
         }
         engine.objectChanged(key, before, after, ...how);
@@ -191,7 +191,7 @@ export class Cluster implements Backend {
 
   /**
    * Opens a watch that stays open until `stop`.
-   * @param namespaces one watch is opened for each of them; `undefined`: one watch for the whole target
+   * @param namespaces one watch is opened for each of these namespaces; `undefined`: one watch of the whole cluster
    */
   watch(
     target: WatchTarget,
@@ -207,17 +207,17 @@ export class Cluster implements Backend {
   }
 
   /**
-   * Follows all objects of a kind and keeps those that are `isRelevant`, or followed as sources: for controllers whose
-   * objects no selector finds. To be called once for each kind.
+   * Watches the metadata of all objects of a kind, for a controller whose objects no label selects. The index keeps the
+   * objects that are `isRelevant` and those that are followed by name. To be called one time for each kind.
    */
   watchAll(kind: Kind, isRelevant: (meta: Pick<ObjectMeta, 'annotations'>) => boolean): void {
     this.#wide.push(this.store(kind).watches.watchAll(isRelevant));
   }
 
   /**
-   * Watches whole objects of a kind: all, those of one namespace, or those that a label selects. Their content comes
-   * from the events, so they are not read again. Without a selector, an object that the watch does not have does not
-   * exist. Controllers that need the same objects share one watch: they must call this before its first list.
+   * Watches the objects of a kind with their data, so no request reads them: all objects, those of one namespace, or
+   * those that a label selects. Without a selector, an object that the watch does not have does not exist. Controllers
+   * that need the same objects share one watch: all must call this before its first list.
    * @param sink also gets the events, after the store of the kind
    */
   watchContents(kind: Kind, scope: ContentScope, sink: WatchSink, diagnosis?: WatchDiagnosis): WatchGroup {
@@ -249,9 +249,9 @@ export class Cluster implements Backend {
   }
 
   /**
-   * Opens the watch of namespaces, once for all callers, and calls the handler for every change from now on. If a label
-   * selects the served namespaces, the others count as missing. If a list names them, they count as existing, because a
-   * Role cannot give the right to read namespaces.
+   * Calls the handler for every change of a namespace from now on. All callers share one watch. If a label selects the
+   * served namespaces, the others count as missing. If a list names the served namespaces, these count as existing,
+   * because a Role cannot give the permission to read namespaces.
    */
   watchNamespaces(onChange: OnNamespace): void {
     this.namespaces.onChange(onChange);
@@ -272,7 +272,7 @@ export class Cluster implements Backend {
     this.watch(selected, served?.sinkBefore(namespaces.sink) ?? namespaces.sink);
   }
 
-  /** Whether a namespace exists and is not being deleted. Without a watch of namespaces `true`: the server decides. */
+  /** Whether a namespace exists and is not being deleted. `true` without a watch: then the server refuses the write. */
   hasNamespace(name: string): boolean {
     return !this.#watchesNamespaces || this.namespaces.has(name);
   }
@@ -304,7 +304,7 @@ export class Cluster implements Backend {
     await Promise.all([...this.#watches, ...this.#stores.values()].map(async (part) => await part.stop()));
   }
 
-  /** Reopens the watches of the kind that were silent since writes that no watch has confirmed: they may be dead. */
+  /** Reopens the watches of the kind that had no event for `sinceMs`. They may be dead: a write was not brought. */
   #reopenSilent(kind: Kind, sinceMs: number): void {
     for (const watcher of this.#watches) if (watcher.collection === kind.plural) watcher.reopenIfSilent(sinceMs);
     this.store(kind).watches.reopenSilent(sinceMs);
@@ -323,7 +323,7 @@ export class Cluster implements Backend {
   }
 }
 
-/** Passes each event on to all sinks. The watcher remembers the keys of all objects. */
+/** A sink that passes each event on to all `sinks`, and makes the watcher remember the keys of all objects. */
 function sharedSink(sinks: readonly WatchSink[]): WatchSink {
   return {
     upsert: (...event) => {

@@ -1,4 +1,4 @@
-/** Reads one object. */
+/** Reads one object from the API server. */
 import type { KubeApi, KubeObject, KubeRequest } from '../../../kube/api.ts';
 import { isObjectGone } from '../../../kube/errors.ts';
 import { parseJson } from '../../../kube/json.ts';

@@ -1,8 +1,8 @@
 /**
- * The index under any order of events: users and Keyferry write, and three watches deliver the events with any delay.
- * The first watch selects by label, the second one follows a name, the third one receives all objects and keeps those
- * with the label. Responses to writes of Keyferry arrive at any time, and lists are repeated. When all events have
- * arrived, the index has the same objects as the server, and has reported each change of a user as not own.
+ * Tests the index with events in any order: users and Keyferry write, and three watches deliver the events with any
+ * delay. The first watch selects by label. The second watch follows a name. The third watch receives all objects, and
+ * keeps those with the label. Responses to Keyferry's writes arrive at any time, and lists are repeated. When all
+ * events have arrived, the index has the same objects as the server, and has reported users' changes as not own.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -38,9 +38,9 @@ class World {
   readonly objects = new Map<string, ObjectMeta>();
   readonly index: ObjectIndex;
   readonly clock = new ManualClock();
-  /** By name of an object: its version according to the changes that the index reported. */
+  /** For each object name: the version in the last change that the index reported. */
   readonly reported = new Map<string, string>();
-  /** By name of an object: its version according to the changes that were reported as not own. */
+  /** For each object name: the version in the last change that the index reported as not own. */
   readonly foreign = new Map<string, string>();
   readonly #ours = new Set<string>();
   readonly #watches: readonly Watch[];
@@ -97,7 +97,7 @@ class World {
     this.#sendEvents(before, undefined);
   }
 
-  /** A write of Keyferry: done at once, but its response arrives later. */
+  /** Keyferry writes an object. The server has it at once, but the response arrives later. */
   write(name: string): void {
     const request = this.index.beginRequest(asKey(`c:Secret/n/${name}`), true);
     const meta = this.put(name, true);
@@ -125,7 +125,7 @@ class World {
     return true;
   }
 
-  /** Drops the events that were not delivered, and starts a list of the existing objects. */
+  /** Drops the events that a watch has not delivered yet, and starts a list of the existing objects for it. */
   relist(watch: number): void {
     const { queue, listed, selects } = this.#watches[watch] ?? assert.fail();
     queue.length = 0;
@@ -163,7 +163,7 @@ class World {
   }
 }
 
-test('property: when all events have arrived, the index has the same objects as the server, and has reported them', async () => {
+test('property: when all events have arrived, the index has the same objects as the server, and has reported their changes', async () => {
   const step = record({
     do: constantFrom('label', 'unlabel', 'delete', 'write', 'answer', 'deliver', 'deliver', 'deliver', 'relist'),
     name: constantFrom(...NAMES),

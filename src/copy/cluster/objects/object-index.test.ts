@@ -23,7 +23,7 @@ function setUp() {
 }
 
 describe('the response to a write', () => {
-  it('the response to a write is stored before the watch brings the object, and the change is reported once', () => {
+  it('the response to a write is stored before the watch brings the object, and the change is reported only one time', () => {
     const { index, sink, changes, version } = setUp();
     using request = index.beginRequest(asKey('c:Secret/ns/n'));
     request.storeResponse(meta('5'));
@@ -67,7 +67,7 @@ describe('the response to a write', () => {
     assert.equal(version(), undefined);
   });
 
-  it('the response to a write is stored if the deletion was before the request, or of an older object of that name', () => {
+  it('the response to a write is stored if a deletion was reported before the request, or belongs to an older object with the same name', () => {
     const { index, sink, version } = setUp();
     sink.remove({ metadata: meta('9') });
     using request = index.beginRequest(asKey('c:Secret/ns/n'));
@@ -77,7 +77,7 @@ describe('the response to a write', () => {
     assert.equal(version(), '5');
   });
 
-  it('of several requests for an object, each response is compared only with deletions since its own request', () => {
+  it('a response is dropped only because of a deletion that was reported after its own request began, not after another request', () => {
     const { index, sink, version } = setUp();
     using early = index.beginRequest(asKey('c:Secret/ns/n'));
     sink.remove({ metadata: meta('6') });
@@ -92,7 +92,7 @@ describe('the response to a write', () => {
 describe('a change that a watch reports before the response to a write', () => {
   const target: ObjectKey = asKey('c:Secret/ns/n');
 
-  it('a change that a watch reports first counts as own, and is not reported again if the response is that change', () => {
+  it('a change that a watch reports before the response counts as own, and is not reported again if the response has the same version', () => {
     const { index, sink, changes } = setUp();
     sink.upsert({ metadata: meta('4') }, false);
     {
@@ -104,7 +104,7 @@ describe('a change that a watch reports before the response to a write', () => {
     assert.deepEqual(changes, ['->4', '4>5 own', '5>6']);
   });
 
-  it('a change that a watch reports first is reported again as not own, if the response is an earlier change or the write failed', () => {
+  it('a change that a watch reports before the response is reported again as not own, if the response has an earlier version or the write fails', () => {
     const { index, sink, changes } = setUp();
     sink.upsert({ metadata: meta('4') }, false);
     {
@@ -119,7 +119,7 @@ describe('a change that a watch reports before the response to a write', () => {
     assert.deepEqual(changes, ['->4', '4>5 own', '5>6 own', '4>6', '6>7 own', '6>7']);
   });
 
-  it('a change that a watch reports first does not count as own if the request only reads', () => {
+  it('a change that a watch reports before the response does not count as own if the request only reads', () => {
     const { index, sink, changes } = setUp();
     using request = index.beginRequest(target);
     sink.upsert({ metadata: meta('5') }, false);
@@ -129,14 +129,14 @@ describe('a change that a watch reports before the response to a write', () => {
 });
 
 describe('a feed that keeps few objects of its list', () => {
-  it('a feed does not keep the keys of listed objects that its filter rejects', () => {
+  it('the watcher does not remember the keys of listed objects that the filter of its feed rejects', () => {
     const { index } = setUp();
     const { sink } = index.feed(() => false);
     assert.equal(sink.upsert({ metadata: meta('5') }, true), false);
     assert.deepEqual([...index.keys()], []);
   });
 
-  it('a feed keeps the key of an object that its filter rejects, if another feed or a write of Keyferry confirms the object', () => {
+  it('the watcher remembers the key of a rejected object if another feed or a write of Keyferry confirms the object', () => {
     const { index, changes, version } = setUp();
     const { sink } = index.feed(() => false);
     using request = index.beginRequest(asKey('c:Secret/ns/n'));
@@ -147,7 +147,7 @@ describe('a feed that keeps few objects of its list', () => {
     assert.deepEqual(changes, ['->5']);
   });
 
-  it('a feed keeps the key of an object that its filter rejects, while a request for the object is under way', () => {
+  it('the watcher remembers the key of a rejected object while a request for the object runs', () => {
     const { index, version } = setUp();
     const { sink } = index.feed(() => false);
     using request = index.beginRequest(asKey('c:Secret/ns/n'));
@@ -179,7 +179,7 @@ describe('a list with an older version of an object', () => {
     sink.prune(new Set(['ns/n']), ofVersion);
   };
 
-  it('an older version in a list is no rollback if the object changed after the list, or if the list also brings the change', () => {
+  it('an older version of an object in a list is no rollback if the object changed after the list, or the list also has the newer version', () => {
     sink.upsert({ metadata: meta('8') }, false);
     list('5', '7');
     list('5', '9', '8');
@@ -187,21 +187,21 @@ describe('a list with an older version of an object', () => {
     assert.deepEqual(alarmed, []);
   });
 
-  it('an older version in a list is no rollback if it belongs to another object of that name', () => {
+  it('an older version in a list is no rollback if it belongs to another object with the same name', () => {
     sink.upsert({ metadata: meta('8') }, false);
     sink.upsert({ metadata: meta('5', 'u0') }, true);
     sink.prune(new Set(['ns/n']), '9');
     assert.deepEqual(alarmed, []);
   });
 
-  it('an older version in a list is a rollback if the list is newer than the last change', () => {
+  it('an older version of an object in a list is a rollback if the list is newer than the last known change of the object', () => {
     list('5', '9');
     assert.deepEqual(alarmed, ['c:Secret/ns/n']);
   });
 });
 
 describe('a list without an object', () => {
-  it('a list without an object removes it from the index, if only an older write of Keyferry confirmed it', () => {
+  it('a list that lacks an object removes it from the index if only a write of Keyferry before the list confirmed the object', () => {
     const { index, sink, changes, version } = setUp();
     try {
       using request = index.beginRequest(asKey('c:Secret/ns/n'));
@@ -225,7 +225,7 @@ describe('the place that the annotations of an object name', () => {
     annotations: { note: 'x', [PLACE]: place },
   });
 
-  it('the annotation for the place is read as it is, whether it names its own object or another one, also after a change', () => {
+  it('the index returns keyferry.dev/target as it is on the object, whether it names this object or another one, also after a change', () => {
     const { index, sink } = setUp();
     const places = { a: 'a/n', b: 'b/n', clone: 'a/n', odd: '' };
     for (const version of ['5', '6']) {
@@ -238,7 +238,7 @@ describe('the place that the annotations of an object name', () => {
     assert.equal(index.get('a', 'n')?.annotations[PLACE], 'other/n');
   });
 
-  it('an index that reads only the annotation for the place shows no other annotation', () => {
+  it('an index that keeps only the annotation keyferry.dev/target shows no other annotation', () => {
     const index = new ObjectIndex('c', 'Secret', () => undefined, { isRead: (key) => key === PLACE || undefined });
     index.feed().sink.upsert({ metadata: placed('a', 'a/n') }, false);
     assert.deepEqual(index.get('a', 'n')?.annotations, { [PLACE]: 'a/n' });

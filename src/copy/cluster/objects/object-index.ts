@@ -2,10 +2,11 @@
  * The metadata of the objects of one kind in one cluster, from several watches and from the responses to own writes.
  *
  * No single watch has every relevant object: one selects the copies by label, others follow single sources. Each watch
- * is a feed, and so are the own writes; a record stores which feeds confirm it. Invariants:
- * - a record exists as long as at least one feed confirms it, or an own write that no watch has brought yet;
- * - it never goes back to an older resourceVersion of the same object;
- * - no record means *absent* only for objects that a complete feed covers; else it means *unknown*.
+ * is a *feed*; Keyferry's own writes are one, too. A record stores which feeds confirm that its object exists.
+ * Invariants:
+ * - a record exists as long as at least one feed confirms the object, or an own write that no watch has brought yet;
+ * - a record never goes back to an older resourceVersion of the same object;
+ * - no record means *absent* only for objects that a complete watch covers; otherwise *unknown*.
  */
 import { type KubeObject, type ObjectMeta, isOlder } from '../../../kube/api.ts';
 import type { WatchSink } from '../../../kube/watch/watcher.ts';
@@ -24,17 +25,17 @@ import {
   Slot,
 } from '../../model/observed.ts';
 
-/** The bit of one feed. */
+/** A feed, as one bit of an integer: `Slot.feeds` is the sum of the feeds that confirm an object. */
 type FeedBit = number;
 
-/** The feed of own writes. It confirms an object until a watch brings it or its deletion, or until a time limit. */
+/** The feed of own writes. It confirms an object until a watch brings the object or its deletion, but 20 s at most. */
 const OWN_WRITES: FeedBit = 1;
 
 export interface ObjectIndexOptions {
   readonly clock?: Clock;
-  /** Called if no watch has confirmed own writes of `sinceMs` ago: a watch is dead, or none covers the object. */
+  /** Called if no watch has brought an own write of `sinceMs` ago: a watch is dead, or no watch covers the object. */
   readonly onLate?: ((sinceMs: number) => void) | undefined;
-  /** The server returned an older version of an object than before: its etcd was restored from a backup. */
+  /** Called if the server shows an older version of an object than before: its etcd was restored from a backup. */
   readonly onRollback?: (key: ObjectKey) => void;
   /** @see ObserveOptions.isRead */
   readonly isRead?: ObserveOptions['isRead'];
@@ -87,9 +88,9 @@ export class ObjectIndex {
 
   /**
    * Must be called before a request whose response will be stored. If a watch reports a deletion before the response
-   * arrives, the response does not undo it.
-   * @param own see `OnObjectChange`. A change that a watch reports before the response counts as own too. If the
-   * response shows that this was another change, that change is reported again
+   * arrives, the response does not bring the object back.
+   * @param own whether Keyferry writes. A change that a watch reports before the response then counts as own. If the
+   * response has another version, somebody else made this change: it is reported again as not own
    */
   beginRequest(target: ObjectKey, own = false): RunningRequest {
     const { namespace, name } = parseResourceKey(target);
@@ -115,7 +116,7 @@ export class ObjectIndex {
     };
   }
 
-  /** Ends the wait for the confirmation of own writes. */
+  /** Stops waiting for watches to bring own writes. */
   stop(): void {
     this.#pendingWrites.stop();
   }
@@ -126,7 +127,7 @@ export class ObjectIndex {
     // Each feed is a bit of a 32-bit integer. Few are needed: single-object watches share a feed (object-watches.ts).
     if (bit > 2 ** 30) throw new RangeError('too many feeds on one index');
     this.#nextBit *= 2;
-    /** Objects whose version in the running list is older than in the index, and their version in the index. */
+    /** If the running list brings an object in an older version than the index: the version in the index. By path. */
     const olderInList = new Map<string, string>();
     const sink: ObjectFeed['sink'] = {
       upsert: ({ metadata }, initial, content) => {
@@ -137,8 +138,8 @@ export class ObjectIndex {
           return true;
         }
         this.#withdraw(bit, namespace, name);
-        // The key is kept if another feed or a running request has the object, because the end of this list affects
-        // both.
+        // The watcher must remember the key if another feed or a running request has the object: when the object is
+        // missing in the next list, both must learn this.
         return this.get(namespace, name) !== undefined || this.#running.has(`${namespace}/${name}`);
       },
       remove: ({ metadata }: KubeObject) => {
@@ -188,8 +189,8 @@ export class ObjectIndex {
   }
 
   /**
-   * Checks a complete list. An object that was written after the list may be newer in the index. If the version in the
-   * index is not newer than the list, the list should have had it: etcd was restored from a backup.
+   * Checks a complete list in which some objects are older than in the index. If the version in the index is newer than
+   * the list, it was written after the list. Otherwise the list should have had it: etcd was restored from a backup.
    */
   #checkForRollback(olderInList: Map<string, string>, keys: ReadonlySet<string>, resourceVersion: string): void {
     for (const [path, known] of olderInList) {
@@ -206,7 +207,7 @@ export class ObjectIndex {
     }
   }
 
-  /** Notes the version that a watch reports. @returns whether an own write under way can have made it */
+  /** Notes the version that a watch reports. @returns whether a running own write may have made this version */
   #isAwaited(path: string, before: Slot | undefined, version: string): boolean {
     const awaiting = [...(this.#running.get(path) ?? [])].filter(({ own }) => own);
     for (const request of awaiting) request.reported = { before, ...request.reported, version };
@@ -228,7 +229,7 @@ export class ObjectIndex {
       return;
     }
     const stale = isOlder(meta.resourceVersion, before.resourceVersion);
-    // A late event of an earlier object of this name confirms nothing.
+    // A late event of an earlier object with the same name confirms nothing.
     if (stale && before.uid !== meta.uid) return;
     const isNew = !stale && before.resourceVersion !== meta.resourceVersion;
     if (bit !== OWN_WRITES) {
@@ -243,7 +244,7 @@ export class ObjectIndex {
       if (!stale && content !== undefined) before.content = content;
       return;
     }
-    // Other feeds have only confirmed the earlier object of this name.
+    // The other feeds have confirmed only the earlier object with the same name.
     const isSame = before.uid === meta.uid;
     const after = this.#set(there, meta, isSame ? before.feeds : bit, content ?? (isSame ? before.content : undefined));
     this.#onChange(this.#key(namespace, meta.name), before, after, initial, isOwn());
@@ -258,8 +259,8 @@ export class ObjectIndex {
   }
 
   /**
-   * A list lacks an object that is newer than the list. The object may still exist: if it belongs to this feed, the
-   * watch will bring it.
+   * Handles an object that a list lacks, and that is newer than the list. The watch may bring it soon. Until then it
+   * counts as an own write, which has a time limit.
    */
   #awaitConfirmation(bit: FeedBit, slot: Slot, path: string): void {
     if ((slot.feeds & bit) === 0) return;
@@ -275,9 +276,9 @@ export class ObjectIndex {
   }
 
   /**
-   * Ends the confirmation of an object by a feed. A record without a confirmation is removed.
-   * @param uid that of the deleted object: a newer object of the same name stays
-   * @param isGone the deletion is newer than own writes
+   * Ends the confirmation of an object by a feed. A record that no feed confirms is removed.
+   * @param uid uid of the deleted object: a newer object with the same name stays
+   * @param isGone whether the deletion is newer than own writes, which then no longer confirm the object either
    */
   #withdraw(bit: FeedBit, namespace: string, name: string, uid?: string, isGone = false): void {
     const slots = this.#namespaces.get(namespace)?.slots;
@@ -306,28 +307,28 @@ interface Running {
   readonly own: boolean;
   /**
    * The last version that a watch reported as own during the request, and the object before the first such report.
-   * `undefined` if there was none, or if the response has this version.
+   * `undefined`: no watch reported a version, or the response has the last one.
    */
   reported: { readonly before: Slot | undefined; readonly version: string } | undefined;
-  /** If a watch reported during the request that the object was deleted or no longer matches: in which version. */
+  /** The version in which a watch reported the object as deleted or no longer matching; `undefined`: none did. */
   deleted: string | undefined;
 }
 
 export interface RunningRequest extends Disposable {
-  /** Stores the response, unless it is out of date. @returns the stored part of it */
+  /** Stores the metadata of a response if they are not out of date. @returns the metadata that Keyferry keeps */
   storeResponse(meta: ObjectMeta): Observed;
 }
 
 export interface ObjectFeed {
   readonly sink: Omit<WatchSink, 'upsert'> & {
-    /** As `WatchSink.upsert`. @param content of the object, if the watch brings whole objects */
+    /** As `WatchSink.upsert`. @param content the object's content, if the watch brings objects with their data */
     upsert(object: KubeObject, initial: boolean, content?: KeptContent): boolean;
   };
-  /** Called when a list of only some objects is complete. @param keys those of the listed objects */
+  /** Called when a list of only some objects is complete. @param keys `namespace/name` of each listed object */
   listed(keys: ReadonlySet<string>, resourceVersion: string): void;
   /**
-   * This feed no longer confirms the object.
-   * @param resourceVersion that of a list without the object: then older own writes no longer confirm it either
+   * Ends the confirmation of an object by this feed.
+   * @param resourceVersion version of a list that lacks the object: older own writes then no longer confirm it either
    */
   withdraw(namespace: string, name: string, resourceVersion?: string): void;
 }

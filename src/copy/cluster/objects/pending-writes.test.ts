@@ -14,7 +14,7 @@ function setUp() {
   return { clock, said, pendingWrites };
 }
 
-test('a write that the watch brings in time is not reported, and leaves no timer', async () => {
+test('a write that a watch brings in time is not reported as late, and leaves no timer', async () => {
   const { clock, said, pendingWrites } = setUp();
   pendingWrites.expect('a');
   await clock.advance(4000);
@@ -24,7 +24,7 @@ test('a write that the watch brings in time is not reported, and leaves no timer
   assert.equal(clock.pendingTimers, 0);
 });
 
-test('a write that the watch does not bring is reported as late once, and is then given up', async () => {
+test('a write that no watch brings is reported as late one time, and is then given up', async () => {
   const { clock, said, pendingWrites } = setUp();
   pendingWrites.expect('a');
   await clock.advance(3000);
@@ -34,7 +34,7 @@ test('a write that the watch does not bring is reported as late once, and is the
   assert.equal(clock.pendingTimers, 0);
 });
 
-test('a newer write of the same object restarts the wait for the watch', async () => {
+test('if the same object is written again, the time until the write counts as late starts again', async () => {
   const { clock, said, pendingWrites } = setUp();
   pendingWrites.expect('a');
   await clock.advance(4000);

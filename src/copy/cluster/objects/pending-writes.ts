@@ -1,25 +1,25 @@
 /**
- * Waits until a watch confirms own writes (expectations in client-go). A missing event shows a dead watch earlier than
- * the idle limit of the watch.
+ * Waits until a watch brings each own write (expectations in client-go). If the event does not come, the watch may be
+ * dead. So a dead watch is found sooner than by its idle limit.
  *
  *   expected ──a watch brings the object──▶ (done)
  *      │ 5 s                                ▲
  *      ▼                                    │
- *   late: the watches that were silent since are opened again ──▶ given up after another 15 s
+ *   late: watches without an event since the write are opened again ──▶ given up after another 15 s
  *
- * There is one timer for all writes, and none while no write is expected. Keys are in the order of their writes.
+ * All writes share one timer. It runs only while a write is expected.
  */
 import type { Clock, Timer } from '../../../runtime/clock.ts';
 
-/** A write without a confirmation is late after this time, ms. A working watch needs milliseconds. */
+/** A write that no watch has brought is late after this time, ms. A working watch needs only a few milliseconds. */
 export const LATE_MS = 5000;
 const GIVE_UP_MS = 20_000;
 
 export interface PendingWritesOptions {
   readonly clock: Clock;
-  /** Called if no watch has confirmed writes of `sinceMs` ago. */
+  /** Called if no watch has brought a write of `sinceMs` ago. */
   readonly onLate: (sinceMs: number) => void;
-  /** Called if no watch has confirmed the write to `key`, and none will. */
+  /** Called if no watch has brought the write to `key` within 20 s: the write is no longer expected. */
   readonly onGivenUp: (key: string) => void;
 }
 

@@ -1,4 +1,4 @@
-/** An API error is still classified in the same way after secret values are removed from its texts. */
+/** Checks that the removal of secret values from an API error does not change which kind of error it counts as. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
@@ -35,7 +35,7 @@ const ANSWERS: readonly (readonly [ApiError, (error: unknown) => boolean])[] = [
   [errorOf(403, { reason: 'Forbidden', message: 'secrets "a" is forbidden: exceeded quota: data' }), isQuota],
 ];
 
-test('an API error is classified as before, if words that classify it are removed as secret values', () => {
+test('an API error keeps its kind (conflict, forbidden, …), even if secret values equal the words in it that tell the kind', () => {
   const words = ['data', 'immutable', 'terminated', 'because'];
   const data = Object.fromEntries(words.map((word, index) => [`k${index}`, Buffer.from(word).toString('base64')]));
   const content = Content.ofFields(SECRET, { data }, 'Opaque', '1');
@@ -46,7 +46,7 @@ test('an API error is classified as before, if words that classify it are remove
   }
 });
 
-test('an API error is classified as before, if all its texts are removed', () => {
+test('an API error keeps its kind (conflict, forbidden, …) if all its texts are removed', () => {
   for (const [error, is] of ANSWERS) assert.ok(is(withoutDetails(error)), is.name);
 });
 

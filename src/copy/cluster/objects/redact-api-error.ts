@@ -1,6 +1,6 @@
 /**
- * Removes values from the message of a refused write. Admission webhooks and policies receive the whole object, before
- * and after the write, and may quote a value of it.
+ * Removes secret values from the message of a refused write. Admission webhooks and policies receive the whole object
+ * as it is before and after the write, so their message may quote a value.
  */
 import { type ApiError, reasonOfStatus } from '../../../kube/errors.ts';
 import { redact } from '../../../runtime/text/redact.ts';
@@ -8,13 +8,13 @@ import { NotUtf8Error, type SecretBytes } from '../../../runtime/secret-bytes.ts
 import type { Content } from '../../model/content.ts';
 import type { Kind } from '../../model/kind.ts';
 
-/** @param contents those of the object before and after the write */
+/** The error without the values of `contents`: the object's content before the write, and after it. */
 export function redactApiError(error: ApiError, kind: Kind, contents: readonly Content[]): ApiError {
   const values = contents.flatMap((content) => [...content.values(kind).values()].map(textOf));
   return reworded(error, (text) => redact(text, values));
 }
 
-/** Removes the whole message, because it may quote a value that is not known. */
+/** The error without its message: for a message that may quote a value that Keyferry does not know. */
 export function withoutDetails(error: ApiError): ApiError {
   return reworded(error, () => '[removed: it may quote a value]');
 }
@@ -22,7 +22,7 @@ export function withoutDetails(error: ApiError): ApiError {
 function reworded(error: ApiError, reword: (text: string) => string): ApiError {
   const { status, reason, statusMessage, causes } = error;
   return error.reworded({
-    // The usual reason of a status is the same for all values, so it reveals none.
+    // The usual reason of a status (404: NotFound) does not depend on a value, so it can stay even if it equals one.
     reason: reason === reasonOfStatus(status) || reword(reason) === reason ? reason : 'Unknown',
     message: reword(statusMessage),
     causes: causes.map(({ reason: why, field, message }) => {

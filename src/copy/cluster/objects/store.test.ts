@@ -1,4 +1,4 @@
-/** What a store of objects keeps in memory, with a real API server. */
+/** Checks which contents a store of objects keeps in memory. With a real API server. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
@@ -39,7 +39,7 @@ after(async () => {
   await plane.stop();
 });
 
-test('the fingerprint of a deleted object is dropped, even if the object was not followed', async () => {
+test('a store drops the fingerprint of a deleted object, even if the object was not followed by name', async () => {
   const store = new KubeStore({ api, kind: SECRET, onChange: () => undefined, onKnown: () => undefined });
   try {
     await store.watches.watchAll(({ annotations }) => annotations !== undefined).synced;
@@ -60,7 +60,7 @@ test('the fingerprint of a deleted object is dropped, even if the object was not
   }
 });
 
-test('each cached content counts with at least 1 KiB, so that the cache does not keep a huge number of small contents', async () => {
+test('a cached content counts as at least 1 KiB, so that the cache cannot keep a huge number of small contents', async () => {
   const store = new KubeStore({ api, kind: SECRET, onChange: () => undefined, onKnown: () => undefined });
   try {
     await store.watches.watchAll(() => true).synced;
@@ -102,7 +102,7 @@ function clusterOf(
   });
 }
 
-test('a watch of whole objects brings their content, so that no request reads it', async () => {
+test('a watch of objects with their data brings the content, so no request reads the objects', async () => {
   let reads = 0;
   const counting: KubeApi = {
     cluster: api.cluster,
@@ -151,7 +151,7 @@ test('a watch of whole objects brings their content, so that no request reads it
   }
 });
 
-test('callers that need the same objects share one watch, and their values are kept if one of the callers copies them', async () => {
+test('callers that need the same objects share one watch; the values of an object are kept if one of the callers copies them', async () => {
   const cluster = clusterOf(api);
   try {
     const metadata = { name: 'shared', namespace: 'default', labels: { app: 'shared' } };
@@ -174,7 +174,7 @@ test('callers that need the same objects share one watch, and their values are k
   }
 });
 
-test('of a copied custom resource, a change of a label is an event for rules and targets, and a change of the status is none', async () => {
+test('if a label of a copied custom resource changes, rules and targets get an event; if only its status changes, they get none', async () => {
   await plane.api.apply(readCrd('syncsecrets'));
   const events: string[] = [];
   const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
@@ -198,7 +198,7 @@ test('of a copied custom resource, a change of a label is an event for rules and
   }
 });
 
-test('a store with a complete watch of a namespace knows which objects are absent there, and follows none of them by name', async () => {
+test('a store with a watch of a whole namespace knows which objects do not exist there, and follows none of them by name', async () => {
   const cluster = clusterOf(api);
   try {
     const store = cluster.store(SECRET);
@@ -217,7 +217,7 @@ test('a store with a complete watch of a namespace knows which objects are absen
   }
 });
 
-test('a read that returns an older version than the known one fails as a rollback', async () => {
+test('if a read returns an older version than the index has, it fails with EROLLBACK', async () => {
   const store = new KubeStore({ api, kind: SECRET, onChange: () => undefined, onKnown: () => undefined });
   try {
     const { metadata } = await plane.api.create({
@@ -229,7 +229,7 @@ test('a read that returns an older version than the known one fails as a rollbac
     using request = store.index.beginRequest(store.key('default', 'older'));
     request.storeResponse(metadata);
     assert.ok((await store.read(key)) !== undefined);
-    // The index knows a version that is newer than any on the server, as after the restore of a backup.
+    // The index gets a version that is newer than the server's, as after the restore of a backup of etcd.
     request.storeResponse({ ...metadata, resourceVersion: `${metadata.resourceVersion}0` });
     await assert.rejects(store.read(key), { name: 'ConnectionError', code: 'EROLLBACK' });
   } finally {

@@ -1,6 +1,6 @@
 /**
- * The objects of one kind in one cluster: the index of their metadata, the watches that fill it, and a small cache of
- * contents by version. No other file reads contents.
+ * The objects of one kind in one cluster: the index of their metadata, the watches that fill the index, and a small
+ * cache of contents by version. No other file reads the data of objects.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { ByteCache } from '../../../runtime/maps.ts';
@@ -28,7 +28,7 @@ import type { Held } from '../../plan/facts.ts';
 import { getObject } from './get-object.ts';
 import { ObjectIndex, type ObjectIndexOptions } from './object-index.ts';
 
-/** Size of the cache of contents, bytes: for copies that are still to be written. */
+/** Size of the cache of contents, bytes. It keeps a source's content until its copies are written. */
 const CONTENT_CACHE_BYTES = 4 * 1024 * 1024;
 
 export interface KubeStoreOptions
@@ -38,18 +38,18 @@ export interface KubeStoreOptions
 
 type WholeObject = KubeObject & { readonly [field: string]: unknown };
 
-/** The contents that one user of a watch of whole objects needs. */
+/** Which contents one caller needs of a watch that brings objects with their data. */
 export interface ContentUse {
-  /** Whether copies of an object will need its values next. Otherwise only its fingerprint is kept. */
+  /** Whether copies of an object will need its values soon. Otherwise only the fingerprint of the object is kept. */
   readonly isSource: (object: KubeObject) => boolean;
-  /** The part of an object's status that `KeptContent` has. Default: none. At most one user of a watch sets it. */
+  /** The part of an object's status that the index keeps. Default: none. At most one caller of a watch sets this. */
   readonly statusOf?: (object: KubeObject) => object;
 }
 
 /** The content of an object, as an event showed it. */
 export interface StoredContent extends Held, Readonly<EventContent> {}
 
-/** A `StoredContent` without its version: the index keeps it with an object that a watch brings whole. */
+/** A `StoredContent` without its version: the index keeps it with an object that a watch brings with its data. */
 interface EventContent {
   fingerprint: Fingerprint;
   readonly immutable: boolean;
@@ -57,7 +57,7 @@ interface EventContent {
   readonly type?: string | undefined;
 }
 
-/** A watch of whole objects that is open for all objects of a namespace, or of the cluster. */
+/** A watch that brings all objects of a namespace or of the cluster with their data. */
 export interface CompleteWatch {
   /** `undefined`: the whole cluster. */
   readonly namespace: string | undefined;
@@ -93,8 +93,7 @@ export class KubeStore implements SourceProvider {
       api.cluster,
       kind.kind,
       (key, before, after, initial, own) => {
-        // The fingerprint is dropped here and in `unfollow`, because nobody calls `unfollow` for an object that is not
-        // followed.
+        // The fingerprint is dropped here as well as in `unfollow`: an object that is not followed has no `unfollow`.
         if (before !== undefined && after === undefined) this.#forget(key, before);
         options.onChange(key, before, after, initial, own);
       },
@@ -126,7 +125,7 @@ export class KubeStore implements SourceProvider {
     return this.#covering(key)?.isListed() ?? this.watches.isKnown(key);
   }
 
-  /** The view of a source, without reading it. */
+  /** The view of a source, from the index: without a request. */
   view(key: ObjectKey): SourceView {
     const view = sourceView(key, this.index.find(key), () => this.isKnown(key));
     const refusal = view.state === 'unknown' ? this.watches.refusalOf(key) : undefined;
@@ -135,7 +134,7 @@ export class KubeStore implements SourceProvider {
       : { state: 'failed', ...operatorCause('Forbidden', refusal, 'the operator has no permission to read it') };
   }
 
-  /** The content of an object, as an event showed it; `undefined` if `observed` is another version of the object. */
+  /** The content of an object that an event brought; `undefined` if this event had another version than `observed`. */
   heldIn(key: ObjectKey, observed: Observed): StoredContent | undefined {
     const version = contentVersion(observed);
     const stored = this.#stored(key, version);
@@ -143,8 +142,8 @@ export class KubeStore implements SourceProvider {
   }
 
   /**
-   * The sink for a watch of whole objects: the index gets their metadata and keeps their fingerprints.
-   * @param uses all uses of the watch; later ones are added to it
+   * The sink for a watch of objects with their data. The index gets their metadata and fingerprints.
+   * @param uses what each caller of the watch needs; the array grows when a caller is added later
    */
   contentSink(uses: readonly ContentUse[]): WatchSink {
     const { sink } = this.index.feed();
@@ -158,7 +157,7 @@ export class KubeStore implements SourceProvider {
     };
   }
 
-  /** Adds a watch of whole objects that covers a namespace or the cluster. */
+  /** Adds a watch: its objects are no longer followed by name, and count as absent if its list lacks them. */
   addCompleteWatch(watch: CompleteWatch): void {
     this.#complete.push(watch);
   }
@@ -169,7 +168,7 @@ export class KubeStore implements SourceProvider {
     return this.#complete.find((watch) => watch.namespace === undefined || watch.namespace === namespace);
   }
 
-  /** The content that an event shows. `undefined`: the event is older than the index. */
+  /** The content in an event's object; `undefined`: the event is older than the index. */
   #contentIn(object: WholeObject, isSource: boolean, status?: object): (EventContent & KeptContent) | undefined {
     const { namespace = '', name, uid, resourceVersion } = object.metadata;
     const key = this.key(namespace, name);
@@ -197,7 +196,7 @@ export class KubeStore implements SourceProvider {
     return known && keptVersion(known) === version ? contentOf(known) : undefined;
   }
 
-  /** Keeps the values in the response to a write of a source for its copy, if the last event had equal values. */
+  /** Keeps the values in the response to a write of a source for its copy, if the last event had the same version. */
   hold(object: KubeObject): void {
     const { namespace = '', name } = object.metadata;
     const key = this.key(namespace, name);
@@ -211,25 +210,25 @@ export class KubeStore implements SourceProvider {
     this.#contents.set(`${key}@${content.version}`, content, content.weight);
   }
 
-  /** Drops the values of a source that its only copy has now. */
+  /** Drops the values of a source, because its only copy was written with them. */
   copied(key: ObjectKey): void {
     const known = this.index.find(key);
     const version = known && keptVersion(known);
     if (version !== undefined) this.#contents.delete(`${key}@${version}`);
   }
 
-  /** The content of an object that was read or written. */
+  /** The content in a response of the server. @param known its fingerprint, if that was computed before */
   contentOf(object: WholeObject, known?: Fingerprint): Content {
     return Content.ofObject(this.kind, object, versionOf(object.metadata, this.kind), known);
   }
 
-  /** If a copy's content has the same fingerprint as its source, both share one object: `fingerprint`. */
+  /** Saves memory: if the content of a copy has a fingerprint equal to its source's, both share one object. */
   shareFingerprint(key: ObjectKey, fingerprint: Fingerprint): void {
     const content = contentOf(this.index.find(key));
     if (content !== undefined && isDeepStrictEqual(content.fingerprint, fingerprint)) content.fingerprint = fingerprint;
   }
 
-  /** The fingerprint of a source at `version`, by default that of its view; `undefined`: it was not read. */
+  /** The fingerprint of a source at `version` (default: the version in the index); `undefined`: it was not read. */
   fingerprint(key: ObjectKey, version = this.#version(key)): Fingerprint | undefined {
     if (version === undefined) return undefined;
     const read = this.#fingerprints.get(key);
@@ -243,15 +242,15 @@ export class KubeStore implements SourceProvider {
   }
 
   /**
-   * The content of a source, at `version` (by default that of its view) or newer. Callers at the same time share one
-   * request. Afterwards the index is as new as the content.
-   * @returns undefined if it no longer exists
+   * The content of a source at `version` (default: the version in the index) or newer. Calls at the same time share one
+   * request, whose response also updates the index.
+   * @returns undefined if the source no longer exists
    */
   async load(key: ObjectKey, signal?: AbortSignal, version = this.#version(key)): Promise<Content | undefined> {
     if (version === undefined) return undefined;
     const cached = this.#contents.get(`${key}@${version}`);
     if (cached !== undefined) {
-      // `unfollow` may have dropped the fingerprint meanwhile, but not the cached content.
+      // `unfollow` drops the fingerprint, but not the cached content. So the fingerprint is stored again.
       this.#remember(key, cached);
       return cached;
     }
@@ -272,7 +271,7 @@ export class KubeStore implements SourceProvider {
 
   /**
    * Reads one object with its content from the server.
-   * @throws ConnectionError `EROLLBACK` where the server has an older version than the index, as after an etcd restore
+   * @throws ConnectionError `EROLLBACK` if the server has an older version than the index, as after an etcd restore
    */
   async read(key: ObjectKey, signal?: AbortSignal): Promise<ReadObject | undefined> {
     const before = this.index.find(key);
@@ -305,14 +304,14 @@ export class KubeStore implements SourceProvider {
 
   #remember(key: ObjectKey, content: Content): void {
     const { version, fingerprint } = content;
-    // Not if the object was deleted during the read: nobody would drop the fingerprint. Nor if the index has this
-    // content.
+    // If the object was deleted during the read, nobody would drop the fingerprint later. If the index has the content,
+    // the index has its fingerprint, too.
     if (this.index.find(key) === undefined || this.#stored(key, version) !== undefined) return;
     this.#fingerprints.set(key, { version, fingerprint });
   }
 }
 
-/** The content that the index keeps of an object. The cast is safe, because only stores put content there. */
+/** The content that the index keeps of an object. The cast is safe: only this file puts content into the index. */
 function contentOf(observed: Observed | undefined): (EventContent & KeptContent) | undefined {
   return observed?.content as (EventContent & KeptContent) | undefined;
 }

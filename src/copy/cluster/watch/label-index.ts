@@ -1,12 +1,12 @@
-/** Finds names by their labels. Each label of a name takes about 50 bytes. */
+/** Finds the names of objects (here: namespaces) by their labels. Each label of an object takes about 50 bytes. */
 import { getOrCreate, SetMap } from '../../../runtime/maps.ts';
 import type { LabelRead, Labels } from '../../../runtime/text/label-selector.ts';
 
 export class LabelIndex {
-  /** The names by key, then by value. */
+  /** The names, by label key, then by label value. */
   readonly #names = new Map<string, SetMap<string, string>>();
 
-  /** Records that the labels of a name change from `before` to `after`. */
+  /** Records that the labels of the object `name` have changed from `before` to `after`. */
   replace(name: string, before: Labels = {}, after: Labels = {}): void {
     for (const [key, value] of Object.entries(before)) {
       if (after[key] !== value) this.#names.get(key)?.delete(value, name);
@@ -16,13 +16,13 @@ export class LabelIndex {
     }
   }
 
-  /** The names with one of these labels. A name whose labels change meanwhile may come twice, or not at all. */
+  /** The names with one of these labels. If labels change during the iteration, a name may come twice or not at all. */
   *having({ key, values }: LabelRead): Iterable<string> {
     const byValue = this.#names.get(key);
     for (const value of values ?? byValue?.keys() ?? []) yield* byValue?.get(value) ?? [];
   }
 
-  /** The number of names with one of these labels; a huge number for any value, because counting would take long. */
+  /** How many names have one of these labels; a huge number if any value will do, because counting would take long. */
   count({ key, values }: LabelRead): number {
     const byValue = this.#names.get(key);
     let count = values === undefined ? Number.MAX_SAFE_INTEGER : 0;

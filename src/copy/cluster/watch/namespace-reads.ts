@@ -1,4 +1,4 @@
-/** Reads namespaces besides their watch: for labels that were not kept, and before labels let a copy be deleted. */
+/** Reads namespaces besides their watch: for labels that were not kept, or to check labels before a copy is deleted. */
 import type { KubeApi, KubeObject } from '../../../kube/api.ts';
 import { listEach } from '../../../kube/list-each.ts';
 import type { ServedNamespaces } from '../../../kube/watch/served-namespaces.ts';
@@ -6,7 +6,7 @@ import { SingleFlight } from '../../../runtime/queue/single-flight.ts';
 import type { Namespaces } from './namespaces.ts';
 
 const PATH = '/api/v1/namespaces';
-/** Time limit of a page of the list, ms. */
+/** Time limit for each page of a list, ms. */
 const PAGE_TIMEOUT_MS = 60_000;
 
 export interface NamespaceReadsOptions {
@@ -15,7 +15,7 @@ export interface NamespaceReadsOptions {
   readonly served: Pick<ServedNamespaces, 'selector'> | undefined;
 }
 
-/** Runs one list at a time, and one read of each namespace, for all rules of a cluster. Throws as `api.request`. */
+/** All rules of a cluster share one running list, and one running read of each namespace. Throws as `api.request`. */
 export class NamespaceReads {
   readonly #cluster: NamespaceReadsOptions;
   readonly #lists = new SingleFlight<void>();
@@ -25,19 +25,19 @@ export class NamespaceReads {
     this.#cluster = cluster;
   }
 
-  /** Settles when the labels with these keys are known of all namespaces. */
+  /** Settles when the labels with these keys are known for all namespaces. */
   async labelsKnown(keys: readonly string[], signal: AbortSignal): Promise<void> {
     const { namespaces } = this.#cluster;
     namespaces.keep(keys);
-    // Twice at most: a list that began before `keep` does not bring these keys, and the next one does.
+    // At most two lists: if a list already ran before `keep`, it does not bring these keys. The next list does.
     while (!namespaces.knows(keys)) {
       await this.#lists.run('the labels of namespaces', (shared) => this.#relist(shared), signal);
     }
   }
 
   /**
-   * Whether the server has the same labels and consent of a namespace as the memory, because the watch may be late.
-   * Always `true` if a list names the served namespaces: then Keyferry has no right to read them.
+   * Whether a namespace has the same labels and consent on the server as in memory. They differ if the watch is late.
+   * Always `true` if a list names the served namespaces: then Keyferry has no permission to read them.
    */
   async isCurrent(name: string, signal: AbortSignal): Promise<boolean> {
     const { namespaces, served } = this.#cluster;
@@ -58,7 +58,7 @@ export class NamespaceReads {
   }
 
   async #read(name: string, signal: AbortSignal): Promise<KubeObject | undefined> {
-    // It lists, because Keyferry has no right to get a single namespace.
+    // This is a list, because Keyferry has no permission to get a single namespace.
     const options = { fieldSelector: `metadata.name=${name}`, metadataOnly: true, timeoutMs: PAGE_TIMEOUT_MS };
     const read = async (shared: AbortSignal): Promise<KubeObject | undefined> => {
       const found: KubeObject[] = [];

@@ -14,7 +14,7 @@ function namespace(name: string, labels: Texts = {}, annotations: Texts = {}, ui
   return { metadata: { name, uid, resourceVersion: '1', creationTimestamp: '', labels, annotations } };
 }
 
-/** Returns a function: it returns the changes that were reported since its last call. */
+/** Makes a function that returns the changes that were reported since its last call. */
 function recorded(namespaces: Namespaces): () => string[] {
   const changes: string[] = [];
   namespaces.onChange((name, there, _initial, changed) => {
@@ -24,7 +24,7 @@ function recorded(namespaces: Namespaces): () => string[] {
   return () => changes.splice(0);
 }
 
-test('labels and annotations that no rule asked for are not kept, and their changes are not reported', () => {
+test('of a namespace, labels and annotations that no rule needs are not kept, and their changes are not reported', () => {
   const namespaces = new Namespaces();
   const changes = recorded(namespaces);
   namespaces.sink.upsert(namespace('a', { tier: 'x' }, { note: 'y' }), true);
@@ -33,7 +33,7 @@ test('labels and annotations that no rule asked for are not kept, and their chan
   assert.deepEqual(changes(), ['a came']);
 });
 
-test('the labels that a rule asked for and the consent are kept as facts, and their changes are reported', () => {
+test('the consent of a namespace and the labels that a rule needs are kept, and their changes are reported', () => {
   const namespaces = new Namespaces();
   const changes = recorded(namespaces);
   namespaces.keep(['tier']);
@@ -57,7 +57,7 @@ test('the labels that a rule asked for and the consent are kept as facts, and th
   assert.deepEqual(changes(), ['a came', 'a went']);
 });
 
-test('a new label key is known after a list, and what the watch brings during the list counts as newer', async () => {
+test('a list makes a new label key known for all namespaces; labels that the watch brings during the list count as newer', async () => {
   const namespaces = new Namespaces();
   for (const name of ['a', 'b', 'c', 'd']) namespaces.sink.upsert(namespace(name, { tier: 'old' }), false);
   const changes = recorded(namespaces);
@@ -77,7 +77,7 @@ test('a new label key is known after a list, and what the watch brings during th
   assert.deepEqual(changes(), ['b changed tier', 'c went'], 'the rules that asked for the key wait for the list');
 });
 
-test('a list for a new label key sets only that key, so that the watch still reports a change of the other facts', async () => {
+test('a list for a new label key changes only this label, so that the watch still reports changes of other labels', async () => {
   const namespaces = new Namespaces();
   namespaces.keep(['tier']);
   namespaces.sink.upsert(namespace('a', { tier: 'old' }), true);
@@ -106,7 +106,7 @@ test('a new label key stays unknown if the list for it fails', async () => {
   assert.equal(namespaces.knows(['tier']), false);
 });
 
-test('after any history, the facts of a namespace are those of its last state', () => {
+test('property: after any history of events, the kept labels and consent of a namespace are those of its last state', () => {
   const name = fc.constantFrom('a', 'b');
   const labels = fc.dictionary(fc.constantFrom('x', 'y'), fc.constantFrom('', '1'));
   const consent = fc.option(fc.constantFrom('', 'team'), { nil: undefined });
@@ -129,7 +129,7 @@ test('after any history, the facts of a namespace are those of its last state', 
   );
 });
 
-test('after any history, a selector finds the same namespaces through the label index as among all namespaces', async () => {
+test('property: after any history of events, a selector finds the same namespaces by the label index as among all namespaces', async () => {
   const name = fc.constantFrom('a', 'b', 'c', 'd');
   const labels = fc.dictionary(fc.constantFrom('x', 'y', 'late'), fc.constantFrom('', '1', '2'));
   const event = fc.record({ name, labels, what: fc.constantFrom('put', 'put', 'remove', 'list') });
@@ -165,14 +165,14 @@ test('after any history, a selector finds the same namespaces through the label 
           [...names].filter((one) => labelled.matches(namespaces.factsOf(one)?.labels ?? {})).toSorted();
         const found = [...namespaces.names(labelled)].toSorted();
         assert.deepEqual(matching(found), matching(namespaces.names()), parts.join());
-        // With one requirement, the label index gives only namespaces that match.
+        // If the selector has only one requirement, the label index returns only namespaces that match.
         if (parts.length === 1 && labelled.needed.length === 1) assert.deepEqual(matching(found), found);
       }
     }),
   );
 });
 
-test('of the labels that a selector needs, it looks only at the namespaces with the label that fewest namespaces have', () => {
+test('if a selector needs several labels, only the namespaces with the rarest of these labels are checked', () => {
   const namespaces = new Namespaces();
   namespaces.keep(['tier', 'team']);
   for (let index = 0; index < 9; index += 1)
@@ -181,7 +181,7 @@ test('of the labels that a selector needs, it looks only at the namespaces with 
   assert.deepEqual(['tier,team=t-1', 'team in (t-1,t-2),tier', 'tier=prod,team=t-1', '!tier'].map(found), [3, 6, 3, 9]);
 });
 
-test('namespaces that are served by name are not read, because there is no right to read them', async () => {
+test('if a list names the served namespaces, they are not read, because there is no permission to read them', async () => {
   const api: KubeApi = { cluster: 'c', request: refuse, stream: refuse };
   const signal = new AbortController().signal;
   const reads = new NamespaceReads({ api, namespaces: new Namespaces(), served: new ServedNamespaces(['a']) });

@@ -1,21 +1,22 @@
 /**
- * The namespaces of one cluster. One that is being deleted counts as absent, because nothing can be created in it.
+ * The namespaces of one cluster, with their labels and consents. A namespace that is being deleted counts as absent,
+ * because nothing can be created in it.
  *
- * Only labels whose keys were requested (`keep`) are kept, because a cluster may have thousands of namespaces. A
- * namespace with none of them and no consent takes only the memory of its name and uid.
+ * To save memory, only labels with requested keys are kept (`keep`): a cluster may have thousands of namespaces. For a
+ * namespace without these labels and without a consent, only name and uid are kept.
  */
 import type { KubeObject, ObjectMeta } from '../../../kube/api.ts';
 import type { WatchSink } from '../../../kube/watch/watcher.ts';
 import type { LabelMatcher, Labels } from '../../../runtime/text/label-selector.ts';
 import { LabelIndex } from './label-index.ts';
 
-/** On a Namespace, its consent: patterns of namespaces whose rules may copy into it, with commas. Empty: none may. */
+/** The consent of a namespace: comma-separated patterns of namespaces whose rules may copy into it. Empty: none may. */
 export const ACCEPT_FROM_ANNOTATION = 'keyferry.dev/accept-from';
 
-/** Maximum length of a consent, characters. A longer one is cut to one character more, which shows the mistake. */
+/** Maximum length of a consent, characters. A longer consent is cut to one character more, so it is still too long. */
 export const MAX_CONSENT = 16 * 1024;
 
-/** The facts that are known of a namespace besides its existence. */
+/** The labels and the consent of a namespace, as far as they are kept. */
 export interface NamespaceFacts {
   /** The labels whose keys are kept. */
   readonly labels: Labels;
@@ -24,28 +25,28 @@ export interface NamespaceFacts {
 }
 
 /**
- * A change of a namespace. `existence`: it was created (perhaps again under its name), or its deletion began. Otherwise
- * the changed facts: the keys of labels, and `ACCEPT_FROM_ANNOTATION` for the consent.
+ * A change of a namespace. `existence`: the namespace was created (perhaps again with the same name), or its deletion
+ * began. Otherwise the keys of the changed labels, and `ACCEPT_FROM_ANNOTATION` if the consent has changed.
  */
 export type NamespaceChange = 'existence' | ReadonlySet<string>;
 
-/** @param initial the change comes from a list */
+/** @param initial whether the change comes from a list */
 export type OnNamespace = (name: string, there: boolean, initial: boolean, changed: NamespaceChange) => void;
 
 export class Namespaces {
   readonly #uids = new Map<string, string>();
   readonly #facts = new Map<string, NamespaceFacts>();
-  /** The names by the labels in `#facts`. */
+  /** The names of namespaces, by the labels in `#facts`. */
   readonly #labelled = new LabelIndex();
   readonly #handlers: OnNamespace[] = [];
   /** The keys of the labels that are kept; `undefined`: all labels are. */
   readonly #kept: Set<string> | undefined;
-  /** The kept keys whose labels are known of all namespaces, because these were listed since. */
+  /** The kept keys whose labels are known for all namespaces, because a list has brought them since `keep`. */
   readonly #known = new Set<string>();
-  /** The namespaces that have changed since a list of labels began; `undefined`: no list is under way. */
+  /** The namespaces that the watch has changed since a `relist` began; `undefined`: no `relist` runs. */
   #changedSince: Set<string> | undefined;
 
-  /** @param labels which labels are kept. Default: those of `keep` */
+  /** @param labels `all`: all labels are kept. Default: only the labels with keys that `keep` got */
   constructor(labels?: 'all') {
     this.#kept = labels === 'all' ? undefined : new Set();
   }
@@ -63,7 +64,7 @@ export class Namespaces {
     return this.#uids.has(name);
   }
 
-  /** The names of namespaces. @param labels skips namespaces without the rarest of the labels that it needs */
+  /** The names of namespaces. @param labels skips namespaces that lack the rarest of the labels that it needs */
   names(labels?: LabelMatcher): Iterable<string> {
     const index = this.#labelled;
     const [fewest] = labels?.needed.toSorted((a, b) => index.count(a) - index.count(b)) ?? [];
@@ -75,7 +76,7 @@ export class Namespaces {
     return this.#uids.get(name);
   }
 
-  /** `undefined`: none of the kept labels, and no consent. */
+  /** `undefined`: the namespace has none of the kept labels, and no consent. */
   factsOf(name: string): NamespaceFacts | undefined {
     return this.#facts.get(name);
   }
@@ -86,7 +87,7 @@ export class Namespaces {
     return this.#uids.get(name) === uid && differences(this.#facts.get(name), facts).size === 0;
   }
 
-  /** Counts a namespace as existing although it cannot be read. */
+  /** Counts a namespace as existing, although Keyferry has no permission to read it. */
   assume(name: string): void {
     this.sink.upsert({ metadata: { name, uid: '', resourceVersion: '', creationTimestamp: '' } }, true);
   }
@@ -94,20 +95,20 @@ export class Namespaces {
   /** Keeps labels with these keys from now on. An existing namespace has them after its next event or a `relist`. */
   keep(keys: readonly string[]): void {
     for (const key of keys) {
-      // Before the first list the keys count as known, because the list brings their labels: no `relist` is needed.
+      // Before the watch's first list the keys count as known: this list will bring their labels without a `relist`.
       if (this.#uids.size === 0) this.#known.add(key);
       this.#kept?.add(key);
     }
   }
 
-  /** Whether the labels with these keys are known of all namespaces. */
+  /** Whether the labels with these keys are known for all namespaces. */
   knows(keys: readonly string[]): boolean {
     return this.#kept === undefined || keys.every((key) => this.#known.has(key));
   }
 
   /**
-   * Reads the labels with new keys from a list. Facts that were known before stay unchanged, even if the list has newer
-   * ones: the watch brings these soon, and tells the rules only of facts that differ from the known ones.
+   * Reads the labels with new keys from a list. Facts that are already known stay unchanged, even if the list has newer
+   * ones: the watch will bring the newer facts, and reports to the rules only facts that differ from the known ones.
    * @param list calls `take` for each namespace
    */
   async relist(list: (take: (item: KubeObject) => void) => Promise<unknown>): Promise<void> {

@@ -1,4 +1,4 @@
-/** With a real API server, objects move from single watches to the wide watch and back, and no event is lost. */
+/** Objects move from single-object watches to the wide watch and back, and no event is lost. With a real API server. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
@@ -37,7 +37,7 @@ after(async () => {
 const create = async (n: number): Promise<unknown> =>
   await plane.api.create({ apiVersion: 'v1', kind: 'Secret', metadata: { name: `s${n}`, namespace: 'default' } });
 
-/** An API in front of another one. While `expires` is set, watches get status 410, and lists wait for `release`. */
+/** Passes requests on to an API. While `expires` is set, watches get status 410, and lists wait for `release`. */
 class HeldLists implements KubeApi {
   readonly cluster = 'local';
   expires = false;
@@ -67,7 +67,7 @@ class HeldLists implements KubeApi {
     return await answer;
   }
 
-  /** Settles when the last request that is no list has its response. */
+  /** Settles when the last request that is not a list has its response. */
   async settled(): Promise<void> {
     await Promise.allSettled([this.#lastRequest]);
   }
@@ -86,7 +86,7 @@ class HeldLists implements KubeApi {
   }
 }
 
-test('an object that is followed only after a running list has skipped it does not count as deleted', async () => {
+test('an object that is followed only after the running list has skipped it does not count as deleted', async () => {
   const held = new HeldLists(api);
   const seen: string[] = [];
   const index = new ObjectIndex('local', 'Secret', (_, earlier, later) =>
@@ -118,7 +118,7 @@ test('an object that is followed only after a running list has skipped it does n
   }
 });
 
-test('with the permissions of a Role in one namespace, all objects there keep watches of their own, because the wide watch is refused', async () => {
+test('if a Role permits only one namespace, the wide watch is refused, and each object there keeps its single-object watch', async () => {
   const home = 'default';
   const account = { kind: 'ServiceAccount', name: 'narrow', namespace: home };
   const rbac = 'rbac.authorization.k8s.io';
@@ -167,7 +167,7 @@ test('with the permissions of a Role in one namespace, all objects there keep wa
       message: 'another to be known',
     });
     assert.equal(isWide(), false);
-    // The Role permits nothing in another namespace.
+    // The Role gives no permission in another namespace.
     const foreign: ObjectKey = asKey('local:Secret/kube-system/foreign');
     objectWatches.follow(foreign);
     const words =
@@ -186,7 +186,7 @@ test('with the permissions of a Role in one namespace, all objects there keep wa
   }
 });
 
-test('each followed object is known as on the server before, during and after the switch to the wide watch', async () => {
+test('before, during and after the switch to the wide watch, the index has each followed object exactly if the server has it', async () => {
   const index = new ObjectIndex('local', 'Secret', () => undefined);
   const known: string[] = [];
   const objectWatches = new ObjectWatches({
@@ -250,7 +250,7 @@ test('each followed object is known as on the server before, during and after th
   }
 });
 
-test('a response 404 that is not about the object does not count as its deletion', async () => {
+test('a 404 for another reason than a missing object does not count as a deletion of the object', async () => {
   let pages = 0;
   const odd: KubeApi = {
     cluster: api.cluster,

@@ -1,18 +1,17 @@
 /**
- * Follows objects by name: sources, and objects of users in the place of a copy.
+ * Follows objects by name: sources, and objects of users that have the name of a copy.
  *
- * While these objects are few, each has a single-object watch (with a field selector). Above `SINGLES_LIMIT` one wide
- * watch takes over: a metadata-only watch of the whole collection, of which only the followed objects are kept. All
+ * Up to `SINGLES_LIMIT` objects, each has a single-object watch (with a field selector). For more objects, one wide
+ * watch replaces these: it brings the metadata of the whole collection, and only the followed objects are kept. All
  * these watches are one feed of the index, so that an object can move from one watch to another. If the permissions
- * forbid the wide watch, the single-object watches stay, however many they are.
+ * forbid the wide watch, each object keeps its single-object watch.
  * - An object is *known* when a list or GET that started after `follow` is complete.
  * - While the wide watch is open, a newly followed object needs one GET, because the watch may have skipped the object.
- *   The GET is repeated if the watch reports a deletion meanwhile: the response may be older. Later events arrive
- *   through the watch.
- * - If only some namespaces are served, each has a wide watch, and objects of other namespaces are refused without a
- *   request. When a namespace is served from now on, or no longer, its objects are followed anew.
- * - `watchAll` opens the wide watch permanently, for a controller whose objects the server cannot select. Objects that
- *   are relevant for the controller are kept besides the followed ones.
+ *   If the watch reports a deletion during the GET, the response may be older. So the GET is repeated.
+ * - If only some namespaces are served, each of them has a wide watch, and objects of other namespaces are refused
+ *   without a request. When a namespace becomes served or stops being served, its objects are followed anew.
+ * - `watchAll` opens the wide watch permanently, for a controller whose objects no selector of the API finds. Objects
+ *   that are relevant for the controller are then kept besides the followed ones.
  */
 import { type KubeApi, METADATA_ONLY, type ObjectMeta } from '../../../kube/api.ts';
 import { isForbidden, retryAfterMs } from '../../../kube/errors.ts';
@@ -36,13 +35,13 @@ export interface ObjectWatchesOptions {
   readonly watcher?:
     | Pick<WatchGroupOptions, 'clock' | 'random' | 'reconnect' | 'idleLimitMs' | 'onTrouble' | 'onRollback'>
     | undefined;
-  /** Called when an object is known to exist or not, or the server refuses to show it (`refusalOf`). */
+  /** Called when it is known whether an object exists, or that it may not be read (`refusalOf`). */
   readonly onKnown: (key: ObjectKey) => void;
 }
 
 /** Most single-object watches. Each takes about 200 KiB of memory. */
 const SINGLES_LIMIT = 40;
-/** GETs at a time. */
+/** How many GETs run at the same time. */
 const LOOK_UPS = 16;
 
 export class ObjectWatches {
@@ -50,11 +49,11 @@ export class ObjectWatches {
   readonly #feed: ObjectFeed;
   readonly #followed = new Map<ObjectKey, number>();
   readonly #known = new Set<ObjectKey>();
-  /** Why objects are not known: their namespace is not served, or the server's first refusal (later texts differ). */
+  /** Why an object may not be read: its namespace is not served, or the server's first refusal (later texts differ). */
   readonly #refusals = new Map<ObjectKey, string>();
   readonly #singles = new Map<ObjectKey, Watcher>();
   #isOpening = false;
-  /** Watches that were closed and have not ended. */
+  /** The ends of watches that were closed, but whose requests still run. */
   readonly #running = new Set<Promise<void>>();
   /** GETs of objects that the wide watch may have skipped. */
   readonly #lookUps: KeyedQueue<ObjectKey>;
@@ -104,7 +103,7 @@ export class ObjectWatches {
     if (users === 0) this.#begin(key);
   }
 
-  /** Finds out about a newly followed object: by a watch, by a GET, or not at all if its namespace is not served. */
+  /** Starts to follow an object: by a watch or a GET. If its namespace is not served, the object is refused. */
   #begin(key: ObjectKey): void {
     if (this.#stopped) return;
     const namespace = namespaceOf(key);
@@ -144,22 +143,22 @@ export class ObjectWatches {
     return this.#known.has(key);
   }
 
-  /** Why Keyferry may not read the object, for the author of the rule; `undefined`: it may. */
+  /** Why Keyferry may not read the object, as text for the author of the rule; `undefined`: no refusal is known. */
   refusalOf(key: ObjectKey): string | undefined {
     return this.#refusals.get(key);
   }
 
   get health(): readonly WatchHealth[] {
     const singles = Array.from(this.#singles, ([key, { health }]): WatchHealth => {
-      // Any author can name an object that Keyferry may not read. Only rules that name it need it, and they report the
-      // refusal.
+      // Any author can name an object that Keyferry has no permission to read. So this does not count as a failure of
+      // the operator: the rules that name the object report the refusal.
       if (health.connected || !this.#refusals.has(key)) return health;
       return { ...health, advice: `${health.name}: no permission to watch it`, isExcused: true };
     });
     return this.#wide === undefined ? singles : [...singles, ...this.#wide.health];
   }
 
-  /** Opens watches without events for `silentMs` again. */
+  /** Opens each watch again that had no event for `silentMs`. */
   reopenSilent(silentMs: number): void {
     for (const watcher of this.#singles.values()) watcher.reopenIfSilent(silentMs);
     this.#wide?.reopenIfSilent(silentMs);
@@ -172,7 +171,7 @@ export class ObjectWatches {
     await Promise.all([...this.#running, this.#lookUps.stop()]);
   }
 
-  /** Opens the single-object watches in a later turn: until then `follow` may have been called for too many objects. */
+  /** Opens the single-object watches after the current event, in which `follow` may be called for too many objects. */
   #openSinglesSoon(): void {
     if (this.#isOpening) return;
     this.#isOpening = true;
@@ -239,7 +238,7 @@ export class ObjectWatches {
   #accepts(meta: ObjectMeta): boolean {
     if (this.#followed.has(this.#keyOf(meta))) return true;
     if (this.#isRelevant === undefined) return false;
-    // An object that the index has because of another feed must stay up to date, too.
+    // If another feed has put the object into the index, this watch must keep it up to date, too.
     return this.#isRelevant(meta) || this.#options.index.get(meta.namespace ?? '', meta.name) !== undefined;
   }
 
@@ -264,7 +263,7 @@ export class ObjectWatches {
       this.#markKnown(key);
       return;
     }
-    // A running GET belongs to an earlier `follow`. Since then the watch may have skipped events of the object.
+    // A GET that is already running belongs to an earlier `follow`: later events may have been skipped by the watch.
     this.#outdated.add(key);
     this.#lookUps.add(key);
   }
@@ -274,8 +273,8 @@ export class ObjectWatches {
     const { api, kind } = this.#options;
     this.#outdated.delete(key);
     const object = await getObject(api, kind, key, { accept: METADATA_ONLY, signal });
-    // Then the wide watch was closed, and a single-object watch follows the object; or the wide watch lists again, and
-    // looks up the object afterwards.
+    // Without a listed wide watch the response is not needed. Either a single-object watch follows the object now, or
+    // the wide watch lists again, and the object is looked up after this list.
     if (this.#wide?.isListedIn(namespaceOf(key)) !== true) return;
     if (this.#outdated.has(key)) {
       this.#lookUps.add(key);
@@ -331,7 +330,7 @@ export class ObjectWatches {
     this.#openSingles();
   }
 
-  /** Closes the wide watch in a later turn, because the watch is still in the call that reports its failure. */
+  /** Closes the wide watch after the current call, because the watch itself makes this call to report its failure. */
   #keepSingles(): void {
     this.#isWideForbidden = true;
     setImmediate(() => {

@@ -25,7 +25,7 @@ const broken = (cause: Error | undefined, more: Partial<WatchHealth> = {}): Watc
   return { ...CONNECTED, synced: false, connected: false, cause, ...more };
 };
 
-describe('the cause why a cluster cannot be used, from the health of its watches', () => {
+describe('the cause why a cluster cannot be used, found from the state of its watches', () => {
   for (const [title, watches, expected] of [
     ['no watch', [], undefined],
     ['a connected watch', [CONNECTED], undefined],
@@ -94,7 +94,7 @@ describe('the wait of a target after an error', () => {
     ['a write that was not sent', new ConnectionError('EFENCED', 'x'), undefined],
     ['an answer that is too large', new ConnectionError('EMSGSIZE', 'x'), undefined],
   ] as const) {
-    it(`after ${title}, a target ${expected === undefined ? 'does not wait' : 'waits'} for its cluster`, () => {
+    it(`after ${title}, a target ${expected === undefined ? 'does not wait for its cluster' : `waits for its cluster, with the reason ${expected}`}`, () => {
       const wait = waitAfter('other', error);
       assert.equal(wait?.reason, expected);
       assert.doesNotMatch(wait?.message ?? '', /10\.9\.8\.7/);
@@ -131,7 +131,7 @@ function setUp() {
   return { clock, reachability, retried, reported, breakWatch, mendWatch };
 }
 
-it('a cluster is unreachable after one of its watches is broken for three seconds, until this watch is connected', async () => {
+it('a cluster counts as unreachable when one of its watches had no connection for 3 s, until this watch is connected again', async () => {
   const { clock, reachability, breakWatch, mendWatch } = setUp();
   const causes: (string | undefined)[] = [];
   reachability.onChange(() => causes.push(reachability.cause?.reason));
@@ -147,7 +147,7 @@ it('a cluster is unreachable after one of its watches is broken for three second
   assert.equal(clock.pendingTimers, 0, 'a cluster without failures is not looked at');
 });
 
-it('a stop ends the observation of a cluster, and leaves no timer', async () => {
+it('stop() ends the checks of the watches of a cluster, and leaves no timer', async () => {
   const { clock, reachability, breakWatch } = setUp();
   await breakWatch();
   assert.equal(clock.pendingTimers, 1);
@@ -171,7 +171,7 @@ it('a target whose request got no response is tried again when the cluster answe
   assert.deepEqual(retried, [TARGET], 'the target no longer waits');
 });
 
-it('a target waits without a request while its cluster cannot be used, and until the first lists of the cluster are complete', async () => {
+it('no request is sent for a target while its cluster cannot be used, or before the first lists of the cluster are complete', async () => {
   const { reachability, retried, reported, breakWatch, mendWatch } = setUp();
   await breakWatch();
   assert.equal(reachability.admits(TARGET), false);

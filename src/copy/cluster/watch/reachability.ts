@@ -1,16 +1,16 @@
 /**
- * Whether a cluster can be used, as its watches show, and the targets that wait until it can.
+ * Judges by the watches of a cluster whether it can be used, and keeps the targets that wait until it can be used.
  *
  *   reachable ──a watch failed, and is not connected for 3 s or was never listed──▶ unreachable
  *   unreachable ──all watches are connected──▶ reachable
  *
- * While another cluster is unreachable, or its first lists are not complete, its targets wait without a request. So no
+ * While another cluster is unreachable, or its first lists are not complete, no request is sent for its targets. So no
  * worker hangs, and the rules report the cause at once. When the cluster answers again, all waiting targets are tried.
- * The targets of the home cluster never wait here. After a failure the watches are checked regularly until all are
- * connected. A cluster without failures costs nothing.
+ * The targets of the home cluster never wait here. After a failure the watches are checked every 500 ms until all are
+ * connected. Without a failure no check runs.
  *
- * The texts name the cluster but no address, because users of a cluster may not know it. They do not change during an
- * outage, because each change would be written to the status of every rule concerned. The log has the details.
+ * The messages contain no address, because authors of rules may not be allowed to know it. A message does not change
+ * during an outage: each change would be written to the status of every rule concerned. The log has the details.
  */
 import {
   ConnectionError,
@@ -32,15 +32,15 @@ export interface ReachabilityOptions {
   readonly cluster: string;
   readonly clock: Clock;
   readonly watches: () => readonly WatchHealth[];
-  /** Tries a target that waited, without the rest of its back-off. */
+  /** Tries a waiting target at once, even if its back-off has not ended. */
   readonly retry: (target: ObjectKey) => void;
   /** Called when the cause for which a target waits has changed. */
   readonly report: (target: ObjectKey, wait: Waiting) => void;
 }
 
-/** Time between two checks after a failure, ms. */
+/** Time between two checks of the watches after a failure, ms. */
 const LOOK_MS = 500;
-/** A watch may be without a connection for this long, ms: the server ends it regularly. */
+/** A cluster stays reachable if a watch has no connection for up to this time, ms: servers end watches regularly. */
 const DISCONNECTED_LIMIT_MS = 3000;
 
 const TLS_CODE = /CERT|SIGNATURE|^ERR_(?:SSL|TLS)/;
@@ -72,7 +72,7 @@ export class Reachability {
     if (this.#cause === undefined) await new Promise<void>((resolve) => this.onChange(resolve));
   }
 
-  /** Called when a watch has failed. It will be opened again. */
+  /** Called when a watch has failed: starts the regular checks. */
   watchFailed(): void {
     this.#look();
   }
@@ -94,7 +94,7 @@ export class Reachability {
     return false;
   }
 
-  /** Called when the run of a target has failed. If no server answered, the target is tried again when one does. */
+  /** Called when the run of a target has failed. If the cluster did not answer, the target is tried when it does. */
   failed(target: ObjectKey, error: unknown): void {
     if (isUnanswered(error)) this.#waiting.add(target);
   }
@@ -116,7 +116,7 @@ export class Reachability {
     for (const handler of this.#handlers) handler();
   }
 
-  /** Tries the waiting targets, or reports the cause. */
+  /** Tries the waiting targets if the cluster can be used; otherwise reports the cause for each of them. */
   #wake(): void {
     const { report, retry } = this.#options;
     for (const target of this.#waiting) {
@@ -144,7 +144,7 @@ export function causeOfWatches(cluster: string, watches: readonly WatchHealth[])
   return undefined;
 }
 
-/** The outcome of a target after an error of its cluster or a missing namespace; `undefined` for other errors. */
+/** The outcome of a target whose write failed, if its cluster or namespace caused this; `undefined`: another error. */
 export function waitAfter(cluster: string, error: unknown): Waiting | undefined {
   if (isUnanswered(error)) return waitFor(noConnection(cluster, error));
   if (isUnauthorized(error)) return waitFor(unauthorized(cluster));

@@ -39,7 +39,7 @@ test('a write counts as overwritten if the stored values, type, labels or annota
   assert.equal(is({ annotations: { [OVERWRITTEN_MARK]: 'true' } }, content('1'), withOverwrittenMark(DESIRED)), false);
 });
 
-test('in a burst of writes, each content gets one full response, and more of them as the budget allows; the budget grows with time', () => {
+test('in a burst of writes, each content gets one full response, and more while the budget lasts; the budget grows with time', () => {
   let now = 1_000_000;
   const budget = new FullResponseBudget(() => now);
   const contents = Array.from({ length: 100 }, (_, index) => content(String(index)));

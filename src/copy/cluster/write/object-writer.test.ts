@@ -1,4 +1,7 @@
-/** A write is refused if its object was recreated or changed after the plan. The error of a refusal has no values. */
+/**
+ * Checks that a write is refused if its object was recreated or changed after the plan, and that the error quotes no
+ * secret values.
+ */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -56,7 +59,7 @@ const desired: DesiredObject = {
   data: 'source',
 };
 
-/** What users change between the read of a copy and the write of Keyferry. */
+/** The changes that a user makes between Keyferry's read of a copy and its write, by title. */
 const CHANGES: Readonly<Record<string, (name: string) => Promise<unknown>>> = {
   'was replaced by an object with another mark': async (name) => {
     await plane.api.delete(path(name));
@@ -93,7 +96,7 @@ for (const [what, write] of Object.entries(WRITES)) {
       });
     }
 
-    it(`${what} is done if nobody changed the copy after the read`, async () => {
+    it(`${what} is accepted if nobody changed the copy after the read`, async () => {
       const name = `copy-${(count += 1)}`;
       const { metadata } = await create(name, 'ours', 'rule');
       await write(name, observe(metadata), new AbortController().signal);
@@ -102,12 +105,12 @@ for (const [what, write] of Object.entries(WRITES)) {
   });
 }
 
-describe('the error of a write that is refused with a message that quotes secret values', () => {
+describe('the error of a write that a webhook refuses with a message that quotes secret values', () => {
   const OLD = 'the-old-value';
   const NEW = 'the-new-value';
 
   for (const isRead of [true, false]) {
-    it(`the error of a refusal has no secret value, ${isRead ? 'after the old values were read' : 'although the old values cannot be read'}`, async () => {
+    it(`if a refusal quotes secret values, the error has none of them, ${isRead ? 'because the old values were read and removed' : 'even if the old values cannot be read'}`, async () => {
       const name = isRead ? 'quoted' : 'quoted-unread';
       const observed = observe((await create(name, OLD, 'rule')).metadata);
       await using _ = await refuse(plane.api, name, {

@@ -1,15 +1,15 @@
 /**
- * The writes to one kind of object in one cluster. Each is one request with its preconditions: a create cannot
- * overwrite, an update and a delete name the version that they were planned for.
+ * Writes objects of one kind in one cluster. Each write is one request with its preconditions: a create cannot
+ * overwrite; an update and a delete name the version that they were planned for.
  *
  * A mutating admission policy or webhook can change an object before the server stores it. The response shows this:
- * - for labels and annotations always, because every response has the metadata;
- * - for data only in a full response. Neither metadata nor managedFields show it: these name the fields that were sent.
+ * - changed labels and annotations always, because every response has the metadata;
+ * - changed data only in a full response, because metadata and managedFields do not show them.
  *
- * A full response needs no request, but as many bytes as were sent. So there is a budget. It is enough for all usual
- * writes; in a burst (the first thousand copies) each content gets one full response, and others as the budget allows.
- * A target that was overwritten carries `OVERWRITTEN_MARK`: its metadata then do not tell its data, even after a
- * restart.
+ * A full response needs no extra request, but as many bytes as the write. So there is a budget, which is enough for all
+ * usual writes. In a burst (the first thousand copies) each content gets one full response, and more if the budget
+ * allows. A target whose data were overwritten carries `OVERWRITTEN_MARK`. So its metadata do not count as a proof of
+ * its data, even after a restart.
  */
 import {
   type KubeObject,
@@ -96,7 +96,7 @@ export class ObjectWriter {
 
   /**
    * Changes the metadata that differ, and with `content` all data. Labels and annotations that `desired` lacks stay.
-   * @throws ApiError Conflict if the target is no longer as observed, Invalid if it cannot be changed so
+   * @throws ApiError Conflict if the target has changed since `observed`, Invalid if the server forbids this change
    */
   async update(
     key: ObjectKey,
@@ -107,8 +107,8 @@ export class ObjectWriter {
     { fullResponse = false }: Pick<CreateOptions, 'fullResponse'> = {},
   ): Promise<Written> {
     const { kind } = this.#store;
-    // The server refuses a patch whose resourceVersion is not the current one. Versions are unique in a cluster, so
-    // this guards the uid, too.
+    // The server refuses a patch whose resourceVersion is not the current one. Versions are unique in a cluster, so the
+    // server also refuses the patch if another object has the same name now.
     const operations: unknown[] = [
       { op: 'replace', path: '/metadata/resourceVersion', value: observed.resourceVersion },
       ...changes('/metadata/labels', observed.labels, { ...desired.labels, ...desired.bookkeepingLabels }),
@@ -120,11 +120,11 @@ export class ObjectWriter {
     }
     if (immutable === true || (immutable === false && kind.isCustom === true)) {
       operations.push({ op: 'add', path: '/immutable', value: immutable });
-      // The field is removed, as if it was never set. It is added first, because the server refuses to remove nothing.
+      // The field is removed. The patch adds it first, because the server refuses to remove a field that is not there.
       if (!immutable) operations.push({ op: 'remove', path: '/immutable' });
     }
     if (content !== undefined && content.type !== '' && desired.type !== '') {
-      // The type cannot be changed. It is in the patch so that the server refuses a copy of another type.
+      // The type cannot be changed. It is in the patch so that the server refuses the write if the type differs.
       operations.push({ op: 'add', path: '/type', value: desired.type ?? content.type });
     }
     const text = JSON.stringify(operations);
@@ -148,9 +148,9 @@ export class ObjectWriter {
   }
 
   /**
-   * Deletes the target in the version that was observed. No error if it is gone already.
-   * @returns whether the target is gone; otherwise a finalizer keeps it
-   * @throws ApiError Conflict if the target changed since
+   * Deletes the target in the version `observed`. A target that is gone already is no error.
+   * @returns whether the target is gone; `false`: a finalizer keeps it
+   * @throws ApiError Conflict if the target has changed since `observed`
    */
   async delete(key: ObjectKey, observed: Observed, signal: AbortSignal): Promise<boolean> {
     const preconditions = { uid: observed.uid, resourceVersion: observed.resourceVersion };
@@ -164,7 +164,7 @@ export class ObjectWriter {
     } as const;
     try {
       const answer = await this.#send(key, request, undefined, true);
-      // The answer is the object while it still exists, otherwise a Status.
+      // The server answers with the object if this still exists, otherwise with a Status.
       return (parseJson(answer.body, `the answer to DELETE ${request.path}`) as KubeObject).kind === 'Status';
     } catch (error) {
       if (isObjectGone(error, parseResourceKey(key).name)) return true;
@@ -188,9 +188,9 @@ export class ObjectWriter {
   }
 
   /**
-   * @param content that of the request
-   * @param there whether the object exists
-   * @throws ApiError without a value of the old or new object
+   * @param content the content in the request
+   * @param there whether the object exists already
+   * @throws ApiError whose text quotes no value of the object, neither an old nor a new one
    */
   async #send(
     key: ObjectKey,
@@ -215,12 +215,12 @@ export class ObjectWriter {
   }
 }
 
-/** An empty value in the JSON of a content. */
+/** An empty value, as it stands in JSON behind its key. */
 const EMPTY_VALUE = Buffer.from(':""');
 
 /**
- * The fields of an object with this content. The API server accepts no empty text in the base64 of a custom resource,
- * so empty values are written to the field of texts.
+ * The fields of an object with this content, as JSON. In a custom resource the API server refuses an empty text in a
+ * field of base64 values. So empty values are written to the field of plain texts (`Kind.overlay`).
  */
 function piecesFor({ overlay }: Kind, { pieces }: Content): readonly ContentPiece[] {
   const [first, ...rest] = pieces;
@@ -235,7 +235,7 @@ function piecesFor({ overlay }: Kind, { pieces }: Content): readonly ContentPiec
   return [pieceOf(first.field, filled), ...rest, pieceOf(overlay, empty)];
 }
 
-/** The part of a JSON patch that sets or removes the field of texts. A removal adds it first, so that it exists. */
+/** The part of a JSON patch that sets or removes the field of plain texts. It adds the field before a removal. */
 function overlayPatch(overlay: string, pieces: readonly ContentPiece[]): Buffer {
   const path = `/${overlay}`;
   const json = pieces.find(({ field }) => field === overlay)?.json.bytes();
@@ -244,7 +244,7 @@ function overlayPatch(overlay: string, pieces: readonly ContentPiece[]): Buffer 
   return Buffer.concat([Buffer.from(`,{"op":"add","path":"${path}","value":`), json, Buffer.from('}')]);
 }
 
-/** Whether the message is the server's own for sure, and not that of a webhook or policy. */
+/** Whether the message certainly comes from the server itself, not from a webhook or policy. */
 function isRoutine(error: ApiError): boolean {
   return !error.isStatus || isConflict(error) || isAlreadyExists(error) || isNotFound(error) || isThrottled(error);
 }
@@ -259,13 +259,14 @@ function changes(path: string, actual: Readonly<Record<string, string>>, desired
     value === null ? Object.hasOwn(actual, key) || key === LAST_APPLIED : actual[key] !== value,
   );
   if (differing.length === 0) return [];
-  // An operation on a member of a missing map fails, so the map is added as a whole.
+  // A patch cannot add a label to a map that does not exist. So the whole map is added.
   if (Object.keys(actual).length === 0) return [{ op: 'add', path, value: present(desired) }];
   return differing.flatMap(([key, value]) => {
     const member = `${path}/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`;
     if (value !== null) return [{ op: 'add', path: member, value }];
     const remove = { op: 'remove', path: member };
-    // The index never keeps this annotation, so the object may lack it, and the server refuses to remove nothing.
+    // The index does not keep this annotation, so it is not known whether it exists. The patch adds it before the
+    // removal, because the server refuses to remove what does not exist.
     return key === LAST_APPLIED ? [{ op: 'add', path: member, value: '' }, remove] : [remove];
   });
 }
@@ -278,7 +279,7 @@ export const OVERWRITTEN: Outcome = {
   ),
 };
 
-/** Size of the budget, and its growth. A Secret of a few values takes 2 KiB. */
+/** Size of the budget for full responses, and its growth. A Secret with a few values takes 2 KiB of the budget. */
 const BURST_BYTES = 32 * 1024;
 const BYTES_PER_SECOND = 4096;
 
@@ -295,7 +296,7 @@ export class FullResponseBudget {
     this.#at = now();
   }
 
-  /** Whether the next write of `content` requests a full response. Subtracts it from the budget. */
+  /** Whether the next write of `content` requests a full response, whose size is then subtracted from the budget. */
   isDue(content: Content): boolean {
     const now = this.#now();
     const seconds = Math.max(0, now - this.#at) / 1000;
@@ -309,20 +310,20 @@ export class FullResponseBudget {
   }
 }
 
-/** Whether the last write of a target was overwritten. */
+/** Whether a target carries the mark that the server stored other data than Keyferry wrote. */
 export function isMarkedOverwritten(observed: Observed | undefined): boolean {
   return observed?.annotations[OVERWRITTEN_MARK] !== undefined;
 }
 
-/** The desired object of a target that was overwritten: with the mark. */
+/** The desired object with the mark of `isMarkedOverwritten`. */
 export function withOverwrittenMark(desired: DesiredObject): DesiredObject {
   return { ...desired, annotations: { ...desired.annotations, [OVERWRITTEN_MARK]: 'true' } };
 }
 
 /**
  * Whether the server stored another object than the desired one.
- * @param content the data that were written, if any
- * @param kept the stored part of the response's metadata, if known
+ * @param content the data that were written; `undefined`: none
+ * @param kept the metadata that the index keeps of the response; `undefined`: computed here
  */
 export function isOverwritten(
   { meta, stored }: Written,

@@ -1,4 +1,4 @@
-/** What happens to an orphan whose rule Keyferry cannot read. */
+/** Checks what Keyferry does with an orphan whose rule it cannot read. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
@@ -19,7 +19,7 @@ const refuse = async (): Promise<never> =>
 const fail = async (): Promise<never> =>
   await Promise.reject(new ApiError(call, 500, { reason: '', message: '', causes: [] }));
 
-/** @param existing the namespaces on the server; `undefined`: no request may be sent */
+/** The action for an orphan. @param existing the namespaces on the server; `undefined`: no request may be sent */
 async function actionFor(
   served: ServedNamespaces | undefined,
   existing: readonly string[] | undefined,
@@ -52,21 +52,21 @@ describe('the decision on an orphan', () => {
   const withIt = (): ServedNamespaces => new ServedNamespaces(['b', 'team-a'], 'team=a');
   const inSight = async (): Promise<'delete'> => await Promise.resolve('delete');
 
-  it('an orphan whose rule is in a served namespace is decided from a read of the rule', async () => {
+  it('if the rule of an orphan is in a served namespace, the rule is read to decide on the orphan', async () => {
     for (const served of [undefined, withIt()]) assert.equal(await actionFor(served, undefined, inSight), 'delete');
     await assert.rejects(actionFor(withIt(), undefined, fail), ApiError);
   });
 
-  it('an orphan whose rule is in a namespace without the label of the selector is kept, as long as the namespace exists', async () => {
+  it('an orphan is kept if the label selector of Keyferry does not serve the namespace of its rule, as long as this namespace exists', async () => {
     assert.equal(await actionFor(without(), ['team-a'], fail), 'keep');
     assert.equal(await actionFor(without(), [], fail), 'delete', 'the policy of the rule decides');
   });
 
-  it('an orphan whose rule is in a namespace that is not listed is kept without a request, because there is no right to read it', async () => {
+  it('an orphan is kept without a request if the list of served namespaces lacks the namespace of its rule', async () => {
     assert.equal(await actionFor(new ServedNamespaces(['b']), undefined, fail), 'keep');
   });
 
-  it('an orphan is kept if the namespace of its rule has the label, but the permissions do not cover the rule yet', async () => {
+  it('an orphan is kept if the label selector of Keyferry serves the namespace of its rule, but the permission to read the rule is missing', async () => {
     assert.equal(await actionFor(withIt(), undefined, refuse), 'keep');
     const listed = new ServedNamespaces(['b', 'team-a']);
     await assert.rejects(actionFor(listed, undefined, refuse), ApiError, 'as before, where the names are a list');

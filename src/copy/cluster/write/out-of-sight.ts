@@ -1,6 +1,6 @@
 /**
- * Decides on orphans whose rule is out of sight: its namespace is not served, or Keyferry has no permission to read it.
- * Such a rule counts as existing, so its copies stay. If its namespace does not exist, the rule does not exist either.
+ * Decides on a copy whose rule Keyferry cannot read, because the rule's namespace is not served or the permission is
+ * missing. The rule counts as existing, so the copy stays. If its namespace does not exist, the rule does not either.
  */
 import { isForbidden } from '../../../kube/errors.ts';
 import type { ServedNamespaces } from '../../../kube/watch/served-namespaces.ts';
@@ -11,7 +11,7 @@ import type { NamespaceReads } from '../watch/namespace-reads.ts';
 
 type OrphanActionOf = FactSource['orphanActionOf'];
 
-/** @param inSight decides about the orphans of other rules */
+/** @param inSight decides on the copies of rules that Keyferry can read */
 export function orphanActions(
   reads: Pick<NamespaceReads, 'exists'>,
   claims: Pick<Claims, 'ruleSetOf'>,
@@ -29,7 +29,7 @@ export function orphanActions(
         throw error;
       }
     }
-    // If a list names the served namespaces, Keyferry has no right to read namespaces.
+    // If a list names the served namespaces, Keyferry has no permission to read namespaces.
     if (served.selector === undefined || (await reads.exists(namespace, signal))) return 'keep';
     return served.has(namespace) ? 'later' : claims.ruleSetOf(owner).orphanPolicy(owner, observed, false);
   };

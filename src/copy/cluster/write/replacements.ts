@@ -1,14 +1,14 @@
 /**
- * Replaces copies that cannot be changed (another type, immutable, a copy of another controller): deletes the copy and
- * creates another one. A policy, quota or webhook may refuse the new copy. The old one must not be lost then:
+ * Replaces a copy that cannot be updated (another type, immutable, made by another controller): the old copy is deleted
+ * and a new copy is created. A policy, quota or webhook may refuse the new copy. Then the old copy must not be lost:
  *
  *   dry run of the new copy ──refused──▶ the old copy stays
  *      └─accepted──▶ keep the old copy in memory ──▶ delete it ──▶ create the new copy ──created──▶ forget the old copy
  *                                                                    └─refused──▶ create the old copy again
  *
- * - An old copy is kept until an object exists in its place, or no rule claims the place.
- * - A crash of the process loses it, and so do more than `KEPT_BYTES` of old copies that wait for finalizers. The rule
- *   then still creates the new copy, or reports why it cannot.
+ * - An old copy stays in memory until another object with its name exists, or no rule claims the target.
+ * - A crash loses the old copies in memory. If they take more than `KEPT_BYTES`, some are lost, too. The rule then
+ *   still creates the new copy, or reports why it cannot.
  */
 import { ApiError, isAlreadyExists, isNamespaceTerminating } from '../../../kube/errors.ts';
 import { ByteCache } from '../../../runtime/maps.ts';
@@ -20,7 +20,7 @@ import type { KubeStore } from '../objects/store.ts';
 import type { ObjectWriter } from './object-writer.ts';
 import { LAST_APPLIED, observe, type Observed } from '../../model/observed.ts';
 
-/** Limit of all old copies: eight writes at once, each with the largest Secret that etcd accepts (1.5 MiB). */
+/** Limit of all old copies, bytes: enough for 8 replacements at once of the largest Secrets for etcd (1.5 MiB). */
 const KEPT_BYTES = 12 * 1024 * 1024;
 
 interface OldCopy {
@@ -47,10 +47,9 @@ export class Replacements {
   }
 
   /**
-   * Does a dry run of the creation, and keeps the old copy.
-   * @param observed the old copy
-   * @returns the old copy as it was read (another version than observed is not kept); `null`: it is gone
-   * @throws ApiError of the refusal
+   * Does a dry run of the creation, and keeps the old copy in memory if it still has the version `observed`.
+   * @returns the old copy as the server has it now, perhaps in another version; `null`: it is gone
+   * @throws ApiError the server's refusal of the new copy
    */
   async prepare(
     target: ObjectKey,
@@ -59,7 +58,7 @@ export class Replacements {
     signal: AbortSignal,
   ): Promise<Observed | null> {
     try {
-      // The server runs admission before it checks the name, also in a dry run: so AlreadyExists means that it accepts.
+      // The server asks policies and webhooks before it checks the name. So AlreadyExists means that they accept.
       await this.#writer.create(target, desired, content, signal, { dryRun: true });
     } catch (error) {
       if (!isAlreadyExists(error)) {
@@ -81,9 +80,9 @@ export class Replacements {
 
   /**
    * Creates the old copy again.
-   * @param refused why the server refused the new one
-   * @returns whether one was kept
-   * @throws ApiError with both refusals
+   * @param refused the error with which the server refused the new copy; `undefined`: no refusal
+   * @returns whether an old copy was in memory
+   * @throws ApiError whose message has the refusals of the new and of the old copy
    */
   async restore(target: ObjectKey, refused: unknown, signal: AbortSignal): Promise<boolean> {
     const old = this.#old.get(target);
@@ -105,7 +104,7 @@ export class Replacements {
     return true;
   }
 
-  /** Whether an old copy is kept, and no object is in its place. @param there the object in its place, if known */
+  /** Whether an old copy is in memory, and no object has its name. @param there the object with its name, if known */
   isPending(target: ObjectKey, there: Observed | undefined): boolean {
     const old = this.#old.get(target);
     if (old !== undefined && there !== undefined && there.uid !== old.uid) this.forget(target);

@@ -1,4 +1,4 @@
-/** Carries out the plan for one target: at most one write, whose precondition is the version of the plan. */
+/** Carries out the plan for one target: by at most one write, for the version of the target that the plan is for. */
 import { isAlreadyExists, isConflict, isImmutable, isNamespaceTerminating, isNotFound } from '../../../kube/errors.ts';
 import { nobodyCause, operatorCause, userCause, isPassing } from '../../model/cause.ts';
 import type { Entry } from '../../book/claim-book.ts';
@@ -36,22 +36,22 @@ type WriteVerb = 'create' | 'update' | 'delete';
 
 export interface TargetReconcilerOptions extends FactSource {
   readonly store: KubeStore;
-  /** That of another cluster; `undefined`: the targets are in the cluster of this process. */
+  /** Whether the other cluster can be used; `undefined`: the targets are in the home cluster. */
   readonly reachability: Reachability | undefined;
   readonly sources: Sources;
-  /** Whether objects in the namespace may be read and written. Default: in all. */
+  /** Whether objects in the namespace may be read and written. Default: yes, for all namespaces. */
   readonly isServed?: ((namespace: string) => boolean) | undefined;
-  /** Called after each write. `rule`: the one that claims the target, or whose mark an orphan has. */
+  /** Called after each write. `rule`: the rule that claims the target, or, for an orphan, the rule in its mark. */
   readonly onWrite: (target: ObjectKey, verb: WriteVerb, ok: boolean, rule: RuleKey | undefined) => void;
   /** Called when a claim's outcome has changed, or its target was written. */
   readonly onOutcome: (entry: Entry, wrote: boolean) => void;
 }
 
-/** Wait for a namespace that is terminating or missing, ms, in case the event that usually ends the wait is missed. */
+/** Longest wait for a namespace that is terminating or missing, ms. Usually an event of the namespace ends the wait. */
 const NAMESPACE_RETRY_MS = 3000;
-/** Wait for a fact that is not available now, ms. */
+/** Wait before the next run if a fact about the target is not available now, ms. */
 export const LATER_MS = 1000;
-/** Wait for a target that changed during each attempt, ms. */
+/** Wait before the next run of a target that changed during each attempt, ms. */
 export const RACE_RETRY_MS = 200;
 
 /** `again`: the target has to be decided again. */
@@ -65,7 +65,7 @@ export interface Settlement {
   readonly wroteFor?: Claim;
 }
 
-/** A plan with its facts. */
+/** A plan with the facts that it was made from. */
 interface Action<P = WritePlan> {
   readonly facts: Facts;
   readonly plan: P;
@@ -90,12 +90,12 @@ export class TargetActions {
     this.#replacements = new Replacements(store, this.#writer, onWrite);
   }
 
-  /** @throws the error of the API, if a retry makes sense */
+  /** Does the write of the plan, if there is one. @throws the error of the API, if a retry makes sense */
   async carryOut(action: Action<DecidedPlan>): Promise<ActionResult> {
     const { facts, plan, run } = action;
     const { target, signal } = run;
     if (plan.do !== 'create' && !facts.goingAway && this.#replacements.isPending(target, facts.observed)) {
-      // The rule cannot make the new copy now (its source is gone), or no rule claims the target.
+      // The old copy was deleted. Now the rule cannot make the new copy (its source is gone), or claims no target here.
       if (winnerOf(facts) === undefined) this.#replacements.forget(target);
       else if (await this.#replacements.restore(target, undefined, signal)) return 'again';
     }
@@ -133,7 +133,7 @@ export class TargetActions {
     }
     const verb = observed === undefined ? 'create' : 'update';
     const attempt = attemptOf(facts, claim, this.#memory.get(target));
-    // A copy that was deleted to be replaced had its pause before the deletion.
+    // A replacement has paused before it deleted the old copy, so there is no other pause before the creation.
     const replacing = verb === 'create' && this.#replacements.isPending(target, undefined);
     const pause = replacing ? undefined : this.#pause(action, attempt);
     if (pause !== undefined) return pause;
@@ -154,7 +154,7 @@ export class TargetActions {
           : await this.#writer.update(target, observed, marked, content, signal, { fullResponse });
       const { meta, stored } = written;
       onWrite(target, verb, true, claim.owner.key);
-      // Store the answer before the memory is read: if it is another object, this clears the memory of the old one.
+      // First store the response: if it shows a new object, this clears the memory of the old object.
       const kept = request.storeResponse(meta);
       const memory = this.#memory.edit(target);
       memory.cleared &&= false;
@@ -172,7 +172,7 @@ export class TargetActions {
       return this.#written(action, kept, isOverwritten(written, marked, content, kept));
     } catch (error) {
       onWrite(target, verb, false, claim.owner.key);
-      // After a transient error the server would not accept the old copy either.
+      // After a transient error the old copy is not restored: the server would not accept it either.
       if (replacing && !isPassing(error) && !isAlreadyExists(error) && !isNamespaceTerminating(error)) {
         await this.#replacements.restore(target, error, signal);
       }
@@ -181,8 +181,8 @@ export class TargetActions {
   }
 
   /**
-   * After a write the target is decided again, unless it has only one claim: then it is in its desired state.
-   * @param overwritten the server stored another object than was written
+   * The result of a write. A target with one claim is now in its desired state; with more claims it is decided again.
+   * @param overwritten whether the server stored another object than Keyferry wrote
    */
   #written({ facts, plan: { claim, remarks }, run }: Action, kept: Observed, overwritten: boolean): ActionResult {
     const memory = this.#memory.edit(run.target);
@@ -198,7 +198,7 @@ export class TargetActions {
     return { settle: { outcome: OVERWRITTEN, wroteFor: claim, remarks }, requeueAfterMs };
   }
 
-  /** The result for a write that must wait, because another client or the server undid earlier ones. */
+  /** The result if the write must wait because another client or the server undid earlier writes; else `undefined`. */
   #pause({ plan: { remarks }, run }: Action, attempt: WriteAttempt): ActionResult | undefined {
     const memory = this.#memory.get(run.target);
     const pauseMs = pauseBeforeWrite(attempt, memory, this.#options.now());
@@ -207,7 +207,7 @@ export class TargetActions {
     return { settle: { outcome, remarks }, requeueAfterMs: pauseMs };
   }
 
-  /** Deletes a copy to create a new one in its place, once a dry run has shown that the server accepts the new one. */
+  /** Deletes the old copy after a dry run has shown that the server accepts the new copy. */
   async #replace(action: Action): Promise<ActionResult> {
     const { store } = this.#options;
     const { facts, plan, run } = action;
@@ -230,18 +230,18 @@ export class TargetActions {
       if (isNamespaceTerminating(error)) return this.#waitForNamespace(target, error);
       throw error;
     }
-    // The rule may have changed since, or have been deleted with the policy to retain its copies.
+    // During the dry run the rule may have changed, or may have been deleted with the policy to keep its copies.
     const { plan: planned } = await decide(target, this.#options, run, signal);
     if (planned.do !== 'replace' || planned.claim !== claim) {
       this.#replacements.forget(target);
       return 'again';
     }
-    // A copy that is deleted with its rule anyway is not restored.
+    // If the rule is being deleted, its copy would be deleted in any case. So the copy is not restored.
     if (isHandOver(facts)) this.#replacements.forget(target);
     return await this.#delete(action);
   }
 
-  /** The content to be written; `undefined`: the data stay unchanged. */
+  /** The content to be written; `undefined`: the data stay unchanged; `gone`: the source cannot be read now. */
   async #content({ facts, plan, run }: Action): Promise<Content | undefined | 'gone'> {
     const { claim, desired, withData } = plan;
     if (!withData || desired.data === 'keep') return undefined;
@@ -263,7 +263,7 @@ export class TargetActions {
       gone = await this.#writer.delete(target, observed, signal);
     } catch (error) {
       onWrite(target, 'delete', false, rule);
-      // The copy was changed, so it exists, and need not be kept in memory.
+      // After a conflict the copy still exists, so it need not be kept in memory.
       if (isConflict(error)) this.#replacements.forget(target);
       return await this.#recover(error, action);
     }
@@ -271,7 +271,7 @@ export class TargetActions {
     const memory = this.#memory.edit(target);
     memory.held = undefined;
     if (store.index.find(target) === undefined) {
-      // No watch follows the copy (it lacks Keyferry's label), or the watch was faster than the response.
+      // No watch follows the copy (it lacks Keyferry's label), or the watch has already reported the deletion.
       run.lastRead = null;
       memory.deleted &&= undefined;
       memory.cleared = true;
@@ -279,12 +279,12 @@ export class TargetActions {
     }
     memory.deleted = observed.uid;
     if (claim === undefined) return {};
-    // The new copy is created at once, or, if a finalizer keeps the old one, when the watch reports its deletion.
+    // The new copy is created now or, if a finalizer keeps the old copy, when the watch reports the deletion.
     if (gone) run.deletedUid = observed.uid;
     return 'again';
   }
 
-  /** Handles errors after which the target is planned again. @throws any other error, for the queue */
+  /** Handles errors after which the target is planned again. @throws every other error: then the queue backs off */
   async #recover(error: unknown, { facts, run }: Action<DecidedPlan>): Promise<ActionResult> {
     const { observed } = facts;
     if (isAlreadyExists(error) || isConflict(error)) {
@@ -305,13 +305,13 @@ export class TargetActions {
     throw error;
   }
 
-  /** @param error that of the creation */
+  /** @param error the error with which the server refused the creation */
   #waitForNamespace(target: ObjectKey, error: unknown): ActionResult {
     const { namespace } = parseResourceKey(target);
     const { store, reachability } = this.#options;
     const isHome = reachability === undefined;
     const place = isHome ? 'the namespace' : `the namespace in the ${store.api.cluster} cluster`;
-    // Authors of rules do not choose namespaces of another cluster, so a missing one is not their fault.
+    // Authors of rules do not choose the namespace in another cluster. So there a missing namespace is not their fault.
     const missing = isHome ? userCause : operatorCause;
     const why = isNotFound(error)
       ? missing('NamespaceNotFound', `namespace ${namespace} does not exist`, `${place} does not exist`)

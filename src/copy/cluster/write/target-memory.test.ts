@@ -9,7 +9,7 @@ import type { ObjectKey } from '../../model/keys.ts';
 const TARGET: ObjectKey = asKey('c:Secret/a/b');
 const REPAIRS = { count: 1, at: 0 };
 const CONTENT = { digest: 'd', keys: 'k', type: 'Opaque' };
-/** A memory with every field that depends on the claims of a target. */
+/** A memory with all fields that are only needed while a rule claims the target. */
 const OF_CLAIMS: Memory = {
   held: { fingerprint: CONTENT, immutable: true, type: 'Opaque' },
   heldVersion: '1',
@@ -20,13 +20,13 @@ const OF_CLAIMS: Memory = {
   filled: '1',
 };
 
-/** The fields that are remembered of the target, without the version of its content. */
+/** The fields in the memory of the target that are in use, without the version of its content. */
 function usedFields(memory: TargetMemory): Partial<Memory> {
   const { heldVersion: _, ...fields } = memory.get(TARGET) ?? {};
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined && value !== false));
 }
 
-test('a target that is no longer immutable is remembered as mutable, and its type stays remembered', () => {
+test('if a target is no longer immutable, the memory has it as mutable, and still knows its type', () => {
   const memory = new TargetMemory();
   memory.storeContent(TARGET, { version: '1', fingerprint: CONTENT, immutable: true, type: 'Opaque' });
   assert.equal(memory.heldOf(TARGET)?.immutable, true);
@@ -34,7 +34,7 @@ test('a target that is no longer immutable is remembered as mutable, and its typ
   assert.deepEqual(memory.heldOf(TARGET), { version: '2', fingerprint: CONTENT, immutable: false, type: 'Opaque' });
 });
 
-test('of a target that no rule claims, only a deletion or a watch by name that is not over stays remembered', () => {
+test('of a target that no rule claims, the memory keeps only that its deletion is not confirmed yet, or that it is watched by name', () => {
   const memory = new TargetMemory();
   Object.assign(memory.edit(TARGET), OF_CLAIMS);
   memory.removeIfEmpty(TARGET, true);
@@ -46,7 +46,7 @@ test('of a target that no rule claims, only a deletion or a watch by name that i
   assert.deepEqual(usedFields(memory), { deleted: 'uid', watchedByName: true });
 });
 
-test('of a target that no longer exists, only the fact that Keyferry deleted it stays remembered', () => {
+test('of a target that no longer exists, the memory keeps only the fact that Keyferry deleted it', () => {
   const memory = new TargetMemory();
   memory.storeContent(TARGET, { version: '1', fingerprint: CONTENT, immutable: true, type: 'Opaque' });
   memory.objectGone(TARGET);
@@ -60,7 +60,7 @@ test('of a target that no longer exists, only the fact that Keyferry deleted it 
 const OTHER: ObjectKey = asKey('c:Secret/a/other');
 const { signal } = new AbortController();
 
-test('targets wait until the first target has ended, and are created without a read if the first one found no copy', async () => {
+test('targets wait until the run of the first target has ended; if it found no copy without the label, they are created without a read', async () => {
   const copies = new UnlabelledCopies();
   assert.equal(await copies.areExpected(TARGET, signal), false);
   let isAnswered = false;
@@ -74,14 +74,14 @@ test('targets wait until the first target has ended, and are created without a r
   assert.equal(await answer, false);
 });
 
-test('a target waits at most one second for the first target, and an abort ends its wait', async () => {
+test('a target waits at most 1 s for the run of the first target, and an abort ends the wait', async () => {
   const copies = new UnlabelledCopies();
   await copies.areExpected(TARGET, signal);
   await assert.rejects(copies.areExpected(OTHER, AbortSignal.abort()), AbortedError);
   assert.equal(await copies.areExpected(OTHER, signal), false);
 });
 
-test('after a copy without the label was found, targets are read before they are created, until 8 reads in a row find none', async () => {
+test('after a read has found a copy without the label, targets are read before they are created, until 8 reads in a row find no copy', async () => {
   const copies = new UnlabelledCopies();
   const areExpected = async (): Promise<boolean> => await copies.areExpected(TARGET, signal);
   copies.missed();

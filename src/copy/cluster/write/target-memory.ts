@@ -1,13 +1,13 @@
 /**
  * The memory of targets between runs, and the state of one target during a run.
  *
- * The memory only saves reads, and can be lost at any time:
- * - `held`: the content at one version, from an own write or a read. The type counts for every version, because it
- *   cannot change;
+ * The memory only saves requests, and can be lost at any time:
+ * - `held`: the content of the target at one version, from an own write or a read. The type in it counts for every
+ *   version, because the type of an object cannot change;
  * - `deleted`: the uid of the object that Keyferry deleted, until a watch reports that it is gone;
- * - `cleared`: the target is gone, so a copy without Keyferry's label need not be searched;
+ * - `cleared`: the target is gone, so it can be created without a read;
  * - `watchedByName`: the target is followed by name, because an object of a user exists in its place;
- * - `repairs`: number of recent repairs;
+ * - `repairs`: number of recent writes that undid a change by another client;
  * - `overwritten`: number of writes in a row that the server changed;
  * - `wrote`, `filled`: the version of the source in the last write, also when the target is gone.
  *
@@ -23,12 +23,12 @@ import type { TargetReader, TargetState } from '../../plan/decide.ts';
 import type { RepairMemory } from '../../plan/repairs.ts';
 import type { KubeStore, StoredContent } from '../objects/store.ts';
 
-/** The content of targets at one version. The copies of a source share one object. */
+/** A content of targets. The copies of a source share one such object. */
 type HeldContent = Omit<StoredContent, 'version'>;
 
 /**
- * Rare fields are absent until they are needed. They are never deleted, but set with `&&=` where they may be absent: V8
- * keeps an object with a deleted field in a hash table, which takes five times as much memory.
+ * Rare fields are absent until they are needed, to save memory. Afterwards they are set to `undefined`, not deleted: V8
+ * keeps an object with a deleted field in a hash table, which takes five times as much memory. `&&=` adds no field.
  */
 export interface Memory extends RepairMemory {
   held: HeldContent | undefined;
@@ -48,7 +48,7 @@ export class TargetMemory {
     return this.#targets.get(target);
   }
 
-  /** The memory of a target, for changes. After the end of a state `removeIfEmpty` must be called. */
+  /** The memory of a target, to change it. A caller that clears a field must call `removeIfEmpty`. */
   edit(target: ObjectKey): Memory {
     return getOrCreate(this.#targets, target, () => ({ held: undefined, heldVersion: undefined, wrote: undefined }));
   }
@@ -58,7 +58,7 @@ export class TargetMemory {
     return held === undefined || version === undefined ? undefined : { version, ...held };
   }
 
-  /** @param type that of the target, which may differ from the content's; '' or undefined: the known type stays */
+  /** @param type type of the target, which may differ from its content's; '' or undefined: the known type stays */
   storeContent(target: ObjectKey, { version, fingerprint, immutable, type }: StoredContent): void {
     const memory = this.edit(target);
     const held = { fingerprint, immutable, type: type === undefined || type === '' ? memory.held?.type : type };
@@ -74,7 +74,7 @@ export class TargetMemory {
     memory.held = memory.heldVersion = undefined;
   }
 
-  /** Called when the object is gone. */
+  /** Called when the object of the target is gone. */
   objectGone(target: ObjectKey): void {
     const memory = this.#targets.get(target);
     if (memory === undefined) return;
@@ -83,7 +83,7 @@ export class TargetMemory {
     memory.held = undefined;
   }
 
-  /** Removes the memory of a target if nothing in it counts. @param claimed whether a rule claims the target */
+  /** Removes the memory of a target if all its fields are empty. @param claimed whether a rule claims the target */
   removeIfEmpty(target: ObjectKey, claimed: boolean): void {
     const memory = this.#targets.get(target);
     if (memory === undefined) return;
@@ -101,14 +101,14 @@ export class TargetMemory {
   }
 }
 
-/** After this many reads that found no copy, targets are created without a read again. */
+/** After this many reads in a row that found no copy, targets are again created without a read. */
 const READS = 8;
-/** Longest wait for the first target, ms: a webhook of its namespace may be slow. */
+/** Longest wait for the run of the first target, ms. A slow webhook may delay this run. */
 const FIRST_LIMIT_MS = 1000;
 
 /**
- * Guesses whether targets that no watch shows exist nevertheless, as at a takeover from another program, whose copies
- * lack Keyferry's label. To save requests, such targets are read first: creations would fail with AlreadyExists.
+ * Guesses whether targets exist that no watch has shown. This is so after the change from another program, whose copies
+ * lack Keyferry's label. A creation would fail with AlreadyExists. So, to save requests, such targets are read first.
  *
  *   first target alone ──end of its run──▶ create ──a read found a copy──▶ read, then create or update
  *                                            ▲──8 reads found no copy──────────┘
@@ -120,8 +120,8 @@ export class UnlabelledCopies {
   #readsLeft = 0;
 
   /**
-   * Whether to read the target before it is created. Waits for the end of the first target, because all targets that
-   * are reconciled at the same time would get AlreadyExists.
+   * Whether to read the target before it is created. Waits until the run of the first target has ended. Without this
+   * wait, all targets that are reconciled at the same time could get AlreadyExists.
    */
   async areExpected(target: ObjectKey, signal: AbortSignal): Promise<boolean> {
     if (this.#first === undefined) {
@@ -159,9 +159,9 @@ export class UnlabelledCopies {
 export class TargetRun implements TargetReader {
   readonly target: ObjectKey;
   readonly signal: AbortSignal;
-  /** The target as this run has read it; `null`: it did not exist. */
+  /** The target as this run has read it; `null`: it did not exist; `undefined`: not read. */
   lastRead: Observed | null | undefined;
-  /** Uid of the object that this run deleted and the server reported as gone; the watch may be behind. */
+  /** Uid of the object that this run has deleted. It counts as gone, even if the index still has it. */
   deletedUid: string | undefined;
   /** The server refused to update the target, so it has to be replaced. */
   cannotUpdate = false;

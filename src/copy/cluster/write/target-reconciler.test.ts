@@ -1,4 +1,4 @@
-/** Changes of a copy while a run of the reconciler sends its requests, with a real API server. */
+/** Users change a copy while a run of the reconciler sends its requests. With a real API server. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -26,11 +26,11 @@ const STAYS = 'example.com/stays';
 let plane: ControlPlane;
 let api: HttpKubeApi;
 let store: KubeStore;
-/** For a method: what runs once, before the next request of that method. */
+/** By HTTP method: a function that runs one time, before the next request with this method. */
 const interruptions = new Map<string, () => Promise<unknown>>();
-/** The methods of the requests for Secrets, in their order. */
+/** The HTTP methods of the requests for Secrets, in order of time. */
 const requests: string[] = [];
-/** For each outcome that was reported: whether a write was done for it. */
+/** For each reported outcome, in order of time: whether a write was reported with it. */
 const wrote: boolean[] = [];
 
 before(async () => {
@@ -75,7 +75,7 @@ const targetsOf = (book: ClaimBook, orphanActionOf: TargetReconcilerOptions['orp
     now: () => Date.now(),
   });
 
-/** Reconciles a copy of the deleted rule `gone`. While the rule is read, a user sets the annotations `edit` of it. */
+/** Reconciles a copy of the deleted rule `gone`. While the rule is read, a user sets the copy's annotations `edit`. */
 async function reconcileOrphan(name: string, edit: Readonly<Record<string, string>>): Promise<readonly RuleKey[]> {
   const owners: RuleKey[] = [];
   const targets = targetsOf(new ClaimBook(), async (rule: RuleKey, _target, observed: Observed) => {
@@ -98,18 +98,18 @@ async function reconcileOrphan(name: string, edit: Readonly<Record<string, strin
 }
 
 describe('an orphan that is changed during the read of its owner', () => {
-  it('an orphan stays if it gets the policy to keep it while its owner is read', async () => {
+  it('an orphan stays if a user marks it as retained while Keyferry reads its owner', async () => {
     await reconcileOrphan('kept', { [STAYS]: 'true' });
     assert.ok(await plane.api.find(path('kept')));
   });
 
-  it('an orphan stays if it gets another owner while its first owner is read', async () => {
+  it('an orphan stays if its mark is changed to another owner while Keyferry reads the first owner', async () => {
     const owners = await reconcileOrphan('other-owner', { [MARK]: 'rules:there' });
     assert.ok(await plane.api.find(path('other-owner')));
     assert.deepEqual(owners, ['rules:gone', 'rules:there']);
   });
 
-  it('an orphan is deleted if something else of it changes while its owner is read', async () => {
+  it('an orphan is deleted if another annotation of it changes while Keyferry reads its owner', async () => {
     await reconcileOrphan('touched', { 'example.com/other': 'x' });
     assert.equal(await plane.api.find(path('touched')), undefined);
   });
@@ -140,13 +140,13 @@ describe('a write after another client wrote the object first', () => {
     return [book.on(target)[0]?.outcome.state, requests.splice(0)];
   }
 
-  it('a target is decided again with the object that a read returns, if the object exists and no watch has brought it', async () => {
+  it('if a creation is refused because an object exists that no watch has brought, the object is read, and the target is decided again', async () => {
     await plane.api.create({ apiVersion: 'v1', kind: 'Secret', metadata: { name: 'theirs', namespace: 'default' } });
     const [state, sent] = await reconcile('theirs');
     assert.deepEqual([state, sent.filter((method) => method === 'POST').length], ['conflict', 1]);
   });
 
-  it('a write is repeated with the version that a read returns, if another client wrote first and the watch is late', async () => {
+  it('if another client wrote first and the watch is late, the object is read, and the write is repeated for the version in the response', async () => {
     await reconcile('behind');
     value = 'two';
     interruptions.set('PATCH', async () => {
@@ -158,7 +158,7 @@ describe('a write after another client wrote the object first', () => {
   });
 });
 
-it('each write is reported, even if the outcome of its claim stays the same', async () => {
+it('each write of a target is reported, even if the outcome of its claim stays the same', async () => {
   const rule: RuleKey = asKey('rules:there');
   const book = new ClaimBook();
   const owner = { key: rule, title: rule, rank: '' };
@@ -214,7 +214,7 @@ describe('the replacement of an immutable copy', () => {
   };
   const waits: DesiredState = { kind: 'wait', for: 'source', ...userCause('NoSecret', 'its source is gone') };
 
-  it('an immutable copy is not replaced if its rule withdraws the claim during the dry run', async () => {
+  it('an immutable copy is not replaced if its rule drops the claim during the dry run', async () => {
     const { book, uid, run } = await replacing('left', () => wished);
     // The first POST is the dry run.
     interruptions.set('POST', async () => {
@@ -225,7 +225,7 @@ describe('the replacement of an immutable copy', () => {
     assert.equal((await plane.api.find(path('left')))?.metadata.uid, uid);
   });
 
-  it('the replacement of an immutable copy has a second dry run, if another claim wins during the first one', async () => {
+  it('if another claim wins during the dry run of a replacement, the replacement starts with another dry run', async () => {
     const { book, target, claim, run } = await replacing('changed', () => wished);
     interruptions.set('POST', async () => {
       await Promise.resolve();
@@ -237,13 +237,13 @@ describe('the replacement of an immutable copy', () => {
     assert.deepEqual(requests.splice(0), sent);
   });
 
-  it('after a replacement that was done, the old copy is not restored if the new one is deleted and its creation is refused', async () => {
+  it('after a complete replacement, the old copy is not restored, even if the new copy is deleted and cannot be created again', async () => {
     const { uid, run } = await replacing('done', () => wished);
     await run();
     const { metadata } = await plane.api.get(path('done'));
     assert.notEqual(metadata.uid, uid);
     await waitFor(() => store.index.get('default', 'done')?.uid === metadata.uid, { message: 'the new copy' });
-    // The server would accept the old copy, because that one is immutable.
+    // This policy would accept the old copy, because the old copy is immutable.
     const when = `request.name == 'done' && !object.?immutable.orValue(false)`;
     await using _ = await refuse(plane.api, 'done', { when, operations: ['CREATE'] });
     await plane.api.delete(path('done'));
@@ -252,7 +252,7 @@ describe('the replacement of an immutable copy', () => {
     assert.equal(await plane.api.find(path('done')), undefined);
   });
 
-  it('after a replacement that a change of the copy stopped at its deletion, the copy is not restored if a user deletes it', async () => {
+  it('if a change of the copy made its deletion fail with a conflict, and a user deletes the copy later, it is not restored', async () => {
     let wanted = true;
     const { uid, run } = await replacing('edited', () => (wanted ? wished : waits));
     interruptions.set('DELETE', async () => {
@@ -267,7 +267,7 @@ describe('the replacement of an immutable copy', () => {
     assert.equal(await plane.api.find(path('edited')), undefined);
   });
 
-  it('after a replacement that a change of the copy stopped at its dry run, the copy is not restored if a user deletes it', async () => {
+  it('if a change of the copy during the dry run stopped the replacement, and a user deletes the copy later, it is not restored', async () => {
     let wanted = true;
     const { uid, run } = await replacing('outdated', () => (wanted ? wished : waits));
     // The first POST is the dry run.
@@ -283,7 +283,7 @@ describe('the replacement of an immutable copy', () => {
     assert.equal(await plane.api.find(path('outdated')), undefined);
   });
 
-  it('after a replacement, the old copy is not restored if another client created an object in its place and deleted it', async () => {
+  it('during a replacement, the old copy is not restored if another client creates an object with its name and deletes this object', async () => {
     let wanted = true;
     const { uid, book, run } = await replacing('taken', () => (wanted ? wished : waits));
     interruptions.set('DELETE', async () => {

@@ -1,4 +1,4 @@
-/** Reconciles the targets of one kind in a cluster: decides, carries out the plan, and records the outcomes. */
+/** Reconciles the targets of one kind in a cluster: plans each target, carries out the plan, records the outcome. */
 import type { RunResult } from '../../../runtime/queue/keyed-queue-options.ts';
 import type { Failed, Waiting } from '../../model/claim.ts';
 import { failureOf } from '../../model/cause.ts';
@@ -19,7 +19,7 @@ import { TargetMemory, TargetRun } from './target-memory.ts';
 import { waitAfter } from '../watch/reachability.ts';
 
 const NO_READS = AbortSignal.abort(new Error('nothing is read outside of a run'));
-/** Most attempts in one run. A target that needs more changes faster than it is read. */
+/** Most attempts in one run. If they do not suffice, others change the target faster than Keyferry reads it. */
 const MAX_ATTEMPTS = 8;
 
 export class TargetReconciler {
@@ -32,7 +32,7 @@ export class TargetReconciler {
     this.#actions = new TargetActions(options, this.#memory);
   }
 
-  /** One run of the target loop. @throws the error of the API, if a retry makes sense */
+  /** One run of the target loop for one target. @throws the error of the API, if a retry makes sense */
   async reconcile(target: ObjectKey, signal: AbortSignal): Promise<RunResult | undefined> {
     const { reachability } = this.#options;
     if (reachability?.admits(target) === false) return undefined;
@@ -48,7 +48,7 @@ export class TargetReconciler {
 
   async #run(target: ObjectKey, signal: AbortSignal): Promise<RunResult | undefined> {
     const run = new TargetRun(target, signal, this.#options.store, this.#memory);
-    // A namespace may stop to be served during a read. Its rules drop their claims until it is served again.
+    // A namespace may stop being served during a read. Then its rules drop their claims, and nothing may be written.
     const isServed = (): boolean => this.#options.isServed?.(namespaceOf(target)) !== false;
     for (let attempt = 0; attempt < MAX_ATTEMPTS && isServed(); attempt += 1) {
       try {
@@ -64,7 +64,7 @@ export class TargetReconciler {
         const facts = factsOf(target, this.#options, run);
         if (signal.aborted || run.takeoverFailed || !isHandOver(facts) || !shouldGiveUpTakeover(error, facts))
           throw error;
-        // A failed takeover never blocks deletion. The creation after it meets the same error, and reports it.
+        // A copy that another rule cannot take over is deleted. The other rule then creates it, and reports the error.
         run.takeoverFailed = true;
       }
     }
@@ -89,7 +89,7 @@ export class TargetReconciler {
     this.#tidyMemory(target);
   }
 
-  /** Whether a watch has brought another content of the target than the written one. The memory drops an equal one. */
+  /** Whether a watch brought another content of the target than was written. The memory drops an equal content. */
   hasOtherContent(target: ObjectKey): boolean {
     const { store } = this.#options;
     const held = this.#memory.heldOf(target);
@@ -102,7 +102,7 @@ export class TargetReconciler {
     return false;
   }
 
-  /** A write failed repeatedly: reports it as the outcome. */
+  /** Called when the runs of a target fail repeatedly: reports the error as the outcome. */
   failed(target: ObjectKey, error: unknown): void {
     const { reachability, store } = this.#options;
     const wait = reachability === undefined ? undefined : waitAfter(store.api.cluster, error);
@@ -114,7 +114,7 @@ export class TargetReconciler {
     this.#settle(factsOf(target, this.#options, this.#cached(target)), { outcome });
   }
 
-  /** The state of a target outside of a run. */
+  /** The state of a target as far as it is known without a request. */
   #cached(target: ObjectKey): TargetRun {
     return new TargetRun(target, NO_READS, this.#options.store, this.#memory);
   }
@@ -130,7 +130,7 @@ export class TargetReconciler {
     }
   }
 
-  /** Follows a target by name while an object of a user exists in its place, or it is being deleted. */
+  /** Follows a target by name, or stops doing so. @see #needsWatchByName */
   #follow(target: ObjectKey, follow: boolean): void {
     const followed = this.#memory.get(target)?.watchedByName === true;
     if (follow === followed) return;
@@ -144,7 +144,7 @@ export class TargetReconciler {
     }
   }
 
-  /** Whether the target is being deleted, and only a watch by name would report the end. */
+  /** Whether the target is being deleted, and no other watch would report that it is gone. */
   #needsWatchByName(target: ObjectKey, { observed, goingAway }: Facts, plan: Decision['plan']): boolean {
     if (plan.do !== 'wait' || !(observed?.deleting === true || goingAway)) return false;
     return this.#memory.get(target)?.watchedByName === true || this.#options.store.index.find(target) === undefined;
