@@ -3,7 +3,7 @@ import { it } from 'node:test';
 
 import { replicatorHealth } from './controller.ts';
 
-it('/healthz responds as the original does, and with 503 if a worker is stuck', () => {
+it('/healthz of the replicator answers as in the original: 503 while a kind is not listed; it is also 503 if a worker is stuck', () => {
   const answer = (...args: Parameters<typeof replicatorHealth>): readonly [number, unknown] => {
     const { status, body } = replicatorHealth(...args);
     return [status, JSON.parse(body)];

@@ -1,4 +1,4 @@
-/** The replicator controller: constructs its parts, opens its watches, and says what each event enqueues. */
+/** The replicator controller: constructs its parts, opens its watches, and enqueues the rules of changed objects. */
 import type { OnObjectChange } from '../../copy/engine/backend.ts';
 import type { Controller } from '../../copy/engine/controller.ts';
 import { parseResourceKey } from '../../copy/model/keys.ts';
@@ -20,7 +20,7 @@ export const replicator: ControllerEntry = {
     return (annotation) => annotation === SUSPEND_ANNOTATION || isReplicatorAnnotation(names, annotation);
   },
   create,
-  // A kind is ready when the first lists of its objects and of the namespaces are complete, or all first lists are.
+  // A kind is ready when its objects and the namespaces were listed once, or when all watches of the cluster were.
   healthz: ({ cluster, config }, stuck) => {
     const synced = new Set(cluster.watches.filter((watch) => watch.synced).map(({ name }) => name));
     const unsynced = config.replicator.runReplicators.filter((kind) => {
@@ -32,7 +32,7 @@ export const replicator: ControllerEntry = {
   programs: async () => (await import('./migration.ts')).REPLICATOR_PROGRAMS,
 };
 
-/** The original's name for its replicators: one Go type serves Secrets and ConfigMaps. */
+/** The name in the original's `/healthz` for both replicators: one Go type serves Secrets and ConfigMaps. */
 const COMPONENT = '*replicate.ObjectReplicator';
 
 /**
@@ -58,14 +58,14 @@ function create(context: ControllerContext): Controller {
   const { kinds, settings } = rules;
   const changes = new NamespaceChanges(context, rules);
   const reconciler = new ReplicatorReconciler(context, rules, changes.isOutdated);
-  /** A changed object enqueues its rule, if the change matters for the rule. */
+  /** After a change of an object, enqueues its rule if the version of the rule is another one. */
   const objectChanged: OnObjectChange = (key, before, after, initial) => {
     const rule = rules.ruleOf(key);
     if (rule === undefined) return;
     const [was, is] = [before && rules.versionOf(before), after && rules.versionOf(after)];
     if (was !== is) engine.enqueueRule(rule, initial ? 'low' : 'normal');
   };
-  /** Enqueues all rules and targets, as the original does. In a settled cluster this causes no write. */
+  /** Enqueues all rules and targets, as the original does every `--resync-period`. Correct copies are not written. */
   const resync = (): void => {
     for (const { index } of kinds.map((kind) => cluster.store(kind))) {
       for (const key of index.keys()) {

@@ -1,4 +1,4 @@
-/** The programs whose copies the replicator can take over. For olli-ai/k8s-replicator it reads the same annotations. */
+/** The programs whose copies the replicator can take over. olli-ai/k8s-replicator has the annotations of Keyferry. */
 import type { ProgramFindings, MigrationContext, ProgramReader } from '../common/migration.ts';
 import { annotationNames, isAnnotated } from './rules/annotations.ts';
 import { configSyncer } from './foreign/config-syncer.ts';
@@ -8,7 +8,7 @@ import { reflector } from './foreign/reflector.ts';
 import type { Foreign } from './foreign/requests.ts';
 import { REPLICATOR_CONTROLLER } from './rules/rule-set.ts';
 
-/** Programs whose annotations `keyferry migrate` translates into those of the replicator. */
+/** Programs whose annotations `keyferry migrate` translates into annotations of the replicator. */
 export const FOREIGN: readonly Foreign[] = [reflector, mittwald, configSyncer];
 
 const k8sReplicator: ProgramReader = {
@@ -26,7 +26,7 @@ export const REPLICATOR_PROGRAMS: readonly ProgramReader[] = [
   foreignReader(configSyncer),
 ];
 
-/** Only counts: where Keyferry differs from the original, the decisions on the copies show it, as for all programs. */
+/** Only counts rules and copies. For all programs, `migrate` itself reports each copy that Keyferry would change. */
 function found({ objects, config }: MigrationContext): ProgramFindings {
   const names = annotationNames(config.replicator.annotationsPrefix);
   let rules = 0;

@@ -1,4 +1,4 @@
-/** Reads the annotated objects for `status` and `plan`. They have no status, so their targets are decided. */
+/** Reads annotated objects for `status` and `plan`. They have no status, so the commands decide on each target anew. */
 import { parseResourceKey, parseRuleKey, resourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import { type Cause, withReason } from '../../copy/model/cause.ts';
 import type { Observed } from '../../copy/model/observed.ts';
@@ -27,7 +27,7 @@ export class ReplicatorReader implements RuleReader {
   readonly #settings: RuleSettings;
   readonly #names: AnnotationNames;
   readonly #inventory: Inventory;
-  /** The requests of other programs, which `migrate` can translate; `undefined`: not read yet. */
+  /** The copies that annotations of other programs (reflector, for example) request; `undefined`: not read yet. */
   #foreign: readonly ForeignRequests[] | undefined;
 
   constructor({ inventory, scope }: ReaderContext) {
@@ -63,12 +63,12 @@ export class ReplicatorReader implements RuleReader {
   }
 
   noteOn(rule: RuleKey, evaluation: Evaluation | undefined): string | undefined {
-    // Without a list of all namespaces, nobody knows what a pattern matches.
+    // If not all namespaces could be listed, the namespaces that a pattern matches are unknown.
     if (!this.#inventory.isWhole('Namespace')) return undefined;
     return this.ruleSet.warningsOf(rule, evaluation?.outOfReach).map(withReason).join('; ') || undefined;
   }
 
-  /** The rule in the annotations of an object, or its refusal; `undefined`: the object is no rule. */
+  /** The rule in an object's annotations, or why the rule is refused; `undefined`: the object is no rule. */
   #replicationRuleOf(
     key: ResourceKey,
     { annotations }: Observed,
@@ -110,7 +110,7 @@ export class ReplicatorReader implements RuleReader {
     }
   }
 
-  /** The destinations in the words of the annotations. */
+  /** The destinations as the user wrote them in the annotations: names and patterns. */
   #destinationsOf({ annotations }: Observed): string[] {
     return [this.#names.to, this.#names.toNamespaces].flatMap((name) => listItems(annotations[name] ?? ''));
   }
@@ -157,7 +157,7 @@ export class ReplicatorReader implements RuleReader {
     };
   }
 
-  /** Why an object with a mark of the original may be no copy; `undefined`: it is one. */
+  /** Why an object that carries the mark of a copy may not be a copy; `undefined`: it is a copy. */
   #whyNoCopy({ annotations }: Observed): string | undefined {
     const names = this.#names;
     const unknown = unknownOn(this.#settings, 'it', annotations);
@@ -185,7 +185,7 @@ export class ReplicatorReader implements RuleReader {
   }
 }
 
-/** Why the rule copies nothing, or not into a namespace that it names; `undefined`: neither. */
+/** Why the rule copies nothing, or cannot copy into a namespace that it names; `undefined`: no such problem. */
 function problemIn({ outOfReach }: Findings = {}): Cause | undefined {
   return outOfReach?.part === 'others' ? undefined : outOfReach;
 }
@@ -216,7 +216,7 @@ function stateOf(
   return { state: 'Active', ready: true, reason: 'Synced', message };
 }
 
-/** Whether the state of the rule depends on namespaces that could not be listed. */
+/** Whether the state of the rule depends on namespaces that the user has no permission to list. */
 function dependsOnUnlisted(snapshot: Snapshot, replication: ReplicationRule, entries: readonly Entry[]): boolean {
   if (replication.kind === 'push')
     return !['Namespace', 'Secret', 'ConfigMap'].every((kind) => snapshot.inventory.isWhole(kind));

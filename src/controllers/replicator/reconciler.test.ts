@@ -34,7 +34,7 @@ const SETTINGS = {
 
 const unused = (): never => assert.fail('must not be called');
 
-test('getLive gives an existing rule another version than its evaluation while a change of namespaces is pending', async () => {
+test('while a change of namespaces is not yet applied to a rule, getLive gives the rule another version than its evaluation has', async () => {
   const { signal } = new AbortController();
   let pending: RuleKey | undefined;
   const body = Buffer.from(JSON.stringify({ metadata: METADATA }));
@@ -57,7 +57,7 @@ test('getLive gives an existing rule another version than its evaluation while a
   assert.equal(await isEvaluated(version), true);
 });
 
-test('the version of a rule changes when a mark on its object is added or no longer counts', () => {
+test('the version of a rule changes when its object gets the mark of a copy, and when that mark no longer counts', () => {
   const { names } = SETTINGS;
   const pushed = { ...METADATA.annotations, [names.by]: 'other/db' };
   const versions = [METADATA.annotations, pushed, { ...pushed, 'keyferry.dev/target': 'else/db' }].map((annotations) =>
@@ -86,5 +86,5 @@ test('an event has the state "found" at the first status update of its rule, and
   assert.deepEqual(await look(first, 'a'), ['a begun']);
   const second = open();
   assert.deepEqual(await look(second, undefined), []);
-  assert.deepEqual(await look(second, 'a'), ['a begun'], 'it was not so at the first look');
+  assert.deepEqual(await look(second, 'a'), ['a begun'], 'the rule had no event at the first update');
 });

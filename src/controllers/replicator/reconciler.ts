@@ -1,4 +1,4 @@
-/** The operator's duties for annotated objects, which `rules/rule-set.ts` gives a meaning: live reads and events. */
+/** Reads annotated objects live, and records their events. `rules/rule-set.ts` turns the objects into claims. */
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import type { Entry } from '../../copy/book/claim-book.ts';
 import type { RuleKey } from '../../copy/model/keys.ts';
@@ -17,7 +17,7 @@ export class ReplicatorReconciler implements RuleReconciler {
   readonly rules: ReplicatorRules;
   readonly getLive: RuleReconciler['getLive'];
   readonly #recordEvent: ControllerContext['recordEvent'];
-  /** The last events of each rule as JSON, so that they are recorded once. Empty: the rule had no events. */
+  /** The last events of each rule as JSON, so that the same events are not recorded again. Empty: there were none. */
   readonly #recorded = new Map<RuleKey, string>();
 
   constructor(
@@ -48,7 +48,7 @@ export class ReplicatorReconciler implements RuleReconciler {
     const found = eventsOf(refusal, entries);
     if (found === undefined) return undefined;
     const remarks = this.rules.warningsOf(rule, outOfReach);
-    // Only warnings are events: normal states of one user's rules would displace warnings of others.
+    // Only warnings are recorded: Normal events about one user's rules would displace warnings about those of others.
     const events = [...found, ...remarks.filter(({ type }) => type === 'Warning')];
     const text = events.length === 0 ? '' : JSON.stringify([observed.uid, events]);
     const before = this.#recorded.get(rule);

@@ -6,7 +6,7 @@ const PREFIX = 'kubed.appscode.com/';
 const NAMES = {
   sync: `${PREFIX}sync`,
   contexts: `${PREFIX}sync-contexts`,
-  /** Labels on a copy that name its source. At its start, the program also writes them on each source, about itself. */
+  /** Labels on a copy that name its source. The program also writes them on each source, where they name the source. */
   originName: `${PREFIX}origin.name`,
   originNamespace: `${PREFIX}origin.namespace`,
   originCluster: `${PREFIX}origin.cluster`,
@@ -27,7 +27,7 @@ export const configSyncer: Foreign = {
   },
 };
 
-/** @param selector a label selector for namespaces. Empty, or `true` in old versions: all namespaces */
+/** @param selector label selector of namespaces; empty, or `true` in old versions: all; `undefined`: no namespace */
 function sourceBy(selector: string | undefined, hasContexts: boolean): ForeignSource {
   const remarks: Remark[] = [];
   if (hasContexts) {

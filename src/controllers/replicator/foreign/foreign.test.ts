@@ -16,7 +16,7 @@ const PLACES = ['home', 'team-a', 'team-b'].flatMap((namespace) => [`${namespace
 
 type Texts = Readonly<Record<string, string>>;
 
-/** The annotations of a rule, and the namespaces that it may push to, written without the help of the program. */
+/** The annotations of a rule, and the namespaces that it may push to, which the test states without Keyferry's code. */
 interface Request {
   readonly annotations: Texts;
   readonly reaches?: RegExp;
@@ -35,7 +35,7 @@ const REQUESTS: readonly Request[] = [
   ...PLACES.map((pulls) => ({ annotations: { [`${MITTWALD}replicate-from`]: pulls }, pulls })),
 ];
 
-/** The marks of a copy. `source`: the object that they name. `mayBeFar`: it may be in another cluster. */
+/** The marks of a copy. `source`: the object that they name. `mayBeFar`: the source may be in another cluster. */
 interface Marks {
   readonly annotations?: Texts;
   readonly labels?: Texts;
@@ -73,7 +73,7 @@ const keyOf = (place: string): ResourceKey => {
   return resourceKey('local', 'Secret', namespace, name);
 };
 
-/** The findings of all programs, and their changes with the verdict `change`. */
+/** The findings about all programs. Annotations to add are findings with the verdict `change`. */
 async function rowsOf(all: readonly Given[], copiedBy: MigrationContext['copiedBy'] = () => undefined) {
   const objects = new Map(
     all.map(({ place, request, marks: { annotations = {}, labels = {} } }) => {
@@ -124,21 +124,21 @@ describe('the objects of other copiers', () => {
       }),
       { numRuns: 2000 },
     );
-    assert.ok(leftovers > 5, `${leftovers} were`);
+    assert.ok(leftovers > 5, `only ${leftovers} leftovers in all runs`);
   });
 
-  it('a copy whose source may be in another cluster is never a leftover, whatever the name of the cluster', async () => {
+  it('a copy whose source may be in another cluster is never a leftover, whatever name of a cluster its label has', async () => {
     const none = { annotations: {} };
     const marks = (name: string, clusterName: Texts, uid: string): Marks => ({
       annotations: { [`${KUBED}origin`]: JSON.stringify({ namespace: 'home', name, uid }) },
       labels: { [`${KUBED}origin.name`]: name, [`${KUBED}origin.namespace`]: 'home', ...clusterName },
     });
-    // No label, and the default names of the program and of its chart.
+    // `undefined`: no label. The others are the default names of the program and of its Helm chart.
     for (const name of [undefined, '', 'unicorn']) {
       const label: Texts = name === undefined ? {} : { [`${KUBED}origin.cluster`]: name };
       const rows = await rowsOf([
         { place: 'home/one', request: { annotations: { [`${KUBED}sync`]: '' } }, marks: {} },
-        // Marks that a user can write, too.
+        // A user can write these marks, too.
         { place: 'team-a/one', request: none, marks: marks('one', label, observedObject().uid) },
         { place: 'team-a/two', request: none, marks: marks('two', label, 'gone') },
       ]);
@@ -174,7 +174,7 @@ describe('the objects of other copiers', () => {
     assert.match(done.text, /^SecretMirror home\/one copies it already; compare: .*namespaceSelector/);
   });
 
-  it('an object that config-syncer pushes is a source, even with the marks of a copy', async () => {
+  it('an object that config-syncer pushes is a source, even if it has the marks of a copy', async () => {
     const sync = { annotations: { [`${KUBED}sync`]: '' } };
     const stamp = { labels: { [`${KUBED}origin.name`]: 'one', [`${KUBED}origin.namespace`]: 'home' } };
     const rows = await rowsOf([

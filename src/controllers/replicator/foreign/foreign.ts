@@ -1,9 +1,9 @@
 /**
- * Turns the annotations of other copiers (reflector, kubernetes-replicator, config-syncer) into those of the
- * replicator, which then goes on with their copies. One file for each copier reads its annotations. Pure.
+ * Plans the migration from another copier (reflector, kubernetes-replicator, config-syncer): which annotations of
+ * Keyferry its objects need, so that the replicator continues with its copies. Pure.
  *
- * No annotation of the other program is removed: Keyferry ignores them, and a user may go back. An annotation of
- * Keyferry that a user wrote counts: it answers what Keyferry could not read.
+ * The annotations of the other copier stay, so that a user may go back. If Keyferry cannot translate an annotation, for
+ * example a label selector, the user names the namespaces in an annotation of Keyferry, and that annotation counts.
  */
 import { type AnnotationNames, annotationNames, listItems } from '../rules/annotations.ts';
 import { parseResourceKey, type ResourceKey } from '../../../copy/model/keys.ts';
@@ -22,7 +22,7 @@ import {
   nameOf,
 } from './requests.ts';
 
-/** Makes the reader of one program's objects. */
+/** A reader for `keyferry migrate`: it finds the problems of a program's objects, and annotations to add to them. */
 export function foreignReader(foreign: Foreign): ProgramReader {
   const { program, image } = foreign;
   const find = (context: MigrationContext): Promise<ProgramFindings> =>
@@ -67,7 +67,7 @@ class Analysis {
     if (pushesTo !== undefined && pushesTo.length > 0) {
       wanted.set(names.toNamespaces, { value: pushesTo.join(','), text: `is pushed to ${pushesTo.join(', ')}` });
     }
-    // If the source is only pushed, it gets no permission to be pulled.
+    // If the source is pushed, and no object is filled from it, it gets no permission to be pulled.
     if (allows !== undefined && allows.length > 0 && (pushesTo === undefined || this.#requests.pulledFrom.has(key))) {
       if (allows === 'all') wanted.set(names.allowed, { value: 'true', text: 'may be pulled from every namespace' });
       else {
@@ -83,7 +83,7 @@ class Analysis {
       }
       const name = names[answer];
       const given = annotations[name];
-      // The user has not answered: the annotation is missing, or `--apply` wrote it from what Keyferry could read.
+      // The user has not named the namespaces: the annotation is missing, or has the value that `--apply` wrote.
       if (given === undefined || given === wanted.get(name)?.value) {
         const rule = verdict === 'unsupported' ? this.#context.copiedBy(key) : undefined;
         if (rule !== undefined) this.#find(key, 'difference', `${rule} copies it already; compare: ${text}`);
@@ -95,7 +95,7 @@ class Analysis {
     this.#change(key, Object.fromEntries(pairs), texts.join(', and '));
   }
 
-  /** The namespaces that Keyferry pushes a source to: from its present annotation, or from the one that it gets. */
+  /** The namespaces that Keyferry pushes a source to: in its present annotation, otherwise in the annotation to add. */
   #pushesTo(source: ResourceKey): readonly string[] {
     const given = this.#annotationsOf(source)[this.#names.toNamespaces];
     return given === undefined ? (this.#requests.sources.get(source)?.pushesTo ?? []) : listItems(given);
@@ -105,7 +105,7 @@ class Analysis {
     const names = this.#names;
     const { namespace } = parseResourceKey(key);
     const candidates = copy.source === undefined ? this.#requests.reaching(key) : (keyOf(key, copy.source) ?? []);
-    // A user can write any mark. The replicator pushes under the name of the source alone.
+    // Marks prove nothing, because users can write them. Only a source with the same kind and name can push this copy.
     const pushers = [candidates].flat().filter((one) => {
       return kindAndName(one) === kindAndName(key) && isListed(this.#requests.patterns, this.#pushesTo(one), namespace);
     });
@@ -120,7 +120,7 @@ class Analysis {
     } else this.#change(key, { [names.by]: nameOf(source) }, `is a copy of ${nameOf(source)}`, source);
   }
 
-  /** A copy that Keyferry would not push. @param source the one in its marks, or one that may push it */
+  /** Reports a copy that Keyferry would not push. @param source the object that its marks name, or that may push it */
   #unpushed(
     key: ResourceKey,
     { cluster }: ForeignCopy & { readonly mode: 'push' },
@@ -166,7 +166,7 @@ class Analysis {
     );
   }
 
-  /** Adds annotations that the object lacks. It replaces none: a different value becomes a finding. */
+  /** Plans to add the annotations that the object lacks. If it has one with another value, that becomes a finding. */
   #change(object: ResourceKey, wanted: Observed['annotations'], text: string, source?: ResourceKey): void {
     const annotations = this.#annotationsOf(object);
     const added = Object.fromEntries(Object.entries(wanted).filter(([name, value]) => annotations[name] !== value));

@@ -17,7 +17,7 @@ const NAMES = {
   allowedNamespaces: `${PREFIX}replication-allowed-namespaces`,
   keepOwners: `${PREFIX}keep-owner-references`,
   stripLabels: `${PREFIX}strip-labels`,
-  /** On every object that the program has written. Nothing there names the source. */
+  /** On every object that the program has written. It does not name the source. */
   version: `${PREFIX}replicated-from-version`,
 } as const;
 
@@ -85,12 +85,12 @@ function sourceBy(
   return pushesTo === undefined ? { allows, remarks } : { allows, pushesTo, remarks };
 }
 
-/** The program reads `*-x` as `^*-x$`, which matches all names that end with `-x`. It reads `*` alone as every name. */
+/** Writes a leading `*` as `.*`. The program reads `*-x` as all names that end with `-x`, and `*` as every name. */
 function withoutLeadingStar(list: string): string {
   return list.replaceAll(/(^|,)(\s*)\*/g, '$1$2.*');
 }
 
-/** The program reads `a|b` as `^a|b$`, which matches all names that begin with `a` or end with `b`. */
+/** For example `a|b`: the program reads it as `^a|b$`, which matches all names that begin with `a` or end with `b`. */
 function isPartlyAnchored(item: string): boolean {
   let depth = 0;
   for (const [token] of item.matchAll(/\\.|\[\^?\]?[^\]]*\]|[()|]/g)) {
@@ -121,10 +121,10 @@ const COLLECTIONS = [
   { kind: 'ServiceAccount', groupPath: '/api/v1', plural: 'serviceaccounts' },
   { kind: 'Service', groupPath: '/api/v1', plural: 'services' },
 ] as const;
-/** The annotations by which users request copies. An object without them is a copy or nothing, and is not reported. */
+/** The annotations by which users request copies. An object without any of them is not reported. */
 const REQUESTS = ['replicate-to', 'replicate-to-matching', 'replicate-from'].map((name) => `${PREFIX}${name}`);
 
-/** Finds objects of kinds that only the other program copies. @throws the errors of `api.request`, except 403 */
+/** Finds annotated Roles and other kinds that Keyferry does not copy. @throws errors of `api.request`, except 403 */
 export async function otherKinds(
   api: KubeApi,
   signal: AbortSignal | undefined,

@@ -14,7 +14,7 @@ const NAMES = {
   autoSelector: `${PREFIX}reflection-auto-namespaces-selector`,
   /** On a copy: `<namespace>/<name>` of its source. */
   reflects: `${PREFIX}reflects`,
-  /** On a copy that reflector itself made, and not a user. */
+  /** `true` on a copy that reflector made. A copy that a user made lacks it. */
   autoReflects: `${PREFIX}auto-reflects`,
 } as const;
 
@@ -23,7 +23,7 @@ export const reflector: Foreign = {
   image: /^(kubernetes-reflector|es\.kubernetes\.reflector)$/,
   sourceOf: ({ annotations }, patterns) => {
     const isMirror = isSet(annotations[NAMES.reflects]);
-    // A copy that reflector made is no source. A copy that a user made may be one, which other objects are filled from.
+    // A copy that reflector made is no source. A copy that a user made may be a source that fills other objects.
     if (!isTrue(annotations[NAMES.allowed]) || (isMirror && isTrue(annotations[NAMES.autoReflects]))) return undefined;
     return sourceBy(annotations, patterns, !isMirror && isTrue(annotations[NAMES.auto]));
   },
@@ -50,7 +50,7 @@ function sourceBy(annotations: Annotations, patterns: PatternCache, isAuto: bool
   const [name, ...others] = names.filter((one) => isSet(annotations[one]));
   if (name !== undefined) {
     const selectors = [name, ...others].map((one) => annotations[one] ?? '');
-    // No advice to write a SecretMirror where the source is only pulled: a SecretMirror pushes.
+    // If the source is only pulled, the text does not advise a SecretMirror, because a SecretMirror pushes.
     const text = isAuto
       ? selectorText(name, ...selectors)
       : `${name}: Keyferry selects namespaces by their names, not by labels`;
@@ -64,7 +64,7 @@ function sourceBy(annotations: Annotations, patterns: PatternCache, isAuto: bool
   return { allows, pushesTo: [], remarks: [...remarks, { verdict: 'manual', text, answer }] };
 }
 
-/** The namespaces in both lists; `undefined`: no list describes them exactly. */
+/** The namespaces in both lists, as one list; `undefined`: no list describes them exactly. */
 export function common(
   patterns: PatternCache,
   first: readonly string[],

@@ -9,7 +9,7 @@ import { namespaceList } from './requests.ts';
 const PATTERNS = new PatternCache('full');
 
 describe('lists of namespaces of other copiers', () => {
-  it('items in lists of other copiers become names or regular expressions of the replicator', () => {
+  it('the items in a list of another copier become names or regular expressions of the replicator', () => {
     for (const [text, items] of [
       ['', []],
       ['a', ['a']],
@@ -24,14 +24,14 @@ describe('lists of namespaces of other copiers', () => {
     assert.ok(isListed(PATTERNS, namespaceList('team.', PATTERNS).items, 'team1'));
   });
 
-  it('an item that RE2 refuses is reported with the reason, and the others are kept', () => {
+  it('if RE2 refuses an item in a list of another copier, it is reported with the reason; the other items are kept', () => {
     const { items, invalid } = namespaceList('ok,(?!kube-).*', PATTERNS);
     assert.deepEqual(items, ['ok']);
     assert.equal(invalid.length, 1);
     assert.match(invalid[0] ?? '', /^"\(\?!kube-\)\.\*" is not a valid RE2 expression: /);
   });
 
-  it('names and patterns in a list match whole names', () => {
+  it('isListed() finds a namespace only if an item of the list is its whole name, or a pattern that matches the whole name', () => {
     const cases: readonly (readonly [readonly string[], string, boolean])[] = [
       [['a'], 'a', true],
       [['a'], 'ab', false],
@@ -47,7 +47,7 @@ describe('lists of namespaces of other copiers', () => {
 });
 
 describe('the namespaces in two lists', () => {
-  it('common() returns a list of the namespaces in both lists, if names decide them', () => {
+  it('common() returns the namespaces in both lists, if at most one list has expressions that the other one lacks', () => {
     for (const [one, other, both] of [
       [['.*'], ['a', 'b'], ['a', 'b']],
       [['a', 'b'], ['b', 'c'], ['b']],

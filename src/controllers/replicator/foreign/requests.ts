@@ -1,6 +1,6 @@
 /**
- * Reads what the objects of one other copier request: its sources, its copies, and the objects that its rules reach or
- * use. Pure.
+ * Reads the annotations of one other copier (reflector, for example) on all objects of a cluster: which objects are
+ * its sources and its copies, and which objects its rules may write. Pure.
  */
 import { type AnnotationNames, isName } from '../rules/annotations.ts';
 import { isListed } from '../rules/namespace-lists.ts';
@@ -12,9 +12,9 @@ import { getOrCreate } from '../../../runtime/maps.ts';
 import { selectorObject } from '../../../runtime/text/label-selector.ts';
 import { PatternCache } from '../../../runtime/text/name-patterns.ts';
 
-/** What one object requests from the other program. */
+/** The copies of one object that its annotations request from the other program. */
 export interface ForeignSource {
-  /** The namespaces that get copies, as a list of the replicator. */
+  /** The namespaces that get copies: the items of a `replicate-to-namespaces`. */
   readonly pushesTo?: readonly string[];
   /** The namespaces whose objects may be filled from this one. */
   readonly allows?: readonly string[] | 'all';
@@ -24,7 +24,7 @@ export interface ForeignSource {
 export interface Remark {
   readonly verdict: Exclude<FindingVerdict, 'change'>;
   readonly text: string;
-  /** The annotation by which a user can answer. Without an answer, the rule may reach any namespace. */
+  /** Keyferry's annotation in which a user can name the namespaces. Until then, the source may be copied to any. */
   readonly answer?: keyof Pick<AnnotationNames, 'toNamespaces' | 'allowedNamespaces'>;
 }
 
@@ -32,7 +32,7 @@ export interface Remark {
 export type ForeignCopy =
   /**
    * The program made the object. `source`: undefined if no mark names it. `cluster`: the name of the source's cluster.
-   * It may be this cluster or another one: installations share a default name, and a user can write any.
+   * It may be this cluster or another one: several clusters may have the default name, and a user can write any name.
    */
   | { readonly mode: 'push'; readonly source: string | undefined; readonly cluster?: string }
   /** A user made the object and named its source. */
@@ -40,7 +40,7 @@ export type ForeignCopy =
 
 /** Reads the objects of one program. */
 export interface Foreign extends Pick<ProgramReader, 'program' | 'image'> {
-  /** @param patterns parses the program's lists of namespaces */
+  /** @param patterns parses the program's lists of namespaces @returns `undefined`: the object requests no copies */
   readonly sourceOf: (observed: Observed, patterns: PatternCache) => ForeignSource | undefined;
   readonly copyOf: (observed: Observed) => ForeignCopy | undefined;
 }
@@ -49,13 +49,13 @@ export class ForeignRequests {
   /** The patterns in the program's lists of namespaces. */
   readonly patterns = new PatternCache('full');
   readonly sources = new Map<ResourceKey, ForeignSource>();
-  /** Copies by key. No source is among them, even if it is marked: two of the programs also mark sources. */
+  /** The copies. A source that has the marks of a copy is not among them: two of the programs also mark sources. */
   readonly copies = new Map<ResourceKey, ForeignCopy>();
-  /** The sources from which objects are filled, each with one of these objects. */
+  /** Each source that fills objects, with one of the objects that it fills. */
   readonly pulledFrom = new Map<ResourceKey, ResourceKey>();
   readonly #program: string;
   readonly #byName = new Map<string, ResourceKey[]>();
-  /** The sources that the marks of copies name, each with one of these copies. */
+  /** Each source that the marks of copies name, with one of these copies. */
   readonly #pushedFrom = new Map<ResourceKey, ResourceKey>();
 
   constructor({ program, sourceOf, copyOf }: Foreign, objects: ReadonlyMap<ResourceKey, Observed>) {
@@ -80,7 +80,7 @@ export class ForeignRequests {
     }
   }
 
-  /** The other sources of this kind and name that push, or may push, into the object's namespace. */
+  /** The other sources with the object's kind and name that push, or may push, into the object's namespace. */
   reaching(key: ResourceKey): readonly ResourceKey[] {
     const { namespace } = parseResourceKey(key);
     return (this.#byName.get(kindAndName(key)) ?? []).filter((source) => {
@@ -90,12 +90,12 @@ export class ForeignRequests {
     });
   }
 
-  /** The name of the program, if the object has its annotations. */
+  /** The name of the program if the object is its source or its copy; `undefined`: it is neither. */
   programOn(key: ResourceKey): string | undefined {
     return this.sources.has(key) || this.copies.has(key) ? this.#program : undefined;
   }
 
-  /** The rule of the program that makes, fills or uses an object, in words; `undefined`: none. */
+  /** Describes the rule of the program that makes, fills or uses an object; `undefined`: no rule does. */
   heldBy(key: ResourceKey): string | undefined {
     const program = this.#program;
     if (this.sources.has(key)) return `it requests copies of ${program} itself`;
@@ -110,7 +110,7 @@ export class ForeignRequests {
   }
 }
 
-/** @param named `<namespace>/<name>`; reflector allows spaces around both parts @returns `undefined`: no valid name */
+/** @param named `<namespace>/<name>`; reflector allows spaces around both parts @returns `undefined`: it is invalid */
 export function keyOf(beside: ResourceKey, named: string): ResourceKey | undefined {
   const [namespace = '', name = '', ...more] = named.split('/').map((part) => part.trim());
   if (!isDnsLabel(namespace) || !isSubdomain(name) || more.length > 0) return undefined;
@@ -128,7 +128,7 @@ export function nameOf(key: ResourceKey): string {
   return `${namespace}/${name}`;
 }
 
-/** If an annotation is very long, its value was not kept. Then the source may request anything. @see lengthProblem */
+/** Of a very long annotation, Keyferry keeps no value. So the source may request any copy. @see lengthProblem */
 function tooLong({ annotations }: Observed): ForeignSource | undefined {
   for (const [name, value] of Object.entries(annotations)) {
     const problem = lengthProblem(value);
@@ -145,7 +145,7 @@ export interface NamespaceList {
   readonly invalid: readonly string[];
 }
 
-/** Reads another copier's list. There `team.` is an expression, and quoted it stays one for the replicator. */
+/** Translates another copier's list. The expression `team.` becomes `(?:team.)`: for the replicator it is a name. */
 export function namespaceList(text: string, patterns: PatternCache): NamespaceList {
   const items: string[] = [];
   const invalid: string[] = [];
@@ -161,9 +161,9 @@ export function namespaceList(text: string, patterns: PatternCache): NamespaceLi
 }
 
 /**
- * The text of a finding about an annotation that selects namespaces by labels: a SecretMirror can do that, an
- * annotation of Keyferry cannot.
- * @param name of the annotation. @param selectors a namespace must match all of them
+ * The text of a finding about an annotation that selects namespaces by labels. Annotations of Keyferry cannot do that,
+ * but a SecretMirror can.
+ * @param name of the annotation. @param selectors label selectors; a namespace must match all of them
  */
 export function selectorText(name: string, ...selectors: readonly string[]): string {
   const why = `${name}: annotations of Keyferry select namespaces by their names, not by labels`;

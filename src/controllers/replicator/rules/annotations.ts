@@ -34,14 +34,14 @@ export function userNames(names: AnnotationNames): readonly string[] {
   return [from, to, toNamespaces, once, onceVersion, allowed, allowedNamespaces];
 }
 
-/** The annotations with the prefix that are not known. Without a prefix there are none: they look like anybody's. */
+/** Annotations with the prefix and an unknown name. If the prefix is empty: none, because any name would be unknown. */
 export function unknownAnnotations(names: AnnotationNames, annotations: Annotations): string[] {
   if (names.prefix === '') return [];
   const known = new Set([...Object.values(names), PLACE_ANNOTATION]);
   return Object.keys(annotations).filter((key) => key.startsWith(names.prefix) && !known.has(key));
 }
 
-/** Whether an annotation belongs to the replicator, also if its name is unknown. */
+/** Whether an annotation has the replicator's prefix or, if the prefix is empty, one of the replicator's names. */
 export function isReplicatorAnnotation(names: AnnotationNames, annotation: string): boolean {
   if (names.prefix !== '') return annotation.startsWith(names.prefix);
   return annotation !== '' && Object.values(names).includes(annotation);
@@ -56,7 +56,7 @@ export function isAnnotated(names: AnnotationNames, annotations: Annotations = {
 /** Why an object is not copied, or why the data of a copy is removed. */
 export type Refusal = Cause<'Suspended' | 'IllFormed' | 'UnknownAnnotation' | 'Denied' | 'Loop'>;
 
-/** On an annotated object: with the value `true`, nothing of its rule is written or deleted. */
+/** If this annotation of an annotated object is `true`, Keyferry neither writes nor deletes the targets of its rule. */
 export const SUSPEND_ANNOTATION = `${OWN_PREFIX}suspend`;
 
 export const SUSPENDED: Refusal = userCause(
@@ -87,12 +87,12 @@ export function tooLongOn(names: AnnotationNames, annotations: Annotations): Ref
   return undefined;
 }
 
-/** A shortened value for a message. */
+/** A value for a message: in quotes, and at most 100 characters of it. */
 function clip(text: string): string {
   return JSON.stringify(text.length > 100 ? `${text.slice(0, 100)}…` : text);
 }
 
-/** @returns `false` if the annotation is absent */
+/** @returns `false` if the annotation is absent; a refusal if its value is no boolean */
 export function readBool(annotations: Annotations, name: string): boolean | Refusal {
   const text = annotations[name];
   if (text === undefined) return false;
@@ -105,12 +105,12 @@ export function readBool(annotations: Annotations, name: string): boolean | Refu
 
 const NAME = /^[0-9a-z.-]+$/;
 
-/** Whether an item is a name and no pattern. `team.` is a name: the original takes dots for a part of names. */
+/** Whether an item of a list is a name, not a pattern. `team.` is a name: as in the original, names may have dots. */
 export function isName(text: string): boolean {
   return NAME.test(text);
 }
 
-/** Whether a name can be part of a request path, as `.` and `..` cannot. */
+/** Whether a name can stand in the path of a request. `.` and `..` cannot: they would change the path. */
 export function isPathName(text: string): boolean {
   return isName(text) && text !== '.' && text !== '..';
 }
@@ -120,7 +120,7 @@ export function listItems(text: string): string[] {
   return text.split(',').filter((item) => item !== '');
 }
 
-/** The source in `replicate-from`, as `<namespace>/<name>`. */
+/** The source that `replicate-from` names, as `<namespace>/<name>`; or the refusal of an invalid value. */
 export function sourcePath(names: AnnotationNames, home: Place, value: string): string | Refusal {
   const path = value.includes('/') ? value : `${home.namespace}/${value}`;
   const [namespace = '', name = '', ...more] = path.split('/');

@@ -1,11 +1,11 @@
-/** The bookkeeping annotations on a target: what they say about its data, and how a write changes them. Pure. */
+/** The bookkeeping annotations of a target: reads from them where its data came from, and makes their patches. Pure. */
 import type { FieldPatch } from '../../../copy/model/claim.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
 import { type AnnotationNames, type Annotations, readBool, type Refusal } from './annotations.ts';
 
 /**
- * The patch of `replicated-from-version`. A different version alone causes no write while the data is equal: otherwise
- * a loop of `replicate-from` would never end. If the annotation is missing or another client's, the target is written.
+ * The patch of `replicated-from-version`. If only the version differs, nothing is written: otherwise two objects that
+ * copy each other would be written forever. If the annotation is missing, or another client wrote it, it is written.
  */
 export function versionPatch(
   names: AnnotationNames,
@@ -17,12 +17,12 @@ export function versionPatch(
   return ours ? { annotations: {}, bookkeeping: mark } : { annotations: mark, bookkeeping: {} };
 }
 
-/** The patch for a target that no longer has data of a source: it removes the bookkeeping. */
+/** The patch that removes the bookkeeping of a target that no longer has data of a source. */
 export function cleared({ version, onceVersion, inherited, origin }: AnnotationNames): FieldPatch {
   return { [version]: null, [onceVersion]: null, [inherited]: null, [origin]: null };
 }
 
-/** A patch with the present bookkeeping, which changes nothing. */
+/** A patch that sets the bookkeeping annotations to their present values, so that a write keeps them. */
 export function kept(names: AnnotationNames, { annotations }: Observed): FieldPatch {
   const bookkeeping = [names.at, names.version, names.onceVersion, names.origin, names.inherited];
   return Object.fromEntries(
@@ -31,14 +31,14 @@ export function kept(names: AnnotationNames, { annotations }: Observed): FieldPa
 }
 
 /**
- * Whether a target has data of a source, or bookkeeping of such data. A `replicate-once-version` alone does not show
- * that: the controller never writes it alone, so a user has set it on an object with own data.
+ * Whether a target has data of a source, or bookkeeping of such data. A `replicate-once-version` alone does not count:
+ * the controller never writes only this annotation, so a user has set it on an object with data of the user.
  */
 export function isFilled(names: AnnotationNames, { annotations }: Observed): boolean {
   return [names.version, names.inherited, names.origin].some((name) => name in annotations);
 }
 
-/** Whether `replicate-once` freezes the data of a target. A new `replicate-once-version` on the source ends that. */
+/** Whether `replicate-once` protects a target's data. A new `replicate-once-version` on the source ends this. */
 export function isFrozen(names: AnnotationNames, source: Annotations, target: Annotations): boolean | Refusal {
   if (!(names.version in target)) return false;
   const bySource = readBool(source, names.once);

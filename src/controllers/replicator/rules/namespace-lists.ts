@@ -1,4 +1,4 @@
-/** The lists of namespaces in annotations of the replicator: names, and patterns of whole names. Pure. */
+/** Matches lists of namespaces in annotations. An item is a name, or a pattern that must match a whole name. Pure. */
 import type { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import { isName } from './annotations.ts';
 
@@ -15,9 +15,9 @@ export function isListed(patterns: PatternCache, items: readonly string[], names
 }
 
 /**
- * The namespaces in both lists, as a list: items of both, and names in one list that match a pattern in the other.
- * @param maxTrials maximum number of such matches to try; if it is exceeded, only items of both are returned
- * @returns `isWhole`: the list is complete. Two different patterns have no common pattern
+ * The namespaces that both lists allow, as a list: items of both, and names in one that match a pattern in the other.
+ * @param maxTrials maximum number of pairs of name and pattern to match; with more pairs, only items of both count
+ * @returns `isWhole`: the list is complete. It is not if each list has a pattern that the other one lacks
  */
 export function intersection(
   patterns: PatternCache,

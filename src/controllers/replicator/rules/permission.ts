@@ -1,4 +1,4 @@
-/** Whether `replicate-from` may copy a source, and which permission a copy passes on to its own copies. */
+/** Decides whether `replicate-from` may copy a source, and which namespaces may then copy from the copy. Pure. */
 import { userCause } from '../../../copy/model/cause.ts';
 import { type PatternCache, RulePatterns } from '../../../runtime/text/name-patterns.ts';
 import {
@@ -20,7 +20,7 @@ export interface PermissionRules {
 }
 
 /**
- * - `denied`: the target must not have the data.
+ * - `denied`: the target must not have the source's data.
  * - `cancelled`: an annotation is invalid, so the target stays as it is.
  * - `loop`: the lists allow the target, but the source is itself a copy of the target. The target stays as it is.
  */
@@ -29,10 +29,10 @@ export interface Denial {
   readonly refusal: Refusal;
 }
 
-/** The inherited permission that allows no namespace. */
+/** The value of `replicated-from-allowed` that allows no namespace. */
 const NOWHERE = '-';
 
-/** Why `target` must not have the data of `source`; `undefined`: it may. @param annotations those of the source */
+/** Why `target` must not have the data of `source`; `undefined`: it may have it. @param annotations of the source */
 export function permission(
   rules: PermissionRules,
   target: Place,
@@ -57,7 +57,7 @@ export function permission(
   return names.from in annotations ? inheritedPermission(rules, target, where, annotations) : undefined;
 }
 
-/** The source is itself a copy. So its own source must allow the target, too. */
+/** For a source that is itself a copy: the object that it was copied from must allow the target, too. */
 function inheritedPermission(
   rules: PermissionRules,
   target: Place,
@@ -76,7 +76,7 @@ function inheritedPermission(
   return undefined;
 }
 
-/** Tries the items in their order: an invalid pattern after a match has no effect. */
+/** Looks for the target's namespace in a list, item by item. An invalid pattern after the first match has no effect. */
 function listedPermission(
   { patterns: cache }: PermissionRules,
   annotation: string,
@@ -100,8 +100,9 @@ function listedPermission(
 const MAX_TRIALS = 2500;
 
 /**
- * The permission that a copy passes on: the annotation `replicated-from-allowed`. If two lists have no exact
- * intersection, it allows too little, never too much.
+ * The value of `replicated-from-allowed` on a copy: the namespaces that may copy from the copy. If no list is exactly
+ * the intersection of the source's two lists, the value allows fewer namespaces, never more.
+ * @param annotations of the source
  */
 export function inheritance({ names, patterns }: PermissionRules, annotations: Annotations): string {
   const own = annotations[names.allowedNamespaces];

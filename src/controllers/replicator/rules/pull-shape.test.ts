@@ -1,4 +1,4 @@
-/** A user of `replicate-from` without permission learns nothing about a source in another namespace from messages. */
+/** Messages must not tell a user without permission whether a source in another namespace exists. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { userCause } from '../../../copy/model/cause.ts';
@@ -50,7 +50,7 @@ describe('a source in another namespace', () => {
     ['is a copy without permission to pass it on', { [names.allowed]: 'true', [names.from]: 'a/b' }],
   ];
   for (const [title, annotations] of closed) {
-    it(`a source in another namespace that ${title} gets the same message as one that does not exist`, () => {
+    it(`if a source in another namespace ${title}, the message is the same as for a source that does not exist`, () => {
       for (const filled of [false, true]) {
         const existing = desiredState(present(annotations), 'victim/x', filled);
         assert.deepEqual(existing, desiredState(MISSING, 'victim/x', filled));
@@ -68,7 +68,7 @@ describe('a source in another namespace', () => {
     ['a list that is too long', { [names.allowedNamespaces]: 'a,'.repeat(20_000) }],
   ];
   for (const [title, annotations] of odd) {
-    it(`a source in another namespace with ${title} gets the message of a missing source; in the same namespace it is named`, () => {
+    it(`if a source has ${title}, the message in another namespace is that of a missing source; in its own namespace it names the problem`, () => {
       const source = present(
         observe({ name: 'x', uid: 'u', resourceVersion: '1', creationTimestamp: '', annotations }).annotations,
       );
@@ -78,7 +78,7 @@ describe('a source in another namespace', () => {
     });
   }
 
-  it('a namespace that the source allows reads the problems of the source', () => {
+  it('if a source allows another namespace, the message there names the problem of the source', () => {
     const allowed = { [names.allowed]: 'true' };
     assert.match(
       JSON.stringify(desiredState(present({ ...allowed, 'k8s-replicator/x': '' }), 'victim/x', false)),
@@ -98,7 +98,7 @@ describe('a source in another namespace', () => {
     assert.match(JSON.stringify(desiredState(present(loop), 'victim/x', false)), /Loop/u);
   });
 
-  it('the problem of a source in the same namespace is reported exactly', () => {
+  it('in the namespace of the source, the message says whether the source is missing or denies permission', () => {
     assert.match(JSON.stringify(desiredState(MISSING, 'me/y', false)), /NoSecret/u);
     assert.match(JSON.stringify(desiredState(present({}), 'me/y', false)), /Denied.*has neither annotation/u);
   });

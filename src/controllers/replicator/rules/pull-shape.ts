@@ -1,6 +1,6 @@
 /**
- * The desired state of an object with `replicate-from`: it gets the data of its source, if the source exists and allows
- * that. Otherwise its data is removed, if it came from a source. Labels, type and other annotations stay.
+ * The desired state of an object with `replicate-from`. If the source exists and allows the copy, the object gets the
+ * source's data. Otherwise data that came from a source is removed. Labels, type and other annotations stay.
  */
 import { type Cause, causeOf, userCause } from '../../../copy/model/cause.ts';
 import {
@@ -57,7 +57,7 @@ export class PullShape implements Shape {
     return observed.annotations[this.#settings.names.version];
   }
 
-  /** If a SecretMirror, perhaps in another process, owned the target, both would overwrite each other. */
+  /** The conflict if the target is also a copy of a SecretMirror: both would overwrite it. `undefined`: no conflict. */
   #keptByMirror({ annotations }: Observed): Cause | undefined {
     if (this.#target.kind !== SECRET.kind || isMarkedElsewhere(annotations, this.#target)) return undefined;
     const mirror = annotations[MIRROR_OWNER];
@@ -67,7 +67,7 @@ export class PullShape implements Shape {
     return userCause('Conflict', message);
   }
 
-  /** Whether the target still names the source of this shape. If not, its rule will soon be evaluated. */
+  /** Whether the target still names the source of this shape. If not, a changed rule is about to be evaluated. */
   #isCurrent({ annotations }: Observed): boolean {
     const { names } = this.#settings;
     const value = annotations[names.from];
@@ -128,14 +128,14 @@ export class PullShape implements Shape {
     return { state: 'error', ...userCause('Denied', message) };
   }
 
-  /** The first source of the chain, for `replicated-from-origin`. */
+  /** The value of `replicated-from-origin`: the first source in a chain of copies, as `<namespace>/<name>`. */
   #originOf(source: Annotations): string {
     const { names } = this.#settings;
     const origin = names.from in source ? source[names.origin] : undefined;
     return origin ?? `${this.#source.namespace}/${this.#source.name}`;
   }
 
-  /** The desired state without data of the source. Data that never came from a source is the user's, and stays. */
+  /** The desired state without the source's data. Data that never came from a source belongs to the user, and stays. */
   #cleared(remark: Waiting | Failed, observed: Observed, now: number): DesiredState {
     const { names } = this.#settings;
     if (!isFilled(names, observed)) {

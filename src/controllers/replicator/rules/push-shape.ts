@@ -1,7 +1,7 @@
 /**
  * The desired state of a target of `replicate-to`: a copy of the source. If the source itself has a `replicate-from`,
- * the target is an empty object with the same `replicate-from`. Each desired state reads the source's annotations, so
- * their change alters the desired state, not the claim.
+ * the target is an empty object with the same `replicate-from`. Each decision reads the source's annotations anew. So a
+ * change of an annotation changes the desired state, while the claim stays the same.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { nobodyCause } from '../../../copy/model/cause.ts';
@@ -32,7 +32,7 @@ export class PushShape implements Shape {
   readonly #settings: RuleSettings;
   readonly #source: Place;
   readonly #owner: string;
-  /** The rule in the last read annotations. All copies share it. */
+  /** The source's annotations at the last decision, and their rule: they are parsed once for all copies. */
   #last: { readonly annotations: Annotations; readonly rule: ReplicationRule | undefined } | undefined;
 
   constructor(settings: RuleSettings, source: Place) {
@@ -60,7 +60,7 @@ export class PushShape implements Shape {
   }
 
   #rule(annotations: Annotations): ReplicationRule | undefined {
-    // Compared by value: a source that is itself a copy gives a new object of annotations at each read (`Slot`).
+    // Compared by value: if the source is itself a copy, each read makes a new object of its annotations (`Slot`).
     if (!isDeepStrictEqual(this.#last?.annotations, annotations)) {
       this.#last = { annotations, rule: readRule(this.#settings, this.#source, annotations) };
     }
@@ -99,7 +99,7 @@ export class PushShape implements Shape {
     };
   }
 
-  /** The desired state of a target that its own `replicate-from` fills. */
+  /** The desired state of a target that gets a `replicate-from` in place of data. Its own rule then fills it. */
   #emptyCopy(source: Annotations, from: string, observed: Observed | undefined, now: number): DesiredState {
     const { names } = this.#settings;
     const common = this.#common(source, observed);
@@ -124,7 +124,7 @@ export class PushShape implements Shape {
     };
   }
 
-  /** Labels are set only at creation. The copy label is bookkeeping: its absence alone causes no write. */
+  /** The parts that all targets share. Labels are set only at creation. A missing copy label alone causes no write. */
   #common(
     source: Annotations,
     observed: Observed | undefined,

@@ -1,4 +1,4 @@
-/** The events of a rule: refusals and failures, grouped by message, with their targets. Pure. */
+/** Makes the events of a rule: its refusal or its failures. One event names all targets with the same message. Pure. */
 import { getOrCreate } from '../../../runtime/maps.ts';
 import { someOf } from '../../../runtime/text/texts.ts';
 import type { Entry } from '../../../copy/book/claim-book.ts';
@@ -20,7 +20,7 @@ const MAX_NAMED = 5;
 const MAX_EVENTS = 20;
 
 /**
- * @param refusal why the whole rule is not applied
+ * @param refusal why the whole rule is not applied; `undefined`: it is applied
  * @returns `undefined` while an outcome is pending: the events would be incomplete
  */
 export function eventsOf(refusal: Cause | undefined, entries: Iterable<Entry>): ReplicatorEvent[] | undefined {
@@ -40,7 +40,7 @@ export function eventsOf(refusal: Cause | undefined, entries: Iterable<Entry>): 
 }
 
 /**
- * The events about named namespaces that do not exist or are not served, and about patterns that look like a glob.
+ * The events about named namespaces that do not exist or are not served, and about patterns that look like `team-*`.
  * @param served the only namespaces that may contain copies; `undefined`: all
  */
 export function warningsOf({ groups, suspects }: Targets, there: There, served: Served | undefined): ReplicatorEvent[] {
@@ -58,7 +58,6 @@ export function warningsOf({ groups, suspects }: Targets, there: There, served: 
   return [warning({ reason: 'NotServed', message }), ...events];
 }
 
-/** Makes a Warning event. */
 export function warning({ reason, message }: Pick<ReplicatorEvent, 'reason' | 'message'>): ReplicatorEvent {
   return { type: 'Warning', reason, message };
 }

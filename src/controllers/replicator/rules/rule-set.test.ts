@@ -1,4 +1,4 @@
-/** Which copies stay when no rule claims them, and how often the rule of a source is read. */
+/** Which copies stay when no rule claims them, and how often the annotations of a source are parsed. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
@@ -21,7 +21,7 @@ function rules(replicateTo: string): ReplicatorRules {
   return new ReplicatorRules(ruleScope(), { observed: () => source });
 }
 
-test('a copy that no rule claims stays while the annotations of its source have a mistake, and goes with the source', async () => {
+test('if no rule claims a copy, it stays while its source has an invalid annotation; it is deleted if the source is gone or valid', async () => {
   const copy = observedObject({ annotations: { 'k8s-replicator/replicated-by': 'home/db' } });
   const fate = async (replicateTo: string, isThere: boolean): Promise<string> => {
     const claims = new Claims({ flowsInto: () => new Map(), onChange: () => undefined });
@@ -38,14 +38,14 @@ test('a copy that no rule claims stays while the annotations of its source have 
   assert.equal(await fate('team/db', true), 'delete');
 });
 
-test('a copy with an unknown annotation stays as an orphan', () => {
+test('an orphan with an unknown annotation is kept', () => {
   const copy = observedObject({
     annotations: { 'k8s-replicator/replicated-by': 'home/db', 'k8s-replicator/new': 'x' },
   });
   assert.equal(rules('team/db').orphanPolicy(RULE, copy), 'keep');
 });
 
-test('the rule of a source with a place annotation is read once for all its targets', (t) => {
+test('the annotations of a source that is itself a copy are parsed only once for ten targets', (t) => {
   const { settings } = rules('team/db');
   const read = t.mock.method(settings.patterns, 'get');
   const place = { namespace: 'home', name: 'db' };

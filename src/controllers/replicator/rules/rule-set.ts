@@ -1,6 +1,6 @@
 /**
- * What annotated objects mean. See `RuleSet`. A rule is `replicator:<Kind>/<namespace>/<name>`, the annotated object,
- * and claims only objects of its kind.
+ * Turns annotated objects into claims (see `RuleSet`). A rule is an annotated object, with the key
+ * `replicator:<Kind>/<namespace>/<name>`. It claims only objects of its own kind.
  *
  * `replicate-to` makes `own` claims on the targets. `replicate-from` makes one `fill` claim on the object itself. A
  * copy with a `replicate-from` is a rule, too. A rule with an invalid annotation claims its existing copies and leaves
@@ -45,10 +45,10 @@ import { PushShape } from './push-shape.ts';
 
 export const REPLICATOR_CONTROLLER = 'replicator';
 
-/** The kinds, by their names in `--run-replicators`. */
+/** The kinds that the replicator can copy, by their names in `--run-replicators`. */
 export const REPLICATED_KINDS = { secret: SECRET, configmap: CONFIG_MAP } as const;
 
-/** Number of targets in one step of an evaluation: less than a millisecond of work. */
+/** Number of targets in one step of an evaluation. A step takes less than 1 ms, so it does not block other work. */
 const STEP = 100;
 
 export interface ReplicatorRulesOptions {
@@ -65,7 +65,7 @@ export class ReplicatorRules implements RuleSet {
   readonly kinds: readonly Kind[];
   readonly #scope: RuleScope;
   readonly #observed: ReplicatorRulesOptions['observed'];
-  /** The namespaces that each rule selected in its last evaluation. */
+  /** The namespaces whose changes concern each rule, from its last evaluation. */
   readonly #selections = new Map<RuleKey, NamespaceSelection>();
   /** One shape for each source, so that all its copies share the parsed rule. */
   readonly #shapes = new Map<RuleKey, PushShape>();
@@ -92,7 +92,7 @@ export class ReplicatorRules implements RuleSet {
     return ruleKeyOfKind(REPLICATOR_CONTROLLER, kind, namespace, name);
   }
 
-  /** Changes when the rule must be evaluated again; `undefined`: the object is no rule. */
+  /** A text that changes when the rule must be evaluated again; `undefined`: the object is no rule. */
   versionOf({ uid, annotations }: Observed): string | undefined {
     const { settings } = this;
     return isRule(settings, annotations) ? ruleVersion(settings, uid, annotations) : undefined;
@@ -128,7 +128,7 @@ export class ReplicatorRules implements RuleSet {
     if (replication === undefined) return nothing;
     if (replication.kind === 'broken') return refused(replication.refusal);
     const forbidden = this.#forbidden(replication, place);
-    // Labels of the rule's namespace, and of its source's, may decide. So changes of both namespaces concern the rule.
+    // Whether the rule may copy can depend on labels of its own and its source's namespace. So both concern the rule.
     if (reach.labelKeys.length > 0 && (replication.kind === 'pull' || forbidden !== undefined)) {
       const names = new Set([place.namespace, ...(replication.kind === 'pull' ? [sourceNamespace(replication)] : [])]);
       this.#selections.set(rule, { names, patterns: [] });
@@ -154,7 +154,7 @@ export class ReplicatorRules implements RuleSet {
     return { ...nothing, claims, outOfReach, demand };
   }
 
-  /** Why the rule must not copy at all; `undefined`: it may. */
+  /** Why the rule must not copy at all; `undefined`: it may copy. */
   #forbidden(replication: Exclude<ReplicationRule, { kind: 'broken' }>, { namespace: home }: Place): Cause | undefined {
     const { reach, namespaces, config } = this.#scope;
     if (replication.kind === 'push') {
@@ -167,7 +167,7 @@ export class ReplicatorRules implements RuleSet {
     return reach.fromRefusal(from, namespaces.factsOf(from)) ?? reach.toRefusal(home, home, namespaces.factsOf(home));
   }
 
-  /** The targets, or the refusal of too many. */
+  /** The targets of a rule that pushes, or its refusal if there are too many. */
   *#targets(
     rule: RuleKey,
     place: Place,
@@ -176,7 +176,7 @@ export class ReplicatorRules implements RuleSet {
   ): Steps<Pick<Evaluation, 'outOfReach' | 'demand'> & { readonly found: ReadonlySet<string> | Refusal }> {
     const { limits } = this;
     const { namespaces: there, reach } = this.#scope;
-    // Before the search: a namespace that is added meanwhile then starts another evaluation.
+    // Stored before the search, so that a namespace that is added during the search causes another evaluation.
     const selection = unionOf(targets.groups.map(({ namespaces }) => namespaces));
     this.#selections.set(rule, selection);
     const leftOut = new LeftOut(place.namespace);
@@ -185,7 +185,7 @@ export class ReplicatorRules implements RuleSet {
     if ('reason' in found) return { found, outOfReach };
     const demand = limits.demand(rule, place.namespace, rank, Math.max(found.size, targets.named));
     if (demand.isAdmitted) return { found, outOfReach, demand };
-    // Only a match of a pattern can add targets: targets of names are counted even if their namespaces do not exist.
+    // Only namespaces that match a pattern change the number of targets: those in named namespaces always count.
     this.#selections.set(rule, { ...selection, names: new Set() });
     const problem = `the annotated objects in namespace ${place.namespace} have more than ${limits.limit} targets in total; older objects take precedence`;
     return { found: illFormed(...targets.annotation, problem), outOfReach, demand };
@@ -203,7 +203,7 @@ export class ReplicatorRules implements RuleSet {
     return unknownOn(this.settings, 'the target', observed.annotations) === undefined ? 'delete' : 'keep';
   }
 
-  /** The events that the annotations alone cause, apart from outcomes. */
+  /** The events about the annotations themselves, for example a namespace that does not exist; none about outcomes. */
   warningsOf(rule: RuleKey, outOfReach: OutOfReach | undefined): readonly ReplicatorEvent[] {
     const { served, namespaces } = this.#scope;
     const targets = this.#targetsOf(rule);
@@ -211,14 +211,14 @@ export class ReplicatorRules implements RuleSet {
     return outOfReach === undefined ? warnings : [warning(outOfReach), ...warnings];
   }
 
-  /** The targets of a rule that pushes; `undefined`: it does not. */
+  /** The targets of a rule that pushes; `undefined`: the rule does not push. */
   #targetsOf(rule: RuleKey): Targets | undefined {
     const { place, observed } = this.objectOf(rule);
     const replication = observed && readRule(this.settings, place, observed.annotations);
     return replication?.kind === 'push' ? replication.targets : undefined;
   }
 
-  /** See `misreadPatterns`. */
+  /** Messages about patterns that the user probably meant as a glob. See `misreadPatterns`. */
   misreadOf(rule: RuleKey): readonly string[] {
     return misreadPatterns(this.#targetsOf(rule)?.suspects ?? [], this.#scope.namespaces.names());
   }

@@ -1,4 +1,4 @@
-/** Reads the rule in the annotations of an object. Pure. */
+/** Parses the annotations of an object into its rule. Pure. */
 import { type Cause, userCause } from '../../../copy/model/cause.ts';
 import { isMarkedElsewhere, PLACE_ANNOTATION } from '../../../copy/model/observed.ts';
 import type { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
@@ -36,8 +36,8 @@ export interface RuleSettings extends PermissionRules {
 
 /**
  * - `broken`: an annotation is invalid or unknown, or suspends the rule. The copies stay as they are.
- * - `push`: the object has copies. With `from`, only its type is copied, and each copy is filled from there.
- * - `pull`: the object is filled from `from`.
+ * - `push`: the object is copied. If it has a `from`, a copy gets only its type, and data from the source `from`.
+ * - `pull`: the object gets the data of the source `from`.
  */
 export type ReplicationRule =
   | { readonly kind: 'broken'; readonly refusal: Cause }
@@ -67,14 +67,14 @@ export function readRule(settings: RuleSettings, home: Place, annotations: Annot
   return from === undefined ? undefined : { kind: 'pull', from };
 }
 
-/** Whether the object is a rule. An unknown annotation counts, because it may be a misspelled one. */
+/** Whether the object is a rule. An unknown annotation counts, too: it may be a misspelled `replicate-to`. */
 export function isRule(settings: RuleSettings, annotations: Annotations): boolean {
   const { names } = settings;
   if (names.from in annotations || names.to in annotations || names.toNamespaces in annotations) return true;
   return !settings.ignoreUnknown && unknownAnnotations(names, annotations).length > 0;
 }
 
-/** The refusal of an object with unknown or too long annotations; `undefined`: it has none. */
+/** The refusal of an object with unknown or too long annotations; `undefined`: it has neither. */
 export function unknownOn(settings: RuleSettings, where: string, annotations: Annotations): Refusal | undefined {
   const tooLong = tooLongOn(settings.names, annotations);
   if (tooLong !== undefined) return userCause(tooLong.reason, `${where}: ${tooLong.message}`);
@@ -83,7 +83,7 @@ export function unknownOn(settings: RuleSettings, where: string, annotations: An
   return found.length === 0 ? undefined : unknown(where, found, settings.names);
 }
 
-/** The refusal of a source with an invalid annotation that its copies would inherit. */
+/** The refusal of a source with an invalid annotation that its copies would inherit; `undefined`: it has none. */
 function inheritedProblem({ names, patterns: cache }: RuleSettings, annotations: Annotations): Refusal | undefined {
   for (const name of [names.once, names.allowed]) {
     const value = readBool(annotations, name);
@@ -98,7 +98,7 @@ function inheritedProblem({ names, patterns: cache }: RuleSettings, annotations:
   return undefined;
 }
 
-/** The source in the mark of the copy at `home`; `undefined`: there is no valid mark, or it is for another place. */
+/** The source in the mark of the copy at `home`; `undefined`: no mark is valid, or the mark is for another place. */
 export function pushedBy(names: AnnotationNames, home: Place, annotations: Annotations): Place | undefined {
   const mark = annotations[names.by];
   if (isMarkedElsewhere(annotations, home)) return undefined;
@@ -107,7 +107,7 @@ export function pushedBy(names: AnnotationNames, home: Place, annotations: Annot
   return isPathName(namespace) && isPathName(name) && more.length === 0 ? { namespace, name } : undefined;
 }
 
-/** Changes when the claims of the object may change, and does not change with its bookkeeping. */
+/** A text that changes when the claims of the object may change. Changes of its bookkeeping do not change the text. */
 export function ruleVersion(settings: RuleSettings, uid: string, annotations: Annotations): string {
   const { names } = settings;
   const parts = [...userNames(names), names.by, PLACE_ANNOTATION].map((name) => annotations[name] ?? null);
@@ -116,7 +116,7 @@ export function ruleVersion(settings: RuleSettings, uid: string, annotations: An
   return JSON.stringify([uid, parts, settings.ignoreUnknown ? [] : unknownAnnotations(names, annotations).sort()]);
 }
 
-/** Targets with each of these names in each of these namespaces. They may be too many to be listed. */
+/** Targets with each of these names in each of these namespaces. There may be too many to list them. */
 export interface TargetGroup {
   readonly names: readonly string[];
   readonly namespaces: NamespaceSelection;
@@ -126,9 +126,9 @@ export interface TargetGroup {
 export interface Targets {
   /** One group for the names without a namespace, and one for each name in `<namespace or pattern>/<name>`. */
   readonly groups: readonly TargetGroup[];
-  /** Number of targets without patterns, even if their namespaces do not exist. At most `MAX_TARGETS`. */
+  /** Number of targets in named namespaces, even if these do not exist. At most `MAX_TARGETS`. */
   readonly named: number;
-  /** Patterns that look like a glob or a list. */
+  /** Patterns that the user probably meant as a glob or a list, for example `team-*`. */
   readonly suspects: readonly SuspectPattern[];
   /** An annotation and its value, for the message about too many targets. */
   readonly annotation: readonly [string, string];
@@ -146,7 +146,7 @@ export function readTargets(
   if (to === undefined && toNamespaces === undefined) return undefined;
   const rulePatterns = new RulePatterns(cache);
   const suspects: SuspectPattern[] = [];
-  /** Adds a name or a pattern to a selection. @returns why the item is refused */
+  /** Adds a name or a pattern to a selection. @returns why the item is refused; `undefined`: it was added */
   const select = (selection: MutableSelection, annotation: string, text: string, item: string): Refusal | undefined => {
     if (isName(text)) {
       selection.names.add(text);
@@ -200,7 +200,7 @@ interface MutableSelection extends NamespaceSelection {
 }
 
 /**
- * The targets in existing namespaces, `<namespace>/<name>`, without the source; or the refusal of too many.
+ * The targets in existing namespaces, as `<namespace>/<name>`, without the source; or the refusal if they are too many.
  * @param leftOut gets the namespaces that the rule must not copy into
  */
 export function* targetsIn(

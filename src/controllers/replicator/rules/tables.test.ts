@@ -22,13 +22,13 @@ function annotations(row: Readonly<Partial<Record<keyof typeof names, string>>>)
 type Row = Parameters<typeof annotations>[0];
 
 describe('annotations', () => {
-  it('the prefix of the annotations may have a slash or not, or be empty', () => {
+  it('a prefix gives the same annotation names with and without its slash; the empty prefix gives names without a prefix', () => {
     assert.equal(annotationNames('p').from, 'p/replicate-from');
     assert.deepEqual(annotationNames('p/'), annotationNames('p'));
     assert.equal(annotationNames('').from, 'replicate-from');
   });
 
-  it('annotations with the prefix and an unknown name are found, and none if the prefix is empty', () => {
+  it('unknownAnnotations() finds annotations with the prefix and an unknown name; if the prefix is empty, it finds none', () => {
     const values = { 'k8s-replicator/replicate-too': '', 'k8s-replicator/x': '', 'other/x': '', [names.from]: '' };
     assert.deepEqual(unknownAnnotations(names, values), ['k8s-replicator/replicate-too', 'k8s-replicator/x']);
     assert.deepEqual(unknownAnnotations(annotationNames(''), values), []);
@@ -107,10 +107,16 @@ describe('permission to pull into target-ns/target', () => {
       'target-ns',
       'denied',
     ],
-    ['a pattern matches', false, { allowedNamespaces: 'number-[0-9]+' }, 'number-123', 'allowed'],
+    ['a pattern in its list matches', false, { allowedNamespaces: 'number-[0-9]+' }, 'number-123', 'allowed'],
     ['the pattern does not match', false, { allowedNamespaces: 'number-[0-9]+' }, 'number-abc', 'denied'],
-    ['a pattern is anchored at the start', false, { allowedNamespaces: 'number-[0-9]+' }, 'x-number-1', 'denied'],
-    ['a pattern is anchored at the end', false, { allowedNamespaces: '(abc|def)' }, 'def-x', 'denied'],
+    [
+      'a pattern must match from the start of the name',
+      false,
+      { allowedNamespaces: 'number-[0-9]+' },
+      'x-number-1',
+      'denied',
+    ],
+    ['a pattern must match to the end of the name', false, { allowedNamespaces: '(abc|def)' }, 'def-x', 'denied'],
     ['the namespace is in the list', false, { allowedNamespaces: 'abc,def,ghi' }, 'def', 'allowed'],
     ['the namespace is not in the list', false, { allowedNamespaces: 'abc,def,ghi' }, 'xyz', 'denied'],
     ['one of several patterns matches', false, { allowedNamespaces: 'abc-[0-9]+,def-[0-9]+' }, 'def-123', 'allowed'],
@@ -130,7 +136,13 @@ describe('permission to pull into target-ns/target', () => {
       'allowed',
     ],
     ['the list is empty', false, { allowed: 'true', allowedNamespaces: '' }, 'target-ns', 'denied'],
-    ['a dot alone is not a pattern', false, { allowedNamespaces: 'target.ns' }, 'target-ns', 'denied'],
+    [
+      'a dot is part of a name, so the item is no pattern',
+      false,
+      { allowedNamespaces: 'target.ns' },
+      'target-ns',
+      'denied',
+    ],
     ['an invalid pattern comes after the match', false, { allowedNamespaces: 'target-ns,(((' }, 'target-ns', 'allowed'],
     [
       'the source is a copy with an invalid inherited list',
@@ -177,7 +189,7 @@ describe('permission to pull into target-ns/target', () => {
     ],
   ];
   for (const [title, allowAll, row, namespace, summary] of table) {
-    it(`a pull into ${namespace} is ${summary === 'loop' ? 'a loop' : summary}: ${title}`, () => {
+    it(`a pull from source-ns into ${namespace} is ${summary === 'loop' ? 'a loop' : summary}: ${title}`, () => {
       const source = { namespace: 'source-ns', name: 'source' };
       const answer = permission(rules(allowAll), { namespace, name: 'target' }, source, annotations(row));
       assert.equal(answer?.result ?? 'allowed', summary);
@@ -196,13 +208,21 @@ describe('an object with replicate-to and replicate-from', () => {
     ['has replicate-to', { to: 'a/b' }, 'push'],
     ['has replicate-to and replicate-from', { to: 'a/b', from: 'a/c' }, 'push'],
     ['has an empty replicate-to, and replicate-from', { to: '', from: 'a/c' }, 'push'],
-    ['has replicate-to, and itself as its source', { to: 'a/b', from: 'me' }, 'broken'],
+    ['has replicate-to, and names itself in replicate-from', { to: 'a/b', from: 'me' }, 'broken'],
     ['is a copy with replicate-to', { by: 'a/b', to: 'a/c' }, undefined],
     ['is a copy with replicate-to and replicate-from', { by: 'a/b', to: 'a/c', from: 'a/d' }, 'pull'],
     ['has replicate-to, and names itself in its mark', { by: 'my-ns/me', to: 'a/c' }, 'push'],
     ['has an invalid target', { to: 'A', from: 'a/c' }, 'broken'],
-    ['passes on an invalid list of namespaces', { to: 'a/b', allowedNamespaces: '(((' }, 'broken'],
-    ['passes on an invalid replication-allowed', { to: 'a/b', allowed: 'yes' }, 'broken'],
+    [
+      'has replicate-to, and an invalid list that its copies would inherit',
+      { to: 'a/b', allowedNamespaces: '(((' },
+      'broken',
+    ],
+    [
+      'has replicate-to, and an invalid replication-allowed that its copies would inherit',
+      { to: 'a/b', allowed: 'yes' },
+      'broken',
+    ],
   ];
   for (const [title, row, kind] of table) {
     it(`an object that ${title} is ${kind === undefined ? 'no rule' : `a ${kind} rule`}`, () => {
@@ -214,8 +234,8 @@ describe('an object with replicate-to and replicate-from', () => {
 describe('the permission that a copy passes on', () => {
   const from = 'o/o';
   const table: readonly [string, Row, string][] = [
-    ['a first source without a list', {}, '.*'],
-    ['a first source with a list', { allowedNamespaces: 'test-1,test-2' }, 'test-1,test-2'],
+    ['a source that is no copy and has no list', {}, '.*'],
+    ['a source that is no copy and has a list', { allowedNamespaces: 'test-1,test-2' }, 'test-1,test-2'],
     ['a copy without an inherited list', { from }, '-'],
     ['a copy without a list of its own', { from, inherited: 'test-2,test-3' }, 'test-2,test-3'],
     ['a copy with two lists', { from, allowedNamespaces: 'test-1,test-2', inherited: 'test-2,test-3' }, 'test-2'],
@@ -224,7 +244,11 @@ describe('the permission that a copy passes on', () => {
       { from, allowedNamespaces: 'test-1', inherited: 'test-3' },
       '-',
     ],
-    ['a copy that inherited everything', { from, allowedNamespaces: 'a,b.*', inherited: '.*' }, 'a,b.*'],
+    [
+      'a copy with a list of its own and the inherited list .*',
+      { from, allowedNamespaces: 'a,b.*', inherited: '.*' },
+      'a,b.*',
+    ],
     ['a copy with two different patterns', { from, allowedNamespaces: 'a.*', inherited: '.*b' }, '-'],
     ['a copy with the same pattern in both lists', { from, allowedNamespaces: 'a.*,x', inherited: 'a.*,y' }, 'a.*'],
     [
@@ -247,7 +271,7 @@ describe('lists of the maximum length', () => {
   const quick = <T>(work: () => T): T => withinCpu(1000, 'a long list', work);
   const from = 'o/o';
 
-  it('two lists of maximum length are intersected within a second of CPU time; the result may lack names, never have more', () => {
+  it('two lists of maximum length are intersected within a second of CPU time; the result never has a name that one list lacks', () => {
     const own = many(20_000, (index) => `a${index}`);
     for (const inherited of [many(20_000, (index) => `b${index}`), many(20_000, (index) => `a${index}.*`)]) {
       const row = annotations({ from, allowedNamespaces: `${own},both`, inherited: `both,${inherited}` });
@@ -277,7 +301,7 @@ describe('lists of the maximum length', () => {
     );
   });
 
-  it('a product of 20,000 names and 20,000 namespaces is refused by its size, before it is made', () => {
+  it('20,000 names in 20,000 namespaces are refused within a second of CPU time: the targets are counted, not listed', () => {
     const home = { namespace: 'a', name: 'a' };
     const read = (row: Row): ReturnType<typeof readTargets> =>
       quick(() => readTargets(names, new PatternCache('full'), home, annotations(row)));
@@ -325,10 +349,10 @@ describe('lists of the maximum length', () => {
 describe('replicate-once', () => {
   const version = 'other';
   const table: readonly [string, Row, Row, boolean | 'refused'][] = [
-    ['nowhere, and no copy yet', {}, {}, false],
+    ['on neither object, and no copy yet', {}, {}, false],
     ['with a bad value on the source', { once: 'other' }, { version }, 'refused'],
     ['with a bad value on the target', {}, { once: 'other', version }, 'refused'],
-    ['nowhere', {}, { version }, false],
+    ['on neither object', {}, { version }, false],
     ['on the source', { once: 'true' }, { version }, true],
     ['on the target', {}, { once: '1', version }, true],
     ['false on both', { once: 'false' }, { once: 'F', version }, false],
@@ -355,7 +379,7 @@ describe('replicate-once', () => {
     ['on the source, whose replicate-once-version was removed', { once: 'true' }, { version, onceVersion: 'v' }, true],
   ];
   for (const [title, source, target, frozen] of table) {
-    it(`replicate-once ${title}: the data ${frozen === true ? 'stays' : frozen === false ? 'is copied' : 'is refused'}`, () => {
+    it(`replicate-once ${title}: the data ${frozen === true ? 'stays' : frozen === false ? 'is copied' : 'is not changed, because the value is invalid'}`, () => {
       const answer = isFrozen(names, annotations(source), annotations(target));
       assert.equal(typeof answer === 'object' ? 'refused' : answer, frozen);
     });
@@ -364,7 +388,7 @@ describe('replicate-once', () => {
 
 describe('targets of my-ns/me', () => {
   const home = { namespace: 'my-ns', name: 'me' };
-  /** replicate-to, replicate-to-namespaces, and the targets in a cluster with these namespaces; `null`: ill-formed. */
+  /** The namespaces of the cluster. A row has replicate-to, replicate-to-namespaces and targets; `null`: ill-formed. */
   const NAMESPACES = ['my-ns', 'a', 'b', 'ab-1', 'ab-2', 'ns-'];
   const table: readonly [string | undefined, string | undefined, readonly string[] | null][] = [
     [undefined, undefined, []],
@@ -413,7 +437,7 @@ describe('targets of my-ns/me', () => {
     ['x', 'b,(((', null],
   ];
   for (const [to, toNamespaces, targets] of table) {
-    it(`replicate-to ${to ?? 'absent'} and replicate-to-namespaces ${toNamespaces ?? 'absent'} ${targets === null ? 'are ill-formed' : `have the targets [${targets.join(' ')}]`}`, () => {
+    it(`on my-ns/me, replicate-to ${to === undefined ? 'absent' : JSON.stringify(to)} and replicate-to-namespaces ${toNamespaces === undefined ? 'absent' : JSON.stringify(toNamespaces)} ${targets === null ? 'are ill-formed' : `have the targets [${targets.join(' ')}]`}`, () => {
       const row = { ...(to === undefined ? {} : { to }), ...(toNamespaces === undefined ? {} : { toNamespaces }) };
       const read = readTargets(names, new PatternCache('full'), home, annotations(row));
       if (read !== undefined && 'reason' in read) {
