@@ -3,10 +3,10 @@ import { kubernetesMinor } from '../../servers/catalogue.ts';
 import type { Json, TestApi } from '../../support/api.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
-/** The API version of policies that change objects. Kubernetes 1.34 has it as beta, which is off by default. */
+/** The API version of MutatingAdmissionPolicies. In Kubernetes 1.34 it is beta, and off by default. */
 const MUTATING = kubernetesMinor() < 36 ? 'v1beta1' : 'v1';
 
-/** The flags of kube-apiserver that `overwrite` needs. */
+/** The flags that kube-apiserver needs for `overwrite`. */
 export const OVERWRITE_FLAGS: readonly string[] =
   MUTATING === 'v1'
     ? []
@@ -20,7 +20,7 @@ const REGISTRATION = '/apis/admissionregistration.k8s.io/v1';
 export interface Refusal {
   /** The resource whose writes are refused. Default: `secrets`. */
   readonly resource?: string;
-  /** A CEL expression that is true for the writes to refuse. */
+  /** A CEL expression that is true for each write that the server must refuse. */
   readonly when: string;
   /** The operations to refuse. Default: creations and changes. */
   readonly operations?: readonly ('CREATE' | 'UPDATE' | 'DELETE')[];
@@ -28,7 +28,7 @@ export interface Refusal {
   readonly words?: string;
 }
 
-/** Makes the server refuse writes until the result is disposed. Resolves when the policy is in force. */
+/** Makes the server refuse writes until the result is disposed. Resolves once the server applies the policy. */
 export async function refuse(api: TestApi, name: string, refusal: Refusal): Promise<AsyncDisposable> {
   const { when, resource = 'secrets', operations = ['CREATE', 'UPDATE'], words = `'refused by ${name}'` } = refusal;
   const probe = `probe-of-${name}`;
@@ -81,8 +81,8 @@ export async function refuse(api: TestApi, name: string, refusal: Refusal): Prom
 }
 
 /**
- * Makes the server replace a text in each Secret that is written to a namespace, until the result is disposed. Resolves
- * when the policy is in force. The server needs `OVERWRITE_FLAGS`.
+ * Makes the server replace one field of each Secret that is written to a namespace, until the result is disposed.
+ * Resolves once the server applies the policy. The server needs `OVERWRITE_FLAGS`.
  * @param path JSON pointer of the field
  */
 export async function overwrite(

@@ -1,6 +1,6 @@
 /**
- * The deletion of a mirror is never blocked for ever, and copies that it must retain stay. The same for an object that
- * blocks a copy.
+ * Nothing blocks the deletion of a mirror for ever, and copies that the mirror must retain stay. A user's object in
+ * place of a copy blocks the copy only until its deletion ends.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -17,11 +17,11 @@ before(async () => {
 });
 after(() => scene.close());
 
-/** Longer than all automatic effects of a deletion take. */
+/** Longer than every automatic effect of a deletion takes, ms. */
 const SETTLE_MS = 1500;
 
 describe('a mirror whose target another mirror claims too', () => {
-  it('a mirror is deleted, with its copy, although another mirror that claims the copy has no source', async () => {
+  it('if two mirrors claim a copy and the second has no source, deleting the first mirror deletes the copy', async () => {
     await scene.namespaces('two-home', 'two-target');
     await scene.secret(HOME, 'two', { a: '1' });
     await scene.mirror('two', ['two-target']);
@@ -34,7 +34,7 @@ describe('a mirror whose target another mirror claims too', () => {
     await scene.copied('two-target', 'two', { b: '2' });
   });
 
-  it("a mirror is deleted although a user's Secret blocks its copy and that of another mirror", async () => {
+  it("if a user's Secret blocks the copy of two mirrors, each mirror can still be deleted", async () => {
     await scene.namespaces('both-home', 'both-target');
     await scene.secret('both-target', 'both', { theirs: 'x' });
     for (const home of [HOME, 'both-home']) {
@@ -48,7 +48,7 @@ describe('a mirror whose target another mirror claims too', () => {
 });
 
 describe('a mirror whose copy may not be deleted', () => {
-  it('a deleted mirror reports that the server refuses to delete its copy, and is gone once the server permits it', async () => {
+  it('if the server refuses to delete a copy, its deleted mirror reports it, and is gone once the server permits the deletion', async () => {
     await scene.namespaces('held');
     await scene.secret(HOME, 'held', { a: '1' });
     await scene.mirror('held', ['held']);
@@ -65,7 +65,7 @@ describe('a mirror whose copy may not be deleted', () => {
 });
 
 describe('a mirror that is set to retain its copies just before its deletion', () => {
-  it('a mirror set to retain its copies just before its deletion leaves them, also without a source', async () => {
+  it('if deletePolicy becomes retain just before the mirror is deleted, the copy stays, even if the source is missing', async () => {
     await scene.namespaces('keep');
     await scene.secret(HOME, 'keep', { a: '1' });
     await scene.mirror('keep', ['keep']);
@@ -81,7 +81,7 @@ describe('a mirror that is set to retain its copies just before its deletion', (
     assert.equal(copy.metadata.annotations[RETAIN], 'true');
   });
 
-  it('a mirror set to retain its 40 copies just before its deletion leaves all of them unchanged', async () => {
+  it('if deletePolicy becomes retain just before the mirror is deleted, all its 40 copies stay unchanged', async () => {
     const namespaces = Array.from({ length: 40 }, (_, index) => `keep-many-${index}`);
     await scene.namespaces(...namespaces);
     await scene.secret(HOME, 'keep-many', { a: '1' }, { metadata: { labels: { team: 'a' } } });
@@ -101,7 +101,7 @@ describe('a mirror that is set to retain its copies just before its deletion', (
 
 describe("a user's Secret in the place of a copy whose deletion a finalizer delays", () => {
   for (const late of [false, true]) {
-    it(`a user's Secret whose deletion a finalizer delays makes room for the copy in the end${late ? ', also when the deletion began before the operator started' : ''}`, async () => {
+    it(`a mirror makes its copy after a finalizer delayed the deletion of a user's Secret in that place${late ? ', also if the deletion began before the operator started' : ''}`, async () => {
       const name = `slow-${late}`;
       await scene.namespaces(name);
       await scene.secret(name, name, { theirs: 'x' }, { metadata: { finalizers: ['example.com/slow'] } });

@@ -1,6 +1,6 @@
 /**
- * Another client keeps changing or deleting a copy: the operator repairs it with growing pauses, and in the end the
- * copy is right.
+ * If another client keeps changing or deleting a copy, the operator repairs the copy after growing pauses. When the
+ * client stops, the copy is repaired.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -11,12 +11,15 @@ import { annotations, HOME, labels, MirrorScene, PARENT_VERSION, secretPath } fr
 import { annotate, annotation, type KindScene, KINDS, ReplicatorScene } from '../replicator/support.ts';
 
 const FIGHT_MS = 4000;
-/** The most repairs in the time of the test: ten at once, then one after each of the pauses of 1, 2 and 4 s. */
+/**
+ * The most repairs in the time of the test: ten without a pause, then one after each pause of 1, 2 and 4 s, and one to
+ * spare.
+ */
 const MOST_WRITES = 14;
-/** After this many repairs the next pause is 2 s, long enough for the status to report it. */
+/** After this many repairs the next pause is 2 s. This is long enough for the status to report the other client. */
 const FEWEST_WRITES = 11;
 
-/** Undoes each repair of a copy as fast as possible for some time, and checks that there are not too many repairs. */
+/** Undoes each repair of a copy immediately for some time, and checks that there are not too many repairs. */
 async function undoRepairs(
   look: () => Promise<Json>,
   isRight: (copy: Json) => boolean,
@@ -30,7 +33,7 @@ async function undoRepairs(
       rounds += 1;
       await undo();
     }
-    // The number of rounds counts, too: on a busy machine even the first repairs, which have no pause, take longer.
+    // A busy machine needs longer even for the first repairs, which have no pause. So the test also counts the rounds.
     return performance.now() > end && rounds > FEWEST_WRITES;
   };
   await waitFor(round, { intervalMs: 5, message: () => `a repair after ${rounds} rounds` });
@@ -56,7 +59,7 @@ describe('a copy of a SecretMirror', { concurrency: 4 }, () => {
     'is deleted': (name) => scene.api.delete(path(name)),
   };
   for (const [index, [title, undo]] of Object.entries(undoings).entries()) {
-    it(`a copy of a mirror that another client keeps damaging (it ${title}) is repaired with growing pauses, and is right in the end`, async () => {
+    it(`if another client keeps damaging a copy (it ${title}), Keyferry repairs it after growing pauses, and in the end it is right`, async () => {
       const name = `contest-${index}`;
       await scene.namespaces(name);
       await scene.secret(HOME, name, { a: '1' }, { metadata: { labels: { team: 'a' } } });
@@ -70,7 +73,7 @@ describe('a copy of a SecretMirror', { concurrency: 4 }, () => {
       await scene.ready(name, 'SyncError', /keeps modifying or deleting it/);
       await waitFor(async () => team(await scene.find(name, name)) === 'a');
       await scene.ready(name, 'Synced');
-      // The next change of the source is copied without a pause.
+      // The next change of the source reaches the copy without a pause.
       await scene.change(HOME, name, { a: '2' });
       await scene.copied(name, name, { a: '2' }, 2000);
     });
@@ -90,7 +93,7 @@ describe('a target of the replicator', { concurrency: 4 }, () => {
 
   const holds = (name: string, copy: Json): boolean => copy.data?.a === users.data({ a: name }).a;
 
-  it('a pushed copy that another client keeps deleting is created with growing pauses, and exists in the end', async () => {
+  it('if another client keeps deleting a pushed copy, Keyferry creates it after growing pauses, and in the end it exists', async () => {
     await users.create('source/pushed', { a: 'pushed' }, { 'replicate-to': 'team-a/pushed' });
     await users.holds('team-a/pushed', { a: 'pushed' });
     await undoRepairs(
@@ -101,7 +104,7 @@ describe('a target of the replicator', { concurrency: 4 }, () => {
     await users.holds('team-a/pushed', { a: 'pushed' });
   });
 
-  it('a pulled object that another client keeps replacing with its manifest is filled with growing pauses, and is right in the end', async () => {
+  it('if another client keeps replacing a pulled object with its manifest, Keyferry fills it after growing pauses, and in the end it is right', async () => {
     await users.create('source/pulled', { a: 'pulled' }, { 'replication-allowed': 'true' });
     await users.create('team-a/pulled', {}, { 'replicate-from': 'source/pulled' });
     await users.holds('team-a/pulled', { a: 'pulled' });

@@ -1,6 +1,6 @@
 /**
- * An uncaught error ends the process. The log shows its type, message and stack, and none of its other properties,
- * which may hold values.
+ * An error that nobody catches ends the process. The log shows type, message and stack of the error. It does not show
+ * other properties of the error, because these may hold values of Secrets.
  */
 import assert from 'node:assert/strict';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -24,7 +24,7 @@ const FAULT = `const timer = setInterval(() => {
 }, 50);
 `;
 
-it('the log of a crash shows the type, message and stack of the error, and none of its other properties', async () => {
+it('if an error that nobody catches ends the process, the log shows its type, message and stack, and no other property', async () => {
   const folder = await mkdtemp(path.join(tmpdir(), 'keyferry-crash-'));
   const canary = makeCanary('crash');
   try {

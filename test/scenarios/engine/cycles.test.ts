@@ -1,5 +1,5 @@
 /**
- * Rules whose copies would return to their own source: Keyferry writes nothing for them, and each status names all
+ * Rules whose copies lead back to their own source: Keyferry writes none of these copies, and each status names all
  * rules of the cycle.
  */
 import assert from 'node:assert/strict';
@@ -27,7 +27,10 @@ const namespaceNames = (prefix: string, count: number): string[] =>
 const next = (namespaces: readonly string[], index: number): string =>
   namespaces[(index + 1) % namespaces.length] ?? '';
 
-/** Makes a ring: a mirror in each namespace copies into the next one, and the last into the first. */
+/**
+ * Makes a ring of mirrors: the mirror in each namespace copies into the next namespace, and the last one into the
+ * first.
+ */
 async function mirrorsAlong(namespaces: readonly string[], name = NAME): Promise<void> {
   for (const [index, namespace] of namespaces.entries()) {
     await scene.mirror(name, [next(namespaces, index)], {}, namespace);
@@ -35,8 +38,8 @@ async function mirrorsAlong(namespaces: readonly string[], name = NAME): Promise
 }
 
 /**
- * Makes a ring of mirrors around a user's Secret, and deletes the Secret. The ring creates it again, as a copy, and so
- * is a cycle.
+ * Makes a ring of mirrors that copy a user's Secret, then deletes the Secret. The last mirror of the ring creates it
+ * again as a copy. Now all Secrets are copies, so the ring is a cycle.
  */
 async function closeRing(prefix: string, count: number): Promise<string[]> {
   const namespaces = namespaceNames(prefix, count);
@@ -65,7 +68,7 @@ async function change(namespace: string, values: Readonly<Record<string, string>
 }
 
 describe('a ring of SecretMirrors', () => {
-  it('mirrors in a ring write nothing, leave edits of users, and each names all of them in its status and an event', async () => {
+  it("mirrors in a ring without a user's Secret report Cycle, name all mirrors of the ring, and write nothing, not even over edits of users", async () => {
     const namespaces = await closeRing('named', 3);
     const titles = namespaces.map((namespace) => `SecretMirror ${namespace}/${NAME}`).join(' → ');
     for (const namespace of namespaces) {
@@ -87,7 +90,7 @@ describe('a ring of SecretMirrors', () => {
     assert.ok(sameData(first.data, scene.data({ a: 'x' })) && sameData(second.data, scene.data({ a: 'y' })));
   });
 
-  it('mirrors in a ring write nothing after a restart, and have the same status', async () => {
+  it('after a restart, mirrors in a ring write nothing and keep their statuses', async () => {
     const namespaces = namespaceNames('named', 3);
     const before = await versions(namespaces);
     const status = JSON.stringify(await scene.status(NAME, 'named-1'));
@@ -98,12 +101,12 @@ describe('a ring of SecretMirrors', () => {
     assert.equal(JSON.stringify(await scene.status(NAME, 'named-1')), status);
   });
 
-  it('mirrors in a ring copy again when one of them is edited to copy elsewhere', async () => {
+  it('if one mirror of a ring is edited to copy to another namespace, the other mirrors copy again', async () => {
     const namespaces = namespaceNames('named', 3);
     await change('named-1', { a: 'z' });
     await scene.api.patch(mirrorPath(NAME, 'named-0'), { spec: { destination: { namespaces: ['nowhere'] } } });
     await scene.ready(NAME, 'Synced', /0 copies/, 'named-0');
-    // The copy of the edited mirror stays, because the next mirror copies from it: its content now goes around.
+    // The next mirror copies from this copy, so Keyferry does not delete it. Its content now reaches the other Secrets.
     await scene.copied('named-2', NAME, { a: 'z' });
     await scene.copied('named-0', NAME, { a: 'z' });
     await change('named-1', { a: 'new' });
@@ -111,7 +114,7 @@ describe('a ring of SecretMirrors', () => {
     for (const namespace of namespaces) await scene.ready(NAME, 'Synced', /(?:)/, namespace);
   });
 
-  it('mirrors in a ring with a Secret of a user in it copy that Secret, and only the mirror into it reports Conflict', async () => {
+  it('if a Secret in a ring of mirrors belongs to a user, the mirrors copy it, and only the mirror that would overwrite it reports Conflict', async () => {
     const namespaces = namespaceNames('own', 3);
     await scene.namespaces(...namespaces);
     await scene.secret('own-0', NAME, { a: '1' });
@@ -140,13 +143,14 @@ describe('a ring of SecretMirrors', () => {
 });
 
 describe('mirrors in a chain, and two ways of mirrors to one target', () => {
-  it('mirrors in a chain, and two mirrors that reach one target on two ways, are no cycle', async () => {
+  it('mirrors in a chain, and two mirrors that reach one target on different ways, do not report Cycle', async () => {
     await scene.namespaces('top', 'left', 'right', 'bottom');
     await scene.secret('top', NAME, { a: '1' });
     await scene.mirror(NAME, ['left', 'right'], {}, 'top');
     const { metadata } = await scene.mirror(NAME, ['bottom'], {}, 'left');
     await scene.copied('bottom', NAME, { a: '1' });
-    // Mirrors created in the same second may come in either order, so the next one waits for another second.
+    // `creationTimestamp` has whole seconds. So the next mirror is created at least 1 s later; otherwise either mirror
+    // could count as the older one.
     await waitFor(() => Date.now() >= Date.parse(metadata.creationTimestamp) + 1000);
     await scene.mirror(NAME, ['bottom'], {}, 'right');
     await scene.ready(NAME, 'Conflict', /(?:)/, 'right');
@@ -172,7 +176,7 @@ async function waitForWarning(namespace: string, why: string, words: string): Pr
 describe('a mirror and a replicate-from that lead back to each other', () => {
   const pulls = (from: string): Json => annotations({ 'k8s-replicator/replicate-from': from });
 
-  it('a mirror and a replicate-from that copy back to each other write nothing, and each names the other', async () => {
+  it('if a mirror and a replicate-from copy back to each other, they write nothing, and each names the other', async () => {
     const namespaces = ['mixed-a', 'mixed-b'];
     await scene.namespaces(...namespaces);
     await scene.secret('mixed-a', NAME, { a: '1' });
@@ -189,7 +193,7 @@ describe('a mirror and a replicate-from that lead back to each other', () => {
     await scene.ready(NAME, 'Synced', /(?:)/, 'mixed-a');
   });
 
-  it('a mirror and a replicate-from that would copy back are no cycle where the source does not permit the pull', async () => {
+  it('if a source denies a pull that would lead back to a mirror, this is no cycle, and the mirror goes on copying', async () => {
     await scene.namespaces('denied-a', 'denied-b');
     await scene.secret('denied-a', NAME, { a: '1' });
     await scene.mirror(NAME, ['denied-b'], {}, 'denied-a');
@@ -202,7 +206,7 @@ describe('a mirror and a replicate-from that lead back to each other', () => {
     await scene.ready(NAME, 'Synced', /(?:)/, 'denied-a');
   });
 
-  it("a mirror and two replicate-froms that lead back to the mirror's source are a cycle", async () => {
+  it("if a mirror and two replicate-froms lead back to the mirror's source, they are a cycle", async () => {
     const namespaces = ['push-a', 'push-b'];
     await scene.namespaces(...namespaces);
     // push-b/ring → push-a/ring (by the mirror) → push-a/second (by a pull) → push-b/ring (by a pull)

@@ -1,4 +1,7 @@
-/** npm, a terminal and systemd signal the whole process group, so Keyferry may get two signals within milliseconds. */
+/**
+ * npm, a terminal and systemd send a signal to the whole process group, so Keyferry may get two signals within
+ * milliseconds.
+ */
 import assert from 'node:assert/strict';
 import { setTimeout } from 'node:timers/promises';
 import { after, before, it } from 'node:test';
@@ -10,7 +13,7 @@ import { Keyferry } from '../../support/keyferry.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 const LEASE = '/apis/coordination.k8s.io/v1/namespaces/default/leases/keyferry';
-/** A second signal within this time counts as the same stop, ms. A later one ends Keyferry at once. */
+/** A second signal within this time counts as the same stop, ms. A later signal ends Keyferry immediately. */
 const SAME_STOP_MS = 1000;
 
 let plane: ControlPlane;
@@ -40,7 +43,7 @@ for (const [first, second] of [
   ['SIGINT', 'SIGINT'],
   ['SIGTERM', 'SIGHUP'],
 ] as const) {
-  it(`a ${second} just after a ${first} belongs to the same stop, which still releases the Lease`, async () => {
+  it(`if ${second} comes milliseconds after ${first}, Keyferry still ends with code 0 and releases the Lease`, async () => {
     await using keyferry = await leader();
     // The release of the Lease is delayed, so that the first stop is under way when the second signal arrives.
     const release = proxy.rule({ match: { method: 'PUT', path: LEASE }, fault: { kind: 'delay', ms: 100 } });
@@ -54,7 +57,7 @@ for (const [first, second] of [
   });
 }
 
-it('a second signal after more than a second ends Keyferry at once, without waiting for the stop', async () => {
+it('if a second signal comes more than 1 s after the first, Keyferry ends immediately and does not wait for the stop', async () => {
   await using keyferry = await leader();
   const stalled = proxy.rule({ match: { method: 'PUT', path: LEASE }, fault: { kind: 'stall' } });
   const ended = keyferry.stop('SIGTERM');

@@ -1,4 +1,4 @@
-/** A signal arrives before the operator could start its controllers. */
+/** Keyferry gets a signal before it could start its controllers. */
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -11,11 +11,14 @@ import { Keyferry } from '../../support/keyferry.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { within } from '../../support/yardstick.ts';
 
-/** Limit for a stop. One that waits for nothing takes a few ms; one that is forced by the time limit takes 4,500. */
+/**
+ * Limit for a stop, ms. A stop that waits for nothing takes a few ms; a stop that reaches its time limit takes 4,500
+ * ms.
+ */
 const STOP_MS = 2000;
 
 for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
-  it(`at a ${signal} while its API server cannot be reached, Keyferry stops at once with code 0`, async () => {
+  it(`if ${signal} comes while the API server cannot be reached, Keyferry stops with code 0 within 2 s`, async () => {
     const folder = await mkdtemp(path.join(tmpdir(), 'keyferry-stop-'));
     try {
       const server = `http://127.0.0.1:${await freePort()}`;

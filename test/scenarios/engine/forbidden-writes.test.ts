@@ -1,4 +1,4 @@
-/** Keyferry lacks the permission to write a mirror: it reports that in each way that the server still permits. */
+/** If Keyferry has no permission to write a mirror, it reports this in every way that the server still permits. */
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -65,7 +65,7 @@ const lookable = async (name: string): Promise<void> => {
   await scene.mirror(name, [name]);
 };
 
-it("a mirror that RBAC forbids to write has the server's message in status and event until access is granted", async () => {
+it("if RBAC forbids writing a mirror, its status and an event have the server's message until the permission is granted", async () => {
   await forbid('patch', 'secretmirrors');
   await lookable('forbidden');
   const status = await scene.ready(
@@ -81,7 +81,7 @@ it("a mirror that RBAC forbids to write has the server's message in status and e
   await scene.ready('forbidden', 'Synced');
 });
 
-it('a mirror whose status may not be written either gets one event, however often the write is tried', async () => {
+it('if Keyferry may write neither a mirror nor its status, the mirror gets one event, also after many tries', async () => {
   for (const resource of ['secretmirrors', 'secretmirrors/status']) {
     const match = { method: 'PATCH', path: mirrorPath(resource === 'secretmirrors' ? 'silent' : 'silent/status') };
     const body = {
@@ -104,7 +104,7 @@ it('a mirror whose status may not be written either gets one event, however ofte
   );
 });
 
-it('an error of the server that passes after three tries causes no event on the mirror', async () => {
+it('if the server refuses a mirror three times with 503 and then accepts it, the mirror gets no Warning event', async () => {
   proxy.rule({ match: { method: 'PATCH', path: mirrorPath('passes') }, fault: kubernetesFault(503), times: 3 });
   await lookable('passes');
   await scene.copied('passes', 'passes', { a: '1' });

@@ -1,5 +1,6 @@
 /**
- * Invalid answers of an API server or of a proxy before it: the operator tries again, and logs them in its own words.
+ * If an API server, or a proxy in front of it, sends an invalid response, the operator tries again, and the log
+ * describes the response without its text.
  */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, it } from 'node:test';
@@ -31,7 +32,7 @@ after(async () => {
 const lines = (operator: Keyferry, text: string): number =>
   operator.output.split('\n').filter((line) => line.includes(text)).length;
 
-it('a failing API discovery is logged once, and tried again with growing pauses', async () => {
+it('if API discovery fails, the operator logs it one time and tries again after growing pauses', async () => {
   const path = /^\/apis\/mirrors\.kts\.studio\/v1alpha2$/;
   const trouble = proxy.rule({ match: { path }, fault: kubernetesFault(500) });
   const operator = await scene.operator({ kubeconfig });
@@ -50,7 +51,7 @@ it('a failing API discovery is logged once, and tried again with growing pauses'
   await operator.stop();
 });
 
-it('an answer that is not JSON is logged without its text, and the request is tried again', async () => {
+it('if a response is not JSON, the operator logs it without its text and sends the request again', async () => {
   const operator = await scene.operator({ kubeconfig });
   const page = '<html>Please log in to the portal</html>';
   const fault = { kind: 'respond', status: 200, headers: { 'content-type': 'text/html' }, body: page } as const;
@@ -70,7 +71,8 @@ it('an answer that is not JSON is logged without its text, and the request is tr
 });
 
 /**
- * The answer for an unknown path: of a proxy, or of an API server that has just started. It is no Kubernetes Status.
+ * The response to an unknown path from a proxy, or from an API server that has just started. It is not a Kubernetes
+ * Status.
  */
 const NO_SUCH_PAGE = {
   kind: 'respond',
@@ -79,7 +81,7 @@ const NO_SUCH_PAGE = {
   body: '404 page not found\n',
 } as const;
 
-it('a 404 page of a proxy does not count as "the object is deleted", and the request is sent again', async () => {
+it('a 404 page of a proxy does not mean that the object is deleted, so the operator sends the request again', async () => {
   const operator = await scene.operator({ kubeconfig });
   await scene.namespaces('page');
   await scene.secret(HOME, 'page', { a: '1' });
@@ -101,7 +103,7 @@ it('a 404 page of a proxy does not count as "the object is deleted", and the req
   await operator.stop();
 });
 
-it('a watch that sends invalid data is opened again, and later changes are copied', async () => {
+it('if a watch sends invalid data, the operator opens it again, and copies later changes', async () => {
   const operator = await scene.operator({ kubeconfig, args: ['--controllers=mirrors,replicator'] });
   const metadata = { name: 'x', namespace: 'default', resourceVersion: '1', uid: 'u', creationTimestamp: 'never' };
   const nonsense = [

@@ -1,6 +1,6 @@
 /**
- * Namespace, source, rule, and an object in the place of the copy are created in every order, fast and slowly: the
- * result is the same.
+ * Namespace, source, rule, and an object with the name of the copy are created in every order, fast and slowly. The
+ * result is always the same.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -20,7 +20,7 @@ const comesAfter = (order: readonly string[], step: string, other: string): bool
   !order.includes(step) || order.indexOf(other) < order.indexOf(step);
 
 /**
- * All orders of the steps in which a namespace comes before the object in it, and a source before the change of its
+ * All orders of the steps, but a namespace always comes before the objects in it, and a source before the change of its
  * permission.
  */
 function orders(steps: readonly string[]): string[][] {
@@ -39,8 +39,8 @@ after(() => scene.close());
 
 let count = 0;
 /**
- * Makes one test for each order and pace. `what` says the expected result; `steps` and `check` get the name of the
- * test's objects.
+ * Makes one test for each order and pace. `what` is the expected result, for the name of the test; `steps` and `check`
+ * get the name of the test's objects.
  */
 function each(
   what: string,
@@ -78,7 +78,7 @@ describe('a mirror, and a copy that is restored from a backup', { concurrency: 8
       namespace: () => namespace(name),
       source: () => source(name),
       mirror: () => mirror(name),
-      // In the fast orders, Keyferry may have made the copy already: 409.
+      // In the fast orders, Keyferry may have made the copy already. The server then answers 409.
       target: () =>
         scene.secret(name, name, { a: 'old' }, restored(name)).catch((error: Json) => assert.equal(error.status, 409)),
     }),
@@ -92,8 +92,8 @@ describe('a mirror, and a copy that is restored from a backup', { concurrency: 8
 describe('a mirror, and an object of a user', { concurrency: 8 }, () => {
   const theirs = new Map<string, Json>();
   each(
-    'an object of a user stays, and the mirror copies when it goes',
-    // Not with the user's object as the last step: the copy would be there before it.
+    "a user's object with the name of a copy stays, and the mirror makes the copy once the user deletes that object",
+    // The user's object is never the last step, because Keyferry would have made the copy before it.
     orders(['namespace', 'target', 'source', 'mirror']).filter((order) => order.at(-1) !== 'target'),
     (name) => ({
       namespace: () => namespace(name),
@@ -115,12 +115,12 @@ describe('a mirror, and an object of a user', { concurrency: 8 }, () => {
 
 describe('annotations that push, in every order of events', { concurrency: 8 }, () => {
   each(
-    'a push writes its copy, also over one restored from a backup',
+    'an annotation that pushes writes its copy, also over a copy that was restored from a backup',
     orders(['namespace', 'source', 'target']),
     (name) => ({
       namespace: () => namespace(name),
       source: () => source(name, { annotations: annotate({ 'replicate-to-namespaces': `(${name})` }) }),
-      // A copy from a backup, with its mark. Keyferry may have made the copy already: 409.
+      // A copy from a backup, with its mark. If Keyferry has made the copy already, the server answers 409.
       target: () =>
         scene
           .secret(
@@ -139,7 +139,7 @@ describe('annotations that push, in every order of events', { concurrency: 8 }, 
 
 describe('annotations that pull, in every order of events', { concurrency: 8 }, () => {
   each(
-    'a pull fills its object',
+    'an object with replicate-from is filled',
     orders(['namespace', 'source', 'target', 'permission']),
     (name) => ({
       namespace: () => namespace(name),

@@ -1,6 +1,6 @@
 /**
- * A policy of the cluster changes each copy when it is written: the operator reports that, and writes again only after
- * growing pauses.
+ * If an admission policy changes each copy when it is written, the operator reports it, and writes the copy again only
+ * after growing pauses.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -13,11 +13,11 @@ import { HOME, mirrorPath, MirrorScene } from '../mirrors/support.ts';
 import { overwrite, OVERWRITE_FLAGS } from './admission.ts';
 
 const MARK = 'keyferry.dev/overwritten';
-/** The most writes of a copy in one test: two at once, then one after each pause of 5, 10, 20, 40 s …. */
+/** The most writes of a copy in one test: two without a pause, then one after each pause of 5, 10, 20, 40 s …. */
 const MOST_WRITES = 7;
-/** The longest wait for the next write, in case a pause began just before the policy was deleted, ms. */
+/** The longest time until the next write after the policy is deleted, if a pause has just begun, ms. */
 const HEAL_MS = 100_000;
-/** Shorter than the first pause, ms: a copy that is written within this time did not wait. */
+/** Shorter than the first pause, ms: a copy that is written within this time was written without a pause. */
 const SOON_MS = 4000;
 
 let scene: MirrorScene;
@@ -29,7 +29,7 @@ before(async () => {
 });
 after(() => scene.close());
 
-/** Lines in the operator's log about writes to Secrets of a namespace. */
+/** Lines of the operator's log about writes of Secrets in a namespace. */
 const writesTo = (namespace: string): string[] =>
   operator.output
     .split('\n')
@@ -39,7 +39,7 @@ const reason = async (name: string): Promise<string> =>
   (await scene.api.get(mirrorPath(name))).status.conditions[0].reason;
 
 describe('a copy that a policy of the cluster changes whenever it is written', { concurrency: 2 }, () => {
-  it('a copy whose value a policy changes at each write is reported with its namespace, and written again after growing pauses', async () => {
+  it('if a policy changes a value of a copy at each write, the mirror reports its namespace, and writes the copy after growing pauses', async () => {
     await scene.namespaces('values-a', 'values-b');
     await scene.secret(HOME, 'values', { a: '1', b: '2' });
     {
@@ -61,7 +61,7 @@ describe('a copy that a policy of the cluster changes whenever it is written', {
     assert.ok(writesTo('values-b').length <= MOST_WRITES, `${writesTo('values-b').length} writes`);
   });
 
-  it('a copy whose label a policy changes at each write is reported, and written again after growing pauses', async () => {
+  it('if a policy changes a label of a copy at each write, the mirror reports it, and writes the copy after growing pauses', async () => {
     await scene.namespaces('labels');
     await scene.secret(HOME, 'labels', { a: '1' }, { metadata: { labels: { team: 'a' } } });
     {
@@ -77,7 +77,7 @@ describe('a copy that a policy of the cluster changes whenever it is written', {
 });
 
 describe('a change of a source that a policy changes in the copy', () => {
-  it('a copy that a policy changes at each write gets the next change of its source at once, without a pause', async () => {
+  it('if a policy changes a copy at each write, the next change of the source still reaches the copy without a pause', async () => {
     await scene.namespaces('change');
     await scene.secret(HOME, 'change', { a: '1' });
     await scene.mirror('change', ['change']);
@@ -93,7 +93,7 @@ describe('a change of a source that a policy changes in the copy', () => {
 });
 
 describe('an operator that is killed while a policy changes a copy', () => {
-  it('a copy that a policy changed is not reported as synced after the operator was killed and started again', async () => {
+  it('if the operator is killed after a policy changed a copy, the next start does not report the copy as Synced', async () => {
     await scene.namespaces('killed');
     await scene.secret(HOME, 'killed', { a: '1' });
     await using _ = await overwrite(scene.api, 'killed', { namespace: 'killed', path: '/data/a', value: 'eHh4' });

@@ -1,5 +1,6 @@
 /**
- * Admission policies quote values of the Secret that they refuse: the operator reports the refusal without the values.
+ * If an admission policy refuses a Secret and its message quotes values of the Secret, the operator reports the refusal
+ * without the values.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -9,7 +10,7 @@ import { type KindScene, KINDS, ReplicatorScene } from '../replicator/support.ts
 import { refuse } from './admission.ts';
 
 const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
-/** The log level with the most output. */
+/** The log level that logs the most. */
 const ARGS = ['--log-level=debug'];
 
 const quoting = (object: 'object' | 'oldObject', name: string): { readonly when: string; readonly words: string } => ({
@@ -23,19 +24,19 @@ describe('the report of a refusal that quotes a value', () => {
     scene = await MirrorScene.open();
     await scene.operator({ args: ARGS });
   });
-  // `close` searches the values in the operator's output and in all that it wrote.
+  // `close` searches for the values in the operator's output and in all objects that it wrote.
   after(() => scene.close());
 
   async function settled(name: string): Promise<void> {
     await scene.namespaces(name);
-    // The source has the annotation of `kubectl apply`, which holds its values, too.
+    // The source also has the annotation of `kubectl apply`, which contains the values.
     const applied = { [LAST_APPLIED]: JSON.stringify({ data: scene.data({ a: '1' }) }) };
     await scene.secret(HOME, name, { a: '1' }, { metadata: { annotations: applied } });
     await scene.mirror(name, [name]);
     await scene.ready(name, 'Synced');
   }
 
-  it('a refused creation of a copy is reported without the value that the policy quotes', async () => {
+  it('if a policy refuses the creation of a copy and quotes its value, the mirror reports the refusal without the value', async () => {
     await scene.namespaces('made');
     await using _ = await refuse(scene.api, 'made', quoting('object', 'made'));
     await scene.secret(HOME, 'made', { a: '1', b: '2' });
@@ -44,7 +45,7 @@ describe('the report of a refusal that quotes a value', () => {
     await scene.event('made', 'SyncError', /not this: \[redacted\] \(2\)/);
   });
 
-  it('a refused copy is reported without its value, also when the server truncates the long quotation', async () => {
+  it('if the server truncates the message of a policy that quotes a long value, the mirror reports the refusal without the value', async () => {
     await scene.namespaces('long');
     await using _ = await refuse(scene.api, 'long', quoting('object', 'long'));
     await scene.secret(HOME, 'long', { a: 'long '.repeat(700) });
@@ -56,7 +57,7 @@ describe('the report of a refusal that quotes a value', () => {
     ['new', 'object'],
     ['old', 'oldObject'],
   ] as const) {
-    it(`a refused change of a copy is reported without the value when the policy quotes the ${name} object`, async () => {
+    it(`if a policy refuses the change of a copy and quotes the ${name} object, the mirror reports the refusal without the value`, async () => {
       await settled(name);
       await using _ = await refuse(scene.api, name, { ...quoting(quoted, name), operations: ['UPDATE'] });
       await scene.change(HOME, name, { a: 'another' });
@@ -64,14 +65,14 @@ describe('the report of a refusal that quotes a value', () => {
     });
   }
 
-  it("a refused change of a copy's label is reported without the value that the policy quotes", async () => {
+  it("if a policy refuses the change of a copy's label and quotes a value, the mirror reports the refusal without the value", async () => {
     await settled('label');
     await using _ = await refuse(scene.api, 'label', { ...quoting('object', 'label'), operations: ['UPDATE'] });
     await scene.api.patch(secretPath(HOME, 'label'), { metadata: { labels: { team: 'a' } } });
     await scene.ready('label', 'SyncError', /not this: \[redacted\] \(1\)/);
   });
 
-  it('a refused deletion of a copy is reported without the value that the policy quotes', async () => {
+  it('if a policy refuses the deletion of a copy and quotes its value, the mirror reports the refusal without the value', async () => {
     await settled('deleted');
     await using _ = await refuse(scene.api, 'deleted', { ...quoting('oldObject', 'deleted'), operations: ['DELETE'] });
     await scene.api.delete(mirrorPath('deleted'));
@@ -96,7 +97,7 @@ for (const kind of KINDS) {
       assert.match(message, /not this: \[redacted\] \(1\)/);
     };
 
-    it(`a refused creation and change of a pushed ${kind.kind} are reported without the value that the policy quotes`, async () => {
+    it(`if a policy refuses to create or change a pushed ${kind.kind} and quotes a value, the event has no value`, async () => {
       const more = { metadata: { annotations: { [LAST_APPLIED]: 'x' } } };
       {
         await using _ = await refuse(scene.api, 'pushed', { ...quoting('object', 'pushed'), resource: kind.plural });
@@ -114,7 +115,7 @@ for (const kind of KINDS) {
       await reported('source/changed');
     });
 
-    it(`a refused filling and clearing of a pulled ${kind.kind} are reported without the value that the policy quotes`, async () => {
+    it(`if a policy refuses to fill or clear a pulled ${kind.kind} and quotes a value, the event has no value`, async () => {
       await users.create('source/allows', { a: '1' }, { 'replication-allowed': 'true' });
       {
         await using _ = await refuse(scene.api, 'pulled', {

@@ -1,6 +1,6 @@
 /**
- * A copy that cannot be changed in place is deleted and created again. If the server refuses the new one, the old one
- * comes back.
+ * If a copy cannot be changed in place, Keyferry deletes it and creates the new copy. If the server refuses the new
+ * copy, Keyferry creates the old copy again.
  */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
@@ -36,7 +36,7 @@ after(async () => {
   await proxy.stop();
 });
 
-/** Creates a mirror and waits for its only copy, of type Opaque, in a namespace with the mirror's name. */
+/** Creates a mirror, and waits for its only copy: of type Opaque, in a namespace with the mirror's name. */
 async function mirrored(name: string): Promise<Json> {
   await scene.namespaces(name);
   await scene.secret(HOME, name, OLD);
@@ -46,7 +46,7 @@ async function mirrored(name: string): Promise<Json> {
   return copy;
 }
 
-/** Creates the source again with another type and another value. */
+/** Deletes the source and creates it with another type and another value. */
 async function retype(name: string): Promise<void> {
   await scene.api.delete(secretPath(HOME, name));
   await scene.secret(HOME, name, NEW, { type: BASIC });
@@ -59,20 +59,20 @@ async function replaced(name: string, old: Json, timeoutMs = 70_000): Promise<vo
 }
 
 const withType = (name: string): string => `request.namespace == '${name}' && object.?type.orValue('') == '${BASIC}'`;
-/** A CEL expression for writes to refuse, of which the server accepts the dry run. */
+/** A CEL expression for writes that the server refuses, although it accepts their dry run. */
 const exceptDryRun = (when: string): string => `!request.?dryRun.orValue(false) && ${when}`;
 const isCreation =
   (namespace: string) =>
   ({ method, query, path }: ProxyRequest): boolean =>
     method === 'POST' && !query.has('dryRun') && path === `/api/v1/namespaces/${namespace}/secrets`;
-/** The requests to the API server for Secrets in a namespace. */
+/** The requests for Secrets of a namespace that the API server got. */
 const requestsIn = (namespace: string): ProxyRequest[] =>
   proxy.requests
     .map(({ method, url }) => describeRequest(method, url))
     .filter(({ path }) => path.startsWith(`/api/v1/namespaces/${namespace}/secrets`));
 
 describe('a copy whose source has changed its type', () => {
-  it('a copy of an old type stays unchanged while a policy refuses the new one, and its mirror reports the reason', async () => {
+  it('if a source gets another type but a policy refuses the new copy, the old copy stays unchanged, and the mirror reports the reason', async () => {
     const old = await mirrored('asked');
     {
       await using _ = await refuse(scene.api, 'asked', { when: withType('asked'), operations: ['CREATE'] });
@@ -83,7 +83,7 @@ describe('a copy whose source has changed its type', () => {
     await replaced('asked', old);
   });
 
-  it('a copy of an old type stays unchanged while a quota leaves no room for the new one', async () => {
+  it('if a source gets another type but a quota has no room for the new copy, the old copy stays unchanged', async () => {
     const old = await mirrored('quota');
     const quota = { apiVersion: 'v1', kind: 'ResourceQuota', metadata: { name: 'few', namespace: 'quota' } };
     const few = { hard: { secrets: '1' } };
@@ -104,7 +104,7 @@ describe('a copy whose source has changed its type', () => {
     await replaced('quota', old);
   });
 
-  it('a copy of an old type is created again when the server refuses the new one after an accepted dry run', async () => {
+  it('if the server refuses a new copy whose dry run it accepted, Keyferry creates the old copy again', async () => {
     const old = await mirrored('back');
     await scene.api.patch(secretPath('back', 'back'), labels({ theirs: 'stays' }));
     await using _ = await refuse(scene.api, 'back', {
@@ -119,14 +119,14 @@ describe('a copy whose source has changed its type', () => {
     assert.equal(copy.type, old.type);
     assert.deepEqual(copy.metadata.annotations, old.metadata.annotations);
     assert.deepEqual(copy.metadata.labels, { ...old.metadata.labels, theirs: 'stays' });
-    // The first copy, the refused new one, and the old one again.
+    // Three creations: the first copy, the new copy that was refused, and the old copy again.
     const creations = requestsIn('back').filter(isCreation('back')).length;
     assert.ok(creations >= 3, `${creations} creations`);
   });
 
-  it('between the deletion of a copy of an old type and the creation of the new one there is no other request and no wait', async () => {
+  it('if a source gets another type, Keyferry sends no request between the deletion of the old copy and the creation of the new one', async () => {
     const old = await mirrored('silent');
-    // From here on the watch of copies receives nothing, so the operator cannot wait for it.
+    // From now on the watch of copies receives nothing. So the operator cannot wait for an event of the watch.
     const copies = (request: ProxyRequest): boolean => request.isWatch && request.query.has('labelSelector');
     assert.ok(proxy.stallAll(copies) > 0, 'the watch of copies');
     await retype('silent');
@@ -137,7 +137,7 @@ describe('a copy whose source has changed its type', () => {
     proxy.cutAll(copies);
   });
 
-  it('a copy of an old type whose finalizer delayed its deletion is created again when the server refuses the new one', async () => {
+  it('if a finalizer delayed the deletion of an old copy, and the server refuses the new one, Keyferry creates the old copy again', async () => {
     const old = await mirrored('held');
     const path = secretPath('held', 'held');
     await scene.api.patch(path, { metadata: { finalizers: [FINALIZER] } });
@@ -153,7 +153,7 @@ describe('a copy whose source has changed its type', () => {
     assert.ok(sameData(copy.data, old.data));
   });
 
-  it("a copy of an old type is created again when its source is deleted while a finalizer delays the copy's deletion", async () => {
+  it('if a source is deleted while a finalizer delays the deletion of an old copy, Keyferry creates the old copy again', async () => {
     const old = await mirrored('sourceless');
     const path = secretPath('sourceless', 'sourceless');
     await scene.api.patch(path, { metadata: { finalizers: [FINALIZER] } });
@@ -169,7 +169,7 @@ describe('a copy whose source has changed its type', () => {
     });
   });
 
-  it('after a kill -9 between deletion and creation of a copy, the new copy is made; a refusal of it is reported', async () => {
+  it('after a kill -9 between the deletion of an old copy and the creation of the new one, the next start creates the new copy', async () => {
     await mirrored('killed');
     proxy.rule({ match: isCreation('killed'), fault: { kind: 'stall' } });
     await retype('killed');
@@ -186,7 +186,7 @@ describe('a copy whose source has changed its type', () => {
 });
 
 describe('an immutable copy', () => {
-  it('an immutable copy stays while a policy refuses the new one, and is created again as immutable if the policy refuses too late', async () => {
+  it('if a policy refuses the new copy, an immutable copy stays; if only after an accepted dry run, it is created again as immutable', async () => {
     const { metadata } = await mirrored('ice');
     await scene.api.patch(secretPath('ice', 'ice'), { immutable: true });
     const keyed = `request.namespace == 'ice' && 'b' in object.?data.orValue({})`;
@@ -220,7 +220,7 @@ for (const kind of KINDS) {
     });
     after(() => replication.close());
 
-    it(`an immutable pushed ${kind.kind} stays unchanged while a policy refuses the new one`, async () => {
+    it(`if a policy refuses the new copy, an immutable pushed ${kind.kind} stays unchanged`, async () => {
       await users.create('source/ice', { a: '1' }, { 'replicate-to': 'team-a/ice' });
       await users.holds('team-a/ice', { a: '1' });
       await replication.api.patch(users.path('team-a/ice'), { immutable: true });

@@ -1,6 +1,6 @@
 /**
- * Status and deletion of a mirror count for its current generation, also while the operator is too busy to reconcile
- * it.
+ * Status and deletion of a mirror belong to its newest generation, also while the operator is too busy to reconcile the
+ * mirror.
  */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, it } from 'node:test';
@@ -11,9 +11,9 @@ import { staysTrue, waitFor } from '../../support/wait-for.ts';
 import { currentStretch } from '../../support/yardstick.ts';
 import { HOME, mirrorPath, MirrorScene, RETAIN, secretPath } from '../mirrors/support.ts';
 
-/** The number of mirrors that the operator can reconcile at the same time. */
+/** The number of mirrors that the operator reconciles at the same time. */
 const BLOCKERS = 8;
-/** The time for which the other mirrors block the operator, ms. */
+/** The time for which other mirrors keep the operator busy, ms. */
 const BLOCKED_MS = 3000 * Math.min(4, await currentStretch());
 
 let scene: MirrorScene;
@@ -31,7 +31,10 @@ after(async () => {
   await proxy.stop();
 });
 
-/** Blocks the operator for BLOCKED_MS: as many mirrors as it can reconcile at once wait for the server. */
+/**
+ * Keeps the operator busy for BLOCKED_MS: the server delays its response for as many mirrors as the operator reconciles
+ * at the same time.
+ */
 async function block(name: string): Promise<void> {
   const rule = proxy.rule({
     match: { method: 'PATCH', path: new RegExp(`/secretmirrors/${name}-\\d+\\?`) },
@@ -41,7 +44,7 @@ async function block(name: string): Promise<void> {
   await waitFor(() => rule.hits >= BLOCKERS, { message: 'all to wait' });
 }
 
-it('a deleted mirror with deletePolicy retain keeps its finalizer until its copies have the retain mark', async () => {
+it('if the operator is busy, a deleted mirror with deletePolicy retain keeps its finalizer until its copies have the retain mark', async () => {
   await scene.namespaces('outrun');
   await scene.secret(HOME, 'outrun', { a: '1' });
   await scene.mirror('outrun', ['outrun']);
@@ -59,7 +62,7 @@ it('a deleted mirror with deletePolicy retain keeps its finalizer until its copi
   await staysTrue(async () => (await scene.find('outrun', 'outrun')) !== undefined, 1500, 'the copy is there');
 });
 
-it('a status names no generation of the mirror whose copies are not made yet', async () => {
+it("while the copies of a mirror's new generation are not made, its status does not name that generation", async () => {
   await scene.namespaces('reported', 'second');
   await scene.secret(HOME, 'reported', { a: '1' });
   await scene.mirror('reported', ['reported']);

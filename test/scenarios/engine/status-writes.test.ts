@@ -1,4 +1,4 @@
-/** A mirror whose copies are made soon gets one status write and not several, also right after a start. */
+/** If the copies of a mirror are made soon, its status is written one time, also immediately after a start. */
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
 
@@ -8,9 +8,9 @@ import { HOME, MirrorScene } from '../mirrors/support.ts';
 
 const MIRRORS = 50;
 const NAMESPACES = 5;
-/** Limit for a status, ms on an idle machine: far below the time that the engine waits for copies. */
+/** Limit for a status, ms on an idle machine. It is far below the time for which the engine waits for copies. */
 const SOON_MS = 1000;
-/** The time that the engine waits for copies before the status reports them as in progress, ms. */
+/** After this time without all copies, the status reports that copies are in progress, ms. */
 const PATIENCE_MS = 2000;
 
 /** The shortest time from a start to the first reconcile of a mirror, ms. */
@@ -23,17 +23,17 @@ before(async () => {
 });
 after(() => scene.close());
 
-/** The number of status writes so far. */
+/** The number of status writes by now. */
 const writes = (): number =>
   readJsonLines(scene.plane.auditLogPath).filter(
     ({ verb, objectRef }) =>
       verb === 'patch' && objectRef?.resource === 'secretmirrors' && objectRef.subresource === 'status',
   ).length;
 
-/** The most status writes for one mirror that report copies in progress: one for each PATIENCE_MS since `from`. */
+/** The most status writes of one mirror that report copies in progress: one for each PATIENCE_MS after `from`. */
 const interim = (from: number): number => Math.floor(Math.max(0, performance.now() - from) / PATIENCE_MS);
 
-it('after a start, each of 50 mirrors gets one status write', async () => {
+it('after a start, the status of each of 50 mirrors is written one time', async () => {
   await scene.namespaces(...Array.from({ length: NAMESPACES }, (_, n) => `ns-${n}`));
   const names = Array.from({ length: MIRRORS }, (_, n) => `m-${n}`);
   for (const name of names) {
@@ -47,7 +47,7 @@ it('after a start, each of 50 mirrors gets one status write', async () => {
   assert.ok(writes() <= most, `${writes()} statuses of ${MIRRORS} mirrors were written, not ${most}`);
 });
 
-it('a mirror that is created later gets one status write', async () => {
+it('the status of a mirror that is created later is written one time', async () => {
   const before = writes();
   await scene.secret(HOME, 'later', { a: '1' });
   const from = performance.now();
@@ -57,7 +57,7 @@ it('a mirror that is created later gets one status write', async () => {
   assert.ok(written >= 1 && written <= 1 + interim(from), `${written} statuses`);
 });
 
-it('the status of a mirror without a source is written at once', async () => {
+it('the status of a mirror without a source is written within 1 s', async () => {
   await within(SOON_MS, 'the status', async () => {
     await scene.mirror('without', ['ns-.+']);
     await scene.ready('without', 'NoSecret');

@@ -1,6 +1,6 @@
 /**
- * When a rule is deleted or no longer selects a copy, a rule that waits for the copy takes it over in place. If that
- * fails, the deletion still goes on, and no copy is left behind.
+ * When a rule is deleted or no longer selects a copy, another rule that claims the copy takes it over: the copy stays
+ * the same object. If that fails, the deletion still goes on and deletes the copy.
  */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
@@ -31,13 +31,16 @@ after(async () => {
   await proxy.stop();
 });
 
-/** Makes two mirrors of one target: that in HOME has the copy, and that in `<name>-home` waits for it. */
+/**
+ * Makes two mirrors with one target. The mirror in HOME owns the copy, and the mirror in `<name>-home` waits for it.
+ */
 async function createTwoClaims(name: string): Promise<void> {
   await scene.namespaces(`${name}-home`, `${name}-target`);
   await scene.secret(HOME, name, { a: '1' });
   const { metadata } = await scene.mirror(name, [`${name}-target`]);
   await scene.copied(`${name}-target`, name, { a: '1' });
-  // Mirrors created in the same second may come in either order, so the second one waits for another second.
+  // `creationTimestamp` has whole seconds. So the second mirror is created at least 1 s later; otherwise either mirror
+  // could count as the older one.
   await waitFor(() => Date.now() >= Date.parse(metadata.creationTimestamp) + 1000);
   await scene.secret(`${name}-home`, name, { b: '2' });
   await scene.mirror(name, [`${name}-target`], {}, `${name}-home`);
@@ -48,7 +51,7 @@ const isTakeover = (name: string): string =>
   `object.metadata.?annotations['${OWNED_BY}'].orValue('') == '${name}-home/${name}'`;
 
 describe('the takeover of a copy when its mirror is deleted', () => {
-  it("when the server refuses the takeover of a deleted mirror's copy, both are deleted, and the next mirror copies once permitted", async () => {
+  it("if the server refuses the takeover of a deleted mirror's copy by another mirror, the copy is deleted, and made again once permitted", async () => {
     await createTwoClaims('refused');
     {
       await using _ = await refuse(scene.api, 'refused', { when: isTakeover('refused') });
@@ -60,7 +63,7 @@ describe('the takeover of a copy when its mirror is deleted', () => {
     await scene.ready('refused', 'Synced', /(?:)/, 'refused-home');
   });
 
-  it('when the server refuses the takeover of a copy that its mirror no longer selects, the copy is deleted', async () => {
+  it('if the server refuses the takeover of a copy that its mirror no longer selects, the copy is deleted', async () => {
     await createTwoClaims('narrowed');
     await using _ = await refuse(scene.api, 'narrowed', { when: isTakeover('narrowed') });
     await scene.api.patch(mirrorPath('narrowed'), { spec: { destination: { namespaces: ['nowhere'] } } });
@@ -69,7 +72,7 @@ describe('the takeover of a copy when its mirror is deleted', () => {
     await scene.ready('narrowed', 'SyncError', /refused by narrowed/, 'narrowed-home');
   });
 
-  it("while the takeover of a deleted mirror's copy fails with errors, the mirror stays until the deletion timeout, and is then gone", async () => {
+  it("if the takeover of a deleted mirror's copy by another mirror keeps failing, the deleted mirror is gone after the deletion timeout", async () => {
     await createTwoClaims('trouble');
     const trouble = proxy.rule({
       match: { method: 'PATCH', path: secretPath('trouble-target', 'trouble') },
@@ -83,7 +86,7 @@ describe('the takeover of a copy when its mirror is deleted', () => {
     assert.ok(trouble.hits > 3, `${trouble.hits} attempts to take over`);
   });
 
-  it("when the takeover of a deleted mirror's copy fails three times, the copy still gets its new owner and is never deleted", async () => {
+  it("if the takeover of a deleted mirror's copy by another mirror fails three times, the fourth try succeeds, and the copy is never deleted", async () => {
     await createTwoClaims('passing');
     const { uid } = (await scene.find('passing-target', 'passing')).metadata;
     proxy.rule({
@@ -98,7 +101,7 @@ describe('the takeover of a copy when its mirror is deleted', () => {
   });
 });
 
-/** Watches the Secrets of a namespace. `seen` has each event as `ADDED name`. */
+/** Watches the Secrets of a namespace. `seen` lists the events, for example `ADDED name`. */
 async function watchSecrets(namespace: string): Promise<Watcher & { readonly seen: string[] }> {
   const seen: string[] = [];
   const watcher = await scene.api.watch(`/api/v1/namespaces/${namespace}/secrets`, ({ type, object }) =>
@@ -109,7 +112,7 @@ async function watchSecrets(namespace: string): Promise<Watcher & { readonly see
 
 const isNotModified = (event: string): boolean => !event.startsWith('MODIFIED');
 
-/** Waits until the copy of an annotated Secret has this value alone. */
+/** Waits until the copy of an annotated Secret has only this value. */
 async function pushed(namespace: string, key: string, value: string, name = 'one'): Promise<Json> {
   const data = JSON.stringify(scene.data({ [key]: value }));
   return await waitFor(
@@ -122,7 +125,7 @@ async function pushed(namespace: string, key: string, value: string, name = 'one
 }
 
 describe('a copy that its rule no longer selects, and that another rule claims', () => {
-  it('a copy that its mirror no longer selects stays the same object when another mirror takes it over', async () => {
+  it('if another mirror takes over a copy that its mirror no longer selects, the copy stays the same object', async () => {
     await createTwoClaims('given');
     const { uid } = (await scene.find('given-target', 'given')).metadata;
     await scene.api.patch(mirrorPath('given'), { spec: { destination: { namespaces: ['nowhere'] } } });
@@ -138,7 +141,7 @@ describe('a copy that its rule no longer selects, and that another rule claims',
       else for (const one of edits) await one();
     };
 
-    it(`when two mirrors swap their sources (${order}), both copies stay the same objects, and swap their owners`, async () => {
+    it(`if two mirrors swap their sources (${order}), both copies stay the same objects and swap their owners`, async () => {
       const target = `swap-${order.split(' ')[0]}`;
       await scene.namespaces(target);
       const names = [`${target}-a`, `${target}-b`] as const;
@@ -164,7 +167,7 @@ describe('a copy that its rule no longer selects, and that another rule claims',
       assert.deepEqual(watch.seen.filter(isNotModified), []);
     });
 
-    it(`when two annotated Secrets swap their targets (${order}), both copies stay the same objects, and swap their content`, async () => {
+    it(`if two annotated Secrets swap their targets (${order}), both copies stay the same objects and swap their content`, async () => {
       const target = `swap-pushed-${order.split(' ')[0]}`;
       await scene.namespaces(target);
       const pushTo = (name: string): Json => ({ metadata: { annotations: { [PUSH]: `${target}/${name}` } } });
@@ -186,7 +189,7 @@ describe('a copy that its rule no longer selects, and that another rule claims',
   }
 
   for (const how of ['is deleted', 'names another target']) {
-    it(`when the first of two annotated Secrets with one target ${how}, the second takes over the same object`, async () => {
+    it(`if two annotated Secrets have one target and the first ${how}, the second takes over the same object`, async () => {
       const target = `pushed-${how.split(' ')[0]}`;
       await scene.namespaces(target);
       const annotations = { [PUSH]: `${target}/one` };

@@ -1,4 +1,4 @@
-/** A pushed copy keeps its type, whatever the type of the Secret that fills it. */
+/** A pushed copy keeps its type, even if a Secret with another type fills it. */
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
 
@@ -14,7 +14,7 @@ before(async () => {
 });
 after(() => scene.close());
 
-it('a pushed copy that was filled from a Secret of another type is not replaced when its source stops pulling', async () => {
+it('if a pushed copy was filled from a Secret of another type and its source stops pulling, the copy is not replaced', async () => {
   await scene.namespaces('other', 'made');
   const allowed = { 'replication-allowed': 'true' };
   await secrets.create('other/types', { a: 'filled' }, allowed, { type: 'example.com/other' });

@@ -1,7 +1,7 @@
 /**
- * Keyferry never writes a Secret that the control plane treats as a token, whatever users ask for. One type is a
- * ServiceAccount's token, which the control plane fills with a real token. The other is a bootstrap token, with which
- * nodes join. The CRD here checks nothing.
+ * Keyferry never writes a Secret that the control plane treats as a token, whatever users request. One type is the
+ * token of a ServiceAccount: the control plane fills such a Secret with a real token. The other type is a bootstrap
+ * token, with which nodes join the cluster. The CRD in these tests checks nothing.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -53,7 +53,7 @@ describe('Secrets that are tokens', () => {
 
   for (const [index, [type, annotations]] of TYPES.entries()) {
     describe(type, () => {
-      it(`a mirror makes no Secret of type ${type} from an entry in Vault, whatever the entry holds`, async () => {
+      it(`a mirror makes no Secret of type ${type} from an entry in Vault`, async () => {
         const { mirrors } = scene;
         const name = `entry-${index}`;
         await scene.put(`secret/data/${name}`, { type, [ACCOUNT]: 'robot', annotations: JSON.stringify(annotations) });
@@ -62,7 +62,7 @@ describe('Secrets that are tokens', () => {
         await staysTrue(async () => (await mirrors.find('target', name)) === undefined, SETTLE_MS, 'no copy');
       });
 
-      it(`a mirror that is changed to the type ${type} leaves its copy as it is`, async () => {
+      it(`if a mirror is changed to the type ${type}, its copy stays unchanged`, async () => {
         const { mirrors } = scene;
         const name = `later-${index}`;
         await scene.put(`secret/data/${name}`, { a: '1' });
@@ -74,7 +74,7 @@ describe('Secrets that are tokens', () => {
         await staysTrue(stays, SETTLE_MS, 'the copy that is no token');
       });
 
-      it(`a source that becomes ${type} is not copied, and the copy of the old type stays`, async () => {
+      it(`if a source becomes ${type}, it is not copied, and the copy with the old type stays`, async () => {
         const { mirrors } = scene;
         const name = `secret-${index}`;
         await mirrors.secret(HOME, name, { a: '1' });
@@ -88,7 +88,7 @@ describe('Secrets that are tokens', () => {
         assert.deepEqual([copy.metadata.uid, copy.type], [metadata.uid, 'Opaque']);
       });
 
-      it(`a Secret of type ${type} is not pushed, also without data, and nothing is pulled from it`, async () => {
+      it(`a Secret of type ${type} is not pushed, even without data, and no object can pull from it`, async () => {
         const { mirrors } = scene;
         const make = async (name: string, asked: Record<string, string>): Promise<void> => {
           const metadata = { annotations: { ...annotations, ...annotate(asked) } };

@@ -72,7 +72,7 @@ describe('replicate-from and replicate-to', () => {
     assert.deepEqual(texts(await secrets.find('team-a/source-database-credentials')), {});
   });
 
-  it("the manifests of k8s-replicator's page keep a password with replicate-once, and copy a certificate to each namespace that matches a pattern", async () => {
+  it("with the manifests of k8s-replicator's page, replicate-once keeps a password, and a certificate reaches each matching namespace", async () => {
     await apply('admin-password-source');
     const { data } = await secrets.becomes(
       'team-a/admin-password',
@@ -94,7 +94,7 @@ describe('replicate-from and replicate-to', () => {
     assert.equal(await secrets.find('jxx/tls-example-com'), undefined);
   });
 
-  it("a copy follows the upgrades of the chart in k8s-replicator's page: random password, new version, fixed password, other source, and back", async () => {
+  it("with the manifests of k8s-replicator's page, a copy follows the chart's upgrades: random password, new version, fixed password, other source", async () => {
     const random = (letter: string): string => letter.repeat(64);
     await apply('app-random');
     const { metadata } = await shows(APP, { login: 'admin', password: random('R') });

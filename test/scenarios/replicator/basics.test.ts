@@ -15,7 +15,7 @@ after(() => scene.close());
 
 for (const kind of KINDS) {
   describe(`replicate-from on a ${kind.kind}`, () => {
-    it(`a ${kind.kind} with replicate-from is filled when its source permits it, and cleared when permission or source is removed`, async () => {
+    it(`a ${kind.kind} with replicate-from is filled when its source permits it, and cleared when the permission or the source is removed`, async () => {
       const users = scene.of(kind);
       await users.create('source/pulled', { a: '1' });
       await users.create('team-a/pull', { own: 'mine' }, { 'replicate-from': 'source/pulled' });
@@ -42,7 +42,7 @@ for (const kind of KINDS) {
       await users.holds('team-a/pull', { a: 'new' });
     });
 
-    it(`a ${kind.kind} with replicate-from whose source does not exist is not written, and is filled when the source appears`, async () => {
+    it(`if its source does not exist, a ${kind.kind} with replicate-from is not written; it is filled when the source appears`, async () => {
       const users = scene.of(kind);
       const { metadata } = await users.create('team-a/alone', { own: 'mine' }, { 'replicate-from': 'missing' });
       await staysTrue(
@@ -54,7 +54,7 @@ for (const kind of KINDS) {
       await users.holds('team-a/alone', { a: '1' });
     });
 
-    it(`a pulled ${kind.kind} that a user edits is repaired, also when the user changes its recorded version`, async () => {
+    it(`if a user edits a pulled ${kind.kind} or its recorded version, Keyferry restores it`, async () => {
       const users = scene.of(kind);
       await users.create('source/drift', { a: '1' }, { 'replication-allowed': 'true' });
       await users.create(
@@ -78,7 +78,7 @@ for (const kind of KINDS) {
   });
 
   describe(`replicate-to on a ${kind.kind}`, () => {
-    it(`copies of a ${kind.kind} with replicate-to are created, updated, repaired, and deleted when it names them no longer`, async () => {
+    it(`copies of a ${kind.kind} with replicate-to are created, updated and repaired, and deleted when the annotation no longer names them`, async () => {
       const users = scene.of(kind);
       await users.create(
         'source/pushed',
@@ -128,7 +128,7 @@ for (const kind of KINDS) {
       assert.ok(await users.find('jx-one/tls'));
     });
 
-    it(`a ${kind.kind} with replicate-to reports an object of a user in the way, and makes its copy when that is deleted`, async () => {
+    it(`if a user's object has the name of a pushed ${kind.kind}, an event reports it, and the copy is made once the user deletes that object`, async () => {
       const users = scene.of(kind);
       const { metadata } = await users.create('team-b/taken', { theirs: 'x' });
       await users.create('source/pushes', { a: '1' }, { 'replicate-to': 'team-b/taken' });
@@ -142,7 +142,7 @@ for (const kind of KINDS) {
   });
 
   describe(`replicate-from and replicate-to on one ${kind.kind}`, () => {
-    it(`a ${kind.kind} with replicate-from and replicate-to makes copies that pull from its source, and keeps its own data`, async () => {
+    it(`a ${kind.kind} with both replicate-from and replicate-to keeps its own data, and its copies pull from the source`, async () => {
       const users = scene.of(kind);
       await users.create('team-a/creator', { own: 'c' }, { 'replicate-from': 'source/base', 'replicate-to': 'made' });
       const made = await users.holds('team-a/made', {});

@@ -1,6 +1,6 @@
 /**
- * Annotations change while the replicator runs: other sources, cycles, removed marks, granted and withdrawn
- * permissions. For both kinds.
+ * Users change annotations while the replicator runs: they name other sources, close and open cycles, remove marks,
+ * grant and withdraw permissions.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -27,7 +27,7 @@ for (const kind of KINDS) {
     });
 
     for (const length of [1, 2, 3, 5]) {
-      it(`a cycle of ${length + 1} pulls ends without writes and keeps the data of the object that closed it; when it opens, all pull that data`, async () => {
+      it(`if a replicate-from closes a cycle of ${length + 1} pulls, writes stop and its object keeps its data; once it is removed, all others pull that data`, async () => {
         const names = Array.from({ length: length + 1 }, (_, index) => `team-a/cycle-${length}-${index}`);
         const [head = '', ...links] = names;
         const tail = links.at(-1) ?? '';
@@ -45,7 +45,7 @@ for (const kind of KINDS) {
       });
     }
 
-    it('a changed replicate-from fills the object from its new source, and clears it if that is missing or does not permit it', async () => {
+    it('if replicate-from names another source, the object is filled from it, or cleared if that source is missing or does not permit it', async () => {
       await users.create('source/one', { a: 'one' }, ALLOWED);
       await users.create('source/two', { b: 'two' }, ALLOWED);
       await users.create('source/closed', { c: 'closed' });
@@ -68,7 +68,7 @@ for (const kind of KINDS) {
       await users.stayUnchanged(['team-a/turns'], 'the target without its annotation');
     });
 
-    it('an object with a replicate-once-version of its user that was never filled keeps its data', async () => {
+    it('if a user set replicate-once-version on an object that was never filled, the object keeps its data', async () => {
       await users.create(
         'team-a/own-version',
         { own: 'mine' },
@@ -85,7 +85,7 @@ for (const kind of KINDS) {
       await users.holds('team-a/own-version', { a: '2' });
     });
 
-    it('a withdrawn permission clears all objects of a chain of pulls, and a granted one fills them again', async () => {
+    it('if a permission is withdrawn, all objects behind it in a chain of pulls are cleared; if it is granted again, they are filled', async () => {
       const chain = ['team-a/grant-1', 'team-b/grant-2', 'team-a/grant-3'];
       await users.create('source/grant', { a: '1' }, { 'replication-allowed-namespaces': 'team-.*' });
       for (const [index, name] of chain.entries()) {
@@ -102,7 +102,7 @@ for (const kind of KINDS) {
       for (const name of chain) await users.holds(name, {});
     });
 
-    it('a pushed copy whose mark a user removes belongs to the user: it is no longer written or deleted', async () => {
+    it('if a user removes the mark from a pushed copy, Keyferry no longer writes or deletes the copy', async () => {
       await users.create('source/marks', { a: '1' }, { 'replicate-to': 'team-a/unmarked' });
       await users.holds('team-a/unmarked', { a: '1' });
       await users.annotate('team-a/unmarked', { 'replicated-by': null });
@@ -114,7 +114,7 @@ for (const kind of KINDS) {
       await users.holds('team-a/unmarked', { a: '1' });
     });
 
-    it('a pushed copy with an unknown annotation stays when its source is deleted, until the annotation is removed', async () => {
+    it('if a pushed copy has an unknown annotation when its source is deleted, the copy stays until the annotation is removed', async () => {
       await users.create('source/leaves', { a: '1' }, { 'replicate-to': 'team-a/odd' });
       await users.holds('team-a/odd', { a: '1' });
       await users.annotate('team-a/odd', { 'replicate-too': 'x' });
@@ -126,7 +126,7 @@ for (const kind of KINDS) {
       await users.gone('team-a/odd');
     });
 
-    it('annotations with `..` in a name are refused, and namespaces in upper case match nothing', async () => {
+    it('an annotation with `..` in a name is refused, and a namespace in upper case matches no namespace', async () => {
       const bad: Readonly<Record<string, string>> = { 'replicate-to': 'team-a/..', 'replicate-from': '../x' };
       for (const [name, value] of Object.entries(bad)) {
         const object = `source/bad-${name}`;
@@ -142,7 +142,7 @@ for (const kind of KINDS) {
 }
 
 describe('token Secrets', () => {
-  it('a token Secret with replicate-from is neither filled nor cleared, whatever its annotations', async () => {
+  it('a token Secret with replicate-from is never filled or cleared', async () => {
     const secrets = scene.of(KINDS[0]!);
     const type = 'bootstrap.kubernetes.io/token';
     await secrets.create('source/plain', { a: '1' }, ALLOWED);
@@ -160,7 +160,7 @@ describe('token Secrets', () => {
 });
 
 describe('binaryData of a ConfigMap', () => {
-  it('binaryData of a pulled ConfigMap is removed when its source loses it, and when the permission is removed', async () => {
+  it('binaryData of a pulled ConfigMap is removed when the source loses it, and when the permission is withdrawn', async () => {
     const maps = scene.of(KINDS[1]!);
     const binaryData = { blob: Buffer.from([0, 255, 1]).toString('base64') };
     await maps.create('source/bytes', { text: 'x' }, ALLOWED, { binaryData });

@@ -1,6 +1,6 @@
 /**
- * A mark counts only in the place for which it was written: clones of pushed copies, and sources restored from copies,
- * belong to users.
+ * A mark counts only in the place for which it was written. So clones of pushed copies, and sources that users restore
+ * from copies, belong to users.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -21,7 +21,11 @@ after(() => scene.close());
 
 for (const kind of KINDS) {
   describe(`clones and marks of a ${kind.kind}`, { concurrency: 4 }, () => {
-    /** Does what `kubectl get -o yaml | kubectl apply` does: writes the object again in another place. */
+    /**
+     * Creates an object again with its marks, in another namespace or with another name, as a user does with `kubectl
+     * get -o yaml
+     * kubectl apply`.
+     */
     const clone = async ({ metadata, data }: Json, place: string, more: Json = {}): Promise<Json> => {
       const [namespace, name] = place.split('/');
       const annotations = { ...metadata.annotations, ...more };
@@ -38,7 +42,10 @@ for (const kind of KINDS) {
       );
       return JSON.stringify(now) === JSON.stringify(objects);
     };
-    /** Waits until Keyferry has handled all earlier events: it deletes an orphan that is created last. */
+    /**
+     * Waits until Keyferry has handled all earlier events: creates a copy without a source, and waits until Keyferry
+     * deletes it.
+     */
     const waitForEvents = async (name: string): Promise<void> => {
       const users = scene.of(kind);
       await users.create(`team-c/${name}-unwanted`, {}, { 'replicated-by': 'source/never-there' });
@@ -48,7 +55,7 @@ for (const kind of KINDS) {
       await users.gone(`team-c/${name}-unwanted`);
     };
 
-    it(`a clone of a pushed ${kind.kind} stays unchanged, whatever happens to the source`, async () => {
+    it(`if a user clones a pushed ${kind.kind}, the clone stays unchanged when the source is changed or deleted`, async () => {
       const users = scene.of(kind);
       await users.create('source/cloned', { a: '1' }, { 'replicate-to-namespaces': 'team-a' });
       const copy = await users.holds('team-a/cloned', { a: '1' });
@@ -67,7 +74,7 @@ for (const kind of KINDS) {
       await staysTrue(() => untouched(...clones), SETTLE_MS, 'the clones, after the source was deleted');
     });
 
-    it(`a clone of a pushed ${kind.kind} can push and pull as an object of its user`, async () => {
+    it(`a user's clone of a pushed ${kind.kind} can push and pull like any other object of a user`, async () => {
       const users = scene.of(kind);
       await users.create('source/origin', { a: '1' }, { 'replicate-to': 'team-a/pushed' });
       const copy = await users.holds('team-a/pushed', { a: '1' });
@@ -85,7 +92,7 @@ for (const kind of KINDS) {
       await users.holds('team-b/pulls', { b: '1' });
     });
 
-    it(`a source ${kind.kind} that a user restores from one of its copies pushes again`, async () => {
+    it(`if a user restores a deleted source ${kind.kind} from one of its copies, it pushes again`, async () => {
       const users = scene.of(kind);
       const to = { 'replicate-to': 'team-a/restored' };
       await users.create('source/restored', { a: '1' }, to);
@@ -99,7 +106,7 @@ for (const kind of KINDS) {
       await users.holds('team-a/restored', { a: '2' });
     });
 
-    it(`a source ${kind.kind} that a user marks as a copy stays unchanged`, async () => {
+    it(`if a user marks a source ${kind.kind} as a copy, it stays unchanged`, async () => {
       const users = scene.of(kind);
       await users.create('source/live', { a: '1' }, { 'replication-allowed': 'true' });
       await users.create('team-a/live', {}, { 'replicate-from': 'source/live' });
@@ -109,7 +116,7 @@ for (const kind of KINDS) {
       await staysTrue(() => untouched(marked), SETTLE_MS, 'the source');
     });
 
-    it(`a ${kind.kind} marked as a copy of a missing source stays without the annotation keyferry.dev/target, and is deleted with it`, async () => {
+    it(`a ${kind.kind} marked as a copy of a missing source stays; if it also has the annotation keyferry.dev/target, it is deleted`, async () => {
       const users = scene.of(kind);
       const left = await users.create('team-a/left', { a: '1' }, { 'replicated-by': 'source/never-there' });
       await waitForEvents('left');
@@ -118,7 +125,7 @@ for (const kind of KINDS) {
       await users.gone('team-a/left');
     });
 
-    it(`a ${kind.kind} that the original marked for a source that claims it is adopted`, async () => {
+    it(`a ${kind.kind} that k8s-replicator made is taken over by the source that names it`, async () => {
       const users = scene.of(kind);
       await users.create('team-a/adopted', { a: 'old' }, { 'replicated-by': 'source/adopted' });
       await users.create('source/adopted', { a: '1' }, { 'replicate-to': 'team-a/adopted' });
@@ -129,7 +136,7 @@ for (const kind of KINDS) {
       await users.gone('team-a/adopted');
     });
 
-    it(`a pushed ${kind.kind} is deleted with its source, although another object pulls from it, which is cleared`, async () => {
+    it(`if its source is deleted, a pushed ${kind.kind} is deleted, and objects that pull from it are cleared`, async () => {
       const users = scene.of(kind);
       const allowed = { 'replication-allowed': 'true' };
       await users.create('source/head', { a: '1' }, { ...allowed, 'replicate-to': 'team-a/head' });

@@ -1,4 +1,4 @@
-/** The replicator beside the original on one cluster; and terminating namespaces, types, sizes and prefixes. */
+/** Keyferry and k8s-replicator on one cluster. Also namespaces that are being deleted, types, sizes and prefixes. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -13,7 +13,7 @@ let scene: ReplicatorScene;
 let secrets: KindScene;
 let maps: KindScene;
 before(async () => {
-  // Without a controller manager, a deleted namespace stays in Terminating for ever.
+  // Without a controller manager, a deleted namespace never leaves the phase Terminating.
   scene = await ReplicatorScene.open({ controllerManager: false });
   await scene.namespaces('source', 'team-a', 'team-b');
   secrets = scene.of(KINDS[0]!);
@@ -24,7 +24,7 @@ after(() => scene.close());
 describe('the replicator and the original on one cluster', () => {
   const targets = ['team-a/both', 'team-b/both', 'team-a/pulled-both'] as const;
 
-  it('Keyferry and k8s-replicator on one cluster write the same copies, come to rest, and delete none', async () => {
+  it('if Keyferry and k8s-replicator run on one cluster, they make the same copies, delete none, and stop writing', async () => {
     const events: WatchEvent[] = [];
     const watch = await scene.api.watch('/api/v1/secrets', (event) => events.push(event));
     try {
@@ -38,8 +38,8 @@ describe('the replicator and the original on one cluster', () => {
         await secrets.change('source/both', { a: String(n) });
         for (const target of targets) await secrets.holds(target, { a: String(n) });
       }
-      // The source's metadata change, not its data: the original records the new version on the copies, and Keyferry
-      // leaves that.
+      // The metadata of the source change, but its data do not. The original records the new version on the copies, and
+      // Keyferry keeps that record.
       await scene.api.patch(secrets.path('source/both'), { metadata: { labels: { some: 'label' } } });
       const version = await secrets.version('source/both');
       for (const target of targets) {
@@ -65,7 +65,7 @@ describe('the replicator and the original on one cluster', () => {
     }
   });
 
-  it('k8s-replicator that starts after Keyferry finds its copies right and writes nothing', async () => {
+  it('if k8s-replicator starts after Keyferry, it writes nothing, because all copies are right', async () => {
     const operator = await scene.operator();
     await secrets.change('source/both', { a: 'by us' });
     for (const target of targets) await secrets.holds(target, { a: 'by us' });
@@ -75,7 +75,7 @@ describe('the replicator and the original on one cluster', () => {
     assert.equal(original.writes, 0);
   });
 
-  it('Keyferry and k8s-replicator on one cluster keep replicate-once copies frozen, and write each new version at most once', async () => {
+  it('if Keyferry and k8s-replicator run on one cluster, replicate-once copies stay frozen, and each new version is written at most once', async () => {
     await using original = await FakeReplicator.start(scene.api);
     const operator = await scene.operator();
     const copies = ['team-a/frozen', 'team-b/frozen'];
@@ -83,7 +83,7 @@ describe('the replicator and the original on one cluster', () => {
     await secrets.create('source/frozen', { password: '0' }, once);
     for (const copy of copies) {
       await secrets.holds(copy, { password: '0' });
-      // Keyferry adds the place to a copy that the original created first.
+      // Keyferry adds the annotation keyferry.dev/target to a copy that the original created first.
       const placed = ({ metadata }: Json): boolean => metadata.annotations['keyferry.dev/target'] === copy;
       await secrets.becomes(copy, placed, 'a copy with its place');
     }
@@ -102,12 +102,12 @@ describe('the replicator and the original on one cluster', () => {
     await operator.stop();
   });
 
-  it('Keyferry that starts after k8s-replicator finds its copies right and writes nothing', async () => {
+  it('if Keyferry starts after k8s-replicator, it writes nothing, because all copies are right', async () => {
     {
       await using original = await FakeReplicator.start(scene.api);
       await secrets.change('source/both', { a: 'by the original' });
       for (const target of targets) await secrets.holds(target, { a: 'by the original' });
-      // The copies can be seen before the original has its answer and counts the write.
+      // The test sees the copies before the original receives the server's response and counts the write.
       await waitFor(() => original.writes >= targets.length, { message: 'the writes of the original' });
     }
     const versions = await Promise.all(targets.map((target) => secrets.version(target)));
@@ -135,7 +135,7 @@ describe('limits and errors of the replicator and the original', () => {
   });
   after(() => operator.stop());
 
-  it('a namespace that stays in Terminating gets no copy and no event, and does not affect other namespaces', async () => {
+  it('a namespace that stays in Terminating gets no copy and no event, and does not delay other namespaces', async () => {
     await scene.namespaces('end-one', 'end-two');
     await maps.create('source/end', { a: '1' }, { 'replicate-to-namespaces': 'end-.*' });
     await maps.create('source/end-named', { a: '1' }, { 'replicate-to': 'end-one/named,end-two/named' });
@@ -190,7 +190,7 @@ describe('limits and errors of the replicator and the original', () => {
     ],
   ];
   for (const [type, values, assertCleared] of CLEARS) {
-    it(`a pulled Secret of type ${type} that loses its permission is cleared once, to the least that the server accepts`, async () => {
+    it(`if a pulled Secret of type ${type} loses its permission, it is cleared one time, to the least data that the server accepts`, async () => {
       const encoded = Object.fromEntries(Object.entries(values).map(([key, text]) => [key, secrets.kind.encode(text)]));
       const more = { type: `kubernetes.io/${type}`, data: encoded };
       await secrets.create(`source/${type}`, {}, { 'replication-allowed': 'true' }, more);
@@ -210,7 +210,7 @@ describe('limits and errors of the replicator and the original', () => {
 });
 
 describe('flags of the replicator and the original', () => {
-  it('with --ignore-unknown, objects with unknown annotations are pushed', async () => {
+  it('with --ignore-unknown, a Secret with an unknown annotation is pushed', async () => {
     await using own = new AsyncDisposableStack();
     const other = own.adopt(await ReplicatorScene.open({ controllerManager: false }), (opened) => opened.close());
     await other.namespaces('a', 'b');
@@ -223,7 +223,7 @@ describe('flags of the replicator and the original', () => {
     await users.holds('b/unknown', { a: '2' });
   });
 
-  it('with an empty --annotations-prefix, annotations without a prefix count, and others are ignored', async () => {
+  it('with an empty --annotations-prefix, annotations without a prefix count, and annotations with another name are ignored', async () => {
     await using own = new AsyncDisposableStack();
     const other = own.adopt(await ReplicatorScene.open({ controllerManager: false }), (opened) => opened.close());
     await other.namespaces('a', 'b');

@@ -18,7 +18,7 @@ export class FakeReplicator implements AsyncDisposable {
   #watch: Watcher | undefined;
   #work: Promise<void> = Promise.resolve();
   #stopped = false;
-  /** The number of writes that the server answered. */
+  /** The number of writes that the server accepted. */
   writes = 0;
 
   private constructor(api: TestApi) {
@@ -34,7 +34,7 @@ export class FakeReplicator implements AsyncDisposable {
       else fake.#objects.set(key, object);
       fake.#work = fake.#work.then(() => fake.#look(key));
     });
-    // The watch begins here. Objects that exist are handled like events, as at the original's start.
+    // The watch begins here. Objects that exist already are handled like events, as the original does at its start.
     for (const object of await api.list('/api/v1/secrets')) {
       const key = `${object.metadata.namespace}/${object.metadata.name}`;
       if (!fake.#objects.has(key)) fake.#objects.set(key, object);
@@ -49,7 +49,7 @@ export class FakeReplicator implements AsyncDisposable {
     await this.#work;
   }
 
-  /** Handles a changed object. It can be a source that pushes, an object that pulls, or a copy. */
+  /** Handles a changed object: a source that pushes, an object that pulls, or a copy. */
   async #look(key: string): Promise<void> {
     if (this.#stopped) return;
     const object = this.#objects.get(key);
@@ -112,7 +112,7 @@ function isFrozen(source: Json, target: Json): boolean {
   return version === undefined || version === noted(target, 'replicate-once-version');
 }
 
-/** An annotation of the source, if it has it, for the copy. */
+/** The annotation that the copy takes from the source; empty if the source does not have it. */
 function taken(source: Json, name: string): Record<string, string> {
   const value = noted(source, name);
   return value === undefined ? {} : { [`${PREFIX}${name}`]: value };

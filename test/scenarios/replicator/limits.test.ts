@@ -1,6 +1,6 @@
 /**
- * A user who may write in one namespace cannot stop the replicator, not even with hostile annotations: its probes
- * answer, its memory stays bounded, and the copies of other users are made at once, also after a restart.
+ * A user who has permission to write in one namespace cannot stop the replicator with hostile annotations: its probes
+ * answer, its memory stays bounded, and other users get their copies in time, also after a restart.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -52,7 +52,7 @@ async function assertOthersServed(): Promise<void> {
 }
 
 describe('an author of annotated Secrets', () => {
-  it('a Secret that asks for 20,000 names in 20,000 namespaces gets a warning, and does not affect others', async (t) => {
+  it('a Secret that requests 20,000 names in 20,000 namespaces gets a Warning event, and delays no Secret of others', async (t) => {
     await staysResponsive(t, operator, async () => {
       const names = list(20_000, (index) => index.toString(36));
       await users.create('bad/product', { a: 'x' }, { 'replicate-to': names, 'replicate-to-namespaces': names });
@@ -68,12 +68,12 @@ describe('an author of annotated Secrets', () => {
     });
   });
 
-  it('hundreds of Secrets in one namespace that ask for too many targets or have slow patterns do not affect others', async (t) => {
+  it('hundreds of Secrets in one namespace with too many targets or slow patterns delay no Secret of others', async (t) => {
     await staysResponsive(t, operator, async () => {
       const over = list(20_000, (index) => index.toString(36));
       await createMany('bad', 150, () => annotate({ 'replicate-to': over, 'replicate-to-namespaces': over }));
-      // Each Secret has as many targets as one may have, in namespaces that do not exist, so that patterns are matched
-      // in vain.
+      // Each Secret has as many targets as one Secret may have. Their namespaces do not exist, so every pattern is
+      // matched without a result.
       const under = list(100, (index) => `n-${index}`);
       await createMany(
         'bad',
@@ -98,7 +98,7 @@ describe('an author of annotated Secrets', () => {
         'noted',
       );
       await assertOthersServed();
-      // The older Secrets use up the limit for all rules of the namespace.
+      // The older Secrets use up the limit for all annotated objects of the namespace.
       assert.match(
         (await users.warning('bad/under-150', 'IllFormed')).message,
         /the annotated objects in namespace bad have more than 10000 targets in total; older objects take precedence/u,
@@ -108,7 +108,7 @@ describe('an author of annotated Secrets', () => {
     });
   });
 
-  it('a thousand Secrets that ask for one target do not delay others', async (t) => {
+  it('a thousand Secrets that request the same target delay no Secret of others', async (t) => {
     await staysResponsive(t, operator, async () => {
       await createMany('ring', 1000, () => annotate({ 'replicate-to': 'team-1/wanted' }));
       await users.holds('team-1/wanted', { a: 'x' });
@@ -116,7 +116,7 @@ describe('an author of annotated Secrets', () => {
     });
   });
 
-  it('hostile annotations in one namespace do not prevent a restart, which deletes nothing', async (t) => {
+  it('hostile annotations in one namespace do not prevent a restart, and the restart deletes nothing', async (t) => {
     await operator.stop();
     operator = await scene.started();
     await staysResponsive(t, operator, async () => {

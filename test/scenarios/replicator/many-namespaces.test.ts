@@ -1,4 +1,7 @@
-/** Hundreds of namespaces appear at once: each copy is made once, and objects that come with a namespace stay. */
+/**
+ * If hundreds of namespaces are created at the same time, each copy is written one time, and copies that a backup
+ * restores with their namespace stay.
+ */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -24,9 +27,9 @@ before(async () => {
 after(() => scene.close());
 
 describe('many new namespaces at once', () => {
-  it(`${NAMESPACES} new namespaces that ${SOURCES} sources match get each copy with one write, and no other write is made`, async (t) => {
+  it(`if ${NAMESPACES} new namespaces match the patterns of ${SOURCES} sources, each copy is made with one write, and nothing else is written`, async (t) => {
     for (let index = 0; index < SOURCES; index += 1) {
-      // Half of the sources have the same pattern, the others one each.
+      // Half of the sources have one common pattern, and each of the others has its own pattern.
       const pattern = index % 2 === 0 ? 'storm-[0-9]+' : `storm-(x${index})?.*`;
       await users.create(`source/s-${index}`, { a: String(index) }, { 'replicate-to-namespaces': pattern });
     }
@@ -59,7 +62,7 @@ describe('many new namespaces at once', () => {
     t.diagnostic(`${((await operator.cpuSeconds()) - cpuBefore).toFixed(2)} s of CPU`);
   });
 
-  it('a copy that is restored with its namespace from a backup is kept, with its replicate-once data', async () => {
+  it('if a backup restores a namespace with a copy, Keyferry keeps the copy with its replicate-once data', async () => {
     const once = { 'replicate-to-namespaces': 'backup-[0-9]+', 'replicate-once': 'true' };
     await users.create('source/once', { password: 'of today' }, once);
     const deleted: string[] = [];
@@ -90,7 +93,7 @@ describe('many new namespaces at once', () => {
       try {
         uids.push((await scene.api.create(copy)).metadata.uid);
       } catch (error) {
-        // 409: Keyferry made the copy before it could be restored.
+        // 409: Keyferry made the copy before the test could restore it.
         if (!(error instanceof TestApiError) || error.status !== 409) throw error;
       }
     }

@@ -1,4 +1,4 @@
-/** Objects of users in the place of a copy stay unchanged, whatever happens to the source. */
+/** A user's object with the namespace and name of a copy stays unchanged when the source is changed or deleted. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -6,7 +6,9 @@ import type { Json } from '../../support/api.ts';
 import { staysTrue } from '../../support/wait-for.ts';
 import { annotate, KINDS, ReplicatorScene, SETTLE_MS } from './support.ts';
 
-/** Fields of a user's Secret that do not make it a copy. `%` stands for its own place, `@` for the source. */
+/**
+ * Fields of a user's Secret that do not make it a copy. `%` stands for the place of that Secret, `@` for the source.
+ */
 const MARKS: Readonly<Record<string, Json>> = {
   'without any mark': {},
   'without any data': { data: undefined },
@@ -46,7 +48,7 @@ after(() => scene.close());
 for (const kind of KINDS) {
   describe(`a user's ${kind.kind} in the place of a copy`, { concurrency: 8 }, () => {
     for (const [index, [title, marks]] of Object.entries(MARKS).entries()) {
-      it(`a user's ${kind.kind} in the place of a copy, ${title}, stays unchanged, whatever happens to the source`, async () => {
+      it(`a user's ${kind.kind} with the namespace and name of a copy, ${title}, stays unchanged when the source is changed or deleted`, async () => {
         const users = scene.of(kind);
         const name = `foreign-${index}`;
         const mine = `${kind.plural}-${index}`;
@@ -73,8 +75,8 @@ for (const kind of KINDS) {
           );
           return JSON.stringify(now) === JSON.stringify(foreign);
         };
-        // Matches three namespaces: the source's own, that of the user's object, and a free one. It does not match
-        // `…-2` as a whole.
+        // Matches three namespaces: the one of the source, the one of the user's object, and a free one. It does not
+        // match the whole name of `…-2`.
         const wide = `sourc[e],(${mine}),free-${mine}.*`;
         const { metadata: made } = await users.create(source, { a: '1' }, { 'replicate-to-namespaces': wide });
         await users.holds(`free-${mine}/${name}`, { a: '1' });

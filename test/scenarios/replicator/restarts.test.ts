@@ -1,4 +1,4 @@
-/** Sources change while the replicator is down. It runs with flags of the original. */
+/** Sources change while the replicator is down. The replicator runs with flags of the original. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
@@ -7,7 +7,7 @@ import { staysTrue } from '../../support/wait-for.ts';
 import { annotate, KINDS, ReplicatorScene, SETTLE_MS } from './support.ts';
 
 describe('a replicator with other flags', () => {
-  it('a replicator that starts again catches up with all changes, and keeps the copies of a source with an invalid annotation', async () => {
+  it('after a restart, the replicator catches up with all changes, and keeps the copies of a source whose annotation is invalid', async () => {
     await using stack = new AsyncDisposableStack();
     const scene = stack.adopt(await ReplicatorScene.open({ controllerManager: false }), (opened) => opened.close());
     await scene.namespaces('a', 'b');

@@ -1,6 +1,6 @@
 /**
- * The rules of annotations, for both kinds: suspension, replicate-once, chains, loops and mistakes. And types of
- * Secrets, and limits.
+ * What annotations do, on Secrets and on ConfigMaps: suspension, replicate-once, chains and loops of pulls, mistakes.
+ * Also types of Secrets, and limits.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -21,7 +21,7 @@ after(() => scene.close());
 
 for (const kind of KINDS) {
   describe(`the annotation keyferry.dev/suspend on a ${kind.kind}`, () => {
-    it(`keyferry.dev/suspend on a ${kind.kind} stops all writes and deletions for its targets until it is removed`, async () => {
+    it(`keyferry.dev/suspend on a ${kind.kind} stops all writes and deletions of its targets until the annotation is removed`, async () => {
       const users = scene.of(kind);
       const suspend = async (name: string, value: string | null): Promise<void> => {
         await scene.api.patch(users.path(name), { metadata: { annotations: { 'keyferry.dev/suspend': value } } });
@@ -53,7 +53,7 @@ for (const kind of KINDS) {
   });
 
   describe(`replicate-once on a ${kind.kind}`, () => {
-    it(`replicate-once on a pulled ${kind.kind} freezes its data until the source has a new replicate-once-version`, async () => {
+    it(`if a pulled ${kind.kind} has replicate-once, its data stay until the source has a new replicate-once-version`, async () => {
       const users = scene.of(kind);
       const allowed = { 'replication-allowed': 'true' };
       await users.create('source/once', { a: '1' }, { ...allowed, 'replicate-once': 'true' });
@@ -79,7 +79,7 @@ for (const kind of KINDS) {
       await users.holds('team-a/once', { a: '3' });
     });
 
-    it(`replicate-once on a pushing ${kind.kind} freezes the data of its copies, not their permissions; new copies get the current data`, async () => {
+    it(`if a pushing ${kind.kind} has replicate-once, data of existing copies stay, permissions follow, and new copies get the current data`, async () => {
       const users = scene.of(kind);
       await users.create(
         'source/gen',
@@ -108,7 +108,7 @@ for (const kind of KINDS) {
   });
 
   describe(`${kind.kind}s in chains and loops`, () => {
-    it(`a chain of six ${kind.kind}s passes data and permissions on, and is cleared behind a link that is deleted`, async () => {
+    it(`in a chain of six ${kind.kind}s, data and permissions are passed on; if one is deleted, those after it are cleared`, async () => {
       const users = scene.of(kind);
       const link = (index: number): string => `team-a/chain-${index}`;
       await users.create(
@@ -132,7 +132,7 @@ for (const kind of KINDS) {
       await users.holds(link(1), { a: '2' });
     });
 
-    it(`${kind.kind}s that pull in a loop are not written any more, also when the loop is closed after data has flowed`, async () => {
+    it(`if ${kind.kind}s pull from each other in a loop, they are not written, also if the loop is closed after data was copied`, async () => {
       const users = scene.of(kind);
       const allowed = { 'replication-allowed': 'true' };
       await users.create('team-a/loop-1', { a: '1' }, { ...allowed, 'replicate-from': 'loop-2' });
@@ -152,7 +152,7 @@ for (const kind of KINDS) {
   });
 
   describe(`an annotation of a ${kind.kind} that is invalid`, () => {
-    it(`a ${kind.kind} with an invalid annotation is suspended: no copy of it is written or deleted`, async () => {
+    it(`while a ${kind.kind} has an invalid annotation, none of its copies is written or deleted`, async () => {
       const users = scene.of(kind);
       const good: Record<string, string | null> = {
         'replicate-to': 'team-b/kept',
@@ -201,7 +201,7 @@ for (const kind of KINDS) {
       }
     });
 
-    it(`a ${kind.kind} with an invalid annotation does not keep its claim on a copy that is deleted meanwhile`, async () => {
+    it(`if a copy is deleted while its ${kind.kind} has an invalid annotation, the claim on the copy ends`, async () => {
       const users = scene.of(kind);
       const failing = async (): Promise<number> => {
         return (await operator.metric('keyferry_claims', { system: 'replicator', state: 'error' })) ?? 0;
@@ -219,7 +219,7 @@ for (const kind of KINDS) {
       await users.delete('source/left');
     });
 
-    it(`an annotation of a ${kind.kind} that looks like a glob or a list with blanks is reported while it matches no namespace`, async () => {
+    it(`if an annotation of a ${kind.kind} looks like a glob or a list with blanks, an event reports it while it matches no namespace`, async () => {
       const users = scene.of(kind);
       const found = async (name: string): Promise<string[]> => {
         const events: Json[] = await scene.api.list('/api/v1/namespaces/source/events');
@@ -248,7 +248,7 @@ for (const kind of KINDS) {
       assert.equal((await misread('named', 2)).length, 2);
     });
 
-    it(`an invalid annotation on a pulling ${kind.kind} or on its source clears no data`, async () => {
+    it(`if a pulling ${kind.kind} or its source gets an invalid annotation, no data is cleared`, async () => {
       const users = scene.of(kind);
       await users.create('source/fine', { a: '1' }, { 'replication-allowed': 'true' });
       await users.create('team-a/fine', {}, { 'replicate-from': 'source/fine' });
@@ -286,7 +286,7 @@ for (const kind of KINDS) {
       }
     });
 
-    it(`a long list and slow patterns in an annotation of a ${kind.kind} do not delay others`, async () => {
+    it(`long lists and slow patterns in annotations of a ${kind.kind} do not delay other copies`, async () => {
       const users = scene.of(kind);
       const list = Array.from({ length: 2000 }, (_, index) => `n${index}`).join(',');
       await users.create('source/long', { a: '1' }, { 'replicate-to-namespaces': `${list},team-a` });
@@ -300,7 +300,7 @@ for (const kind of KINDS) {
 }
 
 describe('Secrets with a type', () => {
-  it('a Secret with a type is copied with it, replaced when it changes, and cleared to what the type requires', async () => {
+  it('copies have the type of their source, are replaced if the type changes, and are cleared to the data that the type requires', async () => {
     const users = scene.of(KINDS[0]!);
     const tls = { 'tls.crt': 'c', 'tls.key': 'k' };
     const more = { type: 'kubernetes.io/tls' };
@@ -320,7 +320,7 @@ describe('Secrets with a type', () => {
     assert.equal((await users.holds('team-a/typed', { any: '1' })).type, 'Opaque');
   });
 
-  it('Secrets that are tokens of ServiceAccounts or nodes are never copied', async () => {
+  it('token Secrets of ServiceAccounts or nodes are never copied', async () => {
     const users = scene.of(KINDS[0]!);
     const more = { type: 'bootstrap.kubernetes.io/token' };
     await users.create(
@@ -336,7 +336,7 @@ describe('Secrets with a type', () => {
     assert.equal(await users.find('team-a/token'), undefined);
   });
 
-  it('a random password of a Helm chart is copied once, kept over an upgrade, and renewed with a new replicate-once-version', async () => {
+  it("a Helm chart's random password is copied one time, kept after an upgrade, and replaced with a new replicate-once-version", async () => {
     const users = scene.of(KINDS[0]!);
     const apply = async (password: string, login: string): Promise<void> => {
       await scene.api.apply({
@@ -372,7 +372,7 @@ describe('limits and errors of the replicator', () => {
     assert.deepEqual((await users.holds('team-a/large', { text: 'x' })).binaryData, binaryData);
   });
 
-  it('a quota that refuses a copy is reported, and affects no other namespace', async () => {
+  it('if a quota refuses a copy, an event reports it, and other namespaces get their copies', async () => {
     const users = scene.of(KINDS[1]!);
     await scene.namespaces('full');
     await scene.api.create({
@@ -381,7 +381,7 @@ describe('limits and errors of the replicator', () => {
       metadata: { name: 'none', namespace: 'full' },
       spec: { hard: { configmaps: '0' } },
     });
-    // No quota controller runs here, so the test writes the counts.
+    // No quota controller runs here, so the test writes the status of the quota.
     await scene.api.patch('/api/v1/namespaces/full/resourcequotas/none/status', {
       status: { hard: { configmaps: '0' }, used: { configmaps: '0' } },
     });
@@ -393,7 +393,7 @@ describe('limits and errors of the replicator', () => {
     await users.holds('full/quota', { a: '1' });
   });
 
-  it('an immutable pushed copy is replaced, and an immutable object with replicate-from is reported', async () => {
+  it('an immutable pushed copy is replaced when its source changes; an immutable object with replicate-from gets a Warning event', async () => {
     const users = scene.of(KINDS[1]!);
     await users.create('source/fixed', { a: '1' }, { 'replicate-to': 'team-a/fixed', 'replication-allowed': 'true' });
     await users.holds('team-a/fixed', { a: '1' });
@@ -405,11 +405,12 @@ describe('limits and errors of the replicator', () => {
     await users.holds('team-b/fixed', { own: 'x' });
   });
 
-  it('of several sources of one target the oldest wins, and the next one takes over when it is gone', async () => {
+  it('if several sources have one target, the oldest source is copied; when it is deleted, the next one takes over', async () => {
     const users = scene.of(KINDS[1]!);
     const { metadata } = await users.create('team-a/first', { by: 'first' }, { 'replicate-to': 'team-c/wanted' });
     await users.holds('team-c/wanted', { by: 'first' });
-    // Creation times have whole seconds, and within one second the uid decides, so this waits for the next.
+    // `creationTimestamp` has whole seconds, and within one second the uid decides. So the second source is created at
+    // least 1 s later.
     await waitFor(() => Date.now() >= Date.parse(metadata.creationTimestamp) + 1000);
     await users.create('team-b/second', { by: 'second' }, { 'replicate-to': 'team-c/wanted' });
     await users.warning('team-b/second', 'Conflict');

@@ -9,7 +9,7 @@ import { Keyferry } from '../../support/keyferry.ts';
 import type { KeyferryOptions } from '../../support/keyferry.ts';
 import { staysTrue, waitFor } from '../../support/wait-for.ts';
 
-/** Long enough that an unwanted effect would have begun, ms. */
+/** Within this time, an effect that a test does not want would have begun, ms. */
 export const SETTLE_MS = 1000;
 
 type Values = Readonly<Record<string, string>>;
@@ -41,7 +41,7 @@ export function annotate(values: Values, prefix = 'k8s-replicator'): Record<stri
 export class ReplicatorScene {
   readonly plane: ControlPlane;
   readonly api: TestApi;
-  /** Text that every value starts with. A test fails if it appears in a log. */
+  /** Text at the start of every value. A test fails if this text appears in a log. */
   readonly canary = makeCanary('replicated');
   readonly #operators: Keyferry[] = [];
 
@@ -192,7 +192,7 @@ export class KindScene {
     });
   }
 
-  /** Waits for a Warning event on the object with this reason. */
+  /** Waits for a Warning event with this reason on the object. */
   async warning(name: string, reason: string): Promise<Json> {
     const [namespace, object] = name.split('/');
     let seen: Json[] = [];
@@ -210,7 +210,7 @@ export class KindScene {
     return (await this.find(name))?.metadata.resourceVersion;
   }
 
-  /** The resourceVersions of several objects, as one text to compare. */
+  /** The resourceVersions of several objects, as one text that can be compared. */
   async versions(names: readonly string[]): Promise<string> {
     return JSON.stringify(await Promise.all(names.map((name) => this.version(name))));
   }
@@ -222,7 +222,7 @@ export class KindScene {
   }
 }
 
-/** The value of an object's annotation, named without the prefix. */
+/** The value of an object's annotation, by the name without the prefix. */
 export function annotation(object: Json, name: string, prefix = 'k8s-replicator'): string | undefined {
   return object.metadata.annotations?.[`${prefix}/${name}`];
 }

@@ -1,4 +1,4 @@
-/** A third kind, defined as docs/add-a-kind.md says, is replicated like Secrets and ConfigMaps. */
+/** A third kind, defined as docs/add-a-kind.md describes it, is replicated like Secrets and ConfigMaps. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, it } from 'node:test';
@@ -71,7 +71,7 @@ function block(language: string): string {
   return found;
 }
 
-it('docs/add-a-kind.md shows the definition of a kind that this test uses', () => {
+it('the definition of a kind that this test uses is the one that docs/add-a-kind.md shows', () => {
   const described = block('ts').replaceAll(/\s+/g, ' ');
   for (const [key, value] of Object.entries(SETTINGS)) {
     if (typeof value === 'string') assert.ok(described.includes(`${key}: '${value}'`), key);
@@ -79,7 +79,7 @@ it('docs/add-a-kind.md shows the definition of a kind that this test uses', () =
   assert.ok(described.includes("fields: [{ name: 'data', encoding: 'text' }]"));
 });
 
-it('an object of a third kind, defined as in docs/add-a-kind.md, is pushed, repaired and deleted', async () => {
+it('objects of a third kind, defined as in docs/add-a-kind.md, are pushed, repaired, and deleted with their source', async () => {
   await users.create('source/pushed', { a: '1' }, { 'replicate-to-namespaces': 'team-.*' });
   await users.holds('team-a/pushed', { a: '1' });
   await users.change('team-a/pushed', { a: 'tampered' });
@@ -88,7 +88,7 @@ it('an object of a third kind, defined as in docs/add-a-kind.md, is pushed, repa
   await users.gone('team-a/pushed');
 });
 
-it('an object of a third kind, defined as in docs/add-a-kind.md, is pulled and cleared', async () => {
+it('objects of a third kind, defined as in docs/add-a-kind.md, are pulled, and cleared when the source is deleted', async () => {
   await users.create('source/pulled', { a: '1' }, { 'replication-allowed': 'true' });
   await users.create('team-a/pull', {}, { 'replicate-from': 'source/pulled' });
   await users.holds('team-a/pull', { a: '1' });

@@ -1,6 +1,6 @@
 /**
- * Two rules ask for one object: no controller fills a copy of another controller, and a refused rule does not block the
- * other.
+ * Two rules want to write the same object: no controller fills a copy of another controller, and a rule that is refused
+ * does not stop the other rule.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -31,7 +31,7 @@ describe('SecretMirrors and replicate-from on one object', () => {
   });
   after(() => scene.close());
 
-  it('replicate-from on a copy of a mirror does not fill it, and an event names the mirror', async () => {
+  it('replicate-from on a copy of a SecretMirror does not fill the copy, and an event names the mirror', async () => {
     const operator = await scene.operator(['--controllers', 'mirrors,replicator'], { command: 'run' });
     await users.create('home/mirrored', { a: 'of the mirror' });
     await users.create('source/other', { b: 'of the source' }, ALLOWED);
@@ -47,7 +47,7 @@ describe('SecretMirrors and replicate-from on one object', () => {
     await operator.stop();
   });
 
-  it("replicate-from on a copy of another process's mirror does not fill it, because the copy names its owner", async () => {
+  it('if another process made a copy for a SecretMirror, replicate-from on it does not fill it, because the copy names its owner', async () => {
     const operator = await scene.operator();
     await users.create('team-b/marked', { own: 'x' }, ALLOWED);
     await scene.api.patch(users.path('team-b/marked'), {
@@ -61,7 +61,7 @@ describe('SecretMirrors and replicate-from on one object', () => {
     await operator.stop();
   });
 
-  it('a copy that passes from a mirror to a push, and back, keeps no mark of its former owner', async () => {
+  it("if a push takes over a mirror's copy, and the mirror takes it back, the copy keeps no mark of its former owner", async () => {
     const operator = await scene.operator(['--controllers', 'mirrors,replicator'], { command: 'run' });
     const ofMirror = ({ metadata: { labels, annotations } }: Json): string[] =>
       [...Object.values<string>(labels ?? {}), ...Object.keys(annotations)].filter((text) =>
@@ -93,7 +93,7 @@ describe('SecretMirrors and replicate-from on one object', () => {
     await operator.stop();
   });
 
-  it("a user's object with replicate-from is filled and cleared although a mirror would make a copy with its name", async () => {
+  it("a user's object with replicate-from is filled and cleared, although a mirror would make a copy with the same name", async () => {
     const operator = await scene.operator(['--controllers', 'mirrors,replicator'], { command: 'run' });
     await users.create('home/wanted', { a: 'of the mirror' });
     await users.create('source/pulled', { a: '1' }, ALLOWED);
@@ -122,7 +122,7 @@ for (const kind of KINDS) {
     });
     after(() => scene.close());
 
-    it(`a ${kind.kind} whose push is refused does not stop the pull of the user's object in the place of its copy`, async () => {
+    it(`if a push of a ${kind.kind} is refused because a user's object has the target's name, that object still pulls from its own source`, async () => {
       await users.create('source/pushes', { x: 'pushed' }, { 'replicate-to': 'team-a/mine' });
       await users.holds('team-a/mine', { x: 'pushed' });
       await users.annotate('source/pushes', { 'replicate-to': 'team-a/mine,team-b/mine' });
@@ -139,7 +139,7 @@ for (const kind of KINDS) {
       assert.equal(annotation(cleared, 'replicated-by'), undefined);
     });
 
-    it(`a ${kind.kind} with an invalid annotation leaves its copies, which still pull from the source that they name`, async () => {
+    it(`if a ${kind.kind} gets an invalid annotation, its copies stay, and still pull from the source that they name`, async () => {
       await users.create('source/base', { a: '1' }, ALLOWED);
       await users.create('team-a/creator', {}, { 'replicate-from': 'source/base', 'replicate-to': 'made' });
       await users.holds('team-a/made', { a: '1' });
