@@ -1,8 +1,8 @@
 /**
- * Errors of calls to Vault: one class with a kind.
+ * The error of a call to Vault: one class, whose `kind` tells the cases apart.
  *
- * A message holds the server's origin, the path and Vault's message after `scrub`; never a token, a credential, a
- * value, or a body that is not Vault's.
+ * A message has the server's origin, the path, and Vault's own message after `scrub` has removed secrets from it. It
+ * never has a token, a credential, a value, or a body that Vault did not send.
  */
 
 export type VaultErrorKind =
@@ -11,12 +11,12 @@ export type VaultErrorKind =
   /** No mount at the path, a path that the mount does not have, or a malformed path. */
   | 'invalidPath'
   | 'badRequest'
-  /** The entry would be larger than Vault takes, or an answer is larger than a Secret can be. */
+  /** The entry to write is larger than Vault accepts, or an answer is larger than a Secret can be. */
   | 'tooLarge'
   | 'notFound'
   /** A policy forbids the call; the token is valid. */
   | 'permissionDenied'
-  /** The login was refused. */
+  /** Vault refused the login. */
   | 'authFailed'
   /** The token is expired, revoked or unknown. */
   | 'tokenInvalid'
@@ -28,7 +28,7 @@ export type VaultErrorKind =
   /** This server is a standby that does not forward requests (472, 473). */
   | 'standby'
   | 'throttled'
-  /** 412: the replica does not have the last write of Keyferry yet. */
+  /** 412: the replica does not yet have Keyferry's last write. */
   | 'stale'
   | 'unavailable'
   | 'serverError'
@@ -38,7 +38,7 @@ export type VaultErrorKind =
   | 'tls'
   | 'timeout'
   | 'connection'
-  /** The call was not sent: the last calls failed, and the pause after them is not over. */
+  /** Keyferry did not send the call: earlier calls failed, and the pause after these failures is not over. */
   | 'circuitOpen'
   /** The session or client was stopped. */
   | 'closed';
@@ -62,10 +62,10 @@ export interface VaultErrorDetails {
   /** Scheme, host and port of the server. */
   readonly addr: string;
   readonly method?: string | undefined;
-  /** Below `/v1/`. */
+  /** Below `/v1/`, for example `secret/data/app`. */
   readonly path?: string | undefined;
   readonly status?: number | undefined;
-  /** Vault's messages, scrubbed. */
+  /** Vault's messages, after `scrub` has removed secrets from them. */
   readonly errors?: readonly string[] | undefined;
   readonly retryAfterMs?: number | undefined;
   /** Whether the error is Vault's answer to a login. */
@@ -80,11 +80,11 @@ export class VaultError extends Error {
   readonly path: string | undefined;
   readonly status: number | undefined;
   readonly errors: readonly string[];
-  /** Earliest retry, ms from now; `undefined`: not limited. */
+  /** Shortest wait before a retry, ms; `undefined`: a retry may follow at once. */
   readonly retryAfterMs: number | undefined;
   /** @see VaultErrorDetails.isLogin */
   readonly isLogin: boolean;
-  /** The message without server and path, for texts that name them already. */
+  /** The message without the server and the path, for texts that already name both. */
   readonly reason: string;
 
   readonly #details: VaultErrorDetails;
@@ -106,7 +106,7 @@ export class VaultError extends Error {
     this.reason = reason;
   }
 
-  /** A copy of this error with another text, and this error as its cause. `changes` replace its fields. */
+  /** Returns a copy of this error with the text `reason` and the fields in `changes`. Its `cause` is this error. */
   reworded(
     reason: string,
     changes: Partial<Pick<VaultErrorDetails, 'kind' | 'retryAfterMs' | 'isLogin'>> = {},
@@ -120,7 +120,7 @@ export class VaultError extends Error {
   }
 }
 
-/** A credential is not available at the moment. It was not refused, so a retry may succeed. */
+/** A credential for a login is not available at the moment. Nobody refused the credential, so a retry may succeed. */
 export class CredentialUnavailableError extends Error {
   override readonly name = 'CredentialUnavailableError';
 }

@@ -1,7 +1,7 @@
 /**
- * JSON to and from Vault without losing digits.
- * KV version 1 keeps numbers exactly as they were written (`9007199254740993`, `1.10`); a JavaScript number does not.
- * Such a number is kept as its source text in a `JsonNumber`; all others are plain numbers.
+ * Reads and writes Vault's JSON without losing digits of numbers.
+ * KV version 1 keeps a number exactly as a user wrote it, for example `9007199254740993` or `1.10`. A JavaScript number
+ * would change these digits, so a `JsonNumber` keeps the text. All other numbers are JavaScript numbers.
  */
 import { randomUUID } from 'node:crypto';
 
@@ -27,20 +27,20 @@ export interface JsonObject {
   readonly [key: string]: JsonValue;
 }
 
-/** JSON with more values or levels than any entry of Vault. The message names the limit, and quotes nothing. */
+/** The JSON has more values or levels than any entry of Vault. The message names the limit, and quotes no JSON. */
 export class JsonLimitError extends Error {
   override readonly name = 'JsonLimitError';
 }
 
 /**
- * Most values in one text: numbers, strings, literals, arrays and objects. The metadata of an entry with 5,000 versions
- * has half as many. The limit bounds the time and memory for a hostile text such as `[[],[],…`.
+ * Largest number of values in one JSON text: numbers, strings, literals, arrays and objects. The metadata of an entry
+ * with 5,000 versions have half as many values. The limit bounds time and memory for a hostile text such as `[[],[],…`.
  */
 const MAX_JSON_VALUES = 50_000;
 /** Deepest nesting of arrays and objects. Vault itself accepts 300 levels. */
 const MAX_JSON_DEPTH = 300;
 
-/** Matches the tokens of JSON except commas: of a string only the first quote, of a number or literal all of it. */
+/** Matches the tokens of JSON except commas. Of a string it matches only the opening quote. */
 const TOKEN = /[:[\]{}"]|[^\s,:[\]{}"]+/g;
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 /** Prefix of the strings that stand for exact numbers while `JSON.parse` runs. It is random, so no input has it. */
@@ -63,7 +63,7 @@ export function parseJson(text: string): JsonValue {
   for (let found = TOKEN.exec(text); found !== null; found = TOKEN.exec(text)) {
     const [token] = found;
     if (token === ':') {
-      // The string before a colon is a key, not a value.
+      // The string before this colon is a key, so it does not count as a value.
       values--;
       continue;
     }
@@ -71,7 +71,7 @@ export function parseJson(text: string): JsonValue {
       depth--;
       continue;
     }
-    // One more is allowed here, because the last string may turn out to be a key.
+    // One value too many is allowed here, because the last string may turn out to be a key.
     if (++values > MAX_JSON_VALUES + 1) break;
     if (token === '"') TOKEN.lastIndex = endOfString(text, found.index);
     else if (token === '[' || token === '{') {
@@ -96,7 +96,7 @@ function endOfString(text: string, start: number): number {
   return text.length;
 }
 
-/** Replaces the strings that stand for exact numbers by the numbers. */
+/** Replaces each string that stands for an exact number by its `JsonNumber`. */
 function withNumbers(value: JsonValue): JsonValue {
   if (typeof value === 'string') return value.startsWith(EXACT) ? new JsonNumber(value.slice(EXACT.length)) : value;
   if (value === null || typeof value !== 'object') return value;
@@ -104,7 +104,7 @@ function withNumbers(value: JsonValue): JsonValue {
   for (const [key, member] of Object.entries(members)) {
     if (key.startsWith(EXACT)) throw new SyntaxError('a key is a number');
     const read = withNumbers(member);
-    // Not by assignment: that would set the prototype of an object with a key `__proto__`.
+    // An assignment to the key `__proto__` would set the prototype of the object instead.
     if (read !== member) Object.defineProperty(members, key, { value: read });
   }
   return value;
@@ -125,7 +125,7 @@ export function isJsonObject(value: JsonValue | undefined): value is JsonObject 
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof JsonNumber);
 }
 
-/** The member, if it is a string and the object's own; else `undefined`. */
+/** The member `key` if it is a string, otherwise `undefined`. A member that the object inherits does not count. */
 export function stringMember(object: JsonObject | undefined, key: string): string | undefined {
   const value = member(object, key);
   return typeof value === 'string' ? value : undefined;
@@ -146,7 +146,7 @@ export function objectMember(object: JsonObject | undefined, key: string): JsonO
   return isJsonObject(value) ? value : undefined;
 }
 
-/** The strings in an array of anything; empty where there is no array. */
+/** The elements of the array `key` that are strings; empty if the member is no array. */
 export function stringsMember(object: JsonObject | undefined, key: string): readonly string[] {
   const value = member(object, key);
   return Array.isArray(value) ? value.filter((item): item is string => typeof item === 'string') : [];

@@ -1,16 +1,16 @@
-/** Renews, looks up and revokes Vault leases: the lifetimes of dynamic credentials, which `VaultEntries.read` gets. */
+/** Renews, looks up and revokes leases. A lease is the lifetime of dynamic credentials that `VaultEntries.read` got. */
 import { isVaultError } from './errors.ts';
 import { booleanMember, stringMember } from './json.ts';
 import type { VaultCaller } from './session/session.ts';
 
 export interface LeaseRenewal {
-  /** Counted from the time of the request. Shorter than requested if `max_ttl` limits it. */
+  /** Counted from the time of the request. Shorter than requested if `max_ttl` limits the life of the lease. */
   readonly durationSeconds: number;
   readonly renewable: boolean;
 }
 
 export interface LeaseFacts {
-  /** Wall clock, ms since 1970; `undefined`: does not expire. */
+  /** Wall clock, ms since 1970; `undefined`: the lease does not expire. */
   readonly expiresAt: number | undefined;
   readonly renewable: boolean;
 }
@@ -31,7 +31,7 @@ export async function renewLease(
   return { durationSeconds: leaseSeconds, renewable };
 }
 
-/** After a failed renewal: `replace` if the lease has ended or may not be renewed; else `retry`, which may succeed. */
+/** What to do after a failed renewal: `replace` the lease if it has ended or Vault never renews it; else `retry`. */
 export function renewalVerdict(error: unknown): 'replace' | 'retry' {
   return isVaultError(error, 'leaseGone', 'badRequest', 'permissionDenied', 'notFound', 'invalidPath')
     ? 'replace'
@@ -39,9 +39,9 @@ export function renewalVerdict(error: unknown): 'replace' | 'retry' {
 }
 
 /**
- * Ends the credentials now, or finds that they have ended.
- * @throws VaultError: `permissionDenied` if the policy does not allow `sys/leases/revoke` (the default one does not),
- *   …; AbortedError. After an error the session keeps the lease's token, because Vault revokes both together.
+ * Ends a lease and its credentials. Also succeeds if the lease has already ended.
+ * @throws VaultError: `permissionDenied` if the policy does not allow `sys/leases/revoke` (the policy `default` does
+ *   not), …; AbortedError. After an error the session still counts the lease, and so does not revoke its token.
  */
 export async function revokeLease(session: VaultCaller, leaseId: string, signal?: AbortSignal): Promise<void> {
   try {
@@ -52,7 +52,7 @@ export async function revokeLease(session: VaultCaller, leaseId: string, signal?
   session.forgetLease(leaseId);
 }
 
-/** `undefined`: the lease does not exist (any more). @throws VaultError, AbortedError */
+/** Reads a lease from Vault. `undefined`: the lease does not exist (any more). @throws VaultError, AbortedError */
 export async function lookupLease(
   session: VaultCaller,
   leaseId: string,

@@ -1,7 +1,7 @@
-/** Paths below `/v1/`: as users write them, and as they go into a URL. */
+/** Checks the paths below `/v1/` that users write, and encodes them for a URL. */
 import { VaultError } from './errors.ts';
 
-/** The path is malformed. The message names it and the problem. */
+/** The path is malformed. The message has the path and the problem. */
 export class VaultPathError extends Error {
   override readonly name = 'VaultPathError';
 }
@@ -34,7 +34,7 @@ export function callPath(path: string, addr: string, what = ''): string {
   }
 }
 
-/** Every segment percent-encoded, the slashes kept. */
+/** Percent-encodes every segment of the path and keeps the slashes. */
 export function encodePath(path: string): string {
   return path.split('/').map(encodeURIComponent).join('/');
 }

@@ -1,6 +1,6 @@
 /**
- * Reads Vault's HTTP answers: each becomes a response, or a failure of a known kind. The rules come from a running
- * Vault 1.13, the statuses from https://developer.hashicorp.com/vault/api-docs#http-status-codes.
+ * Reads Vault's HTTP answers: each becomes a response or a failure with its kind. The patterns were tried with Vault
+ * 1.13; the statuses are from https://developer.hashicorp.com/vault/api-docs#http-status-codes.
  */
 import type { Answer } from '../../http/exchange.ts';
 import { parseRetryAfter } from '../../runtime/text/retry-after.ts';
@@ -18,11 +18,11 @@ import {
 } from '../json.ts';
 import { redact, REDACTED } from '../../runtime/text/redact.ts';
 
-/** The answer to a login or a token renewal. Holds the token. */
+/** The answer to a login or a token renewal, with the token. */
 export interface VaultAuth {
   readonly clientToken: string;
   readonly accessor: string | undefined;
-  /** Seconds; 0: does not expire. */
+  /** The token's life, s; 0: it does not expire. */
   readonly ttlSeconds: number;
   readonly renewable: boolean;
   readonly batch: boolean;
@@ -35,7 +35,7 @@ export interface VaultResponse {
   readonly status: number;
   /** May hold secret values. */
   readonly data: JsonObject | undefined;
-  /** Empty where there is no lease. */
+  /** Empty if the answer has no lease. */
   readonly leaseId: string;
   readonly leaseSeconds: number;
   readonly renewable: boolean;
@@ -49,10 +49,10 @@ export interface Failure {
   readonly retryAfterMs: number | undefined;
 }
 
-/** KV 2 says so for a path without `data/`: in a warning of a 404 or an error of a 400. */
+/** KV 2's answer to a path without `data/`, as a warning of a 404 or an error of a 400. */
 const VERSIONED_PATH = /^Invalid path for a versioned K\/V/;
 
-/** @param nowMs wall clock, for a Retry-After that is a date */
+/** @param nowMs wall clock, ms, needed for a Retry-After that is a date */
 export function readAnswer(answer: Answer, nowMs: number): VaultResponse | Failure {
   const retryAfterMs = parseRetryAfter(answer.headers['retry-after'], nowMs);
   const body = parseBody(answer.body);
@@ -115,7 +115,7 @@ function kindOf(status: number, errors: readonly string[]): VaultErrorKind {
     case 405:
       if (matches(/check-and-set parameter/)) return 'casMismatch';
       if (matches(/^(?:lease not found|invalid lease|lease (?:is not renewable|expired))/)) return 'leaseGone';
-      // Vault answers so for some seconds after a KV mount was created or upgraded to version 2.
+      // Vault answers this for some seconds after a KV mount was created or upgraded to version 2.
       if (matches(/^Upgrading from non-versioned/)) return 'unavailable';
       if (matches(VERSIONED_PATH) || matches(/unsupported (?:path|operation)/)) return 'invalidPath';
       return 'badRequest';
@@ -150,14 +150,14 @@ export function isVersionedPathWarning(errors: readonly string[]): boolean {
   return errors.some((text) => VERSIONED_PATH.test(text));
 }
 
-/** Longest text of one error, in UTF-16 units. An event's message may have 1,024 bytes. */
+/** Longest text of one error, in UTF-16 units. Kubernetes allows 1,024 bytes for the message of an event. */
 const MAX_LENGTH = 300;
 const MAX_ERRORS = 5;
 
 /** Tokens of Vault and OpenBao (service, batch, recovery), in the old style (`s.…`) and the new one (`hvs.…`). */
 const TOKEN = /\b(?:hv[sbr]|[sbr])\.[A-Za-z0-9_-]{20,}/g;
 
-/** Vault's messages for logs: few and short, on single lines, without tokens and `secrets` (of the request). */
+/** Prepares Vault's messages for logs: at most five short lines, without tokens or `secrets`. */
 export function scrub(texts: readonly string[], secrets: readonly string[]): readonly string[] {
   return texts.slice(0, MAX_ERRORS).map((text) => oneLine(redact(text, secrets).replace(TOKEN, REDACTED)));
 }
@@ -198,7 +198,7 @@ const MESSAGES: Partial<Record<VaultErrorKind, string>> = {
   throttled: 'too many calls',
 };
 
-/** The message for an answer in which Vault sent none. */
+/** The message for an answer that has no message of Vault. */
 export function describe(kind: VaultErrorKind, status: number): string {
   return MESSAGES[kind] ?? (status >= 500 ? 'the server failed' : 'refused');
 }

@@ -1,4 +1,4 @@
-/** The client against servers that misbehave as proxies, standbys and strangers do. A real Vault: test/scenarios. */
+/** Tests the client with servers that fail as proxies, standbys and other programs do. Real Vaults: test/scenarios. */
 import assert from 'node:assert/strict';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
@@ -25,7 +25,7 @@ const PIECE = Buffer.alloc(256 * 1024, '1');
 const servers: Server[] = [];
 const clients: VaultClient[] = [];
 
-/** Factor for the time limits of clients, which are meant for an idle machine. */
+/** The time limits of clients here suit an idle machine. They are multiplied by this factor. */
 const slower = await currentStretch();
 
 async function listen(server: Server): Promise<number> {
@@ -50,7 +50,7 @@ function connect(
   return client;
 }
 
-/** Sends a GET with the identity; for a client, with one identity that all its calls share. */
+/** Sends a GET. Given a client instead of an identity, all calls of this client share one identity. */
 function get(client: VaultClient | VaultCalls, more: Partial<VaultRequest> = {}): Promise<unknown> {
   const calls = client instanceof VaultClient ? getOrCreate(identities, client, () => client.identity()) : client;
   return calls.request({ method: 'GET', path: 'secret/data/app', token: SecretBytes.fromUtf8(TOKEN), ...more });
@@ -82,7 +82,7 @@ afterEach(() => {
 });
 
 describe('an answer', () => {
-  it('an answer of each error status becomes an error of its kind, which does not quote HTML', async () => {
+  it('each error status of Vault becomes an error with its own kind, and the error does not quote HTML', async () => {
     const errors = (text: string): string => JSON.stringify({ errors: [text] });
     const cases: readonly (readonly [number, string, VaultErrorKind])[] = [
       [400, errors('check-and-set parameter did not match the current version'), 'casMismatch'],
@@ -113,7 +113,7 @@ describe('an answer', () => {
     }
   });
 
-  it('an answer that quotes the token or a sent value is redacted in the error, in any encoding', async () => {
+  it('if an answer quotes the token or a sent value, plain or as base64, the error redacts both', async () => {
     const addr = await serve((request, response) => {
       const quoted = `no: ${String(request.headers['x-vault-token'])} with hunter2 and ${Buffer.from('hunter2').toString('base64')}`;
       request.resume();
@@ -123,7 +123,7 @@ describe('an answer', () => {
     assert.match(error.message, /no: \[redacted\] with \[redacted\] and \[redacted\]$/);
   });
 
-  it('an answer 429 with Retry-After stops further calls for that time', async () => {
+  it('after an answer 429 with Retry-After, further calls fail unsent until that time is over', async () => {
     let calls = 0;
     const client = connect(
       await serve((request, response) => {
@@ -137,7 +137,7 @@ describe('an answer', () => {
     assert.equal(calls, 1);
   });
 
-  it('an answer larger than any Secret is refused by its length, or when it exceeds the limit', async () => {
+  it('an answer above 2 MiB is refused by its Content-Length, or as soon as more bytes have arrived', async () => {
     let sent = 0;
     const addr = await serve((request, response) => {
       request.resume();
@@ -158,7 +158,7 @@ describe('an answer', () => {
     assert.ok(sent < LARGE, `${sent} bytes were taken`);
   });
 
-  it('an answer with more values than any Secret is refused in a bounded time, with an error that names the limit', async () => {
+  it('if an answer has too many or too deeply nested JSON values, the error names the limit', async () => {
     const numbers = JSON.stringify({ data: { k: Array(700_000).fill(1) } });
     const deep = `{"data":${'['.repeat(100_000)}${']'.repeat(100_000)}}`;
     assert.match(
@@ -169,13 +169,13 @@ describe('an answer', () => {
   });
 
   const LARGE_ENTRY = answer(200, JSON.stringify({ data: { k: 'x'.repeat(1_000_000) } }));
-  /** Sends the first piece of a large answer, and nothing more. */
+  /** Sends the first piece of a large answer, and then never the rest. */
   const stall: RequestListener = (request, response) => {
     request.resume();
     response.writeHead(200).write(PIECE);
   };
 
-  it('an answer that is large waits for a slot while two other servers stall, and the stalled ones are aborted after 5 s', async () => {
+  it('if the large answers of two servers stall, they are aborted after 5 s, and then another large answer is read', async () => {
     const largeAnswers = largeAnswerSlots();
     let dripping = 0;
     const drips = await serve((request, response) => {
@@ -192,7 +192,7 @@ describe('an answer', () => {
     await waitFor(() => dripping === 0, { message: 'the connections to be closed' });
   });
 
-  it('an answer that is large does not wait for stalled servers, if its server has finished a large one before', async () => {
+  it('if a server has already finished a large answer, its next large answers do not wait for 20 servers that stall', async () => {
     const largeAnswers = largeAnswerSlots();
     const options = { largeAnswers, timeoutMs: 60_000 };
     const honest = connect(await serve(LARGE_ENTRY), {}, options);
@@ -208,7 +208,7 @@ describe('an answer', () => {
 });
 
 describe('a call that fails', () => {
-  it('a call that fails is repeated maxRetries times, if it is safe to repeat', async () => {
+  it('if a GET fails, it is sent again at most maxRetries times; a POST is not sent again', async () => {
     let calls = 0;
     const addr = await serve((request, response) => {
       calls++;
@@ -224,7 +224,7 @@ describe('a call that fails', () => {
 });
 
 describe('a redirect', () => {
-  it('a redirect to another server is an error that names it, and no token is sent there', async () => {
+  it('if Vault redirects to another server, the error names that server, and no token is sent to it', async () => {
     let visited = 0;
     const other = await serve((request, response) => {
       visited++;
@@ -242,7 +242,7 @@ describe('a redirect', () => {
     assert.equal(visited, 0);
   });
 
-  it('a redirect to the same server is followed, with the body', async () => {
+  it('if Vault redirects to the same server, the client sends the call with its body to the new path', async () => {
     const bodies: string[] = [];
     const addr = await serve((request, response) => {
       let body = '';
@@ -259,7 +259,7 @@ describe('a redirect', () => {
 });
 
 describe('a server that does not answer', () => {
-  it('a server that does not answer gets one call and one health check; then calls of all identities fail unsent until the next check', async () => {
+  it('after one call and one health check without an answer, calls of all identities fail unsent', async () => {
     const urls: string[] = [];
     const addr = await serve(({ url = '' }) => urls.push(url));
     const client = connect(addr, {}, { timeoutMs: 200, random: () => 0.999 });
@@ -275,7 +275,7 @@ describe('a server that does not answer', () => {
     assert.equal(urls.length, 2);
   });
 
-  it('a server that does not answer is used again after a successful health check', async () => {
+  it('a server that did not answer gets calls again after a successful health check', async () => {
     let up = false;
     const addr = await serve((request, response) => {
       if (up) answer(200, '{}')(request, response);
@@ -296,7 +296,7 @@ describe('a server that does not answer', () => {
     await get(client);
   });
 
-  it('a server that does not answer gets at most `concurrency` calls at once; the calls that wait too long fail', async () => {
+  it('a server that does not answer gets at most `concurrency` calls at a time; calls that wait too long fail', async () => {
     let calls = 0;
     const client = connect(await serve(() => calls++), {}, { timeoutMs: 150, concurrency: 4 });
     const identities = Array.from({ length: 20 }, () => client.identity());
@@ -305,7 +305,7 @@ describe('a server that does not answer', () => {
     assert.ok(results.every((result) => result.status === 'rejected' && isVaultError(result.reason)));
   });
 
-  it('a server that closes, refuses or has no address is a connection error', async () => {
+  it('if a server closes or refuses the connection, or its name does not resolve, the call fails with kind connection', async () => {
     const addr = await serve((request) => request.socket.destroy());
     await failure(get(connect(addr)), 'connection');
     servers.at(-1)?.close();
@@ -315,7 +315,7 @@ describe('a server that does not answer', () => {
     assert.match(nameless.reason, /^the host name (does not resolve|cannot be resolved now, .*) \(getaddrinfo /);
   });
 
-  it('a server that sends a 500 counts as up', async () => {
+  it('a server that answers calls with 500 counts as up', async () => {
     const client = connect(await serve(answer(500, '{"errors":["database is down"]}')));
     for (let i = 0; i < 5; i++) await failure(get(client), 'serverError');
     assert.equal(client.state, 'up');
@@ -333,7 +333,7 @@ describe('one identity whose calls fail or hang', () => {
     return { addr, urls };
   }
 
-  it('one identity whose calls fail because a mount hangs is refused there; its other mounts and other identities are not', async () => {
+  it('if a mount hangs, the client refuses calls of that identity to that mount, but neither other mounts nor other identities', async () => {
     const { addr, urls } = await half();
     const client = connect(addr, {}, { timeoutMs: 150 });
     const [one, other] = [client.identity(), client.identity()];
@@ -349,7 +349,7 @@ describe('one identity whose calls fail or hang', () => {
     await waitFor(() => client.state === 'up', { message: 'the server to be known to answer' });
   });
 
-  it('one identity whose calls hang leaves slots for identities whose calls are answered', async () => {
+  it('while 12 identities have calls that hang, an identity whose calls are answered still gets slots', async () => {
     const { addr } = await half();
     const client = connect(addr, {}, { timeoutMs: 20_000, concurrency: 4 });
     const good = client.identity();
@@ -364,7 +364,7 @@ describe('one identity whose calls fail or hang', () => {
     await Promise.all(hanging);
   });
 
-  it('one identity whose calls fail unsent because of a malformed token leaves the server up', async () => {
+  it('calls with a malformed token are not sent, and the server still counts as up', async () => {
     let calls = 0;
     const addr = await serve((request, response) => {
       calls++;
@@ -378,7 +378,7 @@ describe('one identity whose calls fail or hang', () => {
     await get(client);
   });
 
-  it('one identity whose calls fail because of a quota does not delay another identity', async () => {
+  it('if Vault answers one identity with 429 and Retry-After, calls of another identity are still sent', async () => {
     const addr = await serve((request, response) => {
       if (request.url === '/v1/limited/x')
         answer(429, '{"errors":["quota"]}', { 'retry-after': '5' })(request, response);
@@ -391,7 +391,7 @@ describe('one identity whose calls fail or hang', () => {
 });
 
 describe('a call', () => {
-  it('a call that its signal aborts throws AbortedError, and the server still counts as up', async () => {
+  it('if the signal of a call is aborted, the call throws AbortedError, and the server still counts as up', async () => {
     const client = connect(await serve(() => undefined));
     const controller = new AbortController();
     const call = get(client, { signal: controller.signal });
@@ -401,7 +401,7 @@ describe('a call', () => {
     assert.equal(client.state, 'up');
   });
 
-  it('a call is sent again on a new connection if the kept one was closed, except one that is not repeatable', async () => {
+  it('if the server has closed the kept connection, a repeatable call is sent again on a new connection, any other fails', async () => {
     let calls = 0;
     const addr = await serve((request, response) => {
       calls++;
@@ -417,7 +417,7 @@ describe('a call', () => {
     assert.equal(calls, 5);
   });
 
-  it('a call sends token and namespace as headers, and is reported to onCall', async () => {
+  it('the client sends token and namespace of a call as headers, and reports the call to onCall', async () => {
     const seen: VaultCall[] = [];
     let headers: unknown;
     const addr = await serve((request, response) => {
@@ -433,7 +433,7 @@ describe('a call', () => {
     assert.deepEqual([seen.length, seen[0]?.status, seen[0]?.path], [1, 204, 'secret/data/app']);
   });
 
-  it('a call after close fails', async () => {
+  it('when the client is closed, running and later calls fail with kind closed', async () => {
     const client = connect(await serve(() => undefined));
     const pending = failure(get(client), 'closed');
     setTimeout(() => client.close(), 50);
@@ -450,7 +450,7 @@ describe('TLS', () => {
     return { addr: `https://127.0.0.1:${port}`, ca: authority.certPem };
   }
 
-  it('TLS refuses a certificate that the CA bundle does not sign or that has another name', async () => {
+  it('a TLS connection fails if the CA bundle did not sign the certificate or the certificate has another name', async () => {
     const { addr, ca } = await serveTls();
     await get(connect(addr, { caBundle: ca }));
     await get(connect(addr, { caBundle: ca, tlsServerName: 'localhost' }));
@@ -461,7 +461,7 @@ describe('TLS', () => {
     await failure(get(connect(addr, { caBundle: other.certPem })), 'tls');
   });
 
-  it("TLS works through a proxy that resolves the server's name", async () => {
+  it('calls over TLS go through a tunnel of the HTTP proxy, with the user name and password of the proxy', async () => {
     const { addr, ca } = await serveTls();
     await using proxy = await ConnectProxy.open(() => true);
     const url = new URL(proxy.url);
@@ -470,7 +470,7 @@ describe('TLS', () => {
     assert.deepEqual(proxy.tunnels, [`Basic ${Buffer.from('user:p@ss').toString('base64')}`]);
   });
 
-  it('without TLS a proxy gets the whole URL of plain HTTP in the request line, and no tunnel', async () => {
+  it('without TLS, the client opens no tunnel: the proxy gets the whole URL in the request line', async () => {
     const seen: unknown[] = [];
     const proxy = await serve((request, response) => {
       seen.push([request.url, request.headers.host, request.headers['proxy-authorization']]);
@@ -482,7 +482,7 @@ describe('TLS', () => {
     assert.deepEqual(seen, [['http://vault.internal:8200/way/v1/secret/data/app', 'vault.internal:8200', login]]);
   });
 
-  it('TLS presents a client certificate to a server that requests one', async () => {
+  it('if a server requests a client certificate, the configured certificate is sent', async () => {
     const authority = await CertificateAuthority.create('test');
     const { certPem, keyPem } = await authority.server('vault');
     const options = { cert: certPem, key: keyPem, ca: authority.certPem, requestCert: true };
@@ -493,7 +493,7 @@ describe('TLS', () => {
     await get(connect(addr, { caBundle: authority.certPem }, { client }));
   });
 
-  it('TLS to a port that speaks plain HTTP is a TLS error', async () => {
+  it('an https call to a port that speaks plain HTTP fails with kind tls', async () => {
     const addr = await serve(answer(200, '{}'));
     await failure(get(connect(addr.replace('http:', 'https:'))), 'tls');
   });

@@ -33,11 +33,11 @@ export interface VaultRequest {
   readonly mount?: string | undefined;
   readonly token?: SecretBytes | undefined;
   readonly namespace?: string | undefined;
-  /** Returns all secrets in the body, to remove them from Vault's error messages. Called only on errors. */
+  /** Returns all secrets in the body, which are removed from Vault's error messages. Called only after an error. */
   readonly redact?: (() => readonly string[]) | undefined;
-  /** Whether the call may be sent again: not a GET that creates credentials. Default: GET and LIST may. */
+  /** Whether the call may be sent again; `false` for a GET that creates credentials. Default: true for GET, LIST. */
   readonly repeatable?: boolean | undefined;
-  /** Time limit of this call. Default: the client's. */
+  /** Time limit of this call, ms. Default: that of the client. */
   readonly timeoutMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
 }
@@ -54,11 +54,11 @@ export interface VaultCall {
 
 export interface VaultClientOptions {
   readonly clock: Clock;
-  /** 0 ≤ r < 1. */
+  /** Returns r, 0 ≤ r < 1, to spread waits at random. Default `Math.random`. */
   readonly random?: (() => number) | undefined;
   /** Time limit of a whole call, ms. Default 10,000. */
   readonly timeoutMs?: number | undefined;
-  /** Calls at a time. Default 32. */
+  /** Largest number of calls at a time. Default 32. */
   readonly concurrency?: number | undefined;
   /** Longest time without a health check while the server is down, ms. Default 10,000. */
   readonly downMaxMs?: number | undefined;
@@ -67,9 +67,9 @@ export interface VaultClientOptions {
   /** URL of an HTTP proxy. */
   readonly proxy?: string | undefined;
   readonly client?: ClientCertificate | undefined;
-  /** How often a repeatable call is sent again after a transient failure, after a second or more. Default 0. */
+  /** How often a repeatable call is sent again after a transient failure, each time after 1 s or more. Default 0. */
   readonly maxRetries?: number | undefined;
-  /** Shared by all clients of a process; see `largeAnswerSlots`. */
+  /** Slots that all clients of a process share; see `largeAnswerSlots`. Default: slots for this client alone. */
   readonly largeAnswers?: SharedSlots | undefined;
   readonly onCall?: ((call: VaultCall) => void) | undefined;
 }
@@ -78,7 +78,7 @@ export interface VaultClientOptions {
 export interface VaultCalls {
   readonly server: VaultServer;
   /**
-   * One call.
+   * Sends one call.
    * @returns an answer of 200–299, or a 404 that carries data
    * @throws VaultError, or AbortedError when the signal is aborted
    */
@@ -87,13 +87,13 @@ export interface VaultCalls {
 
 /** Answers of a server that may be unable to serve any call at the moment. */
 const NO_SERVICE: ReadonlySet<VaultErrorKind> = new Set(['sealed', 'standby', 'unavailable']);
-/** Time limit of a health check, ms. A shorter limit of the client's calls applies to it, too. */
+/** Time limit of a health check, ms. If the client's limit for calls is shorter, that limit applies. */
 const HEALTH_LIMIT_MS = 5_000;
 /** Standbys count as serving: they forward calls. */
 const HEALTH_PATH = '/v1/sys/health?standbyok=true&perfstandbyok=true';
-/** A standby that serves no calls (472, 473), no initialized or unsealed Vault (501, 503), or a proxy without Vault. */
+/** A standby that serves no calls (472, 473), a Vault not initialized (501) or sealed (503), a proxy without Vault. */
 const DOWN_STATUS: ReadonlySet<number> = new Set([472, 473, 501, 502, 503, 504]);
-/** Failures after which a repeatable call is sent again, as Vault's own client does, and the pause before it, ms. */
+/** Failures after which a repeatable call is sent again, as Vault's own client does, and the shortest pause, ms. */
 const RETRIED = ['connection', 'serverError', 'unavailable', 'sealed'] as const;
 const RETRY_MS = 1_000;
 /** Longest token, bytes. Tokens of Vault have about 100 characters, batch tokens at most 500. */
@@ -219,7 +219,7 @@ export class VaultClient {
   #report(gate: MountGate, sentAt: number, { kind, status = 0, reason, retryAfterMs }: VaultError): void {
     if (status !== 0 && !(status >= 472 && NO_SERVICE.has(kind))) {
       this.#answered(gate);
-      // The quota may belong to this mount or identity alone, so only this gate pauses.
+      // Vault's quota may concern this mount or identity alone, so only this gate pauses.
       if (kind === 'throttled' && retryAfterMs !== undefined) gate.pause(retryAfterMs);
       return;
     }
@@ -242,7 +242,7 @@ export class VaultClient {
       ({ status } = await withTimeout((signal) => this.#transport.send({ ...call, signal }), limit));
       return !DOWN_STATUS.has(status);
     } catch {
-      // The error of the call that caused this check has the details.
+      // The call that caused this check throws an error with the details.
       return false;
     } finally {
       this.#onCall?.({ addr: this.server.origin, method: 'GET', path: 'sys/health', status });
@@ -290,7 +290,7 @@ export class VaultClient {
     return token;
   }
 
-  /** The new path, if the answer is a redirect (307, 308) within the origin; `undefined` for every other answer. */
+  /** The new path if the answer redirects (307, 308) to the same origin; `undefined` for every other answer. */
   #sameOriginRedirect(answer: Answer): string | undefined {
     if (answer.status !== 307 && answer.status !== 308) return undefined;
     const to = this.#location(answer);
@@ -321,7 +321,7 @@ export class VaultClient {
     return URL.parse(answer.headers.location ?? '', this.server.url.href);
   }
 
-  /** `undefined`: the caller aborted. */
+  /** Converts the error of a failed call. `undefined`: the caller aborted the call. */
   #asVaultError(request: VaultRequest, error: unknown): VaultError | undefined {
     if (error instanceof VaultError) return error;
     if (request.signal?.aborted === true) return undefined;

@@ -7,7 +7,7 @@ import { Liveness } from './liveness.ts';
 
 const never = new AbortController().signal;
 
-/** A server whose health checks the test answers, at once or by `reply`. */
+/** Makes a server that answers health checks with `alive`; if that is 'silent', only when the test calls `reply`. */
 function setUp(first: boolean | 'silent') {
   const clock = new ManualClock();
   const server = { alive: first, asked: 0, reply: (_alive: boolean): void => undefined };
@@ -21,14 +21,14 @@ function setUp(first: boolean | 'silent') {
 }
 
 describe('Liveness', () => {
-  it('Liveness sends one check for concurrent failures, and stays up if the check is answered', async () => {
+  it('if several calls fail at once, Liveness sends one health check; if it is answered, the server stays up', async () => {
     const { server, liveness } = setUp(true);
     assert.deepEqual(await Promise.all([liveness.check(), liveness.check(), liveness.check()]), [true, true, true]);
     assert.equal(server.asked, 1);
     assert.equal(await liveness.admit(never), undefined);
   });
 
-  it('Liveness sends no check right after an answer', async () => {
+  it('if a call fails within 1 s after an answer, Liveness sends no health check', async () => {
     const { clock, server, liveness } = setUp(true);
     liveness.recordAnswer();
     assert.equal(await liveness.check(), true);
@@ -38,7 +38,7 @@ describe('Liveness', () => {
     assert.equal(server.asked, 1);
   });
 
-  it('Liveness lets calls wait for the check, and refuses them if it is not answered', async () => {
+  it('calls wait for the health check that runs; if it fails, Liveness refuses them', async () => {
     const { server, liveness } = setUp('silent');
     const check = liveness.check();
     const waiting = liveness.admit(never);
@@ -50,7 +50,7 @@ describe('Liveness', () => {
     assert.equal(server.asked, 1);
   });
 
-  it('Liveness sends the next check with the first call after a growing wait, and refuses the others meanwhile', async () => {
+  it('while a server is down, the first call after each wait sends a health check and others are refused; waits double', async () => {
     const { clock, server, liveness } = setUp(false);
     await liveness.check();
     const waits: number[] = [];
@@ -72,18 +72,18 @@ describe('Liveness', () => {
     assert.equal(liveness.state, 'up');
   });
 
-  it('Liveness counts a server as up after any answer, also during a check', async () => {
+  it('if a call is answered while a health check runs, the server is up, and the result of the check is ignored', async () => {
     const { server, liveness } = setUp('silent');
     const check = liveness.check();
     liveness.recordAnswer();
     assert.equal(await check, true);
     server.reply(false);
-    // Until the waiting calls have got the result.
+    // Lets Liveness handle the result of the check.
     await setImmediate();
     assert.equal(liveness.state, 'up');
   });
 
-  it("Liveness ends a caller's wait by its signal", async () => {
+  it('if the signal of a call is aborted, the call stops waiting for the health check', async () => {
     const { liveness } = setUp('silent');
     void liveness.check();
     const controller = new AbortController();

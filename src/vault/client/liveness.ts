@@ -1,6 +1,6 @@
 /**
- * Knows whether a server answers at all, by a health check (`sys/health`) that uses no identity. So hanging calls of
- * one identity never make the server count as down. While it is down, all identities together send one check at a time.
+ * Finds out whether a server answers at all, by a health check (`sys/health`) without a token. So if calls of one
+ * identity hang, the server does not count as down. While it is down, all identities together send one check at a time.
  *
  * State machine:
  * - `up`: calls pass. A call without a usable answer → `checking`.
@@ -14,7 +14,7 @@ import { Backoff } from '../../runtime/queue/backoff.ts';
 import type { GateOptions, Refusal } from './mount-gates.ts';
 
 export interface LivenessOptions extends GateOptions {
-  /** Longest pause between two checks, ms. Default 10,000. A server that answers again may stay unused for so long. */
+  /** Longest pause between two checks, ms. Default 10,000. A server that is up again may stay unused for this time. */
   readonly maxMs?: number | undefined;
   /** Sends the health check. @returns whether the server serves calls. Never rejects. */
   readonly sendCheck: () => Promise<boolean>;
@@ -24,16 +24,16 @@ export interface LivenessOptions extends GateOptions {
 const TRUSTED_MS = 1_000;
 /** Longest first pause between two checks, ms. */
 const BASE_MS = 1_000;
-/** Retry-After of calls that are refused while the check is sent. */
+/** If a call is refused because a check runs, its error sets at least this wait before a retry, ms. */
 const CHECK_MS = 500;
 
 export class Liveness {
   readonly #options: LivenessOptions;
   readonly #backoff: Backoff;
-  /** While the server is down: no check is sent before this time, monotonic ms. */
+  /** No check is sent before this time, monotonic ms; `undefined`: the server is not down. */
   #downUntil: number | undefined;
   #aliveAt = -Infinity;
-  /** The check that is being sent. */
+  /** The result of the check that runs; `undefined`: no check runs. */
   #verdict: PromiseWithResolvers<boolean> | undefined;
 
   constructor(options: LivenessOptions) {
@@ -46,7 +46,7 @@ export class Liveness {
     return this.#verdict === undefined ? 'up' : 'checking';
   }
 
-  /** Called before every call; waits for a running check. `undefined`: the call may be sent. @throws AbortedError */
+  /** Called before every call; waits for a check that runs. `undefined`: the call may be sent. @throws AbortedError */
   async admit(signal: AbortSignal): Promise<Refusal | undefined> {
     const { clock, random = Math.random } = this.#options;
     if (this.#downUntil !== undefined) {
@@ -59,7 +59,7 @@ export class Liveness {
     return { because: 'failed', retryAfterMs: this.#downUntil - clock.monotonic() };
   }
 
-  /** Called after a call without a usable answer. @returns whether the server is up, by a check. Never rejects. */
+  /** Called after a call without a usable answer. @returns whether a check finds the server up. Never rejects. */
   async check(): Promise<boolean> {
     if (this.#downUntil !== undefined) return false;
     if (this.#options.clock.monotonic() < this.#aliveAt + TRUSTED_MS) return true;
@@ -84,7 +84,7 @@ export class Liveness {
 
   async #settle(verdict: PromiseWithResolvers<boolean>): Promise<void> {
     const alive = await this.#options.sendCheck();
-    // The answer to another call has ended this check meanwhile.
+    // Meanwhile another call got an answer, which ended this check.
     if (this.#verdict !== verdict) return;
     if (alive) {
       this.recordAnswer();

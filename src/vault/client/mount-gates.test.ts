@@ -1,4 +1,4 @@
-/** The slots that calls of one mount take and free, refusals of calls, and the number of gates of one identity. */
+/** Tests the slots and refusals of one mount's gate, and the limit for the number of gates. */
 import assert from 'node:assert/strict';
 import { describe, it, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
@@ -9,7 +9,7 @@ import { AbortedError } from '../../runtime/abort.ts';
 
 const never = new AbortController().signal;
 
-/** Whether a call of the gate gets its slots now. Frees them again. */
+/** Whether a call of the gate gets its slots at once. Frees these slots again. */
 async function isFree(gate: MountGate): Promise<boolean> {
   const controller = new AbortController();
   const entered = gate.enter(controller.signal).then(
@@ -26,12 +26,12 @@ async function isFree(gate: MountGate): Promise<boolean> {
 
 describe('a call that is aborted while it waits', () => {
   for (const proven of [false, true]) {
-    it(`a call that is aborted while it waits at ${proven ? 'a proven' : 'an unproven'} gate frees all its slots`, async () => {
+    it(`if a call to a mount that ${proven ? 'has answered' : 'has not yet answered'} is aborted while it waits, its slots are free again`, async () => {
       const server = new SharedSlots(1);
       const gate = new MountGate(server, { clock: new ManualClock() });
       if (proven) gate.answered();
       const busy = await server.all.take(never);
-      // More calls than the gate admits at once: each gets the gate's slots, and waits for one of the server.
+      // More calls than the gate admits at a time. Each gets the slots of the gate and waits for a slot of the server.
       for (let call = 0; call < 20; call++) assert.equal(await isFree(gate), false);
       busy[Symbol.dispose]();
       assert.equal(await isFree(gate), true);
@@ -39,7 +39,7 @@ describe('a call that is aborted while it waits', () => {
   }
 });
 
-test('an unproven gate admits one call at a time, and all unproven gates together get half of the slots', async () => {
+test('a Vault mount that has not yet answered gets one call at a time, and all such mounts together use at most half of the slots', async () => {
   const server = new SharedSlots(4);
   const gates = Array.from({ length: 3 }, () => new MountGate(server, { clock: new ManualClock() }));
   const [one, two, three] = gates as [MountGate, MountGate, MountGate];
@@ -58,7 +58,7 @@ describe('a gate', () => {
   function setUp() {
     const clock = new ManualClock();
     const gate = new MountGate(new SharedSlots(4), { clock, random: () => 0.999 });
-    /** `times` calls that begin now and get no answer. */
+    /** Reports that `times` calls, sent now, got no answer. */
     const fail = (times: number): void => {
       for (let call = 0; call < times; call++) gate.failed(clock.monotonic());
     };
@@ -66,7 +66,7 @@ describe('a gate', () => {
     return { clock, gate, fail, refusedFor };
   }
 
-  it('a gate refuses calls after two failures in a row, but not if a response came between them', () => {
+  it('after two failures in a row a mount gets no calls, but not if a response came between the failures', () => {
     const { gate, fail, refusedFor } = setUp();
     fail(1);
     gate.answered();
@@ -77,7 +77,7 @@ describe('a gate', () => {
     assert.equal(gate.refusal()?.because, 'failed');
   });
 
-  it('a gate admits one trial call after a refusal, and the others when the trial is answered', async () => {
+  it('when the refusal of calls to a mount is over, one trial call is admitted; after its response, all calls are', async () => {
     const { clock, gate, fail } = setUp();
     fail(2);
     await clock.advance(1_000);
@@ -89,7 +89,7 @@ describe('a gate', () => {
     trial[Symbol.dispose]();
   });
 
-  it('a gate admits the next call when the caller of the trial aborts', async () => {
+  it('if the trial call to a mount ends without a result, the next call becomes the trial', async () => {
     const { clock, gate, fail } = setUp();
     fail(2);
     await clock.advance(1_000);
@@ -98,7 +98,7 @@ describe('a gate', () => {
     assert.equal(await isFree(gate), true);
   });
 
-  it('a gate doubles the refusal after each failed trial, up to the limit, and starts over after a response', async () => {
+  it('each failed trial call doubles the refusal of calls to the mount, up to 30 s; a response resets it to 1 s', async () => {
     const { clock, gate, fail, refusedFor } = setUp();
     fail(2);
     const waits: number[] = [];
@@ -115,7 +115,7 @@ describe('a gate', () => {
     assert.ok(refusedFor() <= 1_000);
   });
 
-  it('a gate does not prolong a refusal for failures of calls that began before it', async () => {
+  it('a failure of a call that was sent before the mount refused calls does not prolong the refusal', async () => {
     const { clock, gate, fail, refusedFor } = setUp();
     const early = clock.monotonic();
     await clock.advance(10);
@@ -127,14 +127,14 @@ describe('a gate', () => {
     assert.equal(refusedFor(), wait);
   });
 
-  it('a gate that refuses calls admits them again after a late response', () => {
+  it('while a mount refuses calls, a late response to an earlier call ends the refusal', () => {
     const { gate, fail } = setUp();
     fail(2);
     gate.answered();
     assert.equal(gate.refusal(), undefined);
   });
 
-  it('a gate pauses for the longest Retry-After, a minute at most', async () => {
+  it('after several Retry-After the calls to a mount pause for the longest of them, but at most 60 s', async () => {
     const { clock, gate, refusedFor } = setUp();
     gate.pause(2_000);
     assert.deepEqual(gate.refusal(), { because: 'paused', retryAfterMs: 2_000 });
@@ -147,7 +147,7 @@ describe('a gate', () => {
   });
 });
 
-test('the gates of an identity are limited in number, and those in use are kept', () => {
+test('if an identity calls 1,000 mounts, the gates of mounts that are used often are kept, and the oldest are dropped', () => {
   let made = 0;
   const slots = new SharedSlots(4);
   const gates = new MountGates(() => {
@@ -167,7 +167,7 @@ test('the gates of an identity are limited in number, and those in use are kept'
 });
 
 describe('Slots', () => {
-  it('Slots admits up to the limit, then in order of arrival', async () => {
+  it('Slots admits calls up to the limit; when a slot is free, the call that has waited longest gets it', async () => {
     const slots = new Slots(2);
     const [first, second] = [await slots.take(never), await slots.take(never)];
     const order: number[] = [];
@@ -185,7 +185,7 @@ describe('Slots', () => {
     assert.equal(slots.taken, 0);
   });
 
-  it('Slots gives no slot to a waiter that has aborted', async () => {
+  it('a call that is aborted while it waits gets no slot from Slots', async () => {
     const slots = new Slots(1);
     const held = await slots.take(never);
     const controller = new AbortController();

@@ -2,45 +2,45 @@
  * Limits the calls of one identity to one server, by mount. Each mount has a gate. So a secrets engine that hangs, such
  * as a database, delays no other mount and no other identity. `Liveness` decides whether the server answers at all.
  * - A call needs a slot of its gate (at most `MOST_CALLS` calls at a time) and a slot of its server.
- * - A gate is *unproven* until a call gets a response, and again after a call without one. A call of an unproven gate
- *   also needs the gate's one trial slot, and one of the server's slots for unproven gates. These are half of all
+ * - A gate is *unproven* until a call gets a response, and again after a call without a response. A call of an unproven
+ *   gate also needs the gate's one trial slot, and one of the server's slots for unproven gates. These are half of all
  *   slots, so the other half stays free for gates that get responses.
  * - After `FAILURES` calls in a row without a response the gate refuses calls for a while, longer each time. Any
  *   response ends the refusal.
  * - After a Retry-After the gate refuses calls for that time.
  *
- * An error that Vault answers is a response. A failure is a call without a usable answer, such as none in time, or
- * 502–504.
+ * An error message of Vault is a response, too. A failure is a call without a usable answer, for example no answer in
+ * time or the status 502.
  */
 import { Backoff } from '../../runtime/queue/backoff.ts';
 import type { Clock } from '../../runtime/clock.ts';
 import { AbortedError, throwIfAborted } from '../../runtime/abort.ts';
 
-/** Calls of one identity to one mount at a time. */
+/** Largest number of calls of one identity to one mount at a time. */
 const MOST_CALLS = 16;
-/** Gates kept for one identity. Users choose the names of mounts, so without a limit gates could fill the memory. */
+/** Most gates of one identity. Users choose the names of mounts, so without this limit gates could fill the memory. */
 const MOST_MOUNTS = 100;
 /** Failures in a row after which a gate refuses calls. */
 const FAILURES = 2;
-/** Longest first refusal, and longest refusal of all, ms. */
+/** How long a gate refuses calls, ms: the first time at most `baseMs`, later at most `maxMs`. */
 const REFUSAL = { baseMs: 1_000, maxMs: 30_000 };
-/** A longer Retry-After is cut to this. */
+/** Longest pause after a Retry-After, ms. */
 const LONGEST_PAUSE_MS = 60_000;
 
 /** Why a call is not sent. */
 export interface Refusal {
-  /** `failed`: the last calls had no answer. `paused`: the server requested fewer calls. */
+  /** `failed`: the last calls had no answer. `paused`: the server requested fewer calls by a Retry-After. */
   readonly because: 'failed' | 'paused';
   readonly retryAfterMs: number;
 }
 
 export interface GateOptions {
   readonly clock: Clock;
-  /** 0 ≤ r < 1. Default `Math.random`. */
+  /** Returns r, 0 ≤ r < 1, to spread waits at random. Default `Math.random`. */
   readonly random?: (() => number) | undefined;
 }
 
-/** What one identity may send to one mount. */
+/** Decides when one identity may send a call to one mount. */
 export class MountGate {
   readonly #server: SharedSlots;
   readonly #clock: Clock;
@@ -62,7 +62,7 @@ export class MountGate {
     this.#backoff = new Backoff({ ...REFUSAL, random });
   }
 
-  /** Called for a call that has its slots. `undefined`: it may be sent. */
+  /** Called for a call that has its slots. @returns why it must not be sent; `undefined`: it may be sent */
   refusal(): Refusal | undefined {
     const now = this.#clock.monotonic();
     if (now < this.#pausedUntil) return { because: 'paused', retryAfterMs: this.#pausedUntil - now };
@@ -82,7 +82,7 @@ export class MountGate {
     this.#backoff.reset();
   }
 
-  /** Counts a failure. @param sentAt monotonic ms: calls sent before the last refusal began do not prolong it */
+  /** Counts a failure. @param sentAt monotonic ms: a call from before the last refusal does not prolong the refusal */
   failed(sentAt: number): void {
     this.#isProven = false;
     if (sentAt <= this.#refusedAt) return;
@@ -98,7 +98,7 @@ export class MountGate {
     using taken = new DisposableStack();
     if (!this.#isProven) {
       const trial = await this.#trial.take(signal);
-      // While this call waited, another one may have proven the gate: then it needs no trial slot.
+      // While this call waited, another call may have got a response. Then this call needs no trial slot.
       if (this.#isProven) trial[Symbol.dispose]();
       else taken.use(trial);
     }
@@ -108,7 +108,7 @@ export class MountGate {
   }
 }
 
-/** Slots that several users (gates or servers) share. Users that are not proven get at most half of them. */
+/** Slots that several gates or servers share. All that are not proven together get at most half of the slots. */
 export class SharedSlots {
   readonly all: Slots;
   readonly unproven: Slots;
@@ -128,8 +128,8 @@ export class SharedSlots {
 }
 
 /**
- * All gates of one identity, least recently used first. Above `MOST_MOUNTS` the first is dropped. If its mount is used
- * again, it gets a new gate, which is unproven and refuses nothing.
+ * The gates of one identity. If there are more than `MOST_MOUNTS`, the least recently used gate is dropped. A later
+ * call to its mount gets a new gate, which is unproven and refuses nothing.
  */
 export class MountGates {
   readonly #make: () => MountGate;
@@ -149,16 +149,16 @@ export class MountGates {
   }
 }
 
-/** The mount of a path by its shape: the first segment, or two below `auth/` and `sys/`. */
+/** Guesses the mount of a path: the first segment, or the first two segments below `auth/` and `sys/`. */
 export function mountOfPath(path: string): string {
   const segments = path.split('/', 2);
   return segments[0] === 'auth' || segments[0] === 'sys' ? segments.join('/') : (segments[0] ?? '');
 }
 
-/** Limits the number of concurrent calls. The others wait: the lowest rank goes first, then the first that came. */
+/** Limits the number of concurrent calls. Other calls wait: the lowest rank goes first; of equal ranks, the oldest. */
 export class Slots {
   readonly #limit: number;
-  /** The waiting calls, each as the function that admits it, and their ranks. */
+  /** For each waiting call, the function that admits the call, and the rank of the call. */
   readonly #waiting = new Map<() => void, number>();
   #taken = 0;
 
@@ -208,7 +208,7 @@ export class Slots {
     });
   }
 
-  /** The slot goes directly to the next call, so that no other one can overtake it. */
+  /** Gives the slot directly to the next call, so that no other call can overtake that call. */
   #giveBack(): void {
     const next = this.#next();
     if (next === undefined) {

@@ -17,13 +17,13 @@ function refusal(options: VaultServerOptions): string {
 }
 
 describe('parseServer', () => {
-  it('parseServer takes http and https addresses, with a path or without', () => {
+  it('parseServer accepts http and https addresses, with a path or without', () => {
     assert.equal(parseServer({ addr: 'https://v.example:8200' }).origin, 'https://v.example:8200');
     assert.equal(parseServer({ addr: ' https://v.example/vault/v1/ ' }).url.pathname, '/vault');
     assert.equal(parseServer({ addr: 'http://[::1]:8200', namespace: '/team/a/' }).namespace, 'team/a');
   });
 
-  it('parseServer names the field and its value in errors, but no password', () => {
+  it('if a setting is invalid, the error of parseServer names the field and its value, but never a password', () => {
     assert.match(refusal({ addr: 'vault.example:8200' }), /vault\.example:8200.*addr must be a URL/);
     assert.match(refusal({ addr: 'ftp://x' }), /addr/);
     assert.match(refusal({ addr: '' }), /addr/);
@@ -40,7 +40,7 @@ describe('parseServer', () => {
     );
   });
 
-  it('parseServer gives one connectionKey to servers with equal TLS settings, whatever their namespace', () => {
+  it('parseServer gives the same connectionKey for two namespaces, and different keys for different TLS settings', () => {
     const key = (options: Omit<VaultServerOptions, 'addr'>): string =>
       parseServer({ addr: 'https://v', ...options }).connectionKey;
     assert.equal(key({}), key({ namespace: 'a' }));
@@ -50,17 +50,17 @@ describe('parseServer', () => {
 });
 
 describe('normalizePath', () => {
-  it('normalizePath drops redundant slashes', () => {
+  it('normalizePath removes leading, trailing and doubled slashes', () => {
     assert.equal(normalizePath('//secret/data//app/'), 'secret/data/app');
   });
 
-  it('normalizePath refuses paths that are empty, or have dot segments or control characters', () => {
+  it('normalizePath refuses a path that is empty or has a dot segment, a control character or a lone surrogate', () => {
     for (const path of ['', '/', 'secret/../sys', './x', 'a\nb', 'a\uD83D']) {
       assert.throws(() => normalizePath(path), VaultPathError, path);
     }
   });
 
-  it('encodePath encodes everything but slashes', () => {
+  it('encodePath percent-encodes all special characters of a path except slashes', () => {
     assert.equal(encodePath('secret/data/a b?c#d%'), 'secret/data/a%20b%3Fc%23d%25');
   });
 });
@@ -68,7 +68,7 @@ describe('normalizePath', () => {
 const named = (...patterns: string[]): VaultAddresses => new VaultAddresses(patterns.map(parseAddressPattern));
 
 describe('addresses of Vaults', () => {
-  it('addresses of Vaults that are link-local or of metadata services are refused in every notation', () => {
+  it('Vault addresses that are link-local or belong to metadata services are refused in every notation', () => {
     const none = named();
     for (const host of [
       '169.254.169.254',
@@ -97,7 +97,7 @@ describe('addresses of Vaults', () => {
     }
   });
 
-  it('addresses of Vaults that a pattern names are allowed, but metadata services not by a wildcard', () => {
+  it('if --vault-addresses is set, only matching Vaults are allowed; a metadata address needs a pattern without *', () => {
     const url = new URL('http://169.254.169.254');
     assert.equal(named('169.254.169.254').problem(url), undefined);
     assert.match(named('*').problem(url) ?? '', /link-local/);
@@ -106,8 +106,8 @@ describe('addresses of Vaults', () => {
     assert.ok(!named().isNamed(url) && named('*').isNamed(url));
   });
 
-  it('addresses of Vaults that a host name resolves to are checked, too', async () => {
-    // The system's resolver returns numeric addresses unchanged.
+  it('if the host name of a Vault resolves only to forbidden addresses, the lookup fails', async () => {
+    // The "host names" here are addresses, which the system's resolver returns unchanged.
     const resolve = (addresses: VaultAddresses, host: string): Promise<unknown> => {
       const { promise, resolve: done, reject } = Promise.withResolvers<unknown>();
       addresses.lookupFor(new URL('http://name.example'))(host, { all: true }, (error, found) => {

@@ -1,4 +1,4 @@
-/** The address and TLS settings of a Vault server, checked once; and the decision which servers may be called. */
+/** Checks the address and the TLS settings of a Vault server, and decides which servers may be called. */
 import { createHash, X509Certificate } from 'node:crypto';
 import { lookup, type LookupAddress } from 'node:dns';
 import { BlockList, isIP, type LookupFunction } from 'node:net';
@@ -7,11 +7,11 @@ import { VaultError } from '../errors.ts';
 import type { AddressPattern } from '../../runtime/text/address-patterns.ts';
 
 export interface VaultServerOptions {
-  /** `https://vault.example:8200`, with a path where a proxy needs one. */
+  /** For example `https://vault.example:8200`, or with a path if a proxy serves Vault below that path. */
   readonly addr: string;
   /** Vault Enterprise's and OpenBao's namespace, sent as `X-Vault-Namespace`. */
   readonly namespace?: string | undefined;
-  /** PEM certificates of the CAs to trust, in the place of those of the machine. */
+  /** PEM certificates of the CAs to trust, instead of the CAs of the machine. */
   readonly caBundle?: string | undefined;
   /** The name for SNI and the check of the certificate, if it differs from the host in the address. */
   readonly tlsServerName?: string | undefined;
@@ -32,10 +32,10 @@ export interface VaultServer {
   readonly connectionKey: string;
 }
 
-/** An option of the server is not usable. */
+/** A setting of the server is not usable. */
 export class VaultServerError extends VaultError {
   readonly field: 'addr' | 'namespace' | 'caBundle';
-  /** The message without the field. */
+  /** The message without the name of the field. */
   readonly problem: string;
 
   constructor(field: VaultServerError['field'], problem: string, addr: string) {
@@ -45,7 +45,7 @@ export class VaultServerError extends VaultError {
   }
 }
 
-/** @throws VaultServerError naming the field and, where it cannot hold a credential, the value */
+/** @throws VaultServerError with the name of the field, and with its value if that cannot contain a credential */
 export function parseServer(options: VaultServerOptions): VaultServer {
   const { addr } = options;
   const url = parseAddress(addr);
@@ -76,7 +76,7 @@ function parseAddress(addr: string): URL {
   if (url.search !== '' || url.hash !== '') {
     throw new VaultServerError('addr', 'must have no query and no fragment', url.origin);
   }
-  // Users copy addresses of API calls, which end in `/v1`.
+  // Some users write the address of the API, which ends in `/v1`.
   url.pathname = url.pathname.replace(/\/+$/, '').replace(/\/v1$/, '');
   return url;
 }
@@ -94,12 +94,12 @@ function isCertificate(pem: string): boolean {
   try {
     return new X509Certificate(pem).subject !== undefined;
   } catch {
-    // The caller says which certificate it is. OpenSSL's message is dropped, because it is about bytes.
+    // The caller's error names the certificate by its number. OpenSSL's message is about bytes and helps no user.
     return false;
   }
 }
 
-/** The address without `user:password@`, with which a malformed one may begin, too. */
+/** Quotes a malformed address without `user:password@`, with which it may begin. */
 function withoutUserInfo(addr: string): string {
   return JSON.stringify(addr.slice(addr.lastIndexOf('@') + 1).slice(0, 200));
 }
@@ -117,7 +117,7 @@ export class ForbiddenAddressError extends Error {
   override readonly name = 'ForbiddenAddressError';
 }
 
-/** Addresses that hand out a machine's identity. `BlockList` also finds them when mapped into IPv6 (`::ffff:…`). */
+/** Addresses of services that give a machine its credentials. `BlockList` also finds their IPv6 forms `::ffff:…`. */
 const FORBIDDEN = new BlockList();
 FORBIDDEN.addSubnet('169.254.0.0', 16, 'ipv4');
 FORBIDDEN.addSubnet('fe80::', 10, 'ipv6');
@@ -136,9 +136,9 @@ FORBIDDEN.addAddress('168.63.129.16', 'ipv4');
  * Decides which Vault servers may be called. The limit is needed because the author of a SecretMirror chooses the
  * server that gets credentials and values.
  * - `--vault-addresses` names servers by patterns. If it is set, no other server is called.
- * - Link-local addresses and the metadata services of clouds hand out the machine's identity. They are called only if a
- *   pattern without `*` names the host. An address is checked in each of its notations, and so is each address that a
- *   name resolves to when a connection is opened.
+ * - Link-local addresses and the metadata services of clouds give the machine its credentials. They are called only if
+ *   a pattern without `*` names the host. The check covers all notations of an address, and, when a connection is
+ *   opened, each address to which the host name resolves.
  * - Loopback is like any other server: a Vault Agent may listen there.
  */
 export class VaultAddresses {
@@ -160,7 +160,7 @@ export class VaultAddresses {
     return url !== null && this.isNamed(url);
   }
 
-  /** Why the server may not be called; does not resolve names. */
+  /** Why the server must not be called; `undefined`: it may be called. Does not resolve host names. */
   problem(url: URL): string | undefined {
     if (this.#patterns.length > 0 && !this.isNamed(url)) {
       return `${url.origin} is not in --vault-addresses`;
@@ -168,7 +168,7 @@ export class VaultAddresses {
     return isForbidden(hostAndPort(url).host) && !this.#isNamedExactly(url) ? forbidden(url.hostname) : undefined;
   }
 
-  /** Resolves the server's name to the addresses that may be called, for its connections. */
+  /** Returns the DNS lookup for connections to the server. It finds only addresses that may be called. */
   lookupFor(url: URL): LookupFunction {
     if (this.#isNamedExactly(url)) return lookup;
     return (hostname, options, done) => {

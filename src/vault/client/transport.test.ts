@@ -7,7 +7,7 @@ import { LargeAnswers, largeAnswerSlots } from './transport.ts';
 const never = new AbortController().signal;
 
 describe('large answers', () => {
-  it('large answers are four at a time, of which at most two belong to servers that are not proven', async () => {
+  it('at most four large answers are read at a time, at most two of them from servers that never finished one', async () => {
     const slots = largeAnswerSlots();
     const proven = new LargeAnswers(slots);
     (await proven.begin(never)).end(true);
@@ -21,7 +21,7 @@ describe('large answers', () => {
     assert.deepEqual([slots.unproven.taken, slots.unproven.waiting], [2, 1]);
   });
 
-  it('large answers of a server prove it again after 1, 2, 4, 8 prompt ones, if it stalls again and again', async () => {
+  it('a server that stalls again and again must finish 1, 2, 4, then 8 large answers promptly to be proven again', async () => {
     const slots = largeAnswerSlots();
     const server = new LargeAnswers(slots);
     const needed: number[] = [];
@@ -38,7 +38,7 @@ describe('large answers', () => {
     assert.deepEqual(needed, [1, 2, 4, 8]);
   });
 
-  it('large answers of a new server go before those of a server that was slow', async (t) => {
+  it('the large answer of a new server is read before that of a server that was slow', async (t) => {
     const slots = largeAnswerSlots();
     const now = t.mock.method(performance, 'now', () => 0);
     const slow = new LargeAnswers(slots);

@@ -14,10 +14,10 @@ export interface TransportRequest extends HttpRequest {
 }
 
 export interface TransportOptions {
-  /** Most connections at a time. */
+  /** Largest number of open connections. */
   readonly connections: number;
   readonly large: SharedSlots;
-  /** Addresses that the server's name may resolve to. */
+  /** Decides which addresses the server's name may resolve to. */
   readonly addresses: VaultAddresses;
   /** URL of an HTTP proxy. */
   readonly proxy?: string | undefined;
@@ -33,13 +33,13 @@ export interface ClientCertificate {
   readonly key: SecretBytes;
 }
 
-/** A Kubernetes Secret holds at most 1 MiB, as base64 1.4 MiB. The rest is for JSON's escapes and the metadata. */
+/** A Kubernetes Secret has at most 1 MiB, in base64 1.4 MiB. The rest is for JSON's escapes and Vault's metadata. */
 const MAX_ANSWER_BYTES = 2 * 1024 * 1024;
-/** Answers above this are large: only some of them are in memory at a time. */
+/** An answer above this size is large. Only `AT_A_TIME` large answers are in memory at a time. */
 const LARGE_BYTES = 64 * 1024;
 /** Time limit for the rest of an answer once it is large, ms: a slow server must not delay the answers of others. */
 const LARGE_LIMIT_MS = 5_000;
-/** When an idle connection is closed. Load balancers usually close it after 60 s, and Keyferry must do it first. */
+/** After this time an idle connection is closed, ms: before a load balancer closes it, usually after 60 s. */
 const IDLE_MS = 30_000;
 
 export class Transport {
@@ -84,7 +84,7 @@ export class Transport {
     }
   }
 
-  /** Closes the connections, those in use too. */
+  /** Closes all connections, also those in use. */
   destroy(): void {
     this.#agent?.destroy();
   }
@@ -92,7 +92,7 @@ export class Transport {
   async #once(request: TransportRequest): Promise<Answer> {
     const { signal } = request;
     signal.throwIfAborted();
-    // Opened by the first call: an unusable client certificate then fails calls, and not the constructor.
+    // The first call opens the agent, so that an unusable client certificate fails the calls, not the constructor.
     const agent = (this.#agent ??= this.#open());
     let timer: NodeJS.Timeout | undefined;
     let slot: Promise<LargeAnswer> | undefined;
@@ -123,7 +123,7 @@ export class Transport {
       return whole;
     } finally {
       signal.removeEventListener('abort', onAbort);
-      // Not awaited: the caller parses this answer before the slot is free for the next large one.
+      // Not awaited, so that the caller parses this answer before the next large answer gets the slot.
       void giveBack();
     }
   }
@@ -135,13 +135,13 @@ function forwardedBy(proxy: URL, server: URL, direct: Route): Route {
   return { ...routeTo(proxy, []), basePath: `${server.origin}${direct.basePath}`, headers };
 }
 
-/** Large answers at a time, of all servers: each takes up to 10 MiB while it is parsed. */
+/** Number of large answers in memory at a time, of all servers. Each takes up to 10 MiB while it is parsed. */
 const AT_A_TIME = 4;
-/** A large answer that takes less, ms, is prompt. A healthy Vault sends 2 MiB in a few milliseconds. */
+/** A large answer that takes less than this (ms) is prompt. A healthy Vault sends 2 MiB in a few milliseconds. */
 const PROMPT_MS = 1_000;
-/** Time expected of a server's first large answer, ms. A server that stalls takes 5 s, so an unknown one goes first. */
+/** Expected time of a server's first large answer, ms. It is less than 5 s, which a server that stalls takes. */
 const UNKNOWN_MS = 2_500;
-/** Most prompt answers after which a server is proven again. */
+/** Largest number of prompt answers that a server needs to become proven again (see `LargeAnswers`). */
 const MOST_REQUIRED = 1_024;
 
 /** Makes the slots for large answers, which all connections of a process share. */
@@ -149,23 +149,22 @@ export function largeAnswerSlots(): SharedSlots {
   return new SharedSlots(AT_A_TIME);
 }
 
-/** The slot of one large answer. */
+/** The slot that one large answer takes while it is in memory. */
 export interface LargeAnswer {
-  /** Frees the slot: the answer has left the memory. @param wasFinished whether the answer arrived as a whole */
+  /** Frees the slot after the answer has left the memory. @param wasFinished whether the whole answer arrived */
   readonly end: (wasFinished: boolean) => void;
 }
 
 /**
- * Admits the large answers of one server, so that those of all servers take a bounded memory. A few are in memory at a
- * time, and the others wait with their connections paused.
- * A server that answers slowly must not delay others. So a server is *proven* when it has finished a large answer
- * promptly. A slow answer ends that, and the server is proven again after twice as many prompt answers as the last
- * time. Servers that are not proven share half of the slots. The server whose answers took the shortest time goes
- * first.
+ * Admits the large answers of one server to the slots of the process, so that large answers take a bounded memory. An
+ * answer without a slot waits, with its connection paused.
+ * A server that answers slowly must not delay others. So a server becomes *proven* when it finishes a large answer
+ * promptly. After a slow answer it is not proven, and needs twice as many prompt answers as the last time. Servers that
+ * are not proven share half of the slots. Of the waiting answers, the one of the fastest server goes first.
  */
 export class LargeAnswers {
   readonly #slots: SharedSlots;
-  /** Prompt answers since the last slow one, and how many make the server proven. */
+  /** Number of prompt answers since the last slow answer, and the number that makes the server proven. */
   #prompt = 0;
   #required = 1;
   /** How long the next answer probably keeps its slot, ms: an average in which the last answer counts half. */

@@ -4,7 +4,7 @@ import { booleanMember, type JsonObject, numberMember, objectMember, stringMembe
 import type { SessionResponse } from '../session/session.ts';
 import { VaultValues } from './values.ts';
 
-/** A lease as it was granted with values. Times are wall-clock ms since 1970. */
+/** A lease as Vault granted it together with values. Times are wall-clock ms since 1970. */
 export interface LeaseGrant {
   readonly leaseId: string;
   readonly durationSeconds: number;
@@ -19,13 +19,13 @@ interface FoundHead {
   readonly state: 'found';
   /** KV 2 only. */
   readonly version?: number;
-  /** RFC 3339; KV 2 only. */
+  /** When this version was created, RFC 3339; KV 2 only. */
   readonly createdTime?: string;
 }
 
 export interface FoundEntry extends FoundHead {
   readonly values: VaultValues;
-  /** Only of dynamic credentials, which no KV mount has. */
+  /** Only dynamic credentials have a lease; no KV mount has such credentials. */
   readonly lease?: LeaseGrant;
 }
 
@@ -43,7 +43,7 @@ export type KvHead = AbsentEntry | FoundHead;
 
 export const MISSING: AbsentEntry = { state: 'missing', version: 0 };
 
-/** The entry in an answer. `undefined`: it is not the answer of a KV 2 mount. */
+/** The entry in an answer of a KV 2 mount. `undefined`: another kind of mount answered. */
 export function versionedEntry(response: VaultResponse): KvEntry | undefined {
   const metadata = objectMember(response.data, 'metadata');
   const version = numberMember(metadata, 'version');
@@ -54,7 +54,7 @@ export function versionedEntry(response: VaultResponse): KvEntry | undefined {
   return { state: 'found', values: VaultValues.fromJson(values), version, ...(createdTime && { createdTime }) };
 }
 
-/** The entry in an answer of KV 1 or another engine; `undefined`: there is none. @param askedAt wall clock, ms */
+/** The entry in an answer of KV 1 or another engine, or `undefined`. @param askedAt time of the call, wall clock, ms */
 export function plainEntry(response: SessionResponse, askedAt: number): FoundEntry | undefined {
   if (response.data === undefined || response.status === 404) return undefined;
   const values = VaultValues.fromJson(response.data);
@@ -69,7 +69,7 @@ export function plainEntry(response: SessionResponse, askedAt: number): FoundEnt
   return { state: 'found', values, lease };
 }
 
-/** Reads an entry's metadata; `undefined`: it has none. @param now wall clock, ms: `deletion_time` may be later */
+/** The state in an entry's metadata, or `undefined`. @param now wall clock, ms; a `deletion_time` may be later */
 export function entryHead(data: JsonObject | undefined, now: number): KvHead | undefined {
   const version = numberMember(data, 'current_version');
   if (version === undefined) return undefined;

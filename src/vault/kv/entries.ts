@@ -2,13 +2,13 @@
  * Reads and writes entries by the path that a user wrote, in any secrets engine.
  *
  * Invariants:
- * - A missing, deleted or destroyed entry is a state of its own, never a `found` one without values.
+ * - A missing, deleted or destroyed entry has a state of its own. It is never a `found` entry without values.
  * - A write names the version that it replaces, so that one of two concurrent writers fails. KV 1 has no versions:
  *   there only "must not exist" is checked, by a read before the write.
  * - `update` writes only if the values differ, so that no version is created without a change.
- * - Only KV is written. A path is read before its write, and a read outside KV may create credentials. So a mount that
- *   is known not to be KV is not read for a write. If Vault does not name the mount, credentials of the first read are
- *   revoked at once, and the path is not tried again for a while.
+ * - Only KV is written. `update` reads a path before it writes, and a read outside KV may create credentials. So if the
+ *   mount is known not to be KV, `update` does not read. If Vault does not name the mount and the read creates
+ *   credentials, they are revoked at once, and no write to the path is tried for ten minutes.
  */
 import type { Clock } from '../../runtime/clock.ts';
 import { isVersionedPathWarning } from '../client/answer.ts';
@@ -62,7 +62,7 @@ export interface UpdateResult extends WriteResult {
  * fields that Vault adds. Where Vault stores in Consul, its limit is 512 KiB.
  */
 const MAX_ENTRY_BYTES = 1024 * 1024 - 16 * 1024;
-/** Tries of `update` when other clients write at the same time. */
+/** How often `update` tries to write if other clients write the entry at the same time. */
 const UPDATE_ATTEMPTS = 5;
 /** How long metadata is not read again after a policy has forbidden it. */
 const FORBIDDEN_MS = 600_000;
@@ -73,9 +73,9 @@ export class VaultEntries {
   readonly #session: VaultCaller;
   readonly #options: VaultEntriesOptions;
   readonly #mounts: Mounts;
-  /** Metadata paths that a policy forbids. */
+  /** Paths of metadata that a policy forbids to read. */
   readonly #forbidden = new Holds(FORBIDDEN_MS);
-  /** Paths that created credentials. */
+  /** Paths whose read created credentials. */
   readonly #notKv = new Holds(NOT_KV_MS);
 
   constructor(session: VaultCaller, options: VaultEntriesOptions) {
@@ -98,8 +98,8 @@ export class VaultEntries {
   }
 
   /**
-   * The state and version of the entry, from its metadata if it has some and the policy allows to read them. Else the
-   * entry is read, with its values.
+   * Reads the state and version of the entry from its metadata. If the entry has no metadata, or a policy forbids to
+   * read them, reads the entry with its values.
    * @throws VaultError, AbortedError
    */
   readVersion(path: string, signal?: AbortSignal): Promise<KvHead | KvEntry> {
@@ -120,11 +120,11 @@ export class VaultEntries {
   }
 
   /**
-   * Writes the values that `decide` returns, as one new version if they differ and none if they do not. Reads and
-   * decides again after a concurrent write.
-   * @param decide gets the current state; `undefined`: no write
-   * @throws VaultError: of reading and writing; `invalidPath` where no KV store is mounted; `casMismatch` after five
-   *   attempts. AbortedError.
+   * Writes the values that `decide` returns, if they differ from the current values. If another client writes the entry
+   * between the read and the write, reads and decides again.
+   * @param decide gets the current entry; `undefined`: no write
+   * @throws VaultError: an error of the read or write; `invalidPath` if no KV store is mounted there; `casMismatch`
+   *   after five attempts. AbortedError.
    */
   async update(
     path: string,
@@ -179,7 +179,7 @@ export class VaultEntries {
     throw this.#error(entry.dataPath, 'the response has not the format of an entry', 'badResponse');
   }
 
-  /** Reads an entry before its write. If the read creates credentials, revokes them and throws. */
+  /** Reads an entry before `update` writes it. If the read creates credentials, revokes them and throws. */
   async #readToWrite(entry: EntryPath, signal: AbortSignal | undefined): Promise<KvEntry> {
     this.#mustBeKv(entry);
     const read = await this.#read(entry, signal);

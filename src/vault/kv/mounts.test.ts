@@ -1,4 +1,4 @@
-/** Which answers about mounts are used, and for how long, with constructed answers. */
+/** Tests which of Vault's answers about mounts are used, and for how long. The answers are constructed. */
 import assert from 'node:assert/strict';
 import { describe, it, test } from 'node:test';
 
@@ -7,7 +7,7 @@ import { parseJson } from '../json.ts';
 import type { VaultCaller } from '../session/session.ts';
 import { Mounts } from './mounts.ts';
 
-/** Mounts whose lookups get the last of `answers`. */
+/** Makes `Mounts` whose lookups get the last element of `answers`. */
 function setUp(mount: object) {
   const answers = [mount];
   let lookUps = 0;
@@ -21,7 +21,7 @@ function setUp(mount: object) {
   return { answers, mounts: new Mounts(caller, new ManualClock()), lookUps: () => lookUps };
 }
 
-test('a mount is looked up once, and again after it was forgotten', async () => {
+test('several paths of a mount need one lookup; after Mounts.forget() the mount is looked up again', async () => {
   const { answers, mounts, lookUps } = setUp({ path: 'kv/', type: 'kv', options: { version: '1' } });
   const entry = await mounts.resolve('kv/app');
   answers.push({ path: 'kv/', type: 'kv', options: { version: '2' } });
@@ -30,7 +30,7 @@ test('a mount is looked up once, and again after it was forgotten', async () => 
   assert.deepEqual([(await mounts.resolve('kv/app')).mount.kind, lookUps()], ['kv2', 2]);
 });
 
-test('an answer that names the mount without the namespace in the path is not used', async () => {
+test('if the path begins with a namespace of Vault and the answer names the mount without it, the answer is not used', async () => {
   const { mounts } = setUp({ path: 'kv/', type: 'kv', options: { version: '2' } });
   const entry = await mounts.resolve('team/kv/app');
   assert.deepEqual([entry.known, entry.dataPath], [false, 'team/kv/app']);
@@ -39,7 +39,7 @@ test('an answer that names the mount without the namespace in the path is not us
 describe('a remembered mount', () => {
   const clock = new ManualClock();
   const lookUps: string[] = [];
-  /** The KV version of each mount. A lookup gets the mount whose path the entry begins with. */
+  /** Path of each mount and its KV version. The lookup of an entry returns the mount with which its path begins. */
   const mounted: Record<string, string> = { 'kv/': '1', 'kv2/': '2', 'team/kv/': '2' };
   const caller = {
     addr: 'http://v',
@@ -57,13 +57,13 @@ describe('a remembered mount', () => {
     return [`${mount.path} ${mount.kind}`, dataPath];
   };
 
-  it('a remembered mount kv/ is not used for paths in kv2/ or team/kv/', async () => {
+  it('if the mount kv/ is known, paths in kv2/ and team/kv/ still get their own mounts', async () => {
     assert.deepEqual(await resolved('kv/app'), ['kv/ kv1', 'kv/app']);
     assert.deepEqual(await resolved('kv2/app'), ['kv2/ kv2', 'kv2/data/app']);
     assert.deepEqual(await resolved('team/kv/app'), ['team/kv/ kv2', 'team/kv/data/app']);
   });
 
-  it('a remembered mount is looked up again after a day', async () => {
+  it('a known mount is looked up again after 24 h, so that a change of its KV version is found', async () => {
     lookUps.length = 0;
     await mounts.resolve('kv/other');
     assert.deepEqual(lookUps, []);

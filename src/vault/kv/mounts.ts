@@ -19,14 +19,14 @@ export interface Mount {
   readonly kind: MountKind;
 }
 
-/** A path of a user with its mount, and the paths of Vault's API for it. */
+/** A path that a user wrote, with its mount and its paths in Vault's API. */
 export interface EntryPath {
   readonly mount: Mount;
   /** `true`: Vault named the mount. `false`: it is a guess from the path's shape. */
   readonly known: boolean;
   /** Where the values are read and written. */
   readonly dataPath: string;
-  /** KV 2 only. */
+  /** Where the metadata are read; `undefined` outside KV 2, which alone has metadata. */
   readonly metadataPath: string | undefined;
 }
 
@@ -87,7 +87,7 @@ export class Mounts {
     return undefined;
   }
 
-  /** `undefined`: no answer for this token. */
+  /** Asks Vault for the mount. `undefined`: Vault does not tell this token. */
   async #lookUp(path: string, signal: AbortSignal): Promise<Mount | undefined> {
     const request = { method: 'GET', path: `sys/internal/ui/mounts/${path}`, signal } as const;
     try {
@@ -96,7 +96,7 @@ export class Mounts {
       if (mounted === undefined) return undefined;
       const kind = kindOf(stringMember(data, 'type'), stringMember(objectMember(data, 'options'), 'version'));
       const mount: Mount = { path: mounted.endsWith('/') ? mounted : `${mounted}/`, kind };
-      // If the path begins with an Enterprise namespace, Vault names the mount relative to it: not usable here.
+      // If the path begins with an Enterprise namespace, Vault names the mount without that namespace: not usable here.
       if (!within(mount, path)) return undefined;
       this.#mounts.set(mount.path, { mount, until: this.#clock.monotonic() + REMEMBER_MS });
       return mount;
@@ -124,7 +124,7 @@ function mountByShape(path: string): Mount {
   return { path: `${segments.slice(0, data).join('/')}/`, kind: 'kv2' };
 }
 
-/** The same path, taken as one in a KV 2 mount. */
+/** The same path, on the assumption that its mount is KV 2. */
 export function asVersioned(path: EntryPath): EntryPath {
   return entryPath({ path: path.mount.path, kind: 'kv2' }, path.dataPath, false);
 }

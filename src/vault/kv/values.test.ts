@@ -31,7 +31,7 @@ const tricky = [
 ];
 
 describe('values', () => {
-  it('values survive the way from any text to bytes and back', () => {
+  it('any text that is written to Vault in plain encoding is read back unchanged', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (text) => {
         const sent = toVaultValues(new Map([['k', SecretBytes.fromUtf8(text)]]));
@@ -43,7 +43,7 @@ describe('values', () => {
     );
   });
 
-  it('values survive the way from any bytes to base64 and back', () => {
+  it('any bytes that are written to Vault in base64 are read back unchanged', () => {
     fc.assert(
       fc.property(fc.uint8Array(), (bytes) => {
         const sent = toVaultValues(new Map([['k', SecretBytes.fromBytes(bytes)]]), 'base64');
@@ -53,7 +53,7 @@ describe('values', () => {
     );
   });
 
-  it('values that are no strings become their JSON text, without losing digits', () => {
+  it('a value of Vault that is no string becomes its JSON text, and numbers keep all digits', () => {
     const json =
       '{"i":42,"big":9007199254740993123,"price":1.10,"huge":1e400,"t":true,"n":null,"o":{"b":[1,2],"a":"<&>"},"l":[]}';
     assert.deepEqual(asText(fromJson(json)), {
@@ -69,13 +69,13 @@ describe('values', () => {
     assert.equal(toSecretData(fromJson('{"i":42}'), 'base64').get('i')?.utf8(), '42');
   });
 
-  it('values keep keys that are special in JavaScript', () => {
+  it('values of Vault keep keys that are special in JavaScript: __proto__, constructor', () => {
     const values = fromJson('{"__proto__":"a","constructor":"b"}');
     assert.deepEqual([...toSecretData(values).keys()], ['__proto__', 'constructor']);
     assert.equal(values.toCanonicalJson(), '{"__proto__":"a","constructor":"b"}');
   });
 
-  it('values that cannot be converted are an error that names their keys, and no value', () => {
+  it('if values cannot be converted, the error names their keys and quotes none of the values', () => {
     const data = new Map([
       ['good', SecretBytes.fromUtf8('x')],
       ['bin', SecretBytes.fromBytes(Buffer.from('secret\xFF', 'latin1'))],
@@ -92,19 +92,19 @@ describe('values', () => {
     assert.throws(() => toSecretData(new VaultValues([['k', '\uD83D']])), ValueConversionError);
   });
 
-  it('values are equal if their JSON values are equal', () => {
+  it('VaultValues are equal only if their JSON is equal, in any order of the keys', () => {
     assert.ok(fromJson('{"a":{"x":1,"y":2},"b":"1"}').equals(fromJson('{"b":"1","a":{"y":2,"x":1}}')));
     assert.ok(!fromJson('{"a":1}').equals(fromJson('{"a":"1"}')));
     assert.ok(!fromJson('{"a":1}').equals(fromJson('{"a":1,"b":1}')));
     assert.ok(!fromJson('{"a":9007199254740993}').equals(fromJson('{"a":9007199254740992}')));
   });
 
-  it('values keep the digits of numbers, whatever keys the object has', () => {
+  it('if a key is added to VaultValues, numbers of the other keys keep their digits', () => {
     const both = new VaultValues([...fromJson('{"n":1.10,"s":"x"}').entries(), ['new', 'y']]);
     assert.equal(both.toCanonicalJson(), '{"n":1.10,"new":"y","s":"x"}');
   });
 
-  it('values print only the number of their keys', () => {
+  it('if VaultValues are printed, only the number of their keys appears: String(), JSON, util.inspect', () => {
     const values = fromJson('{"k":"hunter2"}');
     for (const text of [
       inspect(values),
@@ -117,7 +117,7 @@ describe('values', () => {
     }
   });
 
-  it('invalidSecretKeys lists the keys that no Secret can have', () => {
+  it('invalidSecretKeys returns the keys that Kubernetes does not allow in a Secret', () => {
     const good = ['a', 'A.b_c-1', '.x', '...x'.slice(2), 'a'.repeat(253), '__proto__'];
     const bad = ['', 'a/b', '.', '..', '..a', 'a b', 'ä', 'a\n', 'a'.repeat(254)];
     assert.deepEqual(invalidSecretKeys([...good, ...bad]), bad);
@@ -125,7 +125,7 @@ describe('values', () => {
 });
 
 describe('canonicalJson', () => {
-  it('canonicalJson is the same text for equal values, and is parsed to the same value', () => {
+  it('the text of canonicalJson does not change if it is parsed and written again, and has the same value', () => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
         const text = canonicalJson(parseJson(JSON.stringify(value)));

@@ -2,12 +2,12 @@
  * Converts Vault's JSON values to the bytes of a Secret and back, without guessing an encoding.
  *
  * From Vault:
- * - a string is its UTF-8 bytes; with `encoding: base64` it is strict standard base64 of the bytes;
- * - anything else is its JSON text, without white space and with sorted keys: `42`, `true`, `null`, `{"a":1}`. Numbers
+ * - a string becomes its UTF-8 bytes; with `encoding: base64` it must be strict standard base64, which is decoded;
+ * - any other value becomes its JSON text, without white space and with sorted keys: `42`, `true`, `{"a":1}`. Numbers
  *   keep the digits that Vault sent (KV version 2 itself keeps numbers as 64-bit floats). `encoding` does not apply.
  *
- * To Vault: always a string; the text, or with `encoding: base64` the standard base64 of the bytes. Bytes that are not
- * UTF-8 have no plain form: without `base64` they are an error.
+ * To Vault: always a string, namely the text, or with `encoding: base64` the standard base64 of the bytes. Bytes that
+ * are not UTF-8 have no plain form: without `base64` they are an error.
  */
 import { someOf } from '../../runtime/text/texts.ts';
 import { inspect } from 'node:util';
@@ -19,9 +19,9 @@ import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from '..
 /** `plain`: Vault holds the text itself. `base64`: every string in Vault is base64 of the bytes. */
 export type ValueEncoding = 'plain' | 'base64';
 
-/** The one key below which the original puts all pairs of an entry of KV 1. */
+/** The only key of an entry that the original writes to KV 1. All pairs are below this key. */
 const NESTED_KEY = 'data';
-/** Keys that an error's message names. */
+/** Largest number of keys that an error's message names. */
 const NAMED_KEYS = 5;
 
 /** The first keys as text for a message, each cut to 100 characters, because users may choose keys of any length. */
@@ -32,7 +32,7 @@ export function keyList(keys: readonly string[]): string {
   );
 }
 
-/** Some values of an entry cannot be converted. Names the keys, never a value. */
+/** Some values of an entry cannot be converted. The message names their keys, never a value. */
 export class ValueConversionError extends Error {
   override readonly name = 'ValueConversionError';
   readonly keys: readonly string[];
@@ -77,7 +77,7 @@ export class VaultValues {
     return isJsonObject(inner) ? VaultValues.fromJson(inner) : this;
   }
 
-  /** The pairs below the one key `data`. */
+  /** The same pairs below one key `data`, as the original writes KV 1. */
   nested(): VaultValues {
     return new VaultValues([[NESTED_KEY, Object.fromEntries(this.#values)]]);
   }
@@ -91,7 +91,7 @@ export class VaultValues {
     return true;
   }
 
-  /** One JSON object. Holds the values. */
+  /** The secret values as one JSON object. */
   toCanonicalJson(): string {
     return canonicalJson(Object.fromEntries(this.#values));
   }
@@ -146,7 +146,7 @@ function converted<T, U>(
   return done;
 }
 
-/** One value. @throws NotBase64Error, NotUtf8Error */
+/** Converts one value. @throws NotBase64Error, NotUtf8Error */
 export function toSecretBytes(value: JsonValue, encoding: ValueEncoding = 'plain'): SecretBytes {
   if (typeof value !== 'string') return SecretBytes.fromUtf8(canonicalJson(value));
   return encoding === 'base64' ? SecretBytes.fromBase64(value) : SecretBytes.fromUtf8(value);

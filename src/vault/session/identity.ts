@@ -7,7 +7,7 @@ import { callPath } from '../path.ts';
 import type { VaultServer } from '../client/server.ts';
 
 interface InNamespace {
-  /** The namespace of Vault that the login or token is in. Default: that of the server. */
+  /** The namespace of Vault in which Keyferry logs in, or which has the token. Default: the server's namespace. */
   readonly loginNamespace?: string | undefined;
 }
 
@@ -18,7 +18,7 @@ export interface TokenIdentity extends InNamespace {
 
 export interface AppRoleIdentity extends InNamespace {
   readonly method: 'approle';
-  /** Where the method is mounted, below `auth/`. Default `approle`. */
+  /** Path of the auth method's mount, below `auth/`. Default `approle`. */
   readonly mount?: string | undefined;
   readonly roleId: SecretBytes;
   readonly secretId: SecretBytes;
@@ -26,10 +26,10 @@ export interface AppRoleIdentity extends InNamespace {
 
 export interface KubernetesIdentity extends InNamespace {
   readonly method: 'kubernetes';
-  /** Default `kubernetes`. */
+  /** Path of the auth method's mount, below `auth/`. Default `kubernetes`. */
   readonly mount?: string | undefined;
   readonly role: string;
-  /** The subject of the token: `namespace/serviceaccount` and the audience. Equal subjects share a session. */
+  /** Names the service account and the audience of its token. Identities that differ only in `jwt` share a session. */
   readonly subject: string;
   /** Gets a valid service account token for each login. @throws CredentialUnavailableError if a retry may help */
   readonly jwt: (signal: AbortSignal) => Promise<SecretBytes>;
@@ -75,8 +75,9 @@ export function identityLabel(identity: VaultIdentity): string {
 }
 
 /**
- * The request of a login.
- * @throws VaultError `invalidPath` for a malformed mount, `authFailed` for a credential that is not text or absent
+ * Makes the request of a login, with the credential in its body.
+ * @throws VaultError `invalidPath` for a malformed mount; `authFailed` if the credential is absent or is not text;
+ *   `unavailable` if the credential cannot be read at the moment
  */
 export async function loginRequest(
   server: VaultServer,

@@ -8,14 +8,14 @@ const MINUTE = 60_000;
 const failed = (kind: VaultErrorKind): VaultError => new VaultError('x', { kind, addr: 'https://v' });
 
 describe('LoginBackoff', () => {
-  it('LoginBackoff never causes a fifth refusal of an AppRole within 15 minutes', () => {
+  it('LoginBackoff waits so long that Vault never refuses an AppRole five times in 15 minutes, which would lock it', () => {
     for (const random of [0, 0.5, 0.999]) {
       const backoff = new LoginBackoff(() => random);
       let now = 0;
       let row = 0;
       let last = -Infinity;
       for (let attempt = 0; attempt < 50; attempt++) {
-        // Vault counts so: refusals add up until 15 minutes pass without one.
+        // As Vault does: it counts refused logins until 15 minutes pass without a refused login.
         row = now - last > 15 * MINUTE ? 1 : row + 1;
         assert.ok(row < 5, `refusal ${row} in a row at minute ${now / MINUTE}`);
         last = now;
@@ -24,7 +24,7 @@ describe('LoginBackoff', () => {
     }
   });
 
-  it('LoginBackoff waits seconds to minutes after other failures', () => {
+  it('LoginBackoff waits at most 5 s if Vault does not answer, and at most 5 min after other errors than a refused AppRole', () => {
     const backoff = new LoginBackoff(() => 0.999);
     const waits = (method: 'approle' | 'kubernetes', kind: VaultErrorKind): number[] =>
       Array.from({ length: 10 }, () => Math.round(backoff.next(method, failed(kind)) / 1_000));
@@ -33,7 +33,7 @@ describe('LoginBackoff', () => {
     assert.equal(waits('approle', 'invalidPath').at(-1), 300);
   });
 
-  it('LoginBackoff starts over after a login', () => {
+  it('after a successful login, LoginBackoff starts again with its first wait', () => {
     const backoff = new LoginBackoff(() => 0);
     const first = backoff.next('approle', failed('authFailed'));
     backoff.next('approle', failed('authFailed'));

@@ -24,17 +24,17 @@ export function isConfigured({ identity }: LoginContext): boolean {
   return identity.method === 'token';
 }
 
-/** Answers by which Vault refuses a credential. 500: Vault ≤ 1.13's answer to a wrong secret id. */
+/** Status codes with which Vault refuses a credential. Vault ≤ 1.13 answers a wrong secret id with 500. */
 const REFUSING_STATUS = new Set([400, 403, 404, 500]);
 
 /**
- * Logs in once.
- * @param name id for a token that has no accessor
- * @throws VaultError: `authFailed` with Vault's message where the login was refused
+ * Sends one login.
+ * @param name the token's id if it has no accessor
+ * @throws VaultError: `authFailed` with Vault's message if Vault refused the login
  */
 export async function logIn(context: LoginContext, identity: LoginIdentity, name: string): Promise<SessionToken> {
   const { client, clock, namespace, timeoutMs } = context;
-  // No caller can abort a login: Vault may have made a token by then, which nobody would revoke.
+  // No caller can abort a login: Vault may already have made a token, which nobody would then revoke.
   const request = await loginRequest(client.server, identity, AbortSignal.timeout(timeoutMs ?? 10_000));
   const now = clock.monotonic();
   try {
@@ -60,7 +60,7 @@ export async function logIn(context: LoginContext, identity: LoginIdentity, name
     if (error.status === 500 && !/invalid|secret|role/i.test(error.reason)) {
       throw error.reworded(error.reason, { isLogin: true });
     }
-    // `invalidPath` (no such mount) stays: Vault locked no AppRole for it, so the next try may be sooner.
+    // Without such a mount (`invalidPath`) Vault cannot lock an AppRole, so the kind stays: its wait is shorter.
     const kind = error.kind === 'invalidPath' ? 'invalidPath' : 'authFailed';
     throw error.reworded(`login at ${identityLabel(identity)} refused: ${error.reason}`, { kind, isLogin: true });
   } finally {
@@ -69,9 +69,9 @@ export async function logIn(context: LoginContext, identity: LoginIdentity, name
 }
 
 /**
- * Looks a configured token up. A token that is not allowed to look itself up is used as it is; its life is unknown.
- * @param known the lookup has worked before, so a refusal means that the token is invalid
- * @throws VaultError if Vault did not answer; `tokenInvalid`
+ * Looks up a configured token. If its policies forbid `lookup-self`, the token is used as if it never expired.
+ * @param known whether the lookup has worked before: if so, a 403 means that the token is invalid
+ * @throws VaultError: `tokenInvalid`; any other error of the lookup except a 403
  */
 export async function lookUpConfiguredToken(
   context: LoginContext,
@@ -103,7 +103,7 @@ export async function lookUpConfiguredToken(
   }
 }
 
-/** Seconds; 0: does not expire. Vault rounds down, so a token in its last second has a `ttl` of 0 too. */
+/** The rest of the token's life, s; 0: it does not expire. Vault rounds `ttl` down, so it is 0 in the last second. */
 function ttlOf(data: JsonObject | undefined): number {
   return stringMember(data, 'expire_time') === undefined ? 0 : Math.max(1, numberMember(data, 'ttl') ?? 0);
 }
@@ -113,17 +113,17 @@ export function tokenInvalid(cause: VaultError): VaultError {
   return cause.reworded(`the token is not valid (any more): ${cause.reason}`, { kind: 'tokenInvalid' });
 }
 
-/** Waits after the first, second, … refused AppRole login, ms; the last one repeats. */
+/** Waits after the first, second, … refused AppRole login, ms. The last value holds for all further logins. */
 const REFUSED_DELAYS_MS = [30_000, 120_000, 480_000, 960_000];
 
 /**
  * When a login may be tried again.
  *
- * Vault ≥ 1.13 and OpenBao lock an AppRole for 15 minutes after five refused logins, and forget refusals after 15
- * minutes without one (`user_lockout`). A wrong secret id must not lock the role for its other users. So a refused
- * AppRole login is tried at most four times in any 15 minutes, then every 16 minutes. After other failures (no answer,
- * another auth method, no such mount) the wait grows exponentially. A changed credential makes a new session without a
- * wait.
+ * Vault ≥ 1.13 and OpenBao lock an AppRole for 15 minutes after five refused logins. They forget refused logins after
+ * 15 minutes without another (`user_lockout`). A wrong secret id must not lock the role for its other users. So a
+ * refused AppRole login is tried at most four times in any 15 minutes, then every 16 minutes. After other failures (no
+ * answer, another auth method, no such mount) the wait grows exponentially. A changed credential gets a new session,
+ * which logs in without a wait.
  */
 export class LoginBackoff {
   readonly #random: () => number;
@@ -143,7 +143,7 @@ export class LoginBackoff {
     if (error.transient) return this.#unanswered.next(error.retryAfterMs);
     if (method !== 'approle' || error.kind !== 'authFailed') return this.#refused.next(error.retryAfterMs);
     const delay = REFUSED_DELAYS_MS[this.#refusals++] ?? REFUSED_DELAYS_MS.at(-1) ?? 0;
-    // The jitter only adds: a shorter wait would allow a fifth refusal within the 15 minutes.
+    // The random part only lengthens the wait: a shorter wait would allow a fifth refused login within 15 minutes.
     return delay * (1 + 0.1 * this.#random());
   }
 

@@ -1,4 +1,4 @@
-/** A session's refused and replaced tokens and hanging logins, on a manual clock. A real Vault: test/scenarios. */
+/** Tests a session with refused and replaced tokens and with logins that hang. Real Vaults are in test/scenarios. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
@@ -15,10 +15,10 @@ import { parseServer } from '../client/server.ts';
 const LIFE_S = 3_000;
 const CREDENTIALS = { method: 'GET', path: 'database/creds/app' } as const;
 const READ = { method: 'GET', path: 'secret/data/app' } as const;
-/** The renewal of a lease, which may have been created with another token. */
+/** Renews a lease that another token created. */
 const RENEWAL = { method: 'POST', path: 'sys/leases/renew' } as const;
 
-/** A session whose logins give the tokens `t1`, `t2`, … Calls with a token in `refused` get a 403. */
+/** Makes a session whose logins return the tokens `t1`, `t2`, … Calls with a token in `refused` get a 403. */
 function setUp(limitedUses: boolean) {
   const clock = new ManualClock();
   const server = parseServer({ addr: 'http://127.0.0.1:8200' });
@@ -64,7 +64,7 @@ function setUp(limitedUses: boolean) {
 }
 
 describe('a refused call', () => {
-  it('a refused call right after an answered one does not mean an invalid token', async () => {
+  it('if Vault refuses a call less than 1 s after it answered another, the session keeps its token', async () => {
     const { session, refused, count } = setUp(false);
     await session.request(READ);
     refused.add('t1');
@@ -73,7 +73,7 @@ describe('a refused call', () => {
     await session.close();
   });
 
-  it('a refused call of a token of limited uses is repeated after a new login, also right after an answered call', async () => {
+  it('if Vault refuses a call with a token of limited uses, the session logs in and repeats the call', async () => {
     const { session, refused, count } = setUp(true);
     await session.request(READ);
     refused.add('t1');
@@ -83,7 +83,7 @@ describe('a refused call', () => {
     await session.close();
   });
 
-  it('a refused call of a token that was replaced meanwhile does not affect the current one', async () => {
+  it('if a token is replaced while its refused call is checked, the call is repeated with the new token', async () => {
     const { clock, session, refused, gate, count } = setUp(false);
     await session.request({ ...READ, path: 'secret/data/other' });
     await clock.advance(10_000);
@@ -104,7 +104,7 @@ describe('a refused call', () => {
 describe('a token that was replaced', () => {
   const REVOKE = 'auth/token/revoke-self t1';
 
-  it('a token that was replaced is revoked when the last call with it has ended', async () => {
+  it('a token that a login replaced is revoked when the last call with this token has ended', async () => {
     const { clock, session, gate, count } = setUp(false);
     await session.request({ ...READ, path: 'secret/data/other' });
     const read = Promise.withResolvers<void>();
@@ -118,7 +118,7 @@ describe('a token that was replaced', () => {
     await session.close();
   });
 
-  it('a token that was replaced is revoked when its last lease has ended', async () => {
+  it('a token that a login replaced is revoked when the last lease of this token has ended', async () => {
     const { clock, session, count } = setUp(false);
     await session.request(CREDENTIALS);
     await clock.advance((LIFE_S - 100) * 1_000);
@@ -132,21 +132,21 @@ describe('a token that was replaced', () => {
 describe('at its close, a session', () => {
   const REVOKE = 'auth/token/revoke-self t1';
 
-  it('at its close, a session revokes its token', async () => {
+  it('when a Vault session is closed, it revokes its token', async () => {
     const { session, count } = setUp(false);
     await session.request(READ);
     await session.close();
     assert.equal(count(REVOKE), 1);
   });
 
-  it('at its close, a session does not revoke the token of a lease, whose credentials applications use', async () => {
+  it('when a Vault session is closed, it does not revoke a token that has a lease', async () => {
     const { session, count } = setUp(false);
     await session.request(CREDENTIALS);
     await session.close();
     assert.equal(count(REVOKE), 0);
   });
 
-  it('at its close, a session revokes a token that has only renewed a lease', async () => {
+  it('when a Vault session is closed, it revokes a token that renewed the lease of another token', async () => {
     const { session, count } = setUp(false);
     await session.request(RENEWAL);
     await session.close();
@@ -155,7 +155,7 @@ describe('at its close, a session', () => {
 });
 
 describe('while a login hangs', () => {
-  it('while a login hangs and the login before got no answer, other calls fail at once with the failure of that login', async () => {
+  it('while a login hangs and the previous login got no answer, other calls fail at once with the error of the previous login', async () => {
     const { clock, session, gate } = setUp(false);
     const isTimeout = (error: unknown): boolean => isVaultError(error, 'timeout');
     gate.login = Promise.reject(new VaultError('no answer', { kind: 'timeout', addr: session.addr }));
@@ -172,7 +172,7 @@ describe('while a login hangs', () => {
     await session.close();
   });
 
-  it('while a login hangs and the login before succeeded, other calls wait for it', async () => {
+  it('while a login hangs and the previous login succeeded, other calls wait for the login that hangs', async () => {
     const { clock, session, gate } = setUp(false);
     gate.login = Promise.reject(new VaultError('no answer', { kind: 'timeout', addr: session.addr }));
     await assert.rejects(session.request(READ), (error) => isVaultError(error, 'timeout'));

@@ -1,19 +1,19 @@
 /**
  * A session is one identity at one Vault. It logs in once for all its users.
  * State machine of the session:
- * - `idle`: no token. The first call logs in (or looks the configured token up); the others wait for it. → `live`,
- *   `failed`.
- * - `live`: a token that has not expired. Renewed at two thirds of its life. Where `max_ttl` cuts a renewal, or the
- *   token cannot be renewed, a login replaces it at two thirds of its remaining life. It expires, or turns out to be
- *   invalid → `idle`.
- * - `failed`: the last login failed; until `retryAt` every call fails at once with the same error. → `idle`.
+ * - `idle`: no token. The first call logs in (or looks up the configured token); other calls wait for the result.
+ *   → `live` or `failed`.
+ * - `live`: the token has not expired. It is renewed at two thirds of its life. If it cannot be renewed, or `max_ttl`
+ *   cuts a renewal, a login replaces the token at two thirds of its remaining life. When the token expires or turns
+ *   out to be invalid → `idle`.
+ * - `failed`: the last login failed. Until `#retryAt` every call fails at once with the same error. Then → `idle`.
  * - `closed`: every call fails.
  *
- * A token that was replaced is *retired*: it is revoked when no call uses it and it has no leases (Vault revokes a
- * token's leases together with it); otherwise it and its leases expire. A configured token is never revoked, and a
- * session without users renews nothing.
+ * A token that a new login has replaced is *retired*. Vault revokes a token's leases together with the token. So a
+ * retired token is revoked when no call uses it and it has no leases; otherwise token and leases expire. A configured
+ * token is never revoked, and a session without users renews nothing.
  *
- * A 403 comes from a policy or from an invalid token. One shared `lookup-self` decides (`token-check.ts`).
+ * A 403 means that a policy forbids the call or that the token is invalid; `token-check.ts` finds out which.
  */
 import { orAborted, throwIfAborted } from '../../runtime/abort.ts';
 import type { VaultResponse } from '../client/answer.ts';
@@ -26,9 +26,9 @@ import { TokenCheck } from './token-check.ts';
 import { TokenKeeper } from './token-keeper.ts';
 
 export interface SessionOptions extends LoginContext {
-  /** 0 ≤ r < 1. */
+  /** Returns r, 0 ≤ r < 1, to spread waits at random. Default `Math.random`. */
   readonly random?: (() => number) | undefined;
-  /** Vault's namespace of the entries; `namespace` is that of the login. */
+  /** The namespace of Vault for all calls except logins and token calls, which use `namespace`. */
   readonly entryNamespace: string | undefined;
   readonly onEvent?: SessionObserver | undefined;
 }
@@ -36,20 +36,20 @@ export interface SessionOptions extends LoginContext {
 export type SessionRequest = Omit<VaultRequest, 'token' | 'namespace'>;
 
 export interface SessionResponse extends VaultResponse {
-  /** The token of the call; a lease in the answer ends with it. */
+  /** Names the token that the call used. A lease in the answer ends together with this token. */
   readonly tokenId: string;
 }
 
-/** Sends calls with an identity: the part of a session that reading and writing entries needs. */
+/** Sends calls with one identity. Code that reads and writes entries needs only this part of a session. */
 export interface VaultCaller {
-  /** Scheme, host and port of the Vault. */
+  /** Scheme, host and port of the Vault server. */
   readonly addr: string;
   request(request: SessionRequest): Promise<SessionResponse>;
-  /** Called when a lease has ended or is no longer renewed: its token may be revoked. */
+  /** Called when a lease has ended or is no longer renewed, so that the session may revoke the token of the lease. */
   forgetLease(leaseId: string): void;
 }
 
-/** Shortest Retry-After of calls that fail because of the last login, ms. */
+/** If a call fails because the last login failed, its error sets at least this wait before a retry, ms. */
 const SHORTEST_RECALL_MS = 500;
 
 export type SessionState = 'idle' | 'live' | 'failed' | 'closed';
@@ -69,7 +69,7 @@ export class VaultSession implements VaultCaller {
   #retryAt = 0;
   #closed = false;
   #count = 0;
-  /** Whether `lookup-self` worked once with the configured token. If so, a refusal means that the token is invalid. */
+  /** Whether `lookup-self` ever worked with the configured token. If so, a 403 for it means an invalid token. */
   #verified = false;
   #unused = false;
 
@@ -94,7 +94,7 @@ export class VaultSession implements VaultCaller {
     return this.#options.client.server.origin;
   }
 
-  /** `token`, `auth/approle`, …: for logs. */
+  /** The identity's name in logs, for example `auth/approle`. */
   get identity(): string {
     return identityLabel(this.#options.identity);
   }
@@ -107,9 +107,9 @@ export class VaultSession implements VaultCaller {
   }
 
   /**
-   * When the token and its leases end, ms since 1970; 0: it is invalid. `Infinity`: it lives as long as this session.
-   * `undefined`: not a token of this session (it was created before a restart), so it is not renewed here and its end
-   * is not known.
+   * When the token and its leases end, ms since 1970; 0: they have ended. `Infinity`: not while this session is open.
+   * `undefined`: this session does not know the token (for example, Vault created it before a restart of Keyferry), so
+   * the session neither renews the token nor knows its end.
    */
   tokenDeadline(tokenId: string): number | undefined {
     const token = this.#tokens().find(({ id }) => id === tokenId);
@@ -119,8 +119,8 @@ export class VaultSession implements VaultCaller {
   }
 
   /**
-   * When the token and its leases end if this session stops renewing it, ms since 1970. `undefined`: not a token of
-   * this session, or it does not expire, or it is a configured one, which the next session uses too.
+   * When the token and its leases end if this session stops renewing the token, ms since 1970. `undefined`: the session
+   * does not know the token, the token does not expire, or it is a configured token, which the next session uses too.
    */
   tokenEndWithoutRenewal(tokenId: string): number | undefined {
     const token = this.#tokens().find(({ id }) => id === tokenId);
@@ -128,7 +128,7 @@ export class VaultSession implements VaultCaller {
     return this.#endOf(token);
   }
 
-  /** Calls `listener` whenever a token's deadline has become earlier, until disposed. */
+  /** Calls `listener` whenever the result of `tokenDeadline` for a token has become earlier, until disposed. */
   watchTokens(listener: (tokenId: string) => void): Disposable {
     this.#tokenWatchers.add(listener);
     return {
@@ -137,10 +137,10 @@ export class VaultSession implements VaultCaller {
   }
 
   /**
-   * One call with this identity's token. If the token turns out to be invalid, logs in and calls once more.
-   * A lease in the answer keeps its token from being revoked until `forgetLease`.
-   * @throws VaultError: of the call; `authFailed` where the login was refused; `tokenInvalid` where the configured
-   *   token is invalid; `closed`. AbortedError.
+   * Sends one call with this identity's token. If the token turns out to be invalid, logs in and sends the call again.
+   * If the answer has a lease, the session does not revoke the token before `forgetLease`.
+   * @throws VaultError: the error of the call; `authFailed` if Vault refused the login; `tokenInvalid` if the
+   *   configured token is invalid; `closed` after `close`. AbortedError.
    */
   async request(request: SessionRequest): Promise<SessionResponse> {
     const first = await this.#token(request.signal);
@@ -159,7 +159,7 @@ export class VaultSession implements VaultCaller {
     for (const token of this.#tokens()) if (token.leases.delete(leaseId)) this.#retired.revokeIfDone(token);
   }
 
-  /** Without users the session's token is neither renewed nor replaced. */
+  /** Records whether the session has no users. While it has none, its token is neither renewed nor replaced. */
   setUnused(unused: boolean): void {
     if (unused === this.#unused) return;
     this.#unused = unused;
@@ -168,15 +168,15 @@ export class VaultSession implements VaultCaller {
   }
 
   /**
-   * Ends the session. Its own tokens without leases are revoked, within 2 s. The others, and those that cannot be
-   * revoked, expire. Never rejects.
+   * Ends the session. Within 2 s it revokes the tokens that come from its logins and have no leases. All other tokens
+   * expire, and so do tokens that cannot be revoked. Never rejects.
    */
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
     this.#keeper.stop();
     this.#tokenWatchers.clear();
-    // A running login leaves its token in #current; its failure goes to the calls that wait for it.
+    // If a login runs, its token will be in #current; an error of the login goes to the calls that wait for it.
     await this.#obtaining?.catch(() => undefined);
     const done = this.#tokens().filter(({ leases }) => leases.size === 0);
     this.#current = undefined;
@@ -189,7 +189,7 @@ export class VaultSession implements VaultCaller {
     try {
       const response = await client.request({ ...request, token: token.token, namespace });
       token.validAt = this.#monotonic();
-      // An answer with data created its lease. A renewal has no data, and may name a lease of another token.
+      // If the answer has data, this call created the lease. A renewal has no data; its lease may be another token's.
       if (response.leaseId !== '' && response.data !== undefined) token.leases.add(response.leaseId);
       return { ...response, tokenId: token.id };
     } finally {
@@ -222,7 +222,7 @@ export class VaultSession implements VaultCaller {
     return await orAborted(this.#obtain(), signal, what);
   }
 
-  /** One login at a time. */
+  /** Logs in. If a login runs already, waits for its result instead. */
   #obtain(): Promise<SessionToken> {
     this.#obtaining ??= this.#obtainOnce().finally(() => {
       this.#obtaining = undefined;
@@ -259,13 +259,13 @@ export class VaultSession implements VaultCaller {
     this.#emit({ type: 'loginFailed', error, retryAfterMs });
   }
 
-  /** The last login's failure once more, with the time that is left until the next try. */
+  /** The error of the last login again. Its `retryAfterMs` is the time until the next login. */
   #repeatedFailure(now: number): VaultError {
     const cause = this.#failure ?? this.#closedError();
     return cause.reworded(cause.reason, { retryAfterMs: Math.max(this.#retryAt - now, SHORTEST_RECALL_MS) });
   }
 
-  /** Whether a token is valid after a 403. Drops an invalid one. @throws VaultError `tokenInvalid`, if configured */
+  /** Whether the token is valid after a 403. Drops an invalid token. @throws VaultError if it is a configured token */
   async #isValid(token: SessionToken, error: VaultError, signal: AbortSignal | undefined): Promise<boolean> {
     if (token !== this.#current) return false;
     const isValid = await this.#check.isValid(token, signal);
@@ -286,7 +286,7 @@ export class VaultSession implements VaultCaller {
     this.#notifyWatchers(token);
   }
 
-  /** Retires the current token before a new one takes its place. */
+  /** Retires the current token, because a new token takes its place. */
   #retire(): void {
     const token = this.#current;
     if (token === undefined) return;
@@ -299,7 +299,7 @@ export class VaultSession implements VaultCaller {
     for (const listener of this.#tokenWatchers) listener(token.id);
   }
 
-  /** Ms since 1970; `Infinity`: never. */
+  /** When the token expires, ms since 1970; `Infinity`: never. */
   #endOf(token: SessionToken): number {
     return this.#options.clock.now() + (token.expiresAt - this.#monotonic());
   }

@@ -1,9 +1,9 @@
 /**
- * All sessions of the process: one per identity and Vault, shared by all its users.
- * Invariants: each `acquire` is one user of a session until its `release`. A session without users stays open for
- * `lingerMs`, and longer while its login may not be tried again. So a rule that is deleted and created again causes no
- * second login, and cannot evade the wait after a refused login. All sessions of one server and TLS setting share its
- * connections, which are closed with the last session.
+ * Shares the sessions of the process: all rules with the same identity at the same Vault use one session.
+ * Invariants: each `acquire` adds one user to a session, until its `release`. A session without users stays open for
+ * `lingerMs`, and longer while it waits after a failed login. So a rule that is deleted and created again causes no
+ * second login, and cannot evade the wait after a refused login. Sessions with the same server and TLS settings share
+ * connections, which are closed together with the last of these sessions.
  */
 import type { Clock, Timer } from '../../runtime/clock.ts';
 import { getOrCreate } from '../../runtime/maps.ts';
@@ -22,7 +22,7 @@ export interface VaultSessionsOptions extends VaultClientOptions {
   readonly lingerMs?: number | undefined;
 }
 
-/** One user's hold on a session. */
+/** A session that one user has acquired and not yet released. */
 export interface SessionHold {
   readonly session: VaultSession;
   /** Safe to call more than once. */
@@ -58,8 +58,8 @@ export class VaultSessions {
   }
 
   /**
-   * The session of this identity. Does not log in: the first call does.
-   * @throws VaultError `invalidServer` naming the field, `closed` after `stop`
+   * Returns the session of this identity. Does not log in: the first call of the session does.
+   * @throws VaultError `invalidServer` with the name of the bad field; `closed` after `stop`
    */
   acquire(server: VaultServer, identity: VaultIdentity): SessionHold {
     if (this.#stopped) throw new VaultError('stopped', { kind: 'closed', addr: server.origin });
@@ -82,8 +82,8 @@ export class VaultSessions {
   }
 
   /**
-   * Closes all sessions: tokens without leases are revoked. Calls without an answer after `limitMs` (default 2,000),
-   * logins included, are aborted. Never rejects.
+   * Closes all sessions, and revokes their tokens that have no leases. After `limitMs` (default 2,000) it aborts the
+   * calls that still have no answer, logins included. Never rejects.
    */
   async stop(limitMs = STOP_LIMIT_MS): Promise<void> {
     this.#stopped = true;

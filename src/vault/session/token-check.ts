@@ -2,9 +2,10 @@
  * Decides after a 403 whether the token is invalid (expired or revoked) or a policy forbids the call.
  *
  * Calls that fail at the same time share one `lookup-self`. A token that was valid within the last second is not looked
- * up again. A refused `lookup-self` has one of two causes: the token is invalid, or its policies lack `lookup-self` (as
- * without the policy `default`). If `lookup-self` worked with the token before, the token is invalid. Else a new login
- * is tried: if the call works with the new token, the old one was invalid. If not, the next such login has to wait.
+ * up again. A refused `lookup-self` has one of two causes: the token is invalid, or no policy allows it `lookup-self`
+ * (the policy `default` does). If `lookup-self` worked with the token before, the token is invalid. Otherwise the
+ * session logs in and repeats the call with the new token. If the call then works, the old token was invalid. If Vault
+ * refuses the call again, the next such login has to wait.
  */
 import { Backoff } from '../../runtime/queue/backoff.ts';
 import { SingleFlight } from '../../runtime/queue/single-flight.ts';
@@ -14,30 +15,30 @@ import { isConfigured, type LoginContext } from './login.ts';
 import type { SessionToken } from './token.ts';
 
 const VALID_FOR_MS = 1_000;
-/** Wait after a login that did not help, ms. Each such login gives up the old token and its leases. */
+/** Wait after a login whose token got a 403 for the same call, ms. Each login gives up the old token and its leases. */
 const NOT_HELPFUL = { baseMs: 60_000, maxMs: 960_000 };
 
 export class TokenCheck {
   readonly #context: LoginContext;
   readonly #lookups = new SingleFlight<boolean>();
   readonly #waits = new Backoff(NOT_HELPFUL);
-  /** Monotonic ms. */
+  /** Before this time (monotonic ms) no login is tried to find out whether a token is invalid. */
   #noTrialBefore = -Infinity;
 
   constructor(context: LoginContext) {
     this.#context = context;
   }
 
-  /** Called after a 403 for `token`. @throws AbortedError */
+  /** Whether the token is still valid after Vault answered a call with 403. @throws AbortedError */
   async isValid(token: SessionToken, signal: AbortSignal | undefined): Promise<boolean> {
     const { validAt, lookupSelf, limitedUses } = token;
-    // If the uses of the token are limited, the last answered call may have been the last one allowed.
+    // If Vault limits the number of calls with the token, the last answered call may have been the last allowed call.
     const seen = lookupSelf !== 'forbidden' && !limitedUses && validAt !== undefined;
     if (seen && this.#context.clock.monotonic() < validAt + VALID_FOR_MS) return true;
     return await this.#lookups.run(token.id, () => this.#lookUp(token), signal);
   }
 
-  /** A refused call was repeated with the token of another login. */
+  /** Called after a refused call was repeated with the token of a new login. `false`: Vault refused the call again. */
   repeated(isAnswered: boolean): void {
     if (isAnswered) this.#waits.reset();
     else this.#noTrialBefore = this.#context.clock.monotonic() + this.#waits.next();
@@ -52,7 +53,7 @@ export class TokenCheck {
       token.observed(numberMember(data, 'ttl') ?? 0, now);
       return true;
     } catch (error) {
-      // Any other failure does not show whether the token is valid. The caller gets the first 403.
+      // Any other failure does not show whether the token is valid. The token stays, and the caller gets the first 403.
       if (!isVaultError(error, 'permissionDenied')) return true;
     }
     if (token.lookupSelf === 'works') return false;

@@ -1,4 +1,4 @@
-/** When a token is renewed or replaced, on a manual clock. A real Vault is in test/scenarios. */
+/** Tests when a token is renewed or replaced, with a manual clock. Tests with a real Vault are in test/scenarios. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
@@ -15,7 +15,7 @@ const secret = SecretBytes.fromUtf8('s');
 const CONFIGURED = { method: 'token', token: secret } as const;
 const LOGIN = { method: 'approle', roleId: secret, secretId: secret } as const;
 
-/** A keeper whose renewals get `answer`, the seconds of the token's new life. */
+/** Makes a keeper. Each renewal gives the token a new life of `answer(number of the renewal)` seconds. */
 function setUp(random: number, answer: (calls: number) => number, given = false, renewable = true) {
   const clock = new ManualClock();
   const renewedAt: number[] = [];
@@ -67,7 +67,7 @@ describe('a token', () => {
     });
   }
 
-  it('a token whose renewal fails is tried again several times until its end, and not after it', async () => {
+  it('if renewals of a token fail, they are tried again several times until the token expires, and not later', async () => {
     const { clock, renewedAt } = setUp(0, () => fails());
     await clock.advance(LIFE_S * 1_000 + 1_000);
     assert.ok(renewedAt.length >= 5, `${renewedAt.length} attempts`);
@@ -76,14 +76,14 @@ describe('a token', () => {
     assert.equal(renewedAt.length, before);
   });
 
-  it('a token whose renewal max_ttl cuts is replaced at two thirds of its remaining life', async () => {
+  it('if max_ttl cuts the renewal of a token, a login replaces the token at two thirds of its remaining life', async () => {
     const { clock, renewedAt, replacedAt, ended } = setUp(0, () => LIFE_S / 2);
     await clock.advance(2 * LIFE_S * 1_000);
     assert.deepEqual([renewedAt, ended()], [[2_000], 1]);
     assert.equal(replacedAt[0], 2_000 + 1_000);
   });
 
-  it('a token that cannot be renewed is replaced at two thirds of its life, but a configured one is not', async () => {
+  it('a token that cannot be renewed is replaced at two thirds of its life, except a configured token', async () => {
     const own = setUp(0, () => LIFE_S, false, false);
     await own.clock.advance(LIFE_S * 1_000 - 1);
     assert.deepEqual([own.renewedAt, own.replacedAt[0]], [[], 2_000]);
@@ -92,7 +92,7 @@ describe('a token', () => {
     assert.deepEqual([given.renewedAt, given.replacedAt, given.clock.pendingTimers], [[], [], 0]);
   });
 
-  it('a token is not renewed after the keeper has stopped', async () => {
+  it('after TokenKeeper.stop(), a token is not renewed', async () => {
     const { clock, keeper, renewedAt } = setUp(0, () => LIFE_S);
     keeper.stop();
     await clock.advance(LIFE_S * 1_000);

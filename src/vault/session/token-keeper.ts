@@ -1,7 +1,7 @@
 /**
- * Renews a session's current token at two thirds of its life. Where a renewal would not help (the token is not
- * renewable, or `max_ttl` cuts its life), a login replaces the token. A failed renewal is retried until the token
- * expires; the session's next call then logs in.
+ * Renews a session's current token at two thirds of its life. If a renewal would not help (the token is not renewable,
+ * or `max_ttl` cuts its life), a login replaces the token. If a renewal fails, it is tried again until the token
+ * expires; then the session's next call logs in.
  */
 import type { Timer } from '../../runtime/clock.ts';
 import { isVaultError, type VaultError } from '../errors.ts';
@@ -13,12 +13,12 @@ export interface KeeperOptions {
   readonly random: () => number;
   /** Logs in again; the session then calls `keep` for the new token. */
   readonly replace: () => Promise<unknown>;
-  /** Monotonic ms before which `replace` would only repeat its last error. */
+  /** Returns the time (monotonic ms) before which `replace` would only throw its last error again. */
   readonly replaceNotBefore: () => number;
-  /** A renewal was answered 403: the token may be invalid. */
+  /** Called when Vault answered a renewal with 403: the token may be invalid. */
   readonly onRefused: (token: SessionToken, error: VaultError) => Promise<unknown>;
   readonly emit: (event: TokenEvent) => void;
-  /** Called once for a token that cannot be renewed further. */
+  /** Called for a token that cannot be renewed (any more). */
   readonly onEnding: (token: SessionToken) => void;
 }
 
@@ -34,7 +34,7 @@ export class TokenKeeper {
     this.#options = options;
   }
 
-  /** Renews this token from now on, instead of the one before. */
+  /** From now on renews this token instead of the previous token. */
   keep(token: SessionToken): void {
     this.stop();
     this.#token = token;
@@ -42,7 +42,7 @@ export class TokenKeeper {
     if (!token.renewable) this.#options.onEnding(token);
     if (!token.renewable && isConfigured(this.#options.context)) return;
     const left = token.expiresAt - this.#now();
-    // Two thirds of its life, a little earlier at random so that tokens made together are not renewed together.
+    // At two thirds of the token's life; a little earlier at random, so that many tokens are not renewed at once.
     this.#arm(token, left - (token.lifeMs / 3) * (1 + 0.1 * this.#options.random()));
   }
 

@@ -1,25 +1,25 @@
-/** The tokens of a session: the current one, those that were replaced, and their events. */
+/** The tokens of a session: the life of a token, the end of tokens that a new login replaced, and events for logs. */
 import type { SecretBytes } from '../../runtime/secret-bytes.ts';
 import { isVaultError, type VaultError } from '../errors.ts';
 import type { LoginContext } from './login.ts';
 
 export interface TokenFacts {
   readonly token: SecretBytes;
-  /** The accessor; for a token without one (batch) a generated name. */
+  /** The token's accessor. A batch token has no accessor, so it gets a generated name. */
   readonly id: string;
-  /** 0 or less: does not expire. */
+  /** 0 or less: the token does not expire. */
   readonly ttlSeconds: number;
   readonly renewable: boolean;
-  /** Keyferry revokes the token after its last use, because it comes from a login of Keyferry and is no batch token. */
+  /** Whether Keyferry revokes the token after its last use: yes if the token is from a login and is no batch token. */
   readonly revocable: boolean;
   /** Whether Vault ends the token after a number of calls (`num_uses`). */
   readonly limitedUses: boolean;
 }
 
-/** Whether the token may look itself up; a token without the policy `default` may not. */
+/** Whether a policy allows the token to call `lookup-self`. The policy `default` does. */
 export type LookupSelf = 'unknown' | 'works' | 'forbidden';
 
-/** A renewal that gives less than this share of the token's longest life was cut by `max_ttl`. */
+/** If a renewal gives less than this share of the token's longest life, `max_ttl` has cut the life. */
 const CAPPED_BELOW = 0.75;
 
 /** A token with its life, the number of calls that use it, and the leases that end with it. */
@@ -31,18 +31,18 @@ export class SessionToken {
   readonly leases = new Set<string>();
   inFlight = 0;
   lookupSelf: LookupSelf = 'unknown';
-  /** Monotonic ms of the last proof that it is valid. */
+  /** When a call last proved that the token is valid, monotonic ms; `undefined`: no call did. */
   validAt: number | undefined;
-  /** Whether a renewal would extend its life, as far as is known. */
+  /** Whether a renewal would probably extend the token's life. */
   renewable: boolean;
-  /** From the login or the last renewal to its end, ms. */
+  /** Time from the login or the last renewal to the token's end, ms. */
   lifeMs: number;
-  /** Monotonic ms; `Infinity`: never. */
+  /** When the token expires, monotonic ms; `Infinity`: never. */
   expiresAt: number;
   /** The longest life that a login or renewal gave, ms. */
   #fullMs: number;
 
-  /** @param now monotonic ms, from before the call, so that its end is never assumed too late */
+  /** @param now monotonic ms from before the login or lookup, so that the token's end is never assumed too late */
   constructor(facts: TokenFacts, now: number) {
     this.token = facts.token;
     this.id = facts.id;
@@ -54,7 +54,7 @@ export class SessionToken {
     this.expiresAt = now + this.lifeMs;
   }
 
-  /** Records Vault's answer to a renewal. @param now monotonic ms, from before the call */
+  /** Records Vault's answer to a renewal. @param now monotonic ms from before the call */
   renewed(ttlSeconds: number, renewable: boolean, now: number): void {
     this.lifeMs = ttlSeconds > 0 ? ttlSeconds * 1_000 : Infinity;
     this.expiresAt = now + this.lifeMs;
@@ -72,12 +72,13 @@ export class SessionToken {
 }
 
 const REVOKE_LIMIT_MS = 2_000;
-/** Number of ended tokens whose ids are kept, for leases that name one of them. */
+/** Number of ended tokens whose ids are kept, so that the leases of these tokens are known to have ended, too. */
 const REMEMBERED = 100;
 
 /**
- * Tokens of a session that were replaced but may not be revoked yet: a call still uses them, or they have leases, which
- * Vault would revoke with them. When the last call and lease of a token has ended, the token is revoked.
+ * The tokens of a session that a new login has replaced, but that must not be revoked yet. Either a call still uses the
+ * token, or the token has leases, which Vault would revoke with it. When the last call and the last lease of a token
+ * have ended, the token is revoked.
  */
 export class RetiredTokens {
   readonly #context: LoginContext;
@@ -95,7 +96,7 @@ export class RetiredTokens {
     return [...this.#tokens];
   }
 
-  /** Whether the token is known to be invalid, with its leases. */
+  /** Whether the token is known to have ended, and its leases with it. */
   hasEnded(tokenId: string): boolean {
     this.#sweep();
     return this.#ended.has(tokenId);
@@ -106,7 +107,7 @@ export class RetiredTokens {
     this.revokeIfDone(token);
   }
 
-  /** Records that the token is invalid. */
+  /** Records that the token and its leases have ended. */
   ended(token: SessionToken): void {
     this.#tokens.delete(token);
     this.#ended.add(token.id);
@@ -114,7 +115,7 @@ export class RetiredTokens {
     if (this.#ended.size > REMEMBERED && oldest !== undefined) this.#ended.delete(oldest);
   }
 
-  /** Called when a call or lease of the token has ended. */
+  /** Called when a call or lease of the token has ended. Revokes a replaced token that has no other call or lease. */
   revokeIfDone(token: SessionToken): void {
     if (token.inFlight > 0 || token.leases.size > 0 || !this.#tokens.delete(token)) return;
     void this.revoke(token);
@@ -143,7 +144,7 @@ export class RetiredTokens {
 
 interface SessionOf {
   readonly addr: string;
-  /** `token`, `auth/approle`, … */
+  /** The identity's name, for example `auth/approle`; see `identityLabel`. */
   readonly identity: string;
 }
 
@@ -154,10 +155,10 @@ export type TokenEvent =
   | { readonly type: 'renewFailed' | 'revokeFailed'; readonly error: VaultError }
   /** Vault does not accept the token any more. */
   | { readonly type: 'tokenLost' }
-  /** A configured token that cannot be renewed (further). `expiresAt`: ms since 1970. */
+  /** A configured token cannot be renewed (any more). `expiresAt`: ms since 1970. */
   | { readonly type: 'expiring'; readonly expiresAt: number };
 
-/** Events of a session's tokens, for logs and metrics. Holds no token. */
+/** An event of a session's tokens, for logs and metrics. The event does not contain the token. */
 export type SessionEvent = SessionOf & TokenEvent;
 
 export type SessionObserver = (event: SessionEvent) => void;
