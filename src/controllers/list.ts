@@ -10,7 +10,7 @@ import { syncSecretCcm } from './syncsecret/ccm.ts';
 import { syncSecretManager } from './syncsecret/manager.ts';
 import { secretSynchronizer } from './syncsecret/synchronizer.ts';
 
-/** The order is that in which the marks on an object are read. */
+/** Keyferry looks for the marks of controllers on an object in this order. */
 export const CONTROLLER_LIST: readonly ControllerEntry[] = [
   replicator,
   mirrors,
@@ -20,7 +20,7 @@ export const CONTROLLER_LIST: readonly ControllerEntry[] = [
   generator,
 ];
 
-/** The readers of the systems of these controllers: one reader for all roles of a system. Default: all. */
+/** The readers of these controllers. Default: all. Controllers with the same first word, as `syncsecret`, share one. */
 export async function controllerReaders(controllers?: readonly ControllerName[]): Promise<ControllerReader[]> {
   const systemOf = (name: ControllerName): string | undefined => name.split('-')[0];
   const entries = CONTROLLER_LIST.filter(

@@ -1,4 +1,4 @@
-/** The watches of a controller. It evaluates no rule before all of them have listed their objects. */
+/** The watches of a controller. The controller evaluates no rule before all these watches have listed their objects. */
 import type { Cluster } from '../../copy/cluster/cluster.ts';
 import type { Kind } from '../../copy/model/kind.ts';
 import type { WatchGroup } from '../../kube/watch/watch-group.ts';
@@ -12,15 +12,15 @@ export class AwaitedWatches {
     this.#awaited.push(...awaited);
   }
 
-  /** Settles when all added watches have listed. @throws the reason of `signal` */
+  /** Settles when all added watches have received their first list. @throws the reason of `signal` */
   async listed(signal: AbortSignal): Promise<void> {
     await orAborted(Promise.all(this.#awaited.map(async ({ synced }) => await synced)), signal, 'waiting for lists');
   }
 }
 
 /**
- * Watches the metadata of the copies with this value of the copy label. `Engine.objectChanged` takes the changes.
- * @param isOptional whether the process is ready, and no rule waits, where the permission for the watch is missing
+ * Watches the metadata of copies. Changes go to `Engine.objectChanged`. @param copyOf value of their label `COPY_LABEL`
+ * @param isOptional if the permission for the watch is missing, the process is ready all the same, and no rule waits
  */
 export function watchCopies(
   cluster: Cluster,

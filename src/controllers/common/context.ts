@@ -1,4 +1,4 @@
-/** What each controller is created from (`ControllerContext`), and its entry in `controllers/list.ts`. */
+/** The parameters for the creation of each controller (`ControllerContext`), and its entry in `controllers/list.ts`. */
 import type { IsRead } from '../../copy/model/observed.ts';
 import type { Config, ControllerName, ReadingConfig } from '../../config/config.ts';
 import type { Cluster } from '../../copy/cluster/cluster.ts';
@@ -18,7 +18,7 @@ import type { ProgramReader } from './migration.ts';
 import type { Reach } from './namespaces/reach.ts';
 import type { ControllerReader } from './snapshot/reader.ts';
 
-/** What the rule sets of a cluster are made from. The operator and the commands make them from the same parts. */
+/** The parameters of the rule sets of a cluster. The operator and the commands create their rule sets from them. */
 export interface RuleScope {
   /** Name of the cluster that has the rules. */
   readonly cluster: string;
@@ -28,7 +28,7 @@ export interface RuleScope {
   readonly served: ServedNamespaces | undefined;
   /** Decides which namespaces rules may copy from and into. */
   readonly reach: Reach;
-  /** Called when the limits may now admit or refuse the rule: evaluate it again. */
+  /** Called when the limits may decide differently on the rule than before. The rule must then be evaluated again. */
   readonly onLimitChange: (rule: RuleKey) => unknown;
 }
 
@@ -37,9 +37,9 @@ export interface ControllerContext {
   readonly engine: Engine;
   /** The cluster that this process runs in. */
   readonly cluster: Cluster;
-  /** The namespace of the Pod, or of the kubeconfig's context. */
+  /** The namespace of Keyferry's Pod. Outside a cluster: the namespace of the kubeconfig's context. */
   readonly namespace: string;
-  /** The other cluster, if the configuration has one. It may be unreachable at any time. */
+  /** The second cluster, for KubeLB; `undefined`: none is configured. It may be unreachable at any time. */
   readonly management: Cluster | undefined;
   readonly vault: VaultBackend;
   readonly scope: RuleScope;
@@ -48,8 +48,8 @@ export interface ControllerContext {
   readonly clock: Clock;
   /**
    * Writes an Event and a log line.
-   * @param component the source of the Event: each controller has the name of its original there
-   * @param fields of the log line. Default: kind, namespace and name of the subject
+   * @param component the component in the Event's `source`: each controller uses the name of its original
+   * @param fields the fields of the log line. Default: kind, namespace and name of the event's subject
    */
   readonly recordEvent: (component: string, event: EventInput, fields?: LogFields) => void;
 }
@@ -58,17 +58,17 @@ export interface ControllerEntry {
   readonly name: ControllerName;
   /** The kinds that the controller copies besides Secrets and ConfigMaps. */
   readonly kinds?: readonly Kind[];
-  /** Its rules are objects of tenants. */
+  /** The rules of the controller are objects of tenants. */
   readonly hasTenants?: true;
-  /** Says which annotations the controller reads. Keyferry keeps them at any length: see `operator/operator.ts`. */
+  /** Tells which annotations the controller reads. Keyferry keeps these annotations, however long they are. */
   annotationReader(config: Config): IsRead;
   create(context: ControllerContext): Controller;
   /**
-   * The original's answer to `/healthz`, for a process whose `--controllers` names this controller alone.
-   * @param stuck names of the liveness checks that fail
+   * Responds to `/healthz` as the original does. Used if `--controllers` names only this controller.
+   * @param stuck names of the liveness checks that fail at present
    */
   healthz?(context: Pick<ControllerContext, 'cluster' | 'config'>, stuck: readonly string[]): Reply;
-  /** For `status` and `plan`. It is loaded on demand, so that the operator's memory does not contain its code. */
+  /** Loads the reader for `status` and `plan`. The operator does not load its code, which saves memory. */
   reader?(): Promise<ControllerReader>;
   /** Loads the readers for `migrate`: one for each program whose objects this controller can take over. */
   programs?(): Promise<readonly ProgramReader[]>;

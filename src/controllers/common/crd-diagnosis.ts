@@ -1,10 +1,10 @@
 /**
- * The CRD of a controller's rules may be installed at any time: `apiInstalled` waits for it at the start. Later, when
- * the rules cannot be listed, `CrdDiagnosis` finds out whether the CRD is the cause:
+ * Finds out whether the CRD of a controller's rules is missing or broken. At the start, `apiInstalled` waits until the
+ * CRD is installed. Later, when the rules cannot be listed, `CrdDiagnosis` looks for these causes:
  *
- * - It is not installed, or was deleted: the watch gets 404.
- * - Its conversion webhook, from an original's Helm chart, is gone. A list gets 500 with the webhook's error, and a
- *   watch 429 "storage is (re)initializing". Some servers leave the reason out of the 429; a GET has it.
+ * - The CRD is not installed, or was deleted: the watch gets 404.
+ * - The CRD came from an original's Helm chart, and its conversion webhook is gone. A list gets 500 with the webhook's
+ *   error, and a watch 429 "storage is (re)initializing". If the 429 lacks the webhook's error, a GET shows the error.
  */
 import type { Kind } from '../../copy/model/kind.ts';
 import type { KubeApi } from '../../kube/api.ts';
@@ -22,7 +22,7 @@ type Cause = 'missing' | 'webhook';
 /** How the user can fix each cause. */
 export type CrdAdvice = Readonly<Record<Cause, string | undefined>>;
 
-/** The advice for a CRD that Keyferry ships. @param crd `<plural>.<group>` */
+/** The advice for a CRD that is part of Keyferry. @param crd `<plural>.<group>` */
 export function crdAdvice(crd: string): Readonly<Record<Cause, string>> {
   const install = `${command('crds')} | kubectl apply --server-side -f -`;
   return {
@@ -38,13 +38,13 @@ export interface CrdDiagnosisOptions {
   /** The kind of the rules. */
   readonly kind: Pick<Kind, 'groupPath' | 'plural'>;
   readonly advice: CrdAdvice;
-  /** Without the CRD the process is ready nevertheless. */
+  /** The process is ready even if the CRD is missing. */
   readonly isOptional: boolean;
-  /** Namespace of the probe's request; `undefined`: it lists the whole cluster. */
+  /** Namespace of the GET that looks for the cause; `undefined`: the GET reads from the whole cluster. */
   readonly namespace?: string | undefined;
-  /** No other controller runs, so the start must wait for the list of these rules. */
+  /** No other controller runs. The start then always waits for the list of these rules. */
   readonly isAlone: boolean;
-  /** Called at each failure of the watch while the CRD is missing. */
+  /** Called each time the watch fails because the CRD is missing. */
   readonly onMissing?: () => void;
 }
 
@@ -63,7 +63,7 @@ export class CrdDiagnosis implements WatchDiagnosis {
     return this.#cause && this.#options.advice[this.#cause];
   }
 
-  /** Without the CRD the process stays ready, as at a start without it. */
+  /** If an optional CRD is missing, the process stays ready, as at a start without that CRD. */
   get isExcused(): boolean {
     return this.#options.isOptional && this.#cause === 'missing';
   }
@@ -75,14 +75,14 @@ export class CrdDiagnosis implements WatchDiagnosis {
   failed(error: unknown): boolean {
     const before = this.#cause;
     const cause = causeOf(error);
-    // A 429 without a reason keeps the known cause until the probe has found another.
+    // A 429 without the webhook's error keeps the known cause until the probe has found the present one.
     if (cause === undefined && isStorageStarting(error)) void this.#probe();
     else this.#set(cause);
     if (cause === 'missing') this.#options.onMissing?.();
     return before === 'missing' && this.#cause === 'missing';
   }
 
-  /** Requests one object: the error shows the cause. Never rejects. */
+  /** Requests one object, because the error of this GET shows the cause. Never rejects. */
   async #probe(): Promise<void> {
     if (this.#isProbing) return;
     this.#isProbing = true;
@@ -111,9 +111,9 @@ function causeOf(error: unknown): Cause | undefined {
   return /conversion webhook for \S+, Kind=\S+ failed/.test(error.statusMessage) ? 'webhook' : undefined;
 }
 
-/** Pause between two requests while the API is not installed, ms. So an installation is noticed within 5 s. */
+/** Pause between two requests while the API is not installed, ms. So Keyferry sees a new API within 5 s. */
 const INTERVAL_MS = 4000;
-/** First pause after a request that failed, ms. It grows up to `INTERVAL_MS`. */
+/** Pause after the first failed request, ms. It grows with each failure, up to `INTERVAL_MS`. */
 const RETRY_MS = 1000;
 
 export interface AwaitedApi {
@@ -124,12 +124,12 @@ export interface AwaitedApi {
   readonly controller: string;
   /** Advice for the log: how to install the API. */
   readonly notInstalled: string;
-  /** Most clusters do not have the API, so its absence is logged as info. */
+  /** Most clusters do not have the API, so the log line about a missing API has the level info, not warn. */
   readonly isOptional?: boolean;
   readonly log: Log;
 }
 
-/** Settles when the API is served. @throws the reason of `signal` */
+/** Settles when the server serves the API. @throws the reason of `signal` */
 export async function apiInstalled(
   { api, path, controller, notInstalled, isOptional = false, log }: AwaitedApi,
   signal: AbortSignal,

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 
 import { isCopied, isMark } from './excluded-metadata.ts';
 
-/** Keys of labels and annotations, by the damage that they would do on a copy. */
+/** Keys of labels and annotations, grouped by the damage that a key would do on a copy. */
 const EXCLUDED: Readonly<Record<string, readonly string[]>> = {
   'makes a copier copy the object': [
     'k8s-replicator/replicate-to',
@@ -61,7 +61,7 @@ const EXCLUDED: Readonly<Record<string, readonly string[]>> = {
     'k8s-sidecar-target-directory',
     'admissions.enforcer/disabled',
   ],
-  'is a mark of Keyferry or KubeLB, or holds values': [
+  'is a mark of Keyferry or KubeLB, or contains values': [
     'keyferry.dev/origin',
     'keyferry.dev/target',
     'keyferry.dev/anything',
@@ -97,7 +97,7 @@ test('labels and annotations that no copier or controller obeys are copied', () 
   );
 });
 
-test('the label of a Helm release is not copied', () => {
+test('the label owner is not copied if its value is helm, nor OWNER if its value is TILLER (records of Helm releases)', () => {
   const copied = (key: string, value: string): boolean => isCopied(key, value);
   assert.deepEqual(
     [copied('owner', 'helm'), copied('OWNER', 'TILLER'), copied('owner', 'team-a')],
@@ -105,7 +105,7 @@ test('the label of a Helm release is not copied', () => {
   );
 });
 
-test('isMark knows marks by their whole prefix or name: keyferry.dev/copy is one, x.keyferry.dev/copy is none', () => {
+test('isMark compares the whole prefix or name of a key: keyferry.dev/copy is a mark, x.keyferry.dev/copy is not', () => {
   const last = 'kubectl.kubernetes.io/last-applied-configuration';
   const marks = [
     'keyferry.dev/copy',

@@ -1,7 +1,7 @@
 /**
- * Which labels and annotations of a source its copies get, and which no copy ever carries: one list for all
- * controllers. Between a tenant and an administrator, only keys travel that the administrator allows and `isMark` does
- * not exclude (`controllers/syncsecret/rules/travel.ts`).
+ * Decides for all controllers which labels and annotations of a source are copied, and which must never stand on a
+ * copy. Between tenant and administrator, only keys are copied that the administrator allows and that are no marks
+ * (`controllers/syncsecret/rules/travel.ts`).
  */
 import type { Steps } from '../../runtime/queue/slices.ts';
 import { userCause } from '../../copy/model/cause.ts';
@@ -9,13 +9,13 @@ import type { DesiredState } from '../../copy/model/claim.ts';
 import { LAST_APPLIED, lengthProblem, MAX_KEPT } from '../../copy/model/observed.ts';
 
 export const OWN_PREFIX = 'keyferry.dev/';
-/** Label of all copies, so that people and policies recognise them. Its value is the name of the controller. */
+/** Label of all copies, by which people and policies recognise copies. Its value is the name of the controller. */
 export const COPY_LABEL = `${OWN_PREFIX}copy`;
 const MIRRORS_PREFIX = 'mirrors.kts.studio/';
-/** On a copy of a SecretMirror: the mirror's `<namespace>/<name>`. Other controllers leave the copy alone. */
+/** On a copy of a SecretMirror: the mirror's `<namespace>/<name>`. Other controllers do not change such a copy. */
 export const MIRROR_OWNER = `${MIRRORS_PREFIX}owned-by`;
 
-/** Prefixes of marks. A copier copies an object with its mark, or takes the object for its own copy. */
+/** Prefixes of marks. A copier copies an object that has its mark, or treats the object as its own copy. */
 const MARK_PREFIXES = [
   OWN_PREFIX,
   MIRRORS_PREFIX,
@@ -29,8 +29,8 @@ const MARK_PREFIXES = [
 ];
 
 /**
- * Domains of controllers that obey labels or annotations of Secrets and ConfigMaps, with their subdomains. An
- * instruction on a source, or a statement about its relation to a controller, must not hold for its copies.
+ * Domains, with their subdomains, of controllers that obey labels or annotations of Secrets and ConfigMaps. A user
+ * wrote such an instruction for the source only, so copies must not carry it.
  */
 const OBEYED_DOMAINS: ReadonlySet<string> = new Set(
   [
@@ -43,15 +43,15 @@ const OBEYED_DOMAINS: ReadonlySet<string> = new Set(
     'addonmanager.kubernetes.io applyset.kubernetes.io argoproj.io cli-utils.sigs.k8s.io cnrm.cloud.google.com config.k8s.io',
     'config.kubernetes.io configmanagement.gke.io configsync.gke.io crossplane.io fluxcd.io helm.sh janitor k8c.io keel.sh kluctl.io',
     'operatorframework.io operators.coreos.com spinnaker.io velero.io weave.works',
-    // Trust Secrets as credentials, certificates or configuration, wherever they are.
+    // Use Secrets of any namespace as credentials, certificates or configuration.
     'acme.cert-manager.io alpha.jetstack.io cert-manager.io certmanager.k8s.io cilium.io cnpg.io crunchydata.com elastic.co istio istio.io',
     'jenkins.io knative.dev konghq.com kuadrant.io kuma.io kubevirt.io linkerd.io openshift.io prometheus.io solo.io strimzi.io tekton.dev',
-    // Restart workloads, or are exempted from admission by a label.
+    // Restart workloads, or check objects on admission and exempt those with a label.
     'admissions.enforcer gatekeeper.sh pusher.com stakater.com',
   ].flatMap((line) => line.split(' ')),
 );
 
-/** Single keys that controllers obey. Grafana and Loki load labelled objects of any namespace. */
+/** Single keys that controllers obey. Example: Grafana loads objects of any namespace that have such a label. */
 const OBEYED_KEYS: ReadonlySet<string> = new Set(
   [
     'app.kubernetes.io/managed-by app.kubernetes.io/instance alertmanager_config grafana_alert grafana_dashboard grafana_datasource',
@@ -61,15 +61,15 @@ const OBEYED_KEYS: ReadonlySet<string> = new Set(
 const OBEYED_PREFIXES = ['kubernetes.io/cluster-service', 'kubernetes.io/legacy-token-', 'olm.'];
 
 /**
- * The annotations of k8s-replicator without their prefix, which another process may have changed by a flag. A copy with
- * one of them would be replicated again, or look like a copy of the replicator.
+ * The annotations of k8s-replicator without their prefix, because a flag can change the prefix. If a copy had such an
+ * annotation, the replicator would replicate it again or treat it as its own copy.
  */
 export const REPLICATION_NAMES = {
-  /** On a target: `<namespace>/<name>` or `<name>` of its source. */
+  /** On a target: its source as `<namespace>/<name>`, or as `<name>` in the same namespace. */
   from: 'replicate-from',
-  /** On a source: `<name>` or `<namespace or pattern>/<name>` of the copies. */
+  /** On a source: its copies as `<name>` in the same namespace, or as `<namespace or pattern>/<name>`. */
   to: 'replicate-to',
-  /** On a source: namespaces or patterns of namespaces of the copies. */
+  /** On a source: names or patterns of the namespaces that get a copy. */
   toNamespaces: 'replicate-to-namespaces',
   once: 'replicate-once',
   onceVersion: 'replicate-once-version',
@@ -81,31 +81,31 @@ export const REPLICATION_NAMES = {
   by: 'replicated-by',
   /** The resourceVersion of the copied source. Present only if the target has data. */
   version: 'replicated-from-version',
-  /** The first source of a chain of `replicate-from`. Detects loops. */
+  /** In a chain of `replicate-from` (a → b → c): the first source, here a. Keyferry detects loops by it. */
   origin: 'replicated-from-origin',
-  /** The namespaces that a chain may continue into: `.*`, `-` (none) or a list. */
+  /** In such a chain: the namespaces that may get the next copy: `.*`, `-` (none) or a list. */
   inherited: 'replicated-from-allowed',
 } as const;
 
-/** The keys of `isMark` as a pattern in RE2 syntax: the schemas of CRDs use it too. */
+/** A pattern for the keys of `isMark`. It has RE2 syntax, because the schemas of CRDs use it too. */
 export const MARK_PATTERN =
   `^(${[...MARK_PREFIXES, `${LAST_APPLIED}$`, `(.*/)?(${Object.values(REPLICATION_NAMES).join('|')})$`].join('|')})`
     .replaceAll('.', '[.]')
     .replaceAll('[.]*', '.*');
 const MARK = new RegExp(MARK_PATTERN);
 
-/** Whether no copy may ever carry the key: a mark, or `last-applied-configuration`, which contains values. */
+/** Whether no copy must carry the key: a mark, or `last-applied-configuration`, which contains values. */
 export function isMark(key: string): boolean {
   return MARK.test(key);
 }
 
-/** Whether copies get a label or annotation of their source by default, that is, where no rule has chosen the keys. */
+/** Whether copies get a label or annotation of their source. Asked only if the rule does not choose the keys itself. */
 export function isCopied(key: string, value = ''): boolean {
   if (isMark(key) || OBEYED_KEYS.has(key) || OBEYED_PREFIXES.some((prefix) => key.startsWith(prefix))) return false;
   return !isOfObeyedDomain(key) && !isHelmRelease(key, value);
 }
 
-/** Whether the list contains the domain of the key, or a parent of that domain. */
+/** Whether `OBEYED_DOMAINS` contains the domain of the key, or a parent of that domain. */
 function isOfObeyedDomain(key: string): boolean {
   const slash = key.indexOf('/');
   if (slash < 0) return false;
@@ -118,12 +118,12 @@ function isOfObeyedDomain(key: string): boolean {
   }
 }
 
-/** The label of a Helm release. `helm uninstall` deletes the objects that a release lists, in any namespace. */
+/** Whether this is the label of Helm's release records. `helm uninstall` deletes all objects that a record lists. */
 function isHelmRelease(key: string, value: string): boolean {
   return (key === 'owner' && value === 'helm') || (key === 'OWNER' && value === 'TILLER');
 }
 
-/** For a copy whose stored metadata is incomplete, so that it cannot be compared with the desired state. */
+/** The desired state of a copy that has more metadata than Keyferry keeps, so that a comparison is impossible. */
 export const TOO_LARGE: DesiredState = {
   kind: 'fail',
   ...userCause(
@@ -132,7 +132,7 @@ export const TOO_LARGE: DesiredState = {
   ),
 };
 
-/** The labels or annotations that a copy gets: `isCopied`, and short enough to be kept. One step for each. */
+/** The entries that `isCopied` accepts and whose values Keyferry can keep (`MAX_KEPT`). Yields after each entry. */
 export function* copiedMetadata(
   map: Readonly<Record<string, string>>,
   isCopied: (key: string, value: string) => boolean,

@@ -1,4 +1,4 @@
-/** The interface by which `keyferry migrate` reads the objects of another program. */
+/** The interface through which `keyferry migrate` reads the objects of another program, for example of Reflector. */
 import type { ReadingConfig } from '../../config/config.ts';
 import type { MigratedProgram } from '../../config/migrated-programs.ts';
 import type { ResourceKey } from '../../copy/model/keys.ts';
@@ -9,9 +9,9 @@ import type { TargetPlace } from './snapshot/status-report.ts';
 /**
  * - `change`: `--apply` makes the change.
  * - `manual`: a person must decide or write something.
- * - `difference`: Keyferry does the same work, but not in the same way.
- * - `leftover`: a copy whose source is gone or no longer wants it. `--delete-leftovers` deletes the copy.
- * - `unsupported`: Keyferry cannot do this.
+ * - `difference`: Keyferry does the same work as the program, but in another way.
+ * - `leftover`: a copy whose source is gone or no longer requests copies. `--delete-leftovers` deletes the copy.
+ * - `unsupported`: Keyferry does not have this function of the program.
  */
 export type FindingVerdict = 'change' | 'manual' | 'difference' | 'leftover' | 'unsupported';
 
@@ -26,11 +26,11 @@ export interface Change {
   readonly object: ResourceKey;
   readonly annotations: Readonly<Record<string, string>>;
   readonly text: string;
-  /** The object is a copy of this source. It is changed only after the source is. */
+  /** Set if the object is a copy of this source. `--apply` changes the source first, then the object. */
   readonly source?: ResourceKey;
 }
 
-/** A write of `--apply` that is more than annotations. */
+/** A write of `--apply` that changes more than annotations. */
 export interface Step {
   readonly object: TargetPlace;
   readonly text: string;
@@ -40,25 +40,25 @@ export interface Step {
 
 /** The objects of one program in the cluster. */
 export interface ProgramFindings {
-  /** Objects that request copies. */
+  /** Number of objects that request copies. */
   readonly rules: number;
-  /** Objects that the other program made or fills. */
+  /** Number of objects that the program made or fills. */
   readonly copies: number;
   readonly findings: readonly Finding[];
   readonly changes: readonly Change[];
-  /** Objects that could not be read, in words. */
+  /** One sentence for each group of objects that could not be read. */
   readonly notes?: readonly string[];
-  /** Whether an object is a source or a copy of the program. Default: `controller` shows it. */
+  /** Whether an object is a source or a copy of the program. Default: the marks of `controller` decide. */
   readonly concerns?: (object: ResourceKey) => boolean;
 }
 
 export interface MigrationContext {
   readonly api: KubeApi;
-  /** As Keyferry is configured. */
+  /** The configuration of the operator. */
   readonly config: ReadingConfig;
-  /** Secrets and ConfigMaps. */
+  /** All Secrets and ConfigMaps that could be listed. */
   readonly objects: ReadonlyMap<ResourceKey, Observed>;
-  /** Names of namespaces. */
+  /** Names of all known namespaces. */
   readonly namespaces: readonly string[];
   /** The rule, of Keyferry or of another program, that makes, fills or uses an object; `undefined`: none. */
   readonly heldBy: (object: ResourceKey) => string | undefined;
@@ -69,14 +69,14 @@ export interface MigrationContext {
 
 export interface ProgramReader {
   readonly program: MigratedProgram;
-  /** Matches the name of the program's image without registry and tag. */
+  /** Matches the name of the program's container image, without registry and tag. */
   readonly image: RegExp;
   /** `--apply` refuses to write while the program runs, because both would write the same copies. */
   readonly mustBeStopped: boolean;
-  /** The controller that reads the program's marks. It finds the leftovers of the program. */
+  /** The controller that reads the program's marks, and so finds its leftovers; `undefined`: there is none. */
   readonly controller?: string;
   /**
-   * The writes without which the program's objects may not even be listed, in the order in which to make them.
+   * The writes, in their order, that must come first because otherwise the server cannot list the program's objects.
    * @throws the errors of `api.request`
    */
   readonly prepare?: (api: KubeApi, signal: AbortSignal | undefined) => Promise<readonly Step[]>;

@@ -1,11 +1,14 @@
-/** How a consent is parsed, and the one event for each mistake in it. With a real API server: test/scenarios/reach. */
+/**
+ * Tests how a consent is parsed, and that each mistake in a consent causes one event. With a real API server:
+ * test/scenarios/reach.
+ */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { ACCEPT_FROM_ANNOTATION, Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import { Consents, ConsentWatch } from './consent.ts';
 
-test('a mistake in a consent is reported once, and again when it returns or the namespace was recreated', () => {
+test('a mistake in a consent is reported once, and again if the mistake returns or the namespace is recreated', () => {
   const reported: string[] = [];
   const namespaces = new Namespaces();
   let version = 0;
@@ -19,7 +22,7 @@ test('a mistake in a consent is reported once, and again when it returns or the 
   new ConsentWatch(namespaces, new Consents(), ({ subject, reason, state }) =>
     reported.push(`${reason} ${subject.uid} ${state}`),
   ).start();
-  assert.deepEqual(reported.splice(0), ['InvalidConsent u1 found'], 'of a namespace that was there at the start');
+  assert.deepEqual(reported.splice(0), ['InvalidConsent u1 found'], 'the namespace existed at the start');
   put('(');
   assert.deepEqual(reported.splice(0), []);
   put('home');
@@ -29,14 +32,14 @@ test('a mistake in a consent is reported once, and again when it returns or the 
   put('(');
   assert.deepEqual(reported.splice(0), ['InvalidConsent u1 begun'], 'the consent is back');
   put('(', 'u2');
-  assert.deepEqual(reported.splice(0), ['InvalidConsent u2 begun'], 'another namespace has the name');
+  assert.deepEqual(reported.splice(0), ['InvalidConsent u2 begun'], 'the namespace was recreated');
   put('home, web-*', 'u2');
   assert.deepEqual(reported.splice(0), ['MisreadPattern u2 begun'], 'a glob that matches no namespace');
   put('team*', 'u2');
-  assert.deepEqual(reported.splice(0), [], 'a pattern that looks like a glob and matches a namespace');
+  assert.deepEqual(reported.splice(0), [], 'a pattern that looks like a glob but matches a namespace');
 });
 
-test('a consent with an empty pattern, a wrong pattern or too many characters says which mistake it has', () => {
+test('if a consent has an empty pattern, a wrong pattern or too many characters, its problem names this mistake', () => {
   const consents = new Consents();
   assert.deepEqual(consents.of(''), { patterns: [] });
   assert.deepEqual(consents.of('a,'), { problem: 'has an empty pattern beside a comma' });

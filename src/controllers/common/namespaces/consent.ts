@@ -1,6 +1,6 @@
 /**
- * The consent of a namespace. Its annotation `keyferry.dev/accept-from` lists patterns: rules of the namespaces that
- * match may copy into it. Tenants cannot edit a Namespace, so no tenant can give a consent.
+ * Parses the consent of a namespace: its annotation `keyferry.dev/accept-from`. The annotation lists patterns of other
+ * namespaces, whose rules may then copy into this namespace. Usually only administrators can edit a Namespace.
  */
 import { ACCEPT_FROM_ANNOTATION, MAX_CONSENT, type Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import type { EventInput } from '../../../kube/event-correlator.ts';
@@ -8,19 +8,19 @@ import { ByteCache } from '../../../runtime/maps.ts';
 import { type NamePattern, PatternCache, RulePatterns } from '../../../runtime/text/name-patterns.ts';
 import { misreadPatterns, suspectPattern } from './selection.ts';
 
-/** The parsed annotation. If one pattern has a mistake, the consent accepts no namespace at all. */
+/** The parsed annotation. With a `problem` (a wrong pattern), the namespace accepts no rule of another namespace. */
 export type Consent = { readonly patterns: readonly NamePattern[] } | { readonly problem: string };
 
-/** Memory for parsed consents, bytes. */
+/** Maximum memory for all parsed consents, bytes. */
 const CONSENT_BYTES = 1024 * 1024;
-/** Memory of one parsed consent beside its text, bytes. Its patterns are counted in the cache of patterns. */
+/** Estimated memory of one parsed consent, bytes. The text and the patterns are not included. */
 const BYTES_PER_CONSENT = 500;
 /** Maximum number of characters of a pattern in a message. */
 const MAX_SHOWN = 100;
 
-/** Parses consents, and keeps the result of each text. */
+/** Parses consents. Namespaces with the same text share one cached result. */
 export class Consents {
-  /** The patterns of a consent always match whole names, so they have a cache of their own. */
+  /** The patterns of a consent always match whole names ('full'), as opposed to some patterns in rules. */
   readonly #patterns = new PatternCache('full');
   readonly #read = new ByteCache<Consent>({ maxBytes: CONSENT_BYTES });
 
@@ -51,12 +51,12 @@ export class Consents {
   }
 }
 
-/** Reports a consent with a mistake by one Warning event on its Namespace. */
+/** Records one Warning event on each Namespace whose consent has a mistake. */
 export class ConsentWatch {
   readonly #namespaces: Namespaces;
   readonly #consents: Consents;
   readonly #record: (event: EventInput) => void;
-  /** The last report about each namespace whose consent has a mistake: the same report is not recorded twice. */
+  /** The last report on each namespace whose consent has a mistake, so that the same report is not recorded twice. */
   readonly #reported = new Map<string, string>();
 
   constructor(namespaces: Namespaces, consents: Consents, record: (event: EventInput) => void) {
@@ -65,7 +65,7 @@ export class ConsentWatch {
     this.#record = record;
   }
 
-  /** Reports mistakes from now on. Only the process that writes may call it, so that no mistake is reported twice. */
+  /** Begins to report mistakes. Only the leader may call this, so that users see each mistake once. */
   start(): void {
     for (const name of this.#namespaces.names()) this.#check(name, 'found');
     this.#namespaces.onChange((name) => {

@@ -1,4 +1,4 @@
-/** Says to the author of a rule from and into which namespaces it must not copy, and why. Pure. */
+/** Tells the author of a rule which namespaces the rule must not copy from or into, and why. Pure. */
 import { ACCEPT_FROM_ANNOTATION } from '../../../copy/cluster/watch/namespaces.ts';
 import { type Cause, userCause, withReason } from '../../../copy/model/cause.ts';
 import type { OutOfReach } from '../../../copy/model/rule-set.ts';
@@ -6,18 +6,18 @@ import { getOrCreate } from '../../../runtime/maps.ts';
 import { someOf } from '../../../runtime/text/texts.ts';
 
 /**
- * Why a rule must not copy. `source`, `destination`, `excluded`: by a limit of the administrator. The others: by the
- * receiving namespace. Its annotation does not list the rule's namespace (`consent`), is missing (`absent`) or has a
- * mistake (`broken`).
+ * Why a rule must not copy. `source`, `destination`, `excluded`: a limit of the administrator forbids the copy.
+ * `consent`, `absent`, `broken`: the receiving namespace does not accept it. Its annotation `keyferry.dev/accept-from`
+ * does not list the rule's namespace, is missing, or has a mistake.
  */
 export type Refusal = 'source' | 'destination' | 'excluded' | 'consent' | 'absent' | 'broken';
 
-/** Maximum number of namespaces that one cause names. */
+/** Maximum number of namespaces that the message of one cause names. */
 const NAMED = 5;
 
 /**
  * @param home namespace of the rule
- * @param places the refused namespaces, as a text for the message. @param count their number
+ * @param places the refused namespaces in words, for example `namespaces a, b`. @param count their number
  */
 export function refusalCause(refusal: Refusal, home: string, places: string, count = 1): Cause {
   const limited = (how: string, flag: string): Cause =>
@@ -44,11 +44,11 @@ export function refusalCause(refusal: Refusal, home: string, places: string, cou
   }
 }
 
-/** The namespaces that a rule selects but must not copy into. Its author learns only names that stand in the rule. */
+/** The namespaces that a rule selects but must not copy into. The message names only those that the rule names. */
 export class LeftOut {
   /** Namespace of the rule. */
   readonly home: string;
-  /** How many namespaces the rule copies into. */
+  /** Number of namespaces that the rule may copy into. */
   reached = 0;
   readonly #groups = new Map<Refusal, { readonly named: Set<string>; readonly others: Set<string> }>();
 
@@ -57,12 +57,12 @@ export class LeftOut {
   }
 
   add(refusal: Refusal, namespace: string, isNamed: boolean): void {
-    // A rule may have several targets in one namespace, which counts once.
+    // If a rule has several targets in this namespace, the namespace counts only once.
     const { named, others } = getOrCreate(this.#groups, refusal, () => ({ named: new Set(), others: new Set() }));
     (isNamed ? named : others).add(namespace);
   }
 
-  /** The refusals as one cause; `undefined`: no namespace was left out. */
+  /** All refusals as one cause; `undefined`: no namespace was refused. */
   get outOfReach(): OutOfReach | undefined {
     const causes = Array.from(this.#groups, ([refusal, { named, others: all }]) => {
       const others = [...all].filter((namespace) => !named.has(namespace)).length;
@@ -74,7 +74,7 @@ export class LeftOut {
     const named = causes.find(({ isNamed }) => isNamed);
     const reason = (named ?? causes[0])?.reason;
     if (reason === undefined) return undefined;
-    // The condition shows the reason beside the text. So the texts of that reason come first and do not repeat it.
+    // A condition shows `reason` beside the message. So texts with this reason come first and do not repeat the reason.
     const sorted = causes.toSorted((a, b) => Number(b.reason === reason) - Number(a.reason === reason));
     const texts = sorted.map((cause) => (cause.reason === reason ? cause.message : withReason(cause)));
     return { ...userCause(reason, texts.join('; ')), part: named === undefined ? 'others' : 'named' };

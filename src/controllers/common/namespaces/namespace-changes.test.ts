@@ -12,16 +12,19 @@ import { parseSelector } from '../../../runtime/text/label-selector.ts';
 import { NamespaceChanges } from './namespace-changes.ts';
 import type { Changes } from './reach.ts';
 
-/** A change of the namespace `ab` concerns the rules `a` and `b`. */
+/**
+ * The name of a namespace lists the rules that select it: a change of the namespace `ab` concerns the rules `a` and
+ * `b`.
+ */
 class Scene {
   readonly clock = new ManualClock();
   readonly enqueued: string[] = [];
   readonly namespaces = { size: 10 };
-  /** Each searched namespace with its changed labels. */
+  /** The namespaces of all searches, each with its changed labels. */
   readonly searched: string[] = [];
-  /** The namespaces out of reach in the last evaluation of each rule. */
+  /** For each rule: the namespaces that the rule must not copy into, by its last evaluation. */
   readonly outOfReach = new Map<string, OutOfReach>();
-  /** The namespace whose last change the watch has not brought yet. */
+  /** A namespace whose last change the watch has not reported yet. */
   late: string | undefined;
   /** The namespaces that were read from the server. */
   readonly read: string[] = [];
@@ -88,7 +91,7 @@ class Scene {
   }
 }
 
-test('the rules of the first changed namespace are enqueued at once, and those of the next 50 changes together after 250 ms', async () => {
+test('the rules for the first changed namespace are enqueued immediately, and the rules for the next 50 changes together after 250 ms', async () => {
   const scene = new Scene();
   await scene.add('ab');
   assert.deepEqual(scene.take(), ['a normal', 'b normal']);
@@ -103,7 +106,7 @@ test('the rules of the first changed namespace are enqueued at once, and those o
   await scene.clock.advance(250);
   await scene.add('d');
   assert.deepEqual(scene.take(), ['d normal']);
-  assert.equal(scene.counts, 4, 'those of a burst are searched for together');
+  assert.equal(scene.counts, 4, '4 searches: the 50 changes share one');
   await scene.add('e');
   scene.changes.stop();
   await scene.clock.advance(1000);
@@ -111,7 +114,7 @@ test('the rules of the first changed namespace are enqueued at once, and those o
   assert.deepEqual(scene.take(), []);
 });
 
-test('with many rules and namespaces, further changes of namespaces wait longer than 250 ms, up to a second', async () => {
+test('after a change that concerns many rules in many namespaces, further changes wait longer than 250 ms, but at most 1 s', async () => {
   const scene = new Scene();
   for (const [size, waitMs] of [
     [5000, 500],
@@ -120,7 +123,7 @@ test('with many rules and namespaces, further changes of namespaces wait longer 
     scene.namespaces.size = size;
     await scene.add('ab');
     await scene.add('cd');
-    assert.deepEqual(scene.take(), ['a normal', 'b normal'], 'the first at once');
+    assert.deepEqual(scene.take(), ['a normal', 'b normal'], 'the first change does not wait');
     await scene.clock.advance(waitMs - 1);
     assert.deepEqual(scene.take(), []);
     await scene.clock.advance(1);
@@ -129,7 +132,7 @@ test('with many rules and namespaces, further changes of namespaces wait longer 
   }
 });
 
-test('the evaluation of a rule is outdated from the event of its namespace until the rule is enqueued', async () => {
+test('after the event of a namespace, the evaluation of its rule counts as outdated until the rule is enqueued', async () => {
   const scene = new Scene();
   assert.equal(await scene.isOutdated('a', 'a'), false);
   scene.changes.add('a', true, false, 'existence');
@@ -146,7 +149,7 @@ test('the evaluation of a rule is outdated from the event of its namespace until
   assert.deepEqual([scene.take(), await scene.isOutdated('b', 'b')], [['b normal'], false]);
 });
 
-test('the rules of a namespace from a list are enqueued at once with low priority', async () => {
+test('if a list contains new namespaces, their rules are enqueued immediately with low priority', async () => {
   const scene = new Scene();
   scene.changes.add('ab', true, true, 'existence');
   scene.changes.add('c', true, true, 'existence');
@@ -154,7 +157,7 @@ test('the rules of a namespace from a list are enqueued at once with low priorit
   assert.deepEqual(scene.take(), ['a low', 'b low', 'c low']);
 });
 
-test('when a label flips, the rules for the first change are found at once, and for the others once a second', async () => {
+test('when a label changes 51 times in a row, the rules are enqueued immediately for the first change, and 1 s later for all others', async () => {
   const scene = new Scene();
   const flip = async (key = 'tier'): Promise<void> => {
     scene.changes.add('ab', true, false, new Set([key]));
@@ -164,7 +167,7 @@ test('when a label flips, the rules for the first change are found at once, and 
   assert.deepEqual(scene.take(), ['a normal', 'b normal']);
   for (let change = 0; change < 50; change += 1) await flip(change === 25 ? 'team' : 'tier');
   assert.equal(scene.counts, 1);
-  assert.equal(await scene.isOutdated('a', 'ab'), true, 'a copy there may be wanted or not');
+  assert.equal(await scene.isOutdated('a', 'ab'), true, 'a change of this namespace still waits');
   assert.equal(await scene.isOutdated('a', 'other'), false);
   await scene.add('c');
   await scene.clock.advance(250);
@@ -174,14 +177,14 @@ test('when a label flips, the rules for the first change are found at once, and 
   await scene.clock.advance(250);
   assert.deepEqual(scene.take(), ['a normal', 'b normal']);
   assert.equal(scene.counts, 3);
-  assert.deepEqual(scene.searched, ['ab tier', 'c', 'ab tier team'], 'the delayed change has all that has changed');
+  assert.deepEqual(scene.searched, ['ab tier', 'c', 'ab tier team'], 'the delayed change has all changed labels');
   assert.equal(await scene.isOutdated('a', 'ab'), false);
   await scene.clock.advance(1000);
   await flip();
   assert.deepEqual(scene.take(), ['a normal', 'b normal']);
 });
 
-test('where labels or consent decide, an evaluation is outdated while the server has a newer namespace than the watch', async () => {
+test('if labels or consent of a namespace decide on a rule, the evaluation counts as outdated while the watch of namespaces is behind the server', async () => {
   const refused = (part: OutOfReach['part']): OutOfReach => ({ ...userCause('NotAccepted', ''), part });
   const scene = new Scene();
   scene.outOfReach.set('test:home/named', refused('named')).set('test:home/all', refused('all'));
@@ -198,7 +201,7 @@ test('where labels or consent decide, an evaluation is outdated while the server
   }
 });
 
-test('the evaluation of a rule that may not copy at all is outdated while a label of its own namespace flips', async () => {
+test('if a limit of sources forbids all copies of a rule, its evaluation counts as outdated while a label change of its own namespace waits', async () => {
   const scene = new Scene();
   scene.outOfReach.set('test:home/a', { ...userCause('NotPermitted', ''), part: 'all' });
   for (let change = 0; change < 2; change += 1) scene.changes.add('home', true, false, new Set(['team']));
@@ -206,7 +209,7 @@ test('the evaluation of a rule that may not copy at all is outdated while a labe
   assert.equal(await scene.isOutdated('test:home/a', 'x'), true);
 });
 
-test('a failed search for the rules of a namespace is logged and repeated after a second; other namespaces do not wait', async () => {
+test('if the search for the rules of a namespace fails, the error is logged and the search repeated after 1 s; other namespaces do not wait', async () => {
   for (const changed of ['existence', new Set(['tier'])] as const) {
     const scene = new Scene();
     scene.fails = true;
@@ -215,7 +218,7 @@ test('a failed search for the rules of a namespace is logged and repeated after 
     await scene.add('b');
     assert.deepEqual(scene.take(), ['b normal']);
     assert.match(scene.errors.join(), /cannot find the rules .*"namespace":"a"/);
-    assert.equal(await scene.isOutdated('c', 'a'), true, 'any rule may reach it');
+    assert.equal(await scene.isOutdated('c', 'a'), true, 'any rule may select the namespace');
     assert.equal(await scene.isOutdated('c', 'b'), false);
     scene.changes.add('a', true, false, new Set(['team']));
     await scene.clock.advance(1000);
@@ -226,7 +229,7 @@ test('a failed search for the rules of a namespace is logged and repeated after 
   }
 });
 
-test('a namespace that is served again after its delay is not delayed a second time', async () => {
+test('if --namespace-selector has delayed a namespace for 1 s already, the search for its rules starts without another delay', async () => {
   const scene = new Scene();
   const namespaces = new Namespaces();
   namespaces.keep(['team']);
@@ -239,7 +242,7 @@ test('a namespace that is served again after its delay is not delayed a second t
     sink.upsert({ metadata: { ...metadata, labels: { team } } }, false);
   }
   await scene.add();
-  assert.deepEqual(scene.searched, ['a'], 'it came and went');
+  assert.deepEqual(scene.searched, ['a'], 'the second and third change wait');
   await scene.clock.advance(999);
   assert.equal(scene.searched.length, 1);
   await scene.clock.advance(1);

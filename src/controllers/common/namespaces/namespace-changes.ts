@@ -1,18 +1,18 @@
 /**
- * Finds the rules that reach a namespace which was added or deleted, or whose labels or consent changed. Enqueues them.
+ * After a namespace was added or deleted, or its labels or consent changed: enqueues the rules that select it.
  *
- * Hundreds of namespaces can appear at once. Each search looks at all rules, and each evaluation at all namespaces of a
- * rule. So the search for the first change starts at once. If it finds rules, later changes wait and share one search.
- * A search runs in slices, because it may try thousands of patterns.
+ * Hundreds of namespaces can appear at the same time, and a search looks at all rules. So only the first change starts
+ * a search immediately. If this search finds rules, later changes wait up to a second and share one search. A search
+ * pauses often (`engine.slices`), because it may try thousands of patterns.
  *
- * A label can flip many times a second. So after a change of labels or consent, further such changes of the same
- * namespace wait for a second and share one search. A namespace that is added or deleted never waits for that second:
- * where a label selects the served namespaces, it has waited already (`kube/watch/served-namespaces.ts`).
+ * A label can change many times a second. So after a change of labels or consent, further such changes of the same
+ * namespace wait for a second and share one search. An added or deleted namespace never waits for this second. (If it
+ * seems added or deleted because of `--namespace-selector`, `kube/watch/served-namespaces.ts` has delayed it already.)
  *
  * State: the waiting changes, and the changes of the running search. Invariant: from the event of a namespace until its
- * rules are enqueued, `isOutdated` is true, so no copy in the namespace is deleted as an orphan. Reason: a new
- * namespace may contain a copy already (a restored backup). The watch itself may be late, above all after a change of
- * the leader. So where labels or consent decide, `isOutdated` compares them with the server.
+ * rules are enqueued, `isOutdated` is true, so Keyferry deletes no copy there as an orphan. Example: a namespace is
+ * restored from a backup together with a copy. The watch of namespaces may be late, too, above all after a change of
+ * the leader. So where labels or consent decide, `isOutdated` compares the watched namespace with the server.
  */
 import type { Claims } from '../../../copy/book/claims.ts';
 import type { NamespaceReads } from '../../../copy/cluster/watch/namespace-reads.ts';
@@ -26,11 +26,11 @@ import type { LabelMatcher } from '../../../runtime/text/label-selector.ts';
 import { someOf } from '../../../runtime/text/texts.ts';
 import type { Changes } from './reach.ts';
 
-/** How long changes wait for further ones, ms. Evaluations of many rules are long, so there the wait is longer. */
+/** How long changes wait for further changes, ms. The more rules a search finds, the longer the next changes wait. */
 const BATCH_MS = { least: 250, most: 1000 };
-/** Added for each pair of rule and namespace, ms: five times the evaluation of the pair (2 to 10 µs). */
+/** The wait for each pair of a found rule and a namespace, ms: five times the evaluation of the pair (2 to 10 µs). */
 const BATCH_MS_EACH = 0.05;
-/** How long further changes of labels or consent of the same namespace wait, ms. */
+/** After a change of labels or consent: how long further such changes of the same namespace wait, ms. */
 const FLIP_MS = 1000;
 
 /** The part of a `ControllerContext` that this file needs. */
@@ -46,17 +46,17 @@ export interface NamespaceChangesContext {
 
 /** The part of a rule set that this file needs. */
 export interface RulesInNamespaces {
-  /** Finds the rules that must be evaluated again after these changes of namespaces. */
+  /** Finds the rules that must be evaluated again after `changes`. */
   readonly rulesFor: (changes: Changes) => Steps<readonly RuleKey[]>;
-  /** The labels by which a rule selects namespaces; `undefined`: it has no selector. */
+  /** The label selector of a rule for namespaces; `undefined`: the rule has none. */
   readonly labelsOf?: (rule: RuleKey) => LabelMatcher | undefined;
-  /** The limits depend on the number of namespaces, so they are checked again after each search. */
+  /** The limits of targets depend on the number of namespaces, so `recount` is called after each search. */
   readonly limits: { readonly recount: () => void };
 }
 
 interface Change {
   readonly changed: NamespaceChange;
-  /** The change comes from a list. */
+  /** The change comes from a list of namespaces, not from a watch event. */
   readonly initial: boolean;
 }
 
@@ -69,7 +69,7 @@ export class NamespaceChanges {
   #waiting = new Map<string, Change>();
   /** The changes of the running search; `undefined`: no search runs. */
   #searched: ReadonlyMap<string, Change> | undefined;
-  /** The namespaces whose labels or consent changed in the last second, with the delayed change if there is one. */
+  /** The namespaces whose labels or consent changed in the last second. Value: a further change, which waits. */
   readonly #flipping = new Map<string, Change | undefined>();
   #timer: Timer | undefined;
   #flipTimer: Timer | undefined;
@@ -81,14 +81,14 @@ export class NamespaceChanges {
   }
 
   /**
-   * Whether the last evaluation of the rule may be older than the present state of a namespace.
+   * Whether the last evaluation of a rule may be older than the present state of a namespace.
    * @param namespace of a copy that the rule does not claim
    * @throws the errors of `api.request`
    */
   readonly isOutdated = async (rule: RuleKey, namespace: string, signal: AbortSignal): Promise<boolean> => {
     const { engine, cluster } = this.#context;
     const { outOfReach } = engine.claims.findingsOf(rule);
-    // A limit of sources reads the labels of the rule's own namespace, and can forbid all its copies.
+    // 'all': a limit of sources forbids all copies of the rule. It decides by the labels of the rule's own namespace.
     const decisive = outOfReach?.part === 'all' ? namespaceOf(rule) : namespace;
     const isByFacts = outOfReach !== undefined || this.#affected.labelsOf?.(rule) !== undefined;
     if (isByFacts && !(await cluster.namespaceReads.isCurrent(decisive, signal))) return true;
@@ -113,7 +113,7 @@ export class NamespaceChanges {
     if (change.changed !== 'existence') this.#delay(namespace, isFlip ? change : undefined);
     if (isFlip) return;
     this.#waiting.set(namespace, merged(this.#waiting.get(namespace), change));
-    // All namespaces of a list arrive in the same turn, so their search need not wait for more.
+    // All namespaces of a list arrive in the same turn of the event loop, so one search finds them all without a wait.
     if (change.initial) this.#endWait();
     if (this.#timer === undefined) void this.#search();
   }
@@ -136,7 +136,7 @@ export class NamespaceChanges {
     this.#timer = undefined;
   }
 
-  /** Searches the rules for all waiting changes, also for those that arrive in the same turn of the event loop. */
+  /** Finds the rules for all waiting changes, including changes that arrive later in this turn of the event loop. */
   async #search(): Promise<void> {
     if (this.#searched !== undefined) return;
     const { engine, log } = this.#context;
@@ -148,7 +148,7 @@ export class NamespaceChanges {
       try {
         await engine.slices.run(this.#searchFor(changes));
       } catch (error) {
-        // Until the next search, no copy in these namespaces counts as an orphan.
+        // The changes wait for the next search. Until then `isOutdated` is true, so no copy there is deleted.
         for (const [namespace, change] of changes) this.#delay(namespace, change);
         const namespace = someOf([...changes.keys()], NAMED);
         log.error('cannot find the rules that a change of a namespace concerns, retrying', { namespace, error });

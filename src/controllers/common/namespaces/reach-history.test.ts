@@ -1,7 +1,7 @@
 /**
- * Runs the engine with the real rules through random histories: labels, consent, limits and rules change, watches are
- * late, and a leader is killed after which a standby goes on. At the end the copies are those that the last settings
- * allow. In between, no copy that was always allowed was deleted, and no copy of a suspended rule was touched.
+ * Runs the engine with real rules through random histories: labels, consent, limits and rules change, watches are late,
+ * and a standby replaces a killed leader. At the end, the copies must be those that the last settings allow. Meanwhile,
+ * no copy may be deleted that was always allowed, and no copy of a suspended rule may be written.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -21,7 +21,7 @@ import { type ObjectKey, parseRuleKey, type ResourceKey, type RuleKey } from '..
 const HOMES = ['home', 'other'];
 const NAMESPACES = [...HOMES, 't-a', 't-b', 'x'];
 const PUSHES = ['other/p0', 'home/p1'];
-/** The last mirror retains its copies. */
+/** The last mirror keeps its copies when it no longer selects their namespaces (deletePolicy retain). */
 const MIRRORS = ['home/m0', 'home/m1', 'other/m2'];
 const RETAINING = 'other/m2';
 
@@ -35,9 +35,9 @@ class History {
   readonly cluster = new ReachCluster();
   readonly rules = new Map<string, Rule>();
   limits: LimitsState = {};
-  /** Copies that have existed and were allowed ever since the last `settle`. */
+  /** Copies that have existed and were allowed without a break since the last `settle`. */
   readonly #steady = new Set<ObjectKey>();
-  /** Rules that have been suspended ever since the last `settle`. */
+  /** Rules that have been suspended without a break since the last `settle`. */
   readonly #frozen = new Set<string>();
   readonly #problems: string[] = [];
   #leader: ReachProcess | undefined;
@@ -56,7 +56,7 @@ class History {
     await this.takeOver();
   }
 
-  /** Kills the leader. The standby goes on with the state that its watches have brought so far. */
+  /** Kills the leader. The standby becomes the leader, with the state that its watches have reported so far. */
   async takeOver(): Promise<void> {
     await this.#leader?.kill();
     this.#leader = this.standby;
@@ -114,7 +114,7 @@ class History {
 
   async settle(): Promise<void> {
     await this.process.settle();
-    // A standby that takes over must know all rules. Its namespaces may be out of date.
+    // Before a standby becomes the leader, its watches of rules are current. Its watch of namespaces may be late.
     for (const watch of ['mirrors', 'objects'] as const) this.standby.deliver(watch);
     this.check();
     for (const [path, { isSuspended }] of this.rules) {
@@ -215,7 +215,7 @@ const change = fc.oneof(
   { weight: 1, arbitrary: fc.record({ deleted: fc.nat({ max: 5 }) }) },
 );
 type Change = typeof change extends fc.Arbitrary<infer T> ? T : never;
-/** A user changes something. Then some watches bring their late events, and time passes. */
+/** One step: a user changes something, then some watches report their waiting events, and time passes. */
 const step = fc.oneof(
   {
     weight: 12,
@@ -282,7 +282,7 @@ async function replay(history: History, steps: readonly Step[]): Promise<void> {
   await history.settle();
 }
 
-test('after any history, the copies are those that the last settings allow, and no copy that was always allowed was deleted', async () => {
+test('after any history of changes, the copies are those that the last settings allow, and no copy was deleted that was always allowed', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 50, size: 'max' }), async (steps) => {
       const history = new History();
@@ -296,7 +296,7 @@ test('after any history, the copies are those that the last settings allow, and 
   );
 });
 
-test('a copy stays when its rule selects by another label that the late watch of namespaces has not brought yet', async () => {
+test('if a rule now selects by another label, its copy stays although the late watch of namespaces has not reported this label yet', async () => {
   const history = new History();
   const label = (labels: Record<string, string>): void => history.change('x', () => ({ labels }));
   const select = (path: string, key: string): void =>
@@ -319,16 +319,21 @@ test('a copy stays when its rule selects by another label that the late watch of
 });
 
 for (const [title, limits, before, after] of [
-  ['the consent of their namespace', {}, { acceptFrom: '' }, { acceptFrom: 'home' }],
+  ['the new consent of their namespace', {}, { acceptFrom: '' }, { acceptFrom: 'home' }],
   [
-    'the label of their namespace, which a limit of destinations reads',
+    'the new label of their namespace, by which a limit of destinations decides',
     { destinationsWith: 'team' },
     {},
     { team: 'a' },
   ],
-  ["the label of the rule's namespace, which a limit of sources reads", { sourcesWith: 'team' }, {}, { team: 'a' }],
+  [
+    "the new label of the rule's namespace, by which a limit of sources decides",
+    { sourcesWith: 'team' },
+    {},
+    { team: 'a' },
+  ],
 ] as const) {
-  test(`copies stay when the new leader does not know ${title} yet`, async () => {
+  test(`after a change of the leader, copies stay while the new leader does not know ${title}`, async () => {
     const history = new History();
     const put = ({ acceptFrom, team }: { readonly acceptFrom?: string; readonly team?: string }): void => {
       const labels = { tier: 'prod', ...(team === undefined ? {} : { team }) };

@@ -1,4 +1,4 @@
-/** What changing labels of many namespaces cost with many rules: the number of evaluations, and memory. */
+/** Tests the cost of label changes of many namespaces with many rules: the number of evaluations, and memory. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setFlagsFromString } from 'node:v8';
@@ -18,10 +18,10 @@ import { reachOf } from './reach.ts';
 import { ruleScope } from '../../../../test/support/rule-scope.ts';
 
 const NAMESPACES = 10_000;
-/** Number of mirrors that select by the changing label, and of others, each with another key. */
+/** Number of mirrors that select by the label `tier`, which changes. The `IDLE` mirrors select by other labels. */
 const SELECTING = 20;
 const IDLE = 480;
-/** Longest wait of a search for more changed namespaces, ms. */
+/** Longest time that a search waits for more changed namespaces, ms. */
 const BATCH_MS = 1000;
 
 class Scene {
@@ -67,7 +67,7 @@ class Scene {
     this.namespaces.sink.upsert(namespaceObject(name, labels, String(this.#version)), false);
   }
 
-  /** Waits until no search enqueues another rule. */
+  /** Waits until the searches enqueue no more rules. */
   async searched(): Promise<void> {
     for (let seen = -1; seen !== this.#total; await this.clock.advance(BATCH_MS)) seen = this.#total;
   }
@@ -78,7 +78,9 @@ class Scene {
     return sum;
   }
 
-  /** The largest number of times that a rule was enqueued, for each first part of the names: `selecting 2`. */
+  /**
+   * How often a rule of each group was enqueued at most: `selecting 2`. The group is the first part of the rule's name.
+   */
   get result(): string[] {
     const most = new Map<string, number>();
     for (const [rule, count] of this.enqueued) {
@@ -93,7 +95,7 @@ function namespaceObject(name: string, labels: Record<string, string>, resourceV
   return { metadata: { name, uid: name, resourceVersion, creationTimestamp: '', labels } };
 }
 
-test('when 10,000 namespaces change a label, only the rules that select by it are enqueued: once for the first, once for the others', async () => {
+test('when a label of 10,000 namespaces changes, only the rules that select by this label are enqueued: one time for the first namespace, one time for all others', async () => {
   const scene = new Scene();
   scene.label('n-0', { tier: 'prod' });
   await scene.clock.advance(0);
@@ -104,7 +106,7 @@ test('when 10,000 namespaces change a label, only the rules that select by it ar
   assert.equal(scene.enqueued.size, SELECTING);
 });
 
-test('a changed label that a limit reads enqueues all rules', async () => {
+test('after a change of a label by which a limit decides, all rules are enqueued', async () => {
   const scene = new Scene('zone');
   scene.namespaces.keep(['zone']);
   scene.label('n-0', { zone: 'a' });
@@ -112,7 +114,7 @@ test('a changed label that a limit reads enqueues all rules', async () => {
   assert.equal(scene.enqueued.size, SELECTING + IDLE);
 });
 
-test('while a label flips 50 times a second, a rule is enqueued at most once a second', async () => {
+test('while a label changes 50 times a second, a rule is enqueued at most once a second', async () => {
   const scene = new Scene();
   const seconds = 5;
   for (let flip = 0; flip < 50 * seconds; flip += 1) {
@@ -123,7 +125,7 @@ test('while a label flips 50 times a second, a rule is enqueued at most once a s
   assert.match(scene.result.join(), new RegExp(`^selecting [2-${seconds + 1}]$`));
 });
 
-test('a namespace with labels takes at most half a kilobyte more than one without, including its index by label', () => {
+test('two labels of a namespace take at most 512 bytes of memory, including the index by label', () => {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;
   const used = (): number => {

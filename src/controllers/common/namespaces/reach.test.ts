@@ -27,7 +27,7 @@ const names = (...patterns: string[]): NamespaceLimit => ({ patterns });
 const byLabel = (selector: string): NamespaceLimit => ({ selector });
 
 describe('reach', () => {
-  it('without limits and consents, a rule reaches every namespace', () => {
+  it('without limits and consents, a rule may copy from and into every namespace', () => {
     const reach = new Reach();
     assert.equal(reach.fromRefusal('a', undefined), undefined);
     assert.equal(reach.toRefusal('a', 'b', undefined), undefined);
@@ -35,7 +35,7 @@ describe('reach', () => {
     assert.deepEqual(reach.labelKeys, []);
   });
 
-  it('limits and consents decide which namespaces a rule reaches', () => {
+  it('limits and consents decide which namespaces a rule may copy into', () => {
     const none: NamespaceFacts = { labels: {} };
     const accepts = (acceptFrom: string): NamespaceFacts => ({ labels: {}, acceptFrom });
     const prod: NamespaceFacts = { labels: { tier: 'prod' } };
@@ -70,7 +70,7 @@ describe('reach', () => {
     }
   });
 
-  it('a source namespace that --source-namespaces lacks is refused, and the message names the flag', () => {
+  it('if --source-namespaces does not list a namespace, copies from it are refused with a message that names the flag', () => {
     const reach = reachWith({ sourceNamespaces: names('platform') });
     assert.equal(reach.fromRefusal('platform', undefined), undefined);
     const refusal = reach.fromRefusal('team-a', undefined);
@@ -78,11 +78,11 @@ describe('reach', () => {
     assert.match(refusal?.message ?? '', /--source-namespaces/);
   });
 
-  it('labelKeys of a reach are the keys in the selectors of its limits', () => {
+  it('Reach.labelKeys are the keys of the labels in the selectors of the limits', () => {
     assert.deepEqual(reachWith({ destinationNamespaces: byLabel('tier=prod,!team') }).labelKeys, ['tier', 'team']);
   });
 
-  it('of the refused namespaces, the message names those that stand in the rule, and counts the others', () => {
+  it('the message on refused namespaces names those that the rule itself names, and only counts the others', () => {
     const reach = reachWith({ excludedNamespaces: names('kube-.*') });
     const there = ['a', 'closed', 'hidden-1', 'hidden-2', 'home', 'kube-system'];
     const facts = new Map(['closed', 'hidden-1', 'hidden-2'].map((name) => [name, { labels: {}, acceptFrom: '' }]));
@@ -99,22 +99,22 @@ describe('reach', () => {
     assert.deepEqual([leftOut.outOfReach?.reason, leftOut.outOfReach?.part], ['NotAccepted', 'named']);
     const byPattern = new LeftOut('home');
     finish(reach.reachedBy({ names: new Set(), patterns: [all] }, namespaces, byPattern, 'home'));
-    assert.equal(byPattern.outOfReach?.part, 'others', 'its author cannot know them');
+    assert.equal(byPattern.outOfReach?.part, 'others', 'the author of the rule cannot know these namespaces');
     assert.match(byPattern.outOfReach.message, /^3 namespaces do not accept/);
     const nothing = new LeftOut('other');
     finish(reach.reachedBy({ names: new Set(), patterns: [all] }, { ...namespaces, names: () => ['closed'] }, nothing));
-    assert.equal(nothing.outOfReach?.part, 'named', 'nothing is left');
+    assert.equal(nothing.outOfReach?.part, 'named', 'the rule copies into no namespace');
     const parts = new LeftOut('home');
     for (const names of [['a'], ['closed']])
       finish(reach.reachedBy({ names: new Set(), patterns: [all] }, { ...namespaces, names: () => names }, parts));
-    assert.equal(parts.outOfReach?.part, 'others', 'the first selection has reached a namespace');
+    assert.equal(parts.outOfReach?.part, 'others', 'the first selection copies into a namespace');
     const twice = new LeftOut('home');
     for (let target = 0; target < 2; target += 1) twice.add('excluded', 'closed', true);
     assert.match(twice.outOfReach?.message ?? '', /into namespace closed are/, 'two targets in one namespace');
     assert.equal(new LeftOut('home').outOfReach, undefined);
   });
 
-  it('concernedBy finds the rules that select a changed namespace by name, and read one of its changed labels', () => {
+  it('concernedBy finds the rules that select the name of a changed namespace and have one of its changed labels in their selector', () => {
     const NAMES = ['home', 't-a', 't-b'];
     const patterns = new PatternCache('full');
     const selection = fc

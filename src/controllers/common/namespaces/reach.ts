@@ -1,15 +1,15 @@
 /**
- * May a rule in one namespace copy into another one? The one answer for all controllers and commands. Which namespaces
- * a rule selects: `selection.ts`.
+ * Decides for all controllers and commands whether a rule in one namespace may copy into another namespace.
+ * (`selection.ts` decides which namespaces a rule selects.)
  *
- * - An administrator limits the namespaces that rules copy from and into, and excludes some for all rules
+ * - An administrator limits the namespaces that all rules may copy from and into, and can exclude namespaces
  *   (`ReachLimits`).
- * - A consent (`consent.ts`) names the namespaces whose rules are accepted. Without one, all are accepted, or none with
- *   `--require-consent`.
+ * - A namespace with a consent (`consent.ts`) accepts only rules of the namespaces that match it. A namespace without a
+ *   consent accepts all rules; with `--require-consent` it accepts none.
  * - A rule needs no consent for its own namespace.
  *
- * A target out of reach has no claim. So when a limit or a consent changes, copies go or stay by the policy of the
- * rule, as if its author had narrowed its list.
+ * A rule makes no claim on a target that it may not copy into. So if a changed limit or consent forbids a copy, the
+ * copy is deleted or kept by the rule's orphan policy, as if its author had removed the namespace from the rule.
  */
 import type { LimitsConfig } from '../../../config/config.ts';
 import type { NamespaceLimit } from '../../../config/flags/limit-flags.ts';
@@ -28,33 +28,33 @@ import { Consents } from './consent.ts';
 import { type LeftOut, type Refusal, refusalCause } from './left-out.ts';
 import { type NamespaceSelection, selectedIn, selects, type There } from './selection.ts';
 
-/** Some namespaces, by their names or by their labels. */
+/** A set of namespaces, defined by names or by labels. */
 export interface NamespaceFilter {
   readonly keys: readonly string[];
   has(namespace: string, labels: Labels): boolean;
 }
 
 export interface ReachLimits {
-  /** The only namespaces that rules may copy from. Default: all. */
+  /** Rules may copy only from these namespaces. Default: all. */
   readonly sources?: NamespaceFilter | undefined;
-  /** The only namespaces that rules may copy into. Default: all. */
+  /** Rules may copy only into these namespaces. Default: all. */
   readonly destinations?: NamespaceFilter | undefined;
-  /** Namespaces that no rule copies into. */
+  /** No rule may copy into these namespaces. Default: none. */
   readonly excluded?: NamespaceFilter | undefined;
-  /** Namespaces without the annotation `keyferry.dev/accept-from` accept no rule of other namespaces. */
+  /** If set, a namespace without the annotation `keyferry.dev/accept-from` accepts no rule of another namespace. */
   readonly requireConsent?: boolean | undefined;
 }
 
-/** Changes of namespaces, by their names. */
+/** Changes of namespaces, by the names of the namespaces. */
 export type Changes = ReadonlyMap<string, { readonly changed: NamespaceChange }>;
 
-/** Stands for a change that concerns every rule which selects the namespace by name. No label has this key. */
+/** Stands for a change that concerns every rule which selects the namespace's name. No label has this key. */
 const ANYTHING = '';
 
 export class Reach {
   readonly #limits: ReachLimits;
   readonly consents = new Consents();
-  /** Keys of the labels that the limits read. */
+  /** Keys of the labels in the selectors of the limits. */
   readonly labelKeys: readonly string[];
 
   constructor(limits: ReachLimits = {}) {
@@ -64,9 +64,9 @@ export class Reach {
   }
 
   /**
-   * The rules that changes of namespaces concern. A changed label: the rules that select the namespace's name and read
-   * the label. Existence, consent, or a label that a limit reads: all rules that select the name. One step for each
-   * rule and namespace.
+   * The rules that must be evaluated after changes of namespaces. If a label changed: the rules that select the
+   * namespace's name and whose selector has this label. If the namespace was added or deleted, or if its consent or a
+   * label in the selector of a limit changed: all rules that select the name. Yields after each rule and namespace.
    */
   *concernedBy(changes: Changes, rules: Iterable<readonly [RuleKey, NamespaceSelection]>): Steps<readonly RuleKey[]> {
     const namespaces = new SetMap<string, string>();
@@ -89,7 +89,7 @@ export class Reach {
     selection: NamespaceSelection,
     namespaces: Pick<SetMap<string, string>, 'get'>,
   ): Steps<boolean> {
-    // A limit of sources may read the labels of the rule's own namespace: they decide whether it may copy at all.
+    // A limit of sources may decide by the labels of the rule's own namespace. So their change concerns the rule, too.
     const home = this.labelKeys.length > 0 ? namespaceOf(rule) : undefined;
     for (const what of [ANYTHING, ...(selection.labels?.keys ?? [])]) {
       for (const namespace of namespaces.get(what)) {
@@ -100,7 +100,7 @@ export class Reach {
     return false;
   }
 
-  /** Why no rule may copy from a namespace; `undefined`: rules may. */
+  /** Why no rule may copy from a namespace; `undefined`: rules may copy from it. */
   fromRefusal(namespace: string, facts: NamespaceFacts | undefined): Cause | undefined {
     const { sources } = this.#limits;
     if (sources === undefined || sources.has(namespace, facts?.labels ?? {})) return undefined;
@@ -108,9 +108,9 @@ export class Reach {
   }
 
   /**
-   * Why a rule may not copy into a namespace; `undefined`: it may.
+   * Why a rule must not copy into a namespace; `undefined`: the rule may copy into it.
    * @param home namespace of the rule
-   * @param facts of `namespace`; `undefined`: as if it had no labels and no consent
+   * @param facts labels and consent of `namespace`; `undefined`: it counts as a namespace with neither
    */
   toRefusal(home: string, namespace: string, facts: NamespaceFacts | undefined): Cause | undefined {
     const refusal = this.#refusalTo(home, namespace, facts);
@@ -118,9 +118,9 @@ export class Reach {
   }
 
   /**
-   * The existing namespaces that a rule selects and may copy into. One step for each.
-   * @param leftOut gets the selected namespaces that the rule may not copy into
-   * @param own the namespace of the source, where a copy would have the place of the source: it is skipped
+   * The existing namespaces that a rule selects and may copy into. Yields after each namespace.
+   * @param leftOut receives the selected namespaces that the rule must not copy into
+   * @param own a namespace to skip: that of the source, if a copy there would overwrite the source
    */
   *reachedBy(selection: NamespaceSelection, there: There, leftOut: LeftOut, own?: string): Steps<readonly string[]> {
     const reached: string[] = [];
@@ -148,7 +148,7 @@ export class Reach {
   }
 }
 
-/** The reach of all rules under this configuration. */
+/** Makes the `Reach` of all rules from the configuration. */
 export function reachOf({
   sourceNamespaces,
   destinationNamespaces,
@@ -168,7 +168,7 @@ function filterOf(limit: NamespaceLimit | undefined): NamespaceFilter | undefine
   return 'selector' in limit ? filterByLabels(limit.selector) : filterByName(limit.patterns);
 }
 
-/** Maximum number of names whose match is remembered. */
+/** Maximum number of namespace names for which a filter caches whether its patterns match. */
 const MAX_KNOWN = 32_768;
 
 function filterByName(sources: readonly string[]): NamespaceFilter {

@@ -16,7 +16,7 @@ function suspects(...texts: readonly string[]): SuspectPattern[] {
 
 const messages = (...texts: readonly string[]): string[] => misreadPatterns(suspects(...texts), NAMESPACES);
 
-test('a glob that matches no namespace is reported with the regular expression to write', () => {
+test('if a glob such as team-* matches no namespace, the report shows the regular expression to write instead', () => {
   assert.match(
     messages('team-*').join(),
     /namespaces\[0\]: "team-\*" matches no namespace: .* to match as a glob, write team-\.\*$/,
@@ -25,17 +25,17 @@ test('a glob that matches no namespace is reported with the regular expression t
   assert.match(messages('^prod*$').join(), /to match as a glob, write \^prod\.\*\$$/);
 });
 
-test('a pattern that is a list with commas or spaces is reported', () => {
+test('a pattern that is a list of names with commas or spaces is reported, with advice', () => {
   for (const text of ['team-a,team-b', 'team-a, team-b', 'team-a team-b'])
     assert.match(messages(text).join(), /comma/, text);
 });
 
-test('a space around a pattern is reported', () => {
+test('a pattern with a space at its beginning or end is reported, with advice', () => {
   for (const text of [' team-a', 'team-a ', ' team-.*'])
     assert.match(messages(text).join(), /namespace names contain no spaces; remove those around it$/, text);
 });
 
-test('patterns that match, and regular expressions that match no namespace yet, are not reported', () => {
+test('a pattern that looks like a glob is not reported if it matches a namespace; a regular expression is never reported', () => {
   for (const text of [
     'team-?.*',
     'default*',
@@ -53,14 +53,14 @@ test('patterns that match, and regular expressions that match no namespace yet, 
   }
 });
 
-test('of six long patterns that match nothing, three are reported, clipped, and the others are counted', () => {
+test('of six long patterns that match no namespace, the report shows three, shortened, and the number of the others', () => {
   const many = messages(...Array.from({ length: 6 }, (_, index) => `${'x'.repeat(1000)}${index}-*`));
   assert.equal(many.length, 4);
   assert.match(many[3] ?? '', /^3 more/);
   assert.ok(many.join('; ').length < 2000);
 });
 
-test('of 1,000 patterns that look like globs, only 20 are matched against the namespaces', () => {
+test('if a rule has 1,000 patterns that look like globs, only 20 of them are matched against the namespaces', () => {
   const [suspect] = suspects('team-*');
   assert.ok(suspect);
   let tried = 0;

@@ -1,11 +1,11 @@
 /**
- * Which namespaces a rule selects. An evaluation finds them with `selectedIn`, and the search for the rules of a
- * changed namespace with `Reach.concernedBy`. Both use `selects`, so they agree. `reach.ts` decides whether the rule
- * may copy into them. Pure.
+ * Decides which namespaces a rule selects. (`reach.ts` decides whether the rule may copy into them.) The evaluation of
+ * a rule (`selectedIn`) and the search for the rules of a changed namespace (`Reach.concernedBy`) both use `selects`,
+ * so they cannot disagree. Pure.
  *
- * A user may write a glob (`team-*`) or a list (`a,b`) instead of a regular expression. It is read as a regular
- * expression, as in the originals, and usually matches no namespace. `misreadPatterns` finds such patterns for
- * conditions and events.
+ * By mistake, a user may write a glob (`team-*`) or a list (`a,b`) instead of a regular expression. Keyferry reads it
+ * as a regular expression, as the originals do, which usually matches no namespace. `misreadPatterns` finds such
+ * patterns, so that conditions and events can report them.
  */
 import type { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import type { ServedNamespaces } from '../../../kube/watch/served-namespaces.ts';
@@ -18,13 +18,13 @@ import type { NamePattern } from '../../../runtime/text/name-patterns.ts';
 export interface NamespaceSelection {
   readonly names: ReadonlySet<string>;
   readonly patterns: readonly NamePattern[];
-  /** Namespaces that match are never selected, not even by `names`. */
+  /** A namespace that matches one of these is not selected, even if it is in `names`. */
   readonly excluded?: readonly NamePattern[] | undefined;
   /** Only namespaces with these labels are selected. */
   readonly labels?: LabelMatcher | undefined;
 }
 
-/** Makes names of the patterns that are plain names: a name needs only a lookup. */
+/** Puts patterns that are plain names into `names`, because a look-up there is faster than a match. */
 export function selectionOf(patterns: readonly NamePattern[]): NamespaceSelection {
   return {
     names: new Set(patterns.flatMap(({ literal }) => literal ?? [])),
@@ -32,7 +32,7 @@ export function selectionOf(patterns: readonly NamePattern[]): NamespaceSelectio
   };
 }
 
-/** Selects a namespace that any of these selects. The selections must have neither `excluded` nor `labels`. */
+/** Selects what at least one of the selections selects. They must have neither `excluded` nor `labels`. */
 export function unionOf(selections: readonly NamespaceSelection[]): NamespaceSelection {
   return {
     names: new Set(selections.flatMap(({ names }) => [...names])),
@@ -40,27 +40,27 @@ export function unionOf(selections: readonly NamespaceSelection[]): NamespaceSel
   };
 }
 
-/** Whether names and patterns select the namespace. Its labels are not checked. */
+/** Whether the names and patterns of a selection select the namespace. The labels of the namespace are not checked. */
 export function selects({ names, patterns, excluded }: NamespaceSelection, namespace: string): boolean {
   const isFound = names.has(namespace) || patterns.some((pattern) => pattern.matches(namespace));
   return isFound && excluded?.some((pattern) => pattern.matches(namespace)) !== true;
 }
 
-/** What is known of the namespaces of a cluster. */
+/** The known namespaces of a cluster. */
 export type There = Pick<Namespaces, 'has' | 'names' | 'factsOf'>;
 
-/** Whether a rule with this selection selects a namespace: it exists, and its present labels match. */
+/** Whether the selection selects a namespace, and the namespace exists and has matching labels at present. */
 export function selectsNow(selection: NamespaceSelection, namespace: string, there: There): boolean {
   if (!there.has(namespace) || !selects(selection, namespace)) return false;
   return selection.labels?.matches(there.factsOf(namespace)?.labels ?? {}) !== false;
 }
 
-/** Namespaces of one step where each needs at most one simple match: a step takes a tenth of a millisecond. */
+/** Number of namespaces between two yields if each needs at most one simple match: these take 0.1 ms. */
 const STEP = 32;
 
 /**
- * The existing namespaces of the selection, in steps, because there may be thousands. A namespace may change between
- * two steps, which makes the answer wrong. But this change starts another evaluation.
+ * The existing namespaces of the selection. Yields often, because there may be thousands of namespaces. If a namespace
+ * changes meanwhile, the result may be wrong, but the change starts another evaluation of the rule.
  */
 export function* selectedIn(selection: NamespaceSelection, there: There): Steps<ReadonlySet<string>> {
   const { names, patterns, excluded = [], labels } = selection;
@@ -76,28 +76,28 @@ export function* selectedIn(selection: NamespaceSelection, there: There): Steps<
   return selected;
 }
 
-/** Whether a name or pattern matches a part of the namespace's name: the test of the original mirrors operator. */
+/** Whether a name or pattern matches any part of the namespace's name, as in ktsstudio/mirrors. */
 export function occursIn({ names, patterns }: NamespaceSelection, namespace: string): boolean {
   return [...names].some((name) => namespace.includes(name)) || patterns.some((one) => one.occursIn(namespace));
 }
 
 /** A pattern that looks like a glob or a list. */
 export interface SuspectPattern {
-  /** The path of the field or the name of the annotation, then the pattern and the advice. */
+  /** Names the field or annotation and the pattern, and gives advice. */
   readonly message: string;
   readonly pattern: NamePattern;
 }
 
-/** Maximum number of reported patterns of one rule. */
+/** Maximum number of patterns of one rule that are reported. */
 const MAX_REPORTED = 3;
-/** Maximum number of suspects to match. A rule may have 1,000 of them, and a cluster 5,000 namespaces. */
+/** Maximum number of suspect patterns that are matched. A rule may have 1,000, and a cluster 5,000 namespaces. */
 const MAX_TRIED = 20;
 /** Maximum number of characters of a pattern in a message. */
 const MAX_SHOWN = 100;
 
-/** Escapes, character classes and counts: a comma or star inside them is no sign of a list or a glob. */
+/** Escapes, character classes and counts: a comma or star inside these is no sign of a list or a glob. */
 const NOT_LITERAL = /\\.|\[\^?\]?[^\]]*\]|\{\d+(?:,\d*)?\}/gs;
-/** A `*` or `?` after a character of a name: usual in a glob, and unusual in a regular expression. */
+/** A `*` or `?` directly after a letter, a digit or `-`: usual in a glob, unusual in a regular expression for names. */
 const GLOB = /(?<=[a-z0-9-])[*?]/g;
 
 /** The report on a pattern that looks like a glob or a list; `undefined`: it looks like a regular expression. */
@@ -109,10 +109,10 @@ export function suspectPattern(field: string, text: string, pattern: NamePattern
   return { message: `${field}: "${shown}" matches no namespace: ${advice}`, pattern };
 }
 
-/** The namespaces that Keyferry serves, where it does not serve all. */
+/** The namespaces that Keyferry serves, if `--namespaces` or `--namespace-selector` restricts them. */
 export type Served = Pick<ServedNamespaces, 'which' | 'selector' | 'has'>;
 
-/** The report on a plain name that Keyferry does not serve; `undefined`: the pattern is served, or is no plain name. */
+/** The report on a namespace that Keyferry does not serve; `undefined`: it is served, or `pattern` is no plain name. */
 export function unservedNamespace(
   field: string,
   pattern: NamePattern,
@@ -137,7 +137,7 @@ function adviceFor(literal: string, shown: string): string | undefined {
   return `it is a regular expression: * repeats the preceding character, and ? makes it optional; to match as a glob, write ${meant}`;
 }
 
-/** The messages of the suspects that match none of the namespaces. */
+/** The messages on the suspect patterns that match none of the namespaces. */
 export function misreadPatterns(suspects: readonly SuspectPattern[], namespaces: Iterable<string>): string[] {
   if (suspects.length === 0) return [];
   const names = [...namespaces];

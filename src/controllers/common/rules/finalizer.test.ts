@@ -11,7 +11,7 @@ import type { RuleKey } from '../../../copy/model/keys.ts';
 const RULE: RuleKey = asKey('test:default/x');
 const LIMIT_MS = 60_000;
 const MINUTES_10 = 10 * 60_000;
-/** Where the monotonic clock of the process stands when it sees the deletion. */
+/** Time of the monotonic clock when the process first sees the deletion, ms. */
 const SEEN = 12_345;
 const active = { name: 'x', uid: 'u', resourceVersion: '1', creationTimestamp: '' };
 
@@ -27,12 +27,12 @@ const REMAINING: Entry = {
   outcome: PENDING,
 };
 
-/** The deletion of one rule, as a process with a clock of its own sees it. */
+/** The deletion of one rule, seen by a process whose clock is `now`. */
 class Scene {
   now = SEEN;
   readonly #deletions = new Deletions({ monotonic: () => this.now }, LIMIT_MS);
 
-  /** @param skewMs how far the server's clock is ahead of ours */
+  /** @param skewMs how far the server's clock is ahead of the clock of this process, ms */
   step({ remaining = [REMAINING], skewMs = 0, uid = 'u', mayBecomeOrphan = true } = {}): DeletionStep {
     const deletionTimestamp = new Date(Date.now() + skewMs).toISOString();
     const metadata = { ...active, uid, deletionTimestamp };
@@ -44,7 +44,7 @@ class Scene {
   }
 }
 
-test('a rule that is being deleted waits for its targets until the time limit, whatever the clock of the server says', () => {
+test('a rule that is being deleted waits for its targets until the time limit, even if the clock of the server is 10 minutes off', () => {
   for (const skewMs of [0, MINUTES_10, -MINUTES_10]) {
     const scene = new Scene();
     const step = (): DeletionStep => scene.step({ skewMs });
@@ -59,7 +59,7 @@ test('a rule that is being deleted waits for its targets until the time limit, w
   }
 });
 
-test('after the time limit, a rule waits as long as one of its targets must not become an orphan', () => {
+test('after the time limit, a rule still waits if one of its targets must not become an orphan', () => {
   let now = SEEN;
   const deletions = new Deletions({ monotonic: () => now }, LIMIT_MS);
   const metadata = { ...active, deletionTimestamp: new Date().toISOString() };
@@ -72,7 +72,7 @@ test('after the time limit, a rule waits as long as one of its targets must not 
   assert.deepEqual(step([REMAINING]), { isDone: true, isTimedOut: true, remainingMs: 0 });
 });
 
-test('a recreated rule of the same name waits for the whole time limit again', () => {
+test('if a rule is deleted, recreated with the same name and deleted again, the time limit begins again', () => {
   const scene = new Scene();
   scene.step();
   scene.now += LIMIT_MS;
@@ -85,5 +85,5 @@ test('an active rule that releases its copies waits without a time limit', () =>
     assert.deepEqual(scene.release(), { isDone: false, isTimedOut: false, remainingMs: LIMIT_MS });
     scene.now += LIMIT_MS;
   }
-  assert.equal(scene.step().remainingMs, LIMIT_MS, 'its deletion counts from then on');
+  assert.equal(scene.step().remainingMs, LIMIT_MS, 'the limit begins with the deletion');
 });

@@ -1,23 +1,23 @@
 /**
- * The finalizer of a rule. Two facts about the object decide on the next step, as in kube-rs:
+ * Decides on the next step for a rule with a finalizer. Two facts about the object decide, as in kube-rs:
  *
  *                   without the finalizer    with the finalizer
  *    active         add                      apply: copies may be made
  *    being deleted  none: it has no copies   cleanup: release the copies, then remove the finalizer
  *
- * Guarantee: a rule is never gone before its copies are released. No copy is made in the state `add`. Only the end of
- * `cleanup`, or its time limit, removes the finalizer. Targets that remain after the limit are orphans, and are deleted
- * as soon as possible.
+ * Guarantee: the server does not remove a rule before its copies are released. Keyferry makes no copy in the state
+ * `add`, and removes the finalizer only at the end of `cleanup`, or at its time limit. Targets that remain after the
+ * limit are orphans; Keyferry deletes them as soon as possible.
  *
- * The limit counts on the monotonic clock of this process, from the moment when it saw the deletion: the server's clock
- * may be minutes off. After a restart it counts anew, because the new process has not tried the deletion yet.
+ * The limit begins when this process first sees the deletion, on the monotonic clock, because the server's clock may
+ * differ by minutes. After a restart the limit begins again, because the new process has not yet tried the cleanup.
  */
 import type { Entry } from '../../../copy/book/claim-book.ts';
 import type { RuleKey } from '../../../copy/model/keys.ts';
 import type { KubeObject, ObjectMeta } from '../../../kube/api.ts';
 import type { Clock } from '../../../runtime/clock.ts';
 
-/** See the table above. */
+/** The states in the table at the head of this file. */
 export type FinalizerStep = 'add' | 'apply' | 'cleanup' | 'none';
 
 export function finalizerStep(
@@ -32,7 +32,7 @@ export function finalizerStep(
 export interface DeletionStep {
   /** The finalizer can be removed. */
   readonly isDone: boolean;
-  /** The finalizer can be removed although some targets remain, because the time limit is over. */
+  /** The finalizer can be removed although some targets remain, because the time limit has passed. */
   readonly isTimedOut: boolean;
   /** Time until the limit, ms. */
   readonly remainingMs: number;
@@ -43,15 +43,15 @@ export class Deletions {
   readonly #limitMs: number;
   readonly #seen = new Map<RuleKey, { readonly uid: string; readonly at: number }>();
 
-  /** @param limitMs longest wait, ms. A rule that releases its copies while active waits without a limit */
+  /** @param limitMs longest wait of a rule that is being deleted, ms. An active rule has no limit */
   constructor(clock: Pick<Clock, 'monotonic'>, limitMs: number) {
     this.#clock = clock;
     this.#limitMs = limitMs;
   }
 
   /**
-   * @param remaining claims whose targets are not released
-   * @param mayBecomeOrphan whether the rule may go, after the time limit, while this target remains
+   * @param remaining the claims whose targets are not released yet
+   * @param mayBecomeOrphan whether, after the time limit, the rule may be removed although this target remains
    */
   step(
     rule: RuleKey,
@@ -61,7 +61,7 @@ export class Deletions {
   ): DeletionStep {
     const now = this.#clock.monotonic();
     const known = this.#seen.get(rule);
-    // The time of a deleted object does not count for a new object of the same name.
+    // If an earlier object with the same name was being deleted, its time does not count for the new object.
     const at = known?.uid === uid ? known.at : now;
     if (deletionTimestamp === undefined) this.#seen.delete(rule);
     else this.#seen.set(rule, { uid, at });
@@ -70,7 +70,7 @@ export class Deletions {
     return { isDone: remaining.length === 0 || isTimedOut, isTimedOut, remainingMs };
   }
 
-  /** Call it when the rule is gone, or is active again. */
+  /** Forgets the time of a deletion. Call this when the rule is gone, or is active again. */
   forget(rule: RuleKey): void {
     this.#seen.delete(rule);
   }

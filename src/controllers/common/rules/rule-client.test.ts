@@ -1,4 +1,4 @@
-/** Changes of rule objects on a real API server. */
+/** Tests how RuleClient and RuleStatuses change rule objects on a real API server. */
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
 
@@ -22,7 +22,7 @@ const { signal } = new AbortController();
 let plane: ControlPlane;
 let api: HttpKubeApi;
 let requests: KubeRequest[] = [];
-/** Called between the answer of the server and its arrival. */
+/** Called when the server has responded, before the client gets the response. */
 let answered: () => Promise<void>;
 let store: RuleStore<KubeObject>;
 let client: RuleClient;
@@ -53,7 +53,7 @@ beforeEach(() => {
   client = new RuleClient({ api: recording, kind: { groupPath: GROUP_PATH, plural: 'syncsecrets' }, store });
 });
 
-/** An object on the server and in the store, which replaces the one of the last test. */
+/** Creates the object on the server and in the store. If the last test left an object, it is deleted first. */
 async function createRule(finalizers: readonly string[] = []): Promise<KubeObject> {
   const path = `${COLLECTION}/x`;
   try {
@@ -78,7 +78,7 @@ async function onServer(): Promise<KubeObject> {
 }
 
 describe('a finalizer', () => {
-  it('a finalizer is added with other changes in one request, and the response is stored', async () => {
+  it('addFinalizer sends the finalizer and other changes in one request, and stores the response', async () => {
     const rule = await createRule(['example.com/other']);
     await client.addFinalizer(rule, 'example.com/a', { annotations: { 'example.com/note': 'n' } }, signal);
     assert.equal(requests.length, 1);
@@ -89,13 +89,13 @@ describe('a finalizer', () => {
     assert.equal(requests.length, 1, 'nothing to change');
   });
 
-  it('an added finalizer replaces the given ones, and other clients keep theirs', async () => {
+  it('addFinalizer removes the finalizers in `replaces`, and keeps those of other clients', async () => {
     const rule = await createRule(['example.com/old', 'example.com/other']);
     await client.addFinalizer(rule, 'example.com/a', { replaces: ['example.com/old'] }, signal);
     assert.deepEqual(stored().metadata.finalizers, ['example.com/other', 'example.com/a']);
   });
 
-  it('no finalizer is added to or removed from an object that has changed, so that none of another client is lost', async () => {
+  it('if another client has changed the object, adding or removing a finalizer is refused as a conflict, and the finalizer of the other client stays', async () => {
     const rule = await createRule();
     await plane.api.patch(`${COLLECTION}/x`, { metadata: { finalizers: ['example.com/other'] } });
     await assert.rejects(client.addFinalizer(rule, 'example.com/a', {}, signal), isConflict);
@@ -106,7 +106,7 @@ describe('a finalizer', () => {
     assert.deepEqual((await onServer()).metadata.finalizers, ['example.com/other']);
   });
 
-  it('several finalizers are removed in one request, and those of other clients stay', async () => {
+  it('removeFinalizers removes several finalizers by one request, and keeps those of other clients', async () => {
     const rule = await createRule(['example.com/a', 'example.com/other', 'example.com/b']);
     const names = ['example.com/a', 'example.com/b', 'example.com/c'];
     await client.removeFinalizers(rule, names, {}, signal);
@@ -116,7 +116,7 @@ describe('a finalizer', () => {
     assert.equal(requests.length, 1, 'nothing to remove');
   });
 
-  it('without its last finalizer a deleted object is gone, and a second removal is no error', async () => {
+  it('when the last finalizer of a deleted object is removed, the object is gone; removing the finalizer again is not an error', async () => {
     await createRule(['example.com/a']);
     await plane.api.delete(`${COLLECTION}/x`);
     store.put(await onServer());
@@ -129,7 +129,7 @@ describe('a finalizer', () => {
   });
 });
 
-it('a status replaces the whole earlier one, and is refused for a recreated object of the same name', async () => {
+it('writeStatus replaces the whole earlier status, and is refused if the object was recreated with the same name', async () => {
   const earlier = await createRule();
   const rule = await createRule();
   await client.writeStatus(rule, { phase: 'Pending', observedGeneration: 1 }, signal);
@@ -156,7 +156,7 @@ describe('the status of a rule', () => {
   let events: string[] = [];
   let now = 0;
   let statuses: RuleStatuses<Rule, Status>;
-  /** How often a status was taken for that of somebody else. */
+  /** How often `RuleStatuses` reported that another client had changed the status. */
   let foreign = 0;
 
   beforeEach(() => {
@@ -173,7 +173,7 @@ describe('the status of a rule', () => {
     await statuses.write(KEY, stored(), { status, events: reasons.map(warning) }, signal);
   };
 
-  it('a status is written only if it changes, also where the CRD drops a field of it', async () => {
+  it('a status is written only if it changes, even if the CRD lacks one of its fields and the server drops this field', async () => {
     await createRule();
     for (const status of [{ phase: 'Synced' }, { phase: 'Synced', unknown: 'dropped' }]) {
       await write(status);
@@ -184,10 +184,12 @@ describe('the status of a rule', () => {
     assert.deepEqual(stored(), await onServer());
     assert.deepEqual((stored() as Rule).status, { phase: 'Synced' });
     await createRule();
-    assert.deepEqual(statuses.latest(KEY, stored()), {}, 'another object of the same name');
+    assert.deepEqual(statuses.latest(KEY, stored()), {}, 'another object with the same name');
   });
 
-  /** Another client writes a status, and the watch reports it. @returns whether the change counts as foreign */
+  /**
+   * Another client writes a status, and the watch reports it. @returns whether `RuleStatuses` noticed the other client
+   */
   async function forged(status: Status | null): Promise<boolean> {
     const before = foreign;
     await plane.api.patch(`${COLLECTION}/x/status`, { status });
@@ -195,7 +197,7 @@ describe('the status of a rule', () => {
     return foreign > before;
   }
 
-  it('a status that another client has changed or removed is written again', async () => {
+  it('if another client changes or removes a status, Keyferry writes it again', async () => {
     await createRule();
     await write({ phase: 'Failed' });
     for (const other of [{ phase: 'Synced' }, null]) {
@@ -208,7 +210,7 @@ describe('the status of a rule', () => {
     assert.equal(await forged({ phase: 'Failed' }), false, 'the same status is no change');
   });
 
-  it('a status that the server stores in another form is not written again', async () => {
+  it('if the server stores a status in another form, Keyferry does not write the status again', async () => {
     await createRule();
     await write({ phase: 'Synced', unknown: 'dropped' });
     const before = requests.length;
@@ -219,10 +221,10 @@ describe('the status of a rule', () => {
     assert.equal(requests.length, before);
     assert.equal(await forged({ phase: 'Other' }), true);
     await write({ phase: 'Synced', unknown: 'dropped' });
-    assert.equal(requests.length, before + 1, 'but that of somebody else is');
+    assert.equal(requests.length, before + 1, 'the status of another client is replaced');
   });
 
-  it('a status that the watch reports before the answer to its write is not that of somebody else', async () => {
+  it('if the watch reports a status before the response to its write arrives, it does not count as a change by another client', async () => {
     await createRule();
     answered = async () => void store.put(await onServer());
     await write({ phase: 'Synced' });
@@ -230,7 +232,7 @@ describe('the status of a rule', () => {
     assert.equal(await forged({ phase: 'Other' }), true);
   });
 
-  it('a status that another client replaces again and again is written at growing intervals', async () => {
+  it('if another client replaces a status again and again, Keyferry writes it at growing intervals', async () => {
     await createRule();
     await write({ phase: 'Failed' });
     const before = requests.length;
@@ -244,7 +246,7 @@ describe('the status of a rule', () => {
     assert.ok(writes >= 15 && writes <= 40, `${writes} writes in 10 minutes`);
   });
 
-  it('the events of a status are recorded once, however often its write fails', async () => {
+  it('if the write of a status fails several times, the events of the status are recorded only once', async () => {
     const rule = await createRule();
     const invalid = { phase: 1 as unknown as string };
     await assert.rejects(write(invalid, 'A'), isInvalid);
@@ -262,7 +264,7 @@ describe('the status of a rule', () => {
   });
 });
 
-/** The object in an earlier version, with a finalizer. */
+/** The object with an outdated resourceVersion and this finalizer. */
 async function staleWith(finalizer: string): Promise<KubeObject> {
   const object = await onServer();
   return { ...object, metadata: { ...object.metadata, finalizers: [finalizer], resourceVersion: '1' } };

@@ -1,4 +1,4 @@
-/** Reads and patches rule objects on the API server. `liveRules` reads a rule before its orphans are deleted. */
+/** Reads and patches rules on the API server. `liveRules` reads the rule of a copy before the copy is deleted. */
 import type { RuleReconciler } from '../../../copy/engine/controller.ts';
 import { namespaceOf, parseRuleKey, type RuleKey } from '../../../copy/model/keys.ts';
 import type { Kind } from '../../../copy/model/kind.ts';
@@ -13,15 +13,15 @@ import type { RuleStore } from './rule-store.ts';
 export interface RuleClientOptions {
   readonly api: KubeApi;
   readonly kind: Pick<Kind, 'groupPath' | 'plural'>;
-  /** Stores the objects in the answers to patches. */
+  /** Receives the objects in the responses to patches. */
   readonly store?: Pick<RuleStore<KubeObject>, 'storeResponse'>;
-  /** Requests only metadata of objects. `writeStatus` then adds the status that it wrote. */
+  /** Requests only the metadata of objects. `writeStatus` then adds the written status to the object that it stores. */
   readonly metadataOnly?: boolean;
-  /** Gets the whole object in the answer to `addFinalizer`, because its values are needed next. */
+  /** Receives the whole object from the response of `addFinalizer`. Set if the values of the object are needed next. */
   readonly onPrepared?: (object: KubeObject) => void;
   /**
-   * Default: `FIELD_MANAGER`. Objects that Keyferry also copies need another: a copy's write removes the labels and
-   * annotations that its own field manager wrote and the copy no longer needs.
+   * Default: `FIELD_MANAGER`. Rules that are Secrets, and so may be copies too, need another name. Reason: the write of
+   * a copy removes labels and annotations that `FIELD_MANAGER` wrote and that the copy does not need.
    */
   readonly fieldManager?: string;
 }
@@ -46,8 +46,8 @@ export class RuleClient {
   }
 
   /**
-   * Sends a merge patch and stores the answer. With a status it patches only the status.
-   * @param patch has the uid or resourceVersion that the object must still have
+   * Sends a merge patch and stores the response. With a status, it patches only the status.
+   * @param patch its metadata must contain the uid or resourceVersion that the object is expected to have
    * @throws ApiError, ConnectionError
    */
   async patch(
@@ -59,10 +59,10 @@ export class RuleClient {
     this.#options.store?.storeResponse(await this.#patch(rule, subresource, patch, signal));
   }
 
-  /** Replaces the whole status, and stores the answer. A deleted object is no error. @throws ApiError */
+  /** Replaces the whole status and stores the response. A deleted object is not an error. @throws ApiError */
   async writeStatus(rule: KubeObject, status: object, signal: AbortSignal): Promise<void> {
     const { uid, name } = rule.metadata;
-    // A merge patch does not test the uid: it could change a new object of the same name.
+    // A JSON patch, because a merge patch cannot test the uid and so could change a new object with the same name.
     const patch = [
       { op: 'test', path: '/metadata/uid', value: uid },
       { op: 'add', path: '/status', value: status },
@@ -77,7 +77,7 @@ export class RuleClient {
   }
 
   /**
-   * Adds a finalizer and makes the other changes in the same request. Sends nothing if nothing changes.
+   * Adds a finalizer, together with other changes, by one request. Sends no request if nothing changes.
    * @param changes `replaces`: finalizers that are removed when this one is added
    * @throws ApiError: a conflict if the object has changed since it was stored
    */
@@ -100,8 +100,8 @@ export class RuleClient {
   }
 
   /**
-   * Removes those of the named finalizers that the object has, and makes the other changes in the same request. Sends
-   * nothing if nothing changes. A deleted object is no error.
+   * Removes the named finalizers, together with other changes, by one request. Sends no request if nothing changes. A
+   * deleted object is not an error.
    * @throws ApiError: a conflict if the object has changed since it was stored
    */
   async removeFinalizers(
@@ -116,7 +116,7 @@ export class RuleClient {
     try {
       const patch = { metadata: { uid, resourceVersion, finalizers: rest, annotations } };
       const object = await this.#patch(rule, '', patch, signal);
-      // Without finalizers a deleted object is gone, and the watch reports its end.
+      // A deleted object without finalizers is gone: the watch reports its end, so the response is not stored.
       if (rest.length > 0 || deletionTimestamp === undefined) this.#options.store?.storeResponse(object);
     } catch (error) {
       if (!isObjectGone(error, name)) throw error;
@@ -157,12 +157,12 @@ export class RuleClient {
   }
 }
 
-/** Equals the version of no evaluation, so an orphan stays until the rule is evaluated again. */
+/** No evaluation has this version. So Keyferry deletes no orphan of the rule before the next evaluation. */
 const NOT_EVALUATED = '';
 
 /**
- * Makes `RuleReconciler.getLive`. Simultaneous reads of a rule share one request.
- * @param readVersion the rule's version on the server; `undefined`: it is no rule any more. @throws ApiError
+ * Makes the function `RuleReconciler.getLive`. Simultaneous reads of the same rule share one request.
+ * @param readVersion gives the rule's version on the server; `undefined`: it is no longer a rule. @throws ApiError
  * @param isOutdated see `NamespaceChanges.isOutdated`. Default: no rule depends on namespaces
  */
 export function liveRules(

@@ -1,4 +1,4 @@
-/** The limit for all rules in one namespace: older rules take precedence, in any order of requests. */
+/** Tests the limit of targets for all rules in one namespace: older rules take precedence, in any order of demands. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
@@ -6,7 +6,7 @@ import { MAX_TARGETS, RuleLimits } from './rule-limits.ts';
 import type { RuleKey } from '../../../copy/model/keys.ts';
 import { asKey, asKeys } from '../../../../test/support/keys.ts';
 
-/** Evaluates every rule again that `onChange` names, as the engine does. */
+/** Evaluates each rule again for which `onChange` is called, as the engine does. */
 class World {
   readonly wanted = new Map<RuleKey, { namespace: string; rank: string; count: number }>();
   readonly admitted = new Set<RuleKey>();
@@ -61,7 +61,7 @@ function expected({ wanted, size: namespaces }: World): Set<string> {
   return admitted;
 }
 
-test('after any history of demands, the limits admit the rules that fit in the order of their age', () => {
+test('after any history of demands, the limits admit rules from the oldest to the youngest, and refuse those that do not fit', () => {
   const wanted = fc.record({
     namespace: fc.constantFrom('a', 'b'),
     rank: fc.constantFrom('1', '2', '3', '4'),
@@ -91,7 +91,7 @@ test('after any history of demands, the limits admit the rules that fit in the o
   );
 });
 
-test('in a cluster of 5,000 namespaces, 50 of 60 rules of one namespace may copy into all', () => {
+test('in a cluster of 5,000 namespaces, 50 of 60 rules in one namespace may copy into all namespaces', () => {
   const world = new World();
   world.size = 5000;
   for (let index = 0; index < 60; index += 1)
@@ -99,7 +99,7 @@ test('in a cluster of 5,000 namespaces, 50 of 60 rules of one namespace may copy
   assert.equal(world.admitted.size, 50);
 });
 
-test('if two rules are evaluated at the same time and only one fits the limit, the younger is evaluated again', () => {
+test('if two rules are evaluated at the same time and only one fits the limit, the younger rule is evaluated again and refused', () => {
   const changed: RuleKey[] = [];
   const limits = new RuleLimits({ size: 1 }, (rule) => changed.push(rule));
   const [older, younger] = [asKey<RuleKey>('older'), asKey<RuleKey>('younger')];

@@ -1,14 +1,14 @@
 /**
- * Limits the number of targets of one rule, and of all rules in one namespace. Reason: a user of one namespace can
- * create as many rules as fit in etcd, and every target costs memory and watch events.
+ * Limits the number of targets of one rule, and of all rules in one namespace. Reason: a user with access to one
+ * namespace can create as many rules as fit in etcd, and every target costs Keyferry memory and watch events.
  *
- * Measured with the shipped V8 flags: a claim takes 0.5 KB and its copy 1.5 KB, so 10,000 targets take about 20 MB. The
- * limit of one rule is twice the number of namespaces in a very large cluster. All rules in one namespace may have as
- * many together, or 50 for each namespace of the cluster.
+ * Measured with the shipped V8 flags: a claim takes 0.5 KB and its copy 1.5 KB, so 10,000 targets take about 20 MB. One
+ * rule may have 10,000 targets, twice the number of namespaces in a very large cluster. All rules in one namespace may
+ * together have 10,000 targets, or 50 for each namespace of the cluster, whichever is more.
  *
- * State: the demands of the rules in each namespace, oldest first. Older rules have precedence, so a restart refuses
- * the same rules. Invariant: `onChange` was called for each rule whose recorded answer (admitted or refused) is not the
- * present one.
+ * State: the demands of the rules in each namespace, oldest rule first. Older rules take precedence, so the same rules
+ * are refused after a restart. Invariant: when it changes whether a rule is admitted, `onChange` is called for the
+ * rule.
  */
 import type { RuleKey } from '../../../copy/model/keys.ts';
 import type { Demand } from '../../../copy/model/rule-set.ts';
@@ -16,14 +16,14 @@ import { getOrCreate } from '../../../runtime/maps.ts';
 
 /** Maximum number of targets of one rule. */
 export const MAX_TARGETS = 10_000;
-/** Targets that all rules in one namespace may have, for each namespace of the cluster; at least `MAX_TARGETS`. */
+/** All rules in one namespace may have this number times the cluster's namespaces, or `MAX_TARGETS` if that is more. */
 const TARGETS_PER_NAMESPACE = 50;
 
 interface Account {
   total: number;
   /** Oldest first. */
   readonly requests: Request[];
-  /** At the last check or record, some request did not fit. */
+  /** At the last check, the limit had no room for at least one request. */
   isCrowded: boolean;
 }
 
@@ -38,8 +38,8 @@ export class RuleLimits {
   readonly #requests = new Map<RuleKey, Request>();
 
   /**
-   * @param namespaces those of the cluster
-   * @param onChange the limits may now admit or refuse the rule: evaluate it again
+   * @param namespaces all namespaces of the cluster
+   * @param onChange called if the limits now decide differently on the rule. The rule must be evaluated again
    */
   constructor(namespaces: { readonly size: number }, onChange: (rule: RuleKey) => unknown) {
     this.#namespaces = namespaces;
@@ -51,7 +51,7 @@ export class RuleLimits {
     return Math.max(MAX_TARGETS, TARGETS_PER_NAMESPACE * this.#namespaces.size);
   }
 
-  /** Makes a demand for `count` targets, which says whether the limit allows them. It counts only after `record`. */
+  /** Makes a demand for `count` targets, with the decision of the limit. The demand counts only after `record`. */
   demand(rule: RuleKey, namespace: string, rank: string, count: number): Demand {
     const { limit } = this;
     const { total = 0, requests = [] } = this.#accounts.get(namespace) ?? {};
@@ -66,12 +66,12 @@ export class RuleLimits {
     return { namespace, rank, count, isAdmitted: older + count <= limit };
   }
 
-  /** The recorded demand of a rule; `undefined`: it has none. */
+  /** The recorded demand of a rule; `undefined`: none was recorded. */
   demandOf(rule: RuleKey): Demand | undefined {
     return this.#requests.get(rule);
   }
 
-  /** Records the demand of an evaluation in place of the last one. @param demand `undefined`: no targets */
+  /** Replaces the recorded demand of a rule after its evaluation. @param demand `undefined`: the rule has no targets */
   record(rule: RuleKey, demand: Demand | undefined): void {
     const before = this.#requests.get(rule);
     if (before === undefined && demand === undefined) return;
@@ -82,12 +82,12 @@ export class RuleLimits {
     }
   }
 
-  /** Call it when the number of namespaces has changed, because the limit depends on it. */
+  /** Call this when the number of namespaces has changed, because the limit depends on this number. */
   recount(): void {
     for (const account of this.#accounts.values()) this.#check(account);
   }
 
-  /** Calls `onChange` for each rule that was admitted and would be refused now, or the other way round. */
+  /** Calls `onChange` for each rule that was admitted and no longer fits the limit, or was refused and now fits. */
   #check(account: Account | undefined): void {
     const { limit } = this;
     if (account === undefined || (account.total <= limit && !account.isCrowded)) return;
@@ -126,12 +126,12 @@ export class RuleLimits {
 
 type Ranked = Pick<Request, 'rule' | 'rank'>;
 
-/** Orders rules by age, and rules of the same age by their keys. */
+/** Whether rule `a` comes before rule `b`: the older rule first; rules of the same age by their keys. */
 function isBefore(a: Ranked, b: Ranked): boolean {
   return a.rank < b.rank || (a.rank === b.rank && a.rule < b.rule);
 }
 
-/** The index of the request, or where to insert it. */
+/** The index of the request in `sorted`; if `sorted` does not contain it, the index where to insert it. */
 function insertionIndex(sorted: readonly Request[], request: Ranked): number {
   let [from, to] = [0, sorted.length];
   while (from < to) {

@@ -7,7 +7,7 @@ const THEN = '2026-11-21T10:00:00Z';
 const NOW = Date.parse('2026-11-21T11:00:00Z');
 const BEFORE = { type: 'Ready', status: 'False', lastTransitionTime: THEN, reason: 'A', message: 'a' } as const;
 
-test('a condition keeps the time of its last transition until its status changes', () => {
+test('lastTransitionTime of a condition changes only if the status of the condition changes', () => {
   const other = { type: 'Ready', status: 'False', reason: 'B', message: 'b' } as const;
   assert.deepEqual(nextCondition(BEFORE, other, 3, NOW), { ...BEFORE, ...other, observedGeneration: 3 });
   const changed = { type: 'Ready', status: 'True', reason: 'B', message: 'b' } as const;
@@ -16,7 +16,7 @@ test('a condition keeps the time of its last transition until its status changes
   assert.deepEqual(nextCondition(undefined, other, undefined, NOW), { ...other, ...time });
 });
 
-test('a long message is clipped, and a character that is cut in half becomes U+FFFD', () => {
+test('a message of a condition above the limit is shortened; a character that is cut in half becomes U+FFFD', () => {
   const messageOf = (message: string, max?: number): string =>
     nextCondition(undefined, { ...BEFORE, message }, 1, NOW, max).message;
   assert.equal(messageOf('abcd', 4), 'abcd');
@@ -25,7 +25,7 @@ test('a long message is clipped, and a character that is cut in half becomes U+F
   assert.equal(messageOf('x'.repeat(40_000)).length, 32_768);
 });
 
-test('conditions are equal if they differ only in lastTransitionTime or in the order of their fields', () => {
+test('sameConditions is true if conditions differ only in lastTransitionTime or in the order of their fields', () => {
   const { reason, ...rest } = BEFORE;
   assert.ok(sameConditions([BEFORE], [{ reason, ...rest, lastTransitionTime: 'now' }]));
   assert.ok(sameConditions(undefined, []));

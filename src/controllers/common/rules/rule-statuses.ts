@@ -1,6 +1,6 @@
 /**
- * The conditions and the status of rules. `RuleStatuses` writes a status only where it changes, and records its events
- * once. A status that another client changes is written again: first at once, then ever later, in case both do so.
+ * Writes the status of rules. `RuleStatuses` writes a status only if it changes, and records its events only once. If
+ * another client changes a status, Keyferry writes it again. The pauses grow, in case the other client does the same.
  */
 import type { RuleKey } from '../../../copy/model/keys.ts';
 import type { KubeObject } from '../../../kube/api.ts';
@@ -20,10 +20,10 @@ type WithStatus<Status> = KubeObject & { readonly status?: Status };
 export interface RuleStatusesOptions<Rule extends WithStatus<Status>, Status extends object> {
   readonly client: RuleClient;
   readonly store: Pick<RuleStore<Rule>, 'get' | 'onSameVersion'>;
-  /** Whether the two statuses are equal for users, so that no write is needed. */
+  /** Whether two statuses are equal for users. If so, Keyferry does not write the new status. */
   readonly isSame: (a: Status, b: Status) => boolean;
   readonly recordEvent: (rule: Rule, event: RuleEvent) => void;
-  /** Another client has changed the status of a rule. */
+  /** Called when another client has changed the status of a rule. */
   readonly onForeign: (rule: RuleKey) => void;
   /** Wall clock, ms. */
   readonly now: () => number;
@@ -32,17 +32,17 @@ export interface RuleStatusesOptions<Rule extends WithStatus<Status>, Status ext
 export class RuleStatuses<Rule extends WithStatus<Status>, Status extends object> {
   readonly #options: RuleStatusesOptions<Rule, Status>;
   /**
-   * For rules whose status the server stores in another form: the last written status, and the stored form. A CRD
-   * without a field of the status, for example, drops that field. The difference must not cause a new write each time.
+   * For rules whose status the server stores in another form: the last written status, and the stored form. Example: if
+   * the CRD lacks a field of the status, the server drops the field. This difference must not cause a write each time.
    */
   readonly #written = new Map<RuleKey, { readonly uid: string; readonly status: Status; readonly stored: Status }>();
-  /** The status in a request that is under way. The watch may report it before the response. */
+  /** The status in a request that is under way. The watch may report this status before the response arrives. */
   readonly #sending = new Map<RuleKey, Status>();
   /** Rules whose status another client has changed since the last write. */
   readonly #changed = new Set<RuleKey>();
-  /** How often Keyferry has replaced each status that another client changed. */
+  /** How often Keyferry has written a status again that another client had changed. */
   readonly #repairs = new Map<RuleKey, Repairs>();
-  /** The events since the last write of a status, as JSON: a retry does not record them again. */
+  /** The events recorded since the last successful write, as JSON. A retry of the write records no event twice. */
   readonly #recorded = new Map<RuleKey, string>();
 
   constructor(options: RuleStatusesOptions<Rule, Status>) {
@@ -50,14 +50,14 @@ export class RuleStatuses<Rule extends WithStatus<Status>, Status extends object
     options.store.onSameVersion((...report) => this.#reported(...report));
   }
 
-  /** The last written status, if the server stores its own form of that status. Otherwise the stored status. */
+  /** The last written status, if the server has it in its own form (see `#written`). Otherwise the stored status. */
   latest(key: RuleKey, { metadata: { uid }, status = {} as Status }: Rule): Status {
     const written = this.#written.get(key);
-    // A new object of the same name may exist since the last write.
+    // After the last write, a new object with the same name may have been created.
     return written?.uid === uid && this.#options.isSame(written.stored, status) ? written.status : status;
   }
 
-  /** The watch reports a rule. Its status may be that of another client. */
+  /** Called when the watch reports a rule. Another client may have written its status. */
   #reported(key: RuleKey, before: Rule, after: Rule): void {
     const { isSame, onForeign } = this.#options;
     const { uid, resourceVersion } = after.metadata;
@@ -74,8 +74,8 @@ export class RuleStatuses<Rule extends WithStatus<Status>, Status extends object
   }
 
   /**
-   * Records the events, and writes the status if it differs from the latest.
-   * @returns when to try again, if another client changes the status too often
+   * Records the events. Writes the status if it differs from `latest`.
+   * @returns a pause before the next try, if another client changes the status too often; otherwise `undefined`
    * @throws ApiError, ConnectionError
    */
   async write(
@@ -94,7 +94,7 @@ export class RuleStatuses<Rule extends WithStatus<Status>, Status extends object
       if (pauseMs > 0) return { requeueAfterMs: pauseMs };
       this.#repairs.set(key, countRepair(repairs, now()));
     }
-    // Events come before the write of the status: the server may refuse the write.
+    // Events are recorded first, because the server may refuse the write of the status.
     this.record(key, rule, events);
     if (!isLatest) {
       this.#changed.delete(key);
@@ -112,7 +112,7 @@ export class RuleStatuses<Rule extends WithStatus<Status>, Status extends object
     return undefined;
   }
 
-  /** Records events once: a retry with the same events records nothing. */
+  /** Records events. If a retry passes the same events again, nothing is recorded. */
   record(key: RuleKey, rule: Rule, events: readonly RuleEvent[]): void {
     if (events.length === 0) return;
     const text = JSON.stringify([rule.metadata.uid, events]);
@@ -121,7 +121,7 @@ export class RuleStatuses<Rule extends WithStatus<Status>, Status extends object
     for (const event of events) this.#options.recordEvent(rule, event);
   }
 
-  /** Call it when the rule is gone. */
+  /** Forgets a rule. Call this when the rule is gone. */
   forget(key: RuleKey): void {
     this.#written.delete(key);
     this.#recorded.delete(key);
@@ -145,9 +145,9 @@ export interface Condition {
 const MAX_MESSAGE = 32_768;
 
 /**
- * The next state of a condition. `lastTransitionTime` changes only together with the status.
- * @param before the present state
- * @param generation that of the evaluated object. @param now wall clock, ms
+ * Makes the next state of a condition. `lastTransitionTime` changes only if `status` changes.
+ * @param before the present state; `undefined`: the object does not have this condition yet
+ * @param generation the generation of the evaluated object. @param now wall clock, ms
  */
 export function nextCondition(
   before: Condition | undefined,
@@ -166,7 +166,7 @@ export function nextCondition(
   };
 }
 
-/** Compares everything except `lastTransitionTime`. */
+/** Whether the conditions are equal. `lastTransitionTime` may differ. */
 export function sameConditions(a: readonly Condition[] | undefined, b: readonly Condition[] | undefined): boolean {
   return JSON.stringify(a?.map(comparable) ?? []) === JSON.stringify(b?.map(comparable) ?? []);
 }

@@ -1,4 +1,4 @@
-/** Which objects are stored as rules, and which changes are reported. */
+/** Tests which objects a RuleStore stores as rules, and which changes it reports. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
@@ -14,7 +14,10 @@ function object(resourceVersion: number, more: Partial<ObjectMeta> = {}): KubeOb
   return { metadata: { ...metadata, resourceVersion: String(resourceVersion) } };
 }
 
-/** A store of the objects without the label `other`, with its changes: `<generation before> → <generation after>`. */
+/**
+ * In this store, an object is a rule if it lacks the label `other`. Changes: `<generation before> → <generation
+ * after>`.
+ */
 function storeWithChanges(): { readonly store: RuleStore<KubeObject>; readonly changes: () => string[] } {
   let changes: string[] = [];
   const generation = (rule?: KubeObject): string => String(rule?.metadata.generation ?? 'none');
@@ -37,7 +40,7 @@ function storeWithChanges(): { readonly store: RuleStore<KubeObject>; readonly c
 const OTHER = { labels: { other: '' } };
 
 describe('a store of rules', () => {
-  it('a store reports an object that is added, changed or deleted, and no change of its status', () => {
+  it('a store of rules reports an object that is added, changed or deleted, but not a change of its status', () => {
     const { store, changes } = storeWithChanges();
     assert.equal(store.sink.upsert(object(1), true), true);
     assert.deepEqual(changes(), [`${KEY} initial: none → 1`]);
@@ -55,7 +58,7 @@ describe('a store of rules', () => {
     assert.deepEqual([...store.all()], []);
   });
 
-  it('a store takes the answer to a write, unless the watch has already brought that version', () => {
+  it('a store of rules stores the response to a write only if the watch has not brought the same resourceVersion before', () => {
     const { store } = storeWithChanges();
     const status = (): unknown => store.get(KEY);
     store.put(object(1));
@@ -68,13 +71,13 @@ describe('a store of rules', () => {
     assert.equal(status(), known);
   });
 
-  it('a store keeps only the part of an object that toRule returns', () => {
+  it('a store of rules stores only the part of an object that toRule returns', () => {
     const { store } = storeWithChanges();
     store.put(object(1, { annotations: { long: 'text' } }));
     assert.equal(store.get(KEY)?.metadata.annotations, undefined);
   });
 
-  it('a store drops an object that is no rule any more, and takes it when it is a rule again', () => {
+  it('a store of rules removes an object that ceases to be a rule, and stores it when it becomes a rule again', () => {
     const { store, changes } = storeWithChanges();
     assert.equal(store.sink.upsert(object(1, OTHER), true), false);
     assert.deepEqual(changes(), []);
@@ -87,7 +90,7 @@ describe('a store of rules', () => {
     assert.equal(store.versionOf(object(5)), ruleVersion(object(4)));
   });
 
-  it('a store ignores an older version of an object', () => {
+  it('a store of rules ignores an object with an older resourceVersion than the stored one', () => {
     const { store, changes } = storeWithChanges();
     store.put(object(10, { generation: 2 }));
     assert.equal(store.sink.upsert(object(9), false), true);
@@ -96,7 +99,7 @@ describe('a store of rules', () => {
     assert.deepEqual(changes(), [`${KEY}: none → 2`]);
   });
 
-  it('a store takes the answer to a write only while it has an object with the same uid', () => {
+  it('a store of rules stores the response to a write only if it has an object with the same uid', () => {
     const { store, changes } = storeWithChanges();
     store.storeResponse(object(1));
     assert.equal(store.get(KEY), undefined);
@@ -107,7 +110,7 @@ describe('a store of rules', () => {
     assert.deepEqual(changes(), [`${KEY}: none → 1`, `${KEY}: 1 → 2`]);
   });
 
-  it('a store drops the objects that a list does not have', () => {
+  it('after a list, a store of rules removes the objects that are not in the list', () => {
     const { store, changes } = storeWithChanges();
     store.put(object(1));
     store.put(object(1, { name: 'y' }));
@@ -120,7 +123,7 @@ describe('a store of rules', () => {
     );
   });
 
-  it('after the list of one namespace, a store keeps the objects of the other namespaces', () => {
+  it('after the list of one namespace, a store of rules keeps the objects of other namespaces', () => {
     const { store, changes } = storeWithChanges();
     store.put(object(1));
     store.sink.prune(new Set(), '2', 'other');

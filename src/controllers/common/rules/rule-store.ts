@@ -1,9 +1,9 @@
-/** Stores the rule objects of one controller in one cluster, from the watch and from the answers to own writes. */
+/** Stores the rules of one controller in one cluster. They come from the watch and from responses to writes. */
 import { namespaceOf, ruleKey, type RuleKey, ruleName } from '../../../copy/model/keys.ts';
 import { type KubeObject, isOlder } from '../../../kube/api.ts';
 import type { WatchSink } from '../../../kube/watch/watcher.ts';
 
-/** The version of a custom resource as a rule: spec, finalizers and deletion change it, a status or label does not. */
+/** The rule version of a custom resource. Spec, finalizers and deletion change it; status and labels do not. */
 export function ruleVersion({ metadata }: KubeObject): string {
   const deleting = metadata.deletionTimestamp === undefined ? '' : ' deleting';
   return `${metadata.uid} ${metadata.generation ?? 0} ${(metadata.finalizers ?? []).join(',')}${deleting}`;
@@ -13,20 +13,21 @@ export interface RuleStoreOptions<Rule extends KubeObject> {
   /** First part of the rule keys. */
   readonly controller: string;
   /**
-   * The part of an object that is stored, without long fields that nobody reads. `undefined`: the object is no rule.
-   * Called for each event of the watch, so it must be fast.
+   * Returns the part of an object to store, without long fields that are not needed; `undefined`: the object is no
+   * rule. Called for each event of the watch, so it must be fast.
    */
   readonly toRule: (object: KubeObject) => Rule | undefined;
-  /** The version changes when the claims of the rule may change, and does not change with its status. */
+  /** The version must change if the claims of the rule may change. It must not change with the status. */
   readonly versionOf: (rule: Rule) => string;
   /**
-   * A rule was added, deleted or changed to another version. An object that is no rule any more counts as deleted.
+   * Called when a rule is added, is deleted or gets another version. If an object ceases to be a rule, the rule counts
+   * as deleted.
    * @param initial the object is part of a list
    */
   readonly onChange?:
     | ((key: RuleKey, initial: boolean, before: Rule | undefined, after: Rule | undefined) => void)
     | undefined;
-  /** Makes a rule in the stored version from the stored one and the reported one: parts that follow from the version can stay the same objects. */
+  /** Makes the rule to store if the versions are equal. To save memory, it can take parts of the stored rule. */
   readonly merge?: (stored: Rule, reported: Rule) => Rule;
 }
 
@@ -41,12 +42,12 @@ export class RuleStore<Rule extends KubeObject> {
     this.#options = options;
   }
 
-  /** The key of an object as a rule: `<controller>:<namespace>/<name>`. */
+  /** The rule key of an object: `<controller>:<namespace>/<name>`. */
   key(namespace: string, name: string): RuleKey {
     return ruleKey(this.#options.controller, namespace, name);
   }
 
-  /** Called when the watch reports a rule in the stored version. Its status may differ all the same: see `storeResponse`. */
+  /** The listener is called when the watch reports a rule whose version is already stored. The status may differ. */
   onSameVersion(listener: OnSameVersion<Rule>): void {
     this.#onSameVersion = listener;
   }
@@ -59,7 +60,7 @@ export class RuleStore<Rule extends KubeObject> {
     return this.#rules;
   }
 
-  /** The version of an object as a rule; `undefined`: the object is no rule. */
+  /** The rule version of an object; `undefined`: the object is no rule. */
   versionOf(object: KubeObject): string | undefined {
     const { toRule, versionOf } = this.#options;
     const rule = toRule(object);
@@ -67,8 +68,8 @@ export class RuleStore<Rule extends KubeObject> {
   }
 
   /**
-   * Stores the answer to an own write, if the store still has the object (the same uid). If the watch was faster, its
-   * object stays: it has the status as the server stored it, and an answer may have the status as it was sent.
+   * Stores the response to a write, if the store still has the object (the same uid). If the watch has already brought
+   * this resourceVersion, its object stays, because a response may have the status as sent, not as stored.
    */
   storeResponse(object: KubeObject): void {
     const { uid, resourceVersion } = this.#rules.get(this.#keyOf(object))?.metadata ?? {};
@@ -88,7 +89,7 @@ export class RuleStore<Rule extends KubeObject> {
     },
   };
 
-  /** Stores an object, if the stored one is not newer. @returns whether the store has a rule of this name now */
+  /** Stores an object, except if the stored one is newer. @returns whether the store now has a rule with this name */
   put(object: KubeObject, initial = false): boolean {
     return this.#put(object, initial, this.#onSameVersion);
   }

@@ -8,7 +8,7 @@ import type { ResourceKey } from '../../../copy/model/keys.ts';
 
 const key = (namespace: string, name: string): ResourceKey => asKey(`c:Secret/${namespace}/${name}`);
 
-/** Contents of a cluster: a GET finds any Secret, a list finds 20. `paths`: the requested paths. */
+/** Contents of a cluster where each GET finds a Secret and each list finds 20 Secrets. `paths`: all requested paths. */
 function contents(): { readonly contents: Contents; readonly paths: string[] } {
   const paths: string[] = [];
   const secret = (namespace: string, name: string) => ({
@@ -30,7 +30,7 @@ function contents(): { readonly contents: Contents; readonly paths: string[] } {
   return { contents: new Contents(api), paths };
 }
 
-test('25 objects of one name that are requested at the same time are read by one list', async () => {
+test('25 objects with the same name that are requested at the same time are read by one list', async () => {
   const { contents: read, paths } = contents();
   const keys = Array.from({ length: 25 }, (_, i) => key(`n${i}`, 'many'));
   assert.deepEqual(new Set(await Promise.all(keys.map(async (one) => await read.read(one)))), new Set([true]));
@@ -39,7 +39,7 @@ test('25 objects of one name that are requested at the same time are read by one
   assert.equal(read.of(key('n24', 'many')), null, 'not in the list');
 });
 
-test('a few objects are read by one GET each, even if requested twice', async () => {
+test('a few objects are read by one GET each, even if an object is requested twice', async () => {
   const { contents: read, paths } = contents();
   await Promise.all([read.read(key('a', 'x')), read.read(key('b', 'x')), read.read(key('a', 'x'))]);
   assert.deepEqual(paths, ['/api/v1/namespaces/a/secrets/x', '/api/v1/namespaces/b/secrets/x']);
@@ -48,7 +48,7 @@ test('a few objects are read by one GET each, even if requested twice', async ()
   assert.equal(read.of(key('c', 'x')), undefined);
 });
 
-test('contents of changed or deleted objects are forgotten, and read again on request', async () => {
+test('forgetOthers removes the contents of changed or deleted objects, so that the next request reads them again', async () => {
   const { contents: read, paths } = contents();
   const [same, other, gone] = ['same', 'other', 'gone'].map((name) => key('a', name));
   await Promise.all([same!, other!, gone!].map(async (one) => await read.read(one)));

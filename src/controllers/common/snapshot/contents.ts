@@ -1,6 +1,6 @@
 /**
- * Reads contents for comparisons: each content is reduced to its fingerprint and dropped. Objects that are requested at
- * the same time are read together: many of one name or namespace by a list, few by GETs.
+ * Reads contents that a command must compare, and keeps only their fingerprints. Objects that are requested at the same
+ * time are read together: many objects with the same name or namespace by one list, the others by a GET each.
  */
 import { setImmediate } from 'node:timers/promises';
 import { getObject } from '../../../copy/cluster/objects/get-object.ts';
@@ -28,23 +28,23 @@ export interface ReadContent {
   readonly version: string;
 }
 
-/** From this number of objects with one name on (the copies of one source), a list reads them. */
+/** If this number of objects with the same name, or more, are requested (copies of one source), one list reads them. */
 const MANY_OF_A_NAME = 8;
-/** From this number of objects in one namespace on, a list reads them. The list may have many other objects. */
+/** The same for objects in one namespace. The number is higher, because the list may have many other objects. */
 const MANY_OF_A_NAMESPACE = 50;
 /** Maximum number of GETs at the same time. */
 const PARALLEL = 8;
 
 export class Contents {
   readonly #api: KubeApi;
-  /** What was read; `null`: the object does not exist. */
+  /** The results of all reads; `null`: the object does not exist. */
   readonly #found = new Map<ObjectKey, ReadContent | null>();
   readonly #signal: AbortSignal | undefined;
   readonly #changes: Changes;
   readonly #kinds: readonly Kind[];
   /** The objects that the next batch reads. */
   readonly #requested = new Set<ObjectKey>();
-  /** Key selections that wait for the content of an object. */
+  /** Key selections that must be applied to the content of an object when it is read. */
   readonly #selections = new Map<ObjectKey, Set<KeySelection>>();
   #batch: Promise<void> | undefined;
 
@@ -57,22 +57,22 @@ export class Contents {
   }
 
   /**
-   * Forgets objects that have changed since they were read.
+   * Forgets the contents of objects that have changed since they were read.
    * @param versionOf the present resourceVersion of an object; `undefined`: it does not exist
    */
   forgetOthers(versionOf: (key: ObjectKey) => string | undefined): void {
     for (const [key, found] of this.#found) if (found?.resourceVersion !== versionOf(key)) this.#found.delete(key);
   }
 
-  /** `undefined`: not read; `null`: the object did not exist. */
+  /** The content of an object; `undefined`: it was not read yet; `null`: the object did not exist. */
   of(key: ResourceKey): ReadContent | null | undefined {
     return isEntryKey(key) ? undefined : this.#found.get(key);
   }
 
   /**
    * Reads an object, together with all others that are requested at the same time.
-   * @param selection gets the content
-   * @returns false: it was read before
+   * @param selection the key selection to apply to the content
+   * @returns whether the object was read now; false: an earlier read has the content
    * @throws the errors of `api.request`
    */
   async read(key: ResourceKey, selection?: KeySelection): Promise<boolean> {
@@ -87,7 +87,7 @@ export class Contents {
   }
 
   async #readRequested(): Promise<void> {
-    // By then, every running decision has requested the objects that it needs.
+    // Waits until every running decision has requested the objects that it needs.
     await setImmediate();
     const keys = [...this.#requested];
     this.#requested.clear();
@@ -100,7 +100,7 @@ export class Contents {
     await Promise.all(Array.from({ length: PARALLEL }, worker));
   }
 
-  /** Reads the large groups by lists. @returns the keys in groups that are too small for a list */
+  /** Reads each group of at least `least` keys by a list. @returns the keys of the smaller groups */
   async #readGroups(keys: readonly ObjectKey[], by: 'name' | 'namespace', least: number): Promise<ObjectKey[]> {
     const groups = Map.groupBy(keys, (key) => {
       const place = parseResourceKey(key);

@@ -1,4 +1,4 @@
-/** What a command knows about objects and namespaces that it could not list. */
+/** Tests what an Inventory tells about objects and namespaces that the caller has no permission to list. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
@@ -10,7 +10,7 @@ const namespace = (name: string): Listed => ({
   metadata: { name, uid: name, resourceVersion: '1', creationTimestamp: '' },
 });
 
-/** @param namespaces the existing ones; `undefined`: the caller may not list namespaces */
+/** @param namespaces the existing namespaces; `undefined`: the caller has no permission to list them */
 async function inventoryOf(namespaces: readonly string[] | undefined): Promise<Inventory> {
   const lister: Lister = async ({ kind }, _home, take) => {
     if (kind !== 'Namespace') return await Promise.resolve<Coverage>({ extent: 'cluster' });
@@ -22,7 +22,7 @@ async function inventoryOf(namespaces: readonly string[] | undefined): Promise<I
   return inventory;
 }
 
-test('a namespace that the list of all namespaces lacks does not exist', async () => {
+test('if all namespaces could be listed, hasNamespace is false for a namespace that is not in the list', async () => {
   const inventory = await inventoryOf(['home', 'team']);
   assert.deepEqual(
     ['home', 'team', 'other'].map((name) => inventory.hasNamespace(name)),
@@ -30,7 +30,7 @@ test('a namespace that the list of all namespaces lacks does not exist', async (
   );
 });
 
-test('any namespace may exist if the caller may not list namespaces', async () => {
+test('if the caller has no permission to list namespaces, hasNamespace is true for every namespace', async () => {
   const inventory = await inventoryOf(undefined);
   assert.deepEqual(
     ['home', 'other'].map((name) => inventory.hasNamespace(name)),
@@ -38,7 +38,7 @@ test('any namespace may exist if the caller may not list namespaces', async () =
   );
 });
 
-test('a kind is not wholly known if the caller may not list it in one of the served namespaces', async () => {
+test('if the caller has no permission to list a kind in one of the served namespaces, isWhole is false for this kind', async () => {
   const served = new ServedNamespaces(['home', 'team']);
   const inventory = new Inventory('home', served);
   const without = ['team'];

@@ -1,4 +1,4 @@
-/** The objects of a cluster as lists showed them at one time: metadata, and the rules of controllers. */
+/** Lists the state of a cluster for one command: the metadata of its objects, and the rules of the controllers. */
 import type { KubeApi, KubeObject } from '../../../kube/api.ts';
 import { isForbidden, isNotFound } from '../../../kube/errors.ts';
 import { listEach, type Listed, type ListOptions } from '../../../kube/list-each.ts';
@@ -12,24 +12,24 @@ import { CONFIG_MAP, type Kind, SECRET } from '../../../copy/model/kind.ts';
 import { observe, type Observed } from '../../../copy/model/observed.ts';
 import type { RuleCollection } from './reader.ts';
 
-/** For example `Secret`, `/api/v1` and `secrets`. */
+/** A collection of objects on the API server, for example `Secret`, `/api/v1` and `secrets`. */
 export interface Collection {
   readonly kind: string;
   readonly groupPath: string;
-  /** Tried one after another, if the server does not serve `groupPath`. */
+  /** If the server does not serve `groupPath`, these are tried in their order. */
   readonly olderGroupPaths?: readonly string[];
   readonly plural: string;
 }
 
-/** How much of a collection could be listed. `without`: the namespaces among several that the caller may not list. */
+/** How much of a collection could be listed. `without`: the requested namespaces that the caller must not list. */
 export type Coverage =
   | { readonly extent: 'cluster' | 'namespace' | 'not installed'; readonly without?: readonly string[] }
   | { readonly extent: 'refused'; readonly message: string; readonly without?: undefined };
 
-/** The namespace to list if the whole cluster is forbidden; or the namespaces to list in its place. */
+/** A namespace to list if the caller must not list the whole cluster; an array: the only namespaces to list. */
 export type Place = string | undefined | readonly string[];
 
-/** Passes all objects of a collection on. @throws the errors of `api.request` except 403 and 404 */
+/** Lists a collection and calls `take` for each object. @throws the errors of `api.request` except 403 and 404 */
 export type Lister = (
   collection: Collection,
   namespace: Place,
@@ -38,8 +38,8 @@ export type Lister = (
 ) => Promise<Coverage>;
 
 /**
- * Lists a collection in the whole cluster. If the caller may not do so, lists it in the given namespace.
- * @param onListed gets each listed path with the resourceVersion of the list
+ * Lists a collection in the whole cluster. If the caller has no permission, lists it in the given namespace.
+ * @param onListed called with each listed path and the resourceVersion of the list
  */
 export function listerOf(api: KubeApi, onListed?: (path: string, resourceVersion: string) => unknown): Lister {
   return async (collection, namespace, take, options) =>
@@ -50,8 +50,8 @@ export function listerOf(api: KubeApi, onListed?: (path: string, resourceVersion
 }
 
 /**
- * Tries the path of a collection in the whole cluster; if that is forbidden, the path in the given namespace. If
- * several namespaces are given, tries each of them instead; the right in one is enough.
+ * Calls `attempt` with the path of the whole cluster; if the server forbids this, with the path of the one namespace.
+ * For an array of namespaces: only with the path of each; the permission in one of them is enough.
  * @throws the errors of `attempt` except 403 and 404
  */
 async function tryPermitted(
@@ -91,43 +91,43 @@ async function tryPermitted(
   }
 }
 
-/** Both are always listed: the status also names objects of a kind for which the replicator does not run. */
+/** Both are always listed, because `status` also reports on a kind for which the replicator does not run. */
 export const KINDS: readonly Kind[] = [SECRET, CONFIG_MAP];
 const NAMESPACES: Collection = { kind: 'Namespace', groupPath: '/api/v1', plural: 'namespaces' };
 
-/** The view of a source in Vault, which commands do not read: a login could create dynamic credentials. */
+/** The view of each source in Vault. Commands do not read Vault, because a read could create dynamic credentials. */
 export const VAULT_NOT_READ = {
   state: 'missing',
   ...nobodyCause('Vault', 'this command does not read Vault'),
 } as const satisfies SourceView;
 
-/** Gives the state of an object after a change, from its present state. `undefined`: it does not exist. */
+/** Assumed changes: each function gets an object and returns its state after the change; `undefined`: no object. */
 export type Changes = ReadonlyMap<ResourceKey, (there: Listed | undefined) => Listed | undefined>;
 
 export class Inventory {
   readonly objects = new Map<ResourceKey, Observed>();
   readonly namespaces = new Namespaces('all');
-  /** How much of each kind could be listed: namespaces, rules, Secrets and ConfigMaps. */
+  /** How much could be listed of each kind: namespaces, rules, Secrets and ConfigMaps. */
   readonly coverage = new Map<string, Coverage>();
-  /** The only namespaces that Keyferry serves, and so the only ones to list; `undefined`: all. */
+  /** The namespaces that Keyferry serves (`--namespaces`). Only these are listed; `undefined`: all. */
   readonly served: ServedNamespaces | undefined;
   readonly #home: string | undefined;
   readonly #rules = new Map<RuleCollection, (item: KubeObject) => void>();
 
-  /** @param home the namespace to list if the caller may not list the whole cluster */
+  /** @param home the namespace to list if the caller has no permission to list the whole cluster */
   constructor(home: string | undefined, served?: ServedNamespaces) {
     this.#home = home;
     this.served = served;
   }
 
-  /** Includes a collection of rules in the lists. @param put takes its objects */
+  /** Adds a collection of rules to the lists. @param put called with each of its objects */
   include(collection: RuleCollection, put: (item: KubeObject) => void): void {
     this.#rules.set(collection, put);
   }
 
   /**
-   * @param cluster its name in resource keys
-   * @param changes only for a whole cluster
+   * @param cluster name of the cluster in resource keys
+   * @param changes changes to assume. Allowed only if the whole cluster is listed
    * @throws the errors of `api.request`, except for a missing permission (see `coverage`)
    */
   async list(cluster: string, lister: Lister, changes: Changes = new Map(), signal?: AbortSignal): Promise<void> {
@@ -144,7 +144,7 @@ export class Inventory {
         listed.add(key);
         take(changes.get(key)?.(item) ?? item);
       };
-      // Set before the answers, which come in any order, so that the notes have a fixed order.
+      // Set before the responses, because these come in any order, but the notes must have a fixed order.
       this.coverage.set(kind, { extent: 'cluster' });
       const place = collection === NAMESPACES && served !== undefined ? undefined : (served?.names ?? this.#home);
       const found = await lister(collection, place, changes.size === 0 ? take : change, options);
@@ -161,7 +161,7 @@ export class Inventory {
     if (served?.selector !== undefined) {
       const selected = served.sinkBefore(this.namespaces.sink);
       const matcher = parseSelector(served.selector);
-      // The server must not select: a change may give a namespace the label, or take it away.
+      // The server must not apply the selector, because an assumed change may add or remove the label of a namespace.
       await list(
         NAMESPACES,
         (item) => matcher.matches(item.metadata.labels ?? {}) && selected.upsert(item, true),
@@ -198,18 +198,18 @@ export class Inventory {
     return extent === 'cluster' || extent === 'not installed';
   }
 
-  /** Whether Keyferry does not serve a namespace. A served namespace may be one that the caller may not list. */
+  /** Whether Keyferry does not serve a namespace. A namespace that the caller must not list counts as served. */
   isUnserved(namespace: string): boolean {
     if (namespace === '' || this.served === undefined || this.served.has(namespace)) return false;
     return [...this.coverage.values()].every(({ without }) => without?.includes(namespace) !== true);
   }
 
-  /** Whether the caller may list a kind nowhere. */
+  /** Whether the caller has no permission to list a kind in any namespace. */
   isRefused(kind: string): boolean {
     return this.coverage.get(kind)?.extent === 'refused';
   }
 
-  /** Whether all objects of a kind in a namespace are known. */
+  /** Whether all objects of a kind are known in one namespace. */
   isListed(kind: string, namespace: string): boolean {
     if (this.served?.has(namespace) === false) return false;
     return this.#isListed(kind) || (namespace === this.#home && !this.isRefused(kind));

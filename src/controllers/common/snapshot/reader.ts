@@ -1,4 +1,4 @@
-/** The interface by which the short commands read the rules of a controller. */
+/** The interface through which commands such as `status` and `plan` read the rules of a controller. */
 import type { MigratedProgram } from '../../../config/migrated-programs.ts';
 import type { Kind } from '../../../copy/model/kind.ts';
 import type { ResourceKey, RuleKey } from '../../../copy/model/keys.ts';
@@ -17,55 +17,55 @@ export interface ControllerReader {
   readonly collection: RuleCollection | undefined;
 }
 
-/** A collection of rules with a kind of their own. */
+/** The collection of a controller whose rules have their own kind, for example SecretMirror. */
 export interface RuleCollection extends Collection {
-  /** The apiVersions that manifests may have. The value is a problem: fields that the server would drop. */
+  /** The apiVersions that manifests may have. Value: a problem with one, for example fields that the server drops. */
   readonly apiVersions: ReadonlyMap<string, string | undefined>;
-  /** Whether `plan` works without the permission to list it. */
+  /** Set if `plan` works without the permission to list this collection. */
   readonly isOptional?: true;
-  /** Whether most clusters lack it: then `status` does not mention a missing API. */
+  /** Set if most clusters lack this API, so that `status` does not mention a missing API. */
   readonly isRare?: true;
   /** Advice if the API is not installed. */
   readonly notInstalled: string;
-  /** Why the server would refuse the form of a spec; `undefined`: it would not. */
+  /** Why the server would refuse the form of a spec; `undefined`: the server would accept it. */
   readonly specProblem?: (spec: Readonly<Record<string, unknown>>) => string | undefined;
-  /** The kind of content, if the rules themselves hold content and have no spec. */
+  /** If the rules themselves hold content and have no spec: the kind by which their content is read. */
   readonly content?: Kind;
 }
 
 export interface ReaderContext {
-  /** Is filled after the readers were made. A reader adds the collection of its rules to it. */
+  /** Still empty when the readers are made. Each reader includes the collection of its rules in the lists. */
   readonly inventory: Inventory;
   readonly scope: RuleScope;
 }
 
-/** A rule as its object shows it. */
+/** A rule as `status` shows it. */
 export interface ListedRule extends Pick<RuleStatus, 'kind' | 'namespace' | 'name' | 'source' | 'destinations'> {
-  /** `undefined`: the rule has no claims. */
+  /** `undefined`: the rules of this controller have no claims. */
   readonly key: RuleKey | undefined;
   /** Whether the snapshot decides each target of the rule, to find its problems. */
   readonly isDecided: boolean;
-  /** Called when the targets are decided. @param copies the targets that have the content */
+  /** Called after the targets were decided. @param copies the copies of the rule that exist */
   readonly stateOf: (copies: readonly Observed[]) => RuleState & Pick<RuleStatus, 'lastSyncTime'>;
 }
 
 /** An object with a mark of a controller that no rule claims. */
 export interface Unwanted {
-  /** The rule in the mark; '': there is none. */
+  /** The rule that the mark names; '': the mark was removed. */
   readonly owner: string;
   readonly why: string;
-  /** Whether Keyferry ignores the mark, so that there is no decision on the object. */
+  /** Set if Keyferry ignores the mark, and so decides nothing about the object. */
   readonly isIgnored?: boolean;
-  /** Set if the mark may come from the original, which writes no place. */
+  /** Set if the mark may come from the original program, which does not write the annotation `keyferry.dev/target`. */
   readonly leftover?:
     | {
         readonly program: MigratedProgram;
         readonly why: string;
-        /** Why the copy may be wanted nevertheless; `undefined`: no reason is known. */
+        /** Why a user may still want the copy; `undefined`: no reason is known. */
         readonly because: string | undefined;
       }
     | undefined;
-  /** Why Keyferry keeps the object. */
+  /** Why Keyferry keeps the object; `undefined`: no special reason. */
   readonly keptBecause?: string | undefined;
 }
 
@@ -75,32 +75,32 @@ export interface RuleReader extends Pick<ControllerReader, 'collection'> {
   readonly system: string;
   /** Name of the rules in the plural: `SecretMirrors`. */
   readonly ruleNames: string;
-  /** `undefined`: the rules have no claims. */
+  /** `undefined`: the rules of this controller have no claims. */
   readonly ruleSet?: RuleSet;
-  /** The annotation of a copy that has the version of its source. */
+  /** The annotation of a copy that contains the version of its source; '': copies have none. */
   readonly versionMark: string;
-  /** The rules to evaluate, when all objects are listed. */
+  /** The rules to evaluate. Called when all objects are listed. */
   rules?(): Iterable<RuleKey>;
-  /** The rule of an object, if rules have no kind of their own; `undefined`: objects of this kind are no rules. */
+  /** The rule of an object, if rules do not have their own kind; `undefined`: objects of this kind are no rules. */
   ruleOf?(object: ResourceKey): RuleKey | undefined;
   /** The rules as `status` shows them. */
   list(snapshot: Snapshot): Iterable<ListedRule>;
   /** Describes an object with a mark of this controller that no rule claims; `undefined`: nothing to report. */
   unwanted?(snapshot: Snapshot, object: ResourceKey, observed: Observed): Unwanted | undefined;
-  /** Whether an object that a rule should fill has its content. */
+  /** Whether an object that a rule fills has its content already. */
   isFilled?(observed: Observed): boolean;
-  /** Why Keyferry would not apply a rule. @param evaluation of the object as a rule; `undefined`: it is none */
+  /** Why Keyferry would not apply a rule. @param evaluation its evaluation; `undefined`: the object is no rule */
   problemsOf?(object: ResourceKey, evaluation: Evaluation | undefined): readonly string[];
-  /** Notes on an object that is no rule in this cluster. */
+  /** What a user should know about an object that is not a rule here, as a SyncSecret for another cluster. */
   notesOf?(object: ResourceKey): readonly string[];
-  /** The rule of another program that makes, fills or uses an object, if the reader knows that program. */
+  /** The rule of another program that makes, fills or uses an object; `undefined`: the reader knows of none. */
   heldBy?(object: ResourceKey): string | undefined;
-  /** Why a rule leaves out a namespace, whatever else it selects; `undefined`: it does not. */
+  /** Why a rule explicitly excludes a namespace; `undefined`: it does not. */
   exclusionOf?(rule: RuleKey, namespace: string): string | undefined;
-  /** The condition of a rule for its present generation; `undefined`: it has none. */
+  /** The condition of a rule for its present generation; `undefined`: the rule has none. */
   conditionOf?(rule: RuleKey): Condition | undefined;
-  /** Patterns of a rule that match no namespace, and look like a mistake. Only where all namespaces are known. */
+  /** Messages on patterns that match no namespace and look like a mistake. Called only if all namespaces are known. */
   misreadOf?(rule: RuleKey): readonly string[];
-  /** A note on a valid rule. */
+  /** What a user should know about a valid rule, for example that it is suspended; `undefined`: nothing. */
   noteOn?(rule: RuleKey, evaluation: Evaluation | undefined): string | undefined;
 }

@@ -1,7 +1,7 @@
 /**
- * The rules, claims and decisions of a cluster at one time: the rule sets, claims and decisions of the operator,
- * applied to lists of metadata. Content is read only where metadata do not decide, for many targets at once. Nothing is
- * written or watched.
+ * Decides for the commands what the operator would do with a cluster at present. It lists metadata, and applies the
+ * same rule sets, claims and decisions as the operator. Content is read only if metadata are not enough, for many
+ * targets at the same time. Nothing is written or watched.
  */
 import type { ReadingConfig } from '../../../config/config.ts';
 import { type Outcome, PENDING } from '../../../copy/model/claim.ts';
@@ -34,15 +34,15 @@ export interface SnapshotOptions {
   readonly api: KubeApi;
   /** Default: the lists of the API server. */
   readonly lister?: Lister;
-  /** Contents that earlier snapshots have read. */
+  /** The contents that earlier snapshots have read. */
   readonly contents?: Contents | undefined;
   /** The configuration of the operator. */
   readonly config: ReadingConfig;
-  /** The controllers, in the order in which their marks are read. */
+  /** The readers of the controllers, in the order in which Keyferry looks for their marks. */
   readonly controllers: readonly ControllerReader[];
-  /** The namespace to list if the caller may not list the whole cluster. */
+  /** The namespace to list if the caller has no permission to list the whole cluster. */
   readonly namespace?: string | undefined;
-  /** Changes that are assumed to be made. */
+  /** Changes that the snapshot treats as made already, for `plan`. */
   readonly changes?: Changes;
   /** Wall clock, ms. */
   readonly now: number;
@@ -51,9 +51,9 @@ export interface SnapshotOptions {
 
 export class Snapshot {
   readonly inventory: Inventory;
-  /** All rules that request copies, even if none can be made. */
+  /** All rules that request copies, even if no copy can be made. */
   readonly rules: ReadonlyMap<RuleKey, Evaluation>;
-  /** By the name in rule keys; for rules without claims, by the name in reports. */
+  /** The readers by the controller's name in rule keys; if its rules have no claims, by its name in reports. */
   readonly readers: ReadonlyMap<string, RuleReader>;
   readonly claims: Claims;
   readonly contents: Contents;
@@ -113,14 +113,14 @@ export class Snapshot {
     return new Snapshot(options, inventory, readers, outdated, reach);
   }
 
-  /** The title of a rule, even if the rule does not exist: `SecretMirror default/mysecret-mirror`. */
+  /** The title of a rule: `SecretMirror default/mysecret-mirror`. The rule need not exist. */
   titleOf(rule: RuleKey): string {
     const { controller, kind, namespace, name } = parseRuleKey(rule);
     const ruleKind = this.readers.get(controller)?.collection?.kind ?? kind;
     return `${ruleKind} ${namespace}/${name}`;
   }
 
-  /** The rule of an object, even if it does not exist; `undefined`: the kind has no rules with claims. */
+  /** The rule of an object, which need not exist; `undefined`: the object's kind has no rules with claims. */
   ruleOf(object: ResourceKey): RuleKey | undefined {
     const { kind, namespace, name } = parseResourceKey(object);
     for (const [controller, reader] of this.readers) {
@@ -138,17 +138,17 @@ export class Snapshot {
     return [...this.readers.values()].flatMap((reader) => reader.problemsOf?.(object, evaluation) ?? []);
   }
 
-  /** Notes on an object that is no rule in this cluster. */
+  /** What a user should know about an object that is not a rule of this cluster. */
   notesOf(object: ResourceKey): string[] {
     return [...this.readers.values()].flatMap((reader) => reader.notesOf?.(object) ?? []);
   }
 
-  /** A note on a valid rule. */
+  /** What a user should know about a valid rule; `undefined`: nothing. */
   noteOn(rule: RuleKey): string | undefined {
     return this.readers.get(controllerOf(rule))?.noteOn?.(rule, this.rules.get(rule));
   }
 
-  /** Why a rule does not make an object of its kind and name; `undefined`: it does not select the namespace. */
+  /** Why a rule does not make this object in its namespace; `undefined`: it does not select the namespace. */
   whyNot(rule: RuleKey, object: ResourceKey): string | undefined {
     const { namespace } = parseResourceKey(object);
     if (this.claims.ruleSetOf(rule).selects?.(rule, object) !== true)
@@ -161,7 +161,7 @@ export class Snapshot {
     return refusal && withReason(refusal);
   }
 
-  /** Decides targets as the operator would. Reads the needed objects together. @throws the errors of `api.request` */
+  /** Decides on targets as the operator would. Reads many objects together. @throws the errors of `api.request` */
   async decide(targets: Iterable<ResourceKey>): Promise<void> {
     const open = [...new Set(targets)].filter((target) => !this.#decisions.has(target));
     await Promise.all(
@@ -178,11 +178,11 @@ export class Snapshot {
     return decision;
   }
 
-  /** The outcomes of the claims on a decided target. */
+  /** The outcomes of the claims on a target for which `decide` was called. */
   outcomesOn(target: ResourceKey): Iterable<readonly [Entry, Outcome]> {
     const { facts, plan } = this.decisionOn(target);
     const outcome = outcomeOf(plan);
-    // The remarks of a write count only after the write.
+    // A plan may have remarks (warnings for the user). Those of a pending write count only after the write.
     return outcomesOf(facts, outcome, outcome === PENDING || !('remarks' in plan) ? undefined : plan.remarks);
   }
 
@@ -197,7 +197,7 @@ export class Snapshot {
     }
   }
 
-  /** @param outdated the rules to evaluate. An evaluation may add younger rules: the limits have no room for them */
+  /** @param outdated the rules to evaluate. An evaluation may add younger rules, which no longer fit the limits */
   #evaluate(outdated: Set<RuleKey>): Map<RuleKey, Evaluation> {
     const rules = new Map<RuleKey, Evaluation>();
     for (const rule of outdated) {
@@ -216,7 +216,7 @@ function factsFrom(inventory: Inventory, claims: Claims, contents: Contents, now
     state: (target) => {
       const observed = inventory.objects.get(target);
       const read = contents.of(target) ?? undefined;
-      // If the content has another version than the list, somebody is changing the target.
+      // If the content and the list differ in the version, the target has just changed, so the content is not used.
       const held = read?.resourceVersion === observed?.resourceVersion ? read : undefined;
       return {
         presence: observed === undefined ? 'absent' : 'present',
@@ -250,7 +250,7 @@ function factsFrom(inventory: Inventory, claims: Claims, contents: Contents, now
   return [source, reader];
 }
 
-/** Whether the rule would be listed if it existed. A reader whose kind is not listed reports no orphans. */
+/** Whether the lists would contain the rule if it existed. Only then a missing rule is surely gone. */
 function wouldBeListed(inventory: Inventory, rule: RuleKey): boolean {
   const kinds = [...inventory.coverage.keys()].filter((kind) => kind !== 'Namespace');
   return kinds.every((kind) => inventory.isRefused(kind) || inventory.isListed(kind, namespaceOf(rule)));

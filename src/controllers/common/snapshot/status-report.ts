@@ -1,6 +1,6 @@
 /**
- * The parts of `keyferry status` about rules and their copies, and about copies that no rule wants. The fields are
- * those of the report (`commands/status/report.ts`).
+ * Makes the parts of the report of `keyferry status` about rules and their copies, and about copies that no rule claims
+ * (orphans). The whole report: `commands/status/report.ts`.
  */
 import type { Claimed } from '../../../copy/model/claim.ts';
 import { withReason } from '../../../copy/model/cause.ts';
@@ -15,15 +15,15 @@ import type { Snapshot } from './snapshot.ts';
 import type { StatusReport } from '../../../../scripts/reports/schemas.ts';
 import type { MigratedProgram } from '../../../config/migrated-programs.ts';
 
-/** A rule and its state. */
+/** A rule with its state and its copies. */
 export type RuleStatus = StatusReport['rules'][number];
 export type CopyStatus = RuleStatus['copies'][number];
-/** `pending`: Keyferry would write it now. */
+/** A target that is not up to date. State `pending`: Keyferry would write the target now. */
 export type FailingTarget = RuleStatus['failing'][number];
 /** A copy that no rule claims. */
 export type OrphanStatus = StatusReport['orphans'][number];
 
-/** The place of an object in reports. The namespace is '' for an object without one. */
+/** The place of an object in reports. `namespace` is '' for an object without a namespace. */
 export type TargetPlace = Pick<CopyStatus, 'kind' | 'namespace' | 'name'>;
 
 export function placeOf(object: ResourceKey): TargetPlace {
@@ -46,18 +46,18 @@ export function notReady(state: string, reason: string, message: string): RuleSt
   return { state, ready: false, reason, message };
 }
 
-/** The condition of a type; `undefined`: there is none for the present spec. */
+/** The condition of a type; `undefined`: the object has no such condition for its present spec. */
 export function currentCondition({ metadata, status }: WithConditions, type: string): Condition | undefined {
   const isCurrent = metadata.generation === undefined || status?.observedGeneration === metadata.generation;
   return isCurrent ? status?.conditions?.find((one) => one.type === type) : undefined;
 }
 
-/** The state of a custom resource by one condition. @param state `RuleStatus.state`, if it is not being deleted */
+/** The state of a custom resource from one condition. @param state its `RuleStatus.state` if it is not being deleted */
 export function stateByCondition(object: WithConditions, type: string, state: string): RuleState {
   const { metadata, status } = object;
   const condition = currentCondition(object, type);
   if (metadata.deletionTimestamp !== undefined) {
-    // A condition from before the deletion does not explain the wait.
+    // A condition from before the deletion does not explain why the deletion waits.
     const isExplained = condition?.status === 'False' || condition?.reason === 'Terminating';
     const details = isExplained ? `; ${condition.reason}: ${condition.message}` : '';
     return notReady('Deleting', 'Deleting', `since ${metadata.deletionTimestamp}${details}`);
@@ -70,7 +70,7 @@ export function stateByCondition(object: WithConditions, type: string, state: st
   return { state, ready: condition.status === 'True', reason: condition.reason, message: condition.message };
 }
 
-/** The reason if the caller's permissions hide the state of a rule. Such a rule counts as no problem. */
+/** The reason of a rule whose state the caller has no permission to read. Such a rule does not count as a problem. */
 export const LIMITED = 'Limited';
 
 /** Sorts by system, namespace and name. */
@@ -82,14 +82,14 @@ export function byName(a: TargetPlace & { system?: string }, b: TargetPlace & { 
   return 0;
 }
 
-/** @param versionMark the annotation that has the version of the source */
+/** @param versionMark the annotation that contains the version of the source */
 export function copyStatus(copy: ResourceKey, { annotations }: Observed, versionMark: string): CopyStatus {
   return { ...placeOf(copy), sourceVersion: annotations[versionMark] ?? '' };
 }
 
 /**
  * The rules of all controllers, with their keys if they have claims. If the state of a rule does not explain its
- * problem, its targets are decided.
+ * problem (`isDecided`), the targets of the rule are decided.
  * @param isIncluded whether to include the rules in a namespace
  * @throws the errors of `api.request`
  */
@@ -104,7 +104,7 @@ export async function ruleStatuses(
   return listed.map(({ reader, rule }) => [rule.key, statusOf(snapshot, reader, rule)]);
 }
 
-/** The existing copy of a claim: an object with the mark of its rule, or a filled one; `undefined`: none. */
+/** The existing copy of a claim: an object with the mark of the claim's rule, or a filled object; `undefined`: none. */
 export function copyOf({ claims, inventory, readers }: Snapshot, { target, claim }: Claimed): Observed | undefined {
   const { owner, mode } = claim;
   const observed = inventory.objects.get(target);
@@ -134,7 +134,7 @@ function statusOf(snapshot: Snapshot, reader: RuleReader, rule: ListedRule): Rul
   };
 }
 
-/** A condition that contradicts this snapshot: the operator has other flags, or saw a refusal of the server. */
+/** Reports a condition that contradicts this snapshot, because the operator has other flags or a write was refused. */
 export function contraryCondition(snapshot: Snapshot, rule: RuleKey): string | undefined {
   const { claims, readers, rules } = snapshot;
   const condition = readers.get(controllerOf(rule))?.conditionOf?.(rule);
@@ -145,7 +145,7 @@ export function contraryCondition(snapshot: Snapshot, rule: RuleKey): string | u
   return `the condition of ${snapshot.titleOf(rule)} says ${withReason(condition)}; give this command the flags of the operator`;
 }
 
-/** The targets of a rule that are not up to date. @param snapshot has the outcomes of the rule */
+/** The targets of a rule that are not up to date. @param snapshot must have settled the rule (`Snapshot.settle`) */
 function failingOf(snapshot: Snapshot, rule: RuleKey): FailingTarget[] {
   const failing: FailingTarget[] = [];
   const contrary = contraryCondition(snapshot, rule);
@@ -155,7 +155,7 @@ function failingOf(snapshot: Snapshot, rule: RuleKey): FailingTarget[] {
     if (state === 'synced' || state === 'released') continue;
     const place = placeOf(target);
     if (state === 'waiting' && claim.source === undefined && reason === VAULT_NOT_READ.reason) {
-      // Vault is not read, so nothing is known about the content of an existing copy.
+      // Commands do not read Vault, so it is unknown whether the content of an existing copy is up to date.
       if (snapshot.inventory.objects.has(target)) continue;
       failing.push({ ...place, state, reason: 'Missing', message: 'the copy does not exist yet' });
     } else if (state === 'pending') {
@@ -197,7 +197,7 @@ function orphanOf(snapshot: Snapshot, { reader, key, observed, unwanted }: Unwan
   const { owner, why, isIgnored, leftover, keptBecause } = unwanted;
   const orphan = { system: reader.system, ...copyStatus(key, observed, reader.versionMark), owner };
   if (isIgnored === true) return { ...orphan, reason: why };
-  // Without a place the mark does not count, so Keyferry itself never deletes the object.
+  // A mark without a place (`keyferry.dev/target`) does not count, so Keyferry itself never deletes the object.
   if (leftover !== undefined && !observed.deleting && !(PLACE_ANNOTATION in observed.annotations)) {
     const because = leftover.because ?? heldBy(snapshot, key);
     return { ...orphan, ...leftoverOf(leftover.program, leftover.why, because) };
@@ -209,7 +209,7 @@ function orphanOf(snapshot: Snapshot, { reader, key, observed, unwanted }: Unwan
 
 const STAYS = 'Keyferry keeps it';
 
-/** Keyferry's action on a copy that its rule does not claim, in words. */
+/** Says in words what Keyferry does with a copy that its rule does not claim. */
 function fateOf(snapshot: Snapshot, copy: ResourceKey): string {
   const { facts, plan } = snapshot.decisionOn(copy);
   if (facts.observed?.deleting === true) return 'it is being deleted';
@@ -219,9 +219,9 @@ function fateOf(snapshot: Snapshot, copy: ResourceKey): string {
 }
 
 /**
- * The verdict of `keyferry migrate` on a copy without a place. `manual`: nobody can know whether it is wanted.
- * @param why why no rule claims the copy, from a look at the source in its marks
- * @param because why it may be wanted nevertheless
+ * The verdict of `keyferry migrate` on a copy without a place. `manual`: a person must decide whether to keep the copy.
+ * @param why why no rule claims the copy, judged by the source that its marks name
+ * @param because why a user may still want the copy; `undefined`: no reason is known
  */
 export function leftoverOf(
   program: MigratedProgram,
@@ -234,7 +234,7 @@ export function leftoverOf(
   return { verdict: 'leftover', reason: `${stays} until it is deleted by ${how}` };
 }
 
-/** Which rule, of Keyferry or of another program, makes, fills or uses an object; also that it may be unseen. */
+/** Why an object may be in use: the rule that makes, fills or uses it, or what cannot be read; `undefined`: unknown. */
 export function heldBy(snapshot: Snapshot, object: ResourceKey): string | undefined {
   const { claims, inventory, readers } = snapshot;
   const hidden = [...inventory.coverage.keys()].find((kind) => !inventory.isWhole(kind));
