@@ -1,6 +1,6 @@
 /**
  * The interface of a client of one API server, which sends requests and opens streams. `HttpKubeApi` (http.ts)
- * implements it, and `fenced` adds the check of the Lease to writes.
+ * implements it. `fenced` (leader-election/fenced-api.ts) wraps a client and checks the Lease before each write.
  */
 
 /** Kubernetes object metadata, as far as Keyferry reads it. */
@@ -29,7 +29,7 @@ export interface OwnerReference {
   readonly blockOwnerDeletion?: boolean;
 }
 
-/** One entry of `metadata.managedFields`: the fields that a manager set last, without their values. */
+/** One entry of `metadata.managedFields`: the fields that the manager (a client) was the last to set, no values. */
 export interface ManagedFieldsEntry {
   readonly manager?: string;
   readonly operation?: string;
@@ -53,20 +53,20 @@ export interface KubeRequest {
   /** Path below the server's URL, already percent-encoded: `/api/v1/namespaces/default/secrets/x`. */
   readonly path: string;
   readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
-  /** Sent unchanged, and piece by piece, so that a secret value need not become a part of a string. */
+  /** Sent unchanged. Several pieces are sent one after the other, so that no secret value must be part of a string. */
   readonly body?: string | Uint8Array | readonly Uint8Array[];
-  /** Default `application/json` where there is a body. */
+  /** Default if the request has a body: `application/json`. */
   readonly contentType?: string;
-  /** Default `application/json`. `METADATA_ONLY` (below) requests metadata alone. */
+  /** Default `application/json`. `METADATA_ONLY` (below) requests the metadata of objects without their content. */
   readonly accept?: string | undefined;
   /** Requests a compressed answer. The API server compresses answers above 128 KiB, but no streams. */
   readonly compressed?: boolean;
-  /** Largest answer, uncompressed, in bytes. Default 64 MiB. */
+  /** Largest answer after decompression, bytes. A larger one fails the call. Default 64 MiB. */
   readonly maxBytes?: number | undefined;
-  /** Limit of the call and of its wait for a connection, ms. In a stream it ends with the head. Default 30,000. */
+  /** Time limit of the call and its wait for a connection, ms; in a stream, until the headers arrive. Default 30,000. */
   readonly timeoutMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
-  /** Called right before the request is sent. If it throws, nothing is sent and the call fails with that error. */
+  /** Called immediately before the request is sent. If it throws, nothing is sent, and the call fails with its error. */
   readonly beforeSending?: () => void;
 }
 
@@ -79,8 +79,9 @@ export interface KubeResponse {
 /** A response that stays open: a watch. */
 export interface KubeStream {
   /**
-   * Chunks as they arrive, to be iterated once. Ends when the server ends the response, or after `close`. Throws
-   * `ConnectionError` if the connection breaks, and the signal's reason if the signal is aborted.
+   * The chunks as they arrive; they can be iterated one time only. The iteration ends when the server ends the
+   * response, or after `close`. It throws `ConnectionError` if the connection breaks, and the signal's reason if the
+   * signal is aborted.
    */
   readonly chunks: AsyncIterable<Buffer>;
   /** Ends the connection. Safe to call more than once. */
@@ -91,28 +92,29 @@ export interface KubeApi {
   /** The cluster's name in logs, metrics and status: `local`, `tenant`, … */
   readonly cluster: string;
   /**
-   * Sends one call. It is not repeated after a failure: the caller's queue does that. After a Retry-After (429, 500,
-   * 503) the client is on hold, and all later calls wait. A call whose time limit ends before the hold is refused at
-   * once, with the same status and the rest of the wait as `retryAfterMs`. While the server does not answer, one call
-   * at a time is sent, and the others wait within their time limits. Calls that must not wait for others, as those of
-   * the Lease, need a client of their own.
+   * Sends one call. After a failure the call is not sent again: the caller's queue does that. After an answer with
+   * Retry-After (429, 500, 503) all later calls of this client wait. If the time limit of a call ends before this wait,
+   * the call fails at once, with the status of that answer and the rest of the wait as `retryAfterMs`. While the server
+   * does not answer, one call at a time is sent, and the others wait within their time limits. Calls that must not wait
+   * for others, for example those for the Lease, need a client of their own.
    * @throws ApiError for any status outside 200–299, `ConnectionError` without an answer, `CredentialError` (a
    *   ConnectionError) without credentials, and the signal's reason on abort.
    */
   request(request: KubeRequest): Promise<KubeResponse>;
-  /** As `request`, but hands the body out while it arrives. Uses its own connection, outside the pool of `request`. */
+  /** As `request`, but returns the body in chunks while it arrives. Each stream has a connection outside the pool. */
   stream(request: KubeRequest): Promise<KubeStream>;
 }
 
-/** `Accept` for an object's metadata without its content, as the API server serves it for every kind. */
+/** `Accept` header for the metadata of an object without its content. The API server supports it for every kind. */
 export const METADATA_ONLY = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1';
 
 const NUMBER = /^(?:0|[1-9]\d*)$/;
 
 /**
- * Compares resource versions. Those of one cluster can be compared as numbers (KEP-5504; true of every etcd-backed
- * server before it). Some servers count in nanoseconds: more digits than a JavaScript number has.
- * @returns `false` also if one is not a number: then the version that arrived last counts
+ * Whether resource version `version` is older than `than`. Those of one cluster can be compared as numbers (KEP-5504;
+ * every server with etcd allowed it before). Some servers count in nanoseconds: more digits than a JavaScript number
+ * has.
+ * @returns `false` also if one of them is not a number: the caller then takes the version that arrived last
  */
 export function isOlder(version: string, than: string): boolean {
   if (version.length === than.length ? version >= than : version.length > than.length) return false;

@@ -16,7 +16,7 @@ function setUp(slots: number, maxHoldMs = 30_000) {
   return { clock, gate, limit, throttled };
 }
 
-/** Records whether a call still waits, is admitted or refused. */
+/** Shows the state of a call: `waiting`, `in` (admitted) or `refused`. */
 function watched(promise: Promise<void> | undefined): { state: string; error?: unknown } {
   const seen: { state: string; error?: unknown } = { state: promise === undefined ? 'in' : 'waiting' };
   promise?.then(
@@ -26,7 +26,7 @@ function watched(promise: Promise<void> | undefined): { state: string; error?: u
   return seen;
 }
 
-test('calls get slots in order, and an aborted call gets none', async () => {
+test('calls get slots in the order of arrival, and an aborted call gets none', async () => {
   const { clock, gate, limit } = setUp(2);
   const abort = new AbortController();
   const calls = [limit(), limit(), limit(10_000, abort.signal), limit(), limit()];
@@ -45,7 +45,7 @@ test('calls get slots in order, and an aborted call gets none', async () => {
   assert.match(String(turns[2]?.error), /no longer needed/u);
 });
 
-test('the time limit of a call includes the wait for a slot, and its error says so', async () => {
+test('the time limit of a call includes its wait for a slot, and the error names this wait', async () => {
   const { clock, gate, limit } = setUp(1);
   assert.equal(gate.enter(limit()), undefined);
   const late = watched(gate.enter(limit(500)));
@@ -55,7 +55,7 @@ test('the time limit of a call includes the wait for a slot, and its error says 
   assert.match(late.error.message, /within 500 ms \(while waiting for a free connection\)/u);
 });
 
-test('during a hold no call and no stream is admitted', async () => {
+test('during a Retry-After, no call and no stream is admitted', async () => {
   const { clock, gate, limit, throttled } = setUp(1);
   assert.equal(gate.enter(limit()), undefined);
   const waiting = watched(gate.enter(limit()));
@@ -74,7 +74,7 @@ test('during a hold no call and no stream is admitted', async () => {
   assert.equal(fresh.state, 'in');
 });
 
-test('a call whose time limit ends before the hold is refused at once, with the rest of the wait', async () => {
+test('if the time limit of a call ends before the Retry-After, the call is refused at once, with the rest of the wait', async () => {
   const { clock, gate, limit, throttled } = setUp(1);
   gate.hold(throttled(5000));
   await clock.advance(1000);
@@ -84,14 +84,14 @@ test('a call whose time limit ends before the hold is refused at once, with the 
   assert.equal(long.state, 'waiting');
   assert.ok(isThrottled(short.error));
   assert.equal(short.error.retryAfterMs, 4000);
-  // A longer hold also refuses calls that wait already.
+  // The new Retry-After ends later, so it also refuses calls that wait already.
   gate.hold(throttled(9000));
   await clock.advance(0);
   assert.ok(isThrottled(long.error));
   assert.equal(long.error.retryAfterMs, 9000);
 });
 
-test('a hold has a maximum, and a later, shorter one does not shorten it', async () => {
+test('a Retry-After above the maximum is limited to it, and a later, shorter Retry-After does not shorten the wait', async () => {
   const { clock, gate, throttled } = setUp(1, 3000);
   gate.hold(throttled(3_600_000));
   gate.hold(throttled(10));
@@ -101,7 +101,7 @@ test('a hold has a maximum, and a later, shorter one does not shorten it', async
   assert.equal(clock.pendingTimers, 0);
 });
 
-test('after no answer one call at a time is tried at growing intervals, calls before streams, and an answer admits all', async () => {
+test('after a call without an answer, one call at a time is tried at growing intervals, before any stream, and an answer admits all', async () => {
   const { clock, gate, limit } = setUp(4);
   assert.equal(gate.enter(limit(60_000)), undefined);
   gate.recordNoAnswer();
@@ -127,7 +127,7 @@ test('after no answer one call at a time is tried at growing intervals, calls be
   );
 });
 
-test('a try that no call has used is for the next call, after the end of a hold', async () => {
+test('if a Retry-After begins before the next try after an outage, a call makes this try when the Retry-After is over', async () => {
   const { clock, gate, limit, throttled } = setUp(4);
   gate.recordNoAnswer();
   await clock.advance(200);

@@ -1,16 +1,17 @@
 /**
- * Limits the calls of one client: at most `slots` at once, first come first served, and none during a Retry-After.
+ * Limits the calls of one client: at most `slots` at the same time, first come first served, and none during a
+ * Retry-After.
  *
  *   free ──Retry-After──▶ held ──its time is over──▶ free
  *   free ──a call without an answer──▶ unresponsive ──any answer, or a chunk of an open stream──▶ free
  *
- * A client may be held and unresponsive at the same time. While it is unresponsive, one call or stream at a time is
- * admitted, at growing intervals. So an outage costs one series of requests, and not one for each key. The first answer
- * releases all calls.
+ * Both states can be true at the same time. While the server is unresponsive, one call or stream at a time is admitted
+ * as a try, at growing intervals. So an outage costs one series of requests, and not one for each key in the queues.
+ * The first answer admits all waiting calls.
  *
  * Invariants: `#active` ≤ `slots`; while held, no call is admitted; each waiting call is admitted or refused exactly
- * once; a call whose time limit ends before the hold is refused at once, so that its caller can reschedule it. Streams
- * wait for the end of a hold or outage but take no slot: each has its own connection.
+ * once; if the time limit of a call ends before the hold, the call is refused at once, so that its caller can schedule
+ * it again. Streams wait for the end of a hold or outage but take no slot: each has its own connection.
  */
 import { Backoff } from '../runtime/queue/backoff.ts';
 import { type Clock, type Timer } from '../runtime/clock.ts';
@@ -25,28 +26,28 @@ interface Waiter {
 interface Hold {
   /** Monotonic ms. */
   readonly until: number;
-  /** The answer that had the Retry-After. */
+  /** The error of the answer that had the Retry-After. */
   readonly error: ApiError;
   readonly timer: Timer;
 }
 
 interface Outage {
-  /** Sets `mayTry` when the pause is over. */
+  /** Sets `mayTry` when the pause before the next try is over. */
   readonly timer: Timer;
-  /** Whether the next call is admitted, as a try. */
+  /** Whether the next call is admitted, to try whether the server answers again. */
   mayTry: boolean;
 }
 
 export interface CallGateOptions {
   readonly slots: number;
-  /** Longest hold by one Retry-After, ms. */
+  /** Longest time that one Retry-After holds the calls, ms. */
   readonly maxHoldMs: number;
   readonly clock: Clock;
-  /** 0 ≤ r < 1. Default `Math.random`. */
+  /** Random number for the back-off, 0 ≤ r < 1. Default `Math.random`. */
   readonly random?: () => number;
 }
 
-/** Pauses between tries while unresponsive, ms. A server that answers again gets no call until the pause is over. */
+/** Pauses between two tries, ms. A server that works again gets no call until the current pause is over. */
 const TRIES = { baseMs: 200, maxMs: 2000 };
 
 export class CallGate {
@@ -64,12 +65,12 @@ export class CallGate {
     this.#tries = new Backoff({ ...TRIES, clock, random });
   }
 
-  /** Rest of the hold, ms; 0 without a hold. */
+  /** Time until the hold ends, ms; 0: there is no hold. */
   get heldForMs(): number {
     return this.#held === undefined ? 0 : Math.max(0, this.#held.until - this.#options.clock.monotonic());
   }
 
-  /** Takes a slot: at once (`undefined`) or when the promise resolves. The caller must `leave` afterwards. */
+  /** Takes a slot: at once (returns `undefined`) or when the promise resolves. `leave` must be called afterwards. */
   enter(limit: CallLimit): Promise<void> | undefined {
     if (this.#active < this.#options.slots && this.#passes()) {
       this.#active += 1;
@@ -78,7 +79,7 @@ export class CallGate {
     return this.#wait(this.#calls, limit);
   }
 
-  /** As `enter`, for a stream, which waits only for the end of a hold or outage, and takes no slot. */
+  /** As `enter`, for a stream: it waits only for the end of a hold or outage. It takes no slot and needs no `leave`. */
   enterStream(limit: CallLimit): Promise<void> | undefined {
     return this.#passes() ? undefined : this.#wait(this.#streams, limit);
   }
@@ -88,7 +89,7 @@ export class CallGate {
     this.#admit();
   }
 
-  /** Holds all calls for `error.retryAfterMs`. A shorter hold does not shorten an earlier one. */
+  /** Holds all calls for `error.retryAfterMs`, at most `maxHoldMs`. A hold that ends later stays as it is. */
   hold(error: ApiError): void {
     const ms = Math.min(error.retryAfterMs ?? 0, this.#options.maxHoldMs);
     const until = this.#options.clock.monotonic() + ms;
@@ -116,7 +117,7 @@ export class CallGate {
     this.#admit();
   }
 
-  /** Called when the calls go to another server from now on: ends a hold and an outage. */
+  /** Ends a hold and an outage. Called when all later calls go to another server. */
   release(): void {
     this.#held?.timer.cancel();
     this.#held = undefined;
@@ -124,13 +125,13 @@ export class CallGate {
     this.#admit();
   }
 
-  /** Cancels the timers. Waiting calls are ended by their own limits. */
+  /** Cancels the timers. Each waiting call ends by its own time limit. */
   close(): void {
     this.#held?.timer.cancel();
     this.#outage?.timer.cancel();
   }
 
-  /** Whether one more call may be admitted now. While unresponsive, `true` counts as the try. */
+  /** Whether one more call can be admitted now. During an outage, `true` uses up the try. */
   #passes(): boolean {
     if (this.#held !== undefined) return false;
     if (this.#outage === undefined) return true;
@@ -173,7 +174,7 @@ export class CallGate {
     limit.abort(
       new ApiError(limit.call, status, {
         reason,
-        // The text does not tell the wait: a status whose text changes with each try would be written each time.
+        // The text leaves the time out. It is shown in the status of a rule, and each new text costs a status write.
         message: 'not sent: the server requested a wait for all calls of this client (Retry-After)',
         causes: [],
         retryAfterMs: wait,
@@ -182,7 +183,7 @@ export class CallGate {
   }
 
   #admit(): void {
-    // Calls go before streams, because after a failed try a watch waits longer than a call.
+    // Calls go before streams: if the try fails, a watch waits longer than a call until it tries again.
     for (const waiter of this.#calls) {
       if (this.#active >= this.#options.slots || !this.#passes()) break;
       this.#active += 1;

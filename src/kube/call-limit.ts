@@ -1,8 +1,8 @@
 /**
- * Aborts its `signal` at the time limit of a call, at an abort of the caller's signal, or when the client is closed.
- * One object, one timer and at most one listener on the caller's signal serve all stages of a call (waiting for a slot,
- * credentials, connecting, reading). Each stage sets `onOver`, which ends this stage. A limit must be disposed, because
- * the caller's signal may live for weeks and keeps its listeners.
+ * The time limit of one call. It aborts its `signal` when the time is up, the caller's signal aborts or the client is
+ * closed. One object, one timer and at most one listener on the caller's signal serve all stages of a call (waiting for
+ * a slot, credentials, connecting, reading). Each stage sets `onOver` to a function that ends the stage. A limit must
+ * be disposed: the caller's signal may live for weeks, and keeps its listeners.
  */
 import type { Clock, Timer } from '../runtime/clock.ts';
 import { type CallContext, ConnectionError } from './errors.ts';
@@ -11,13 +11,13 @@ export class CallLimit extends AbortController implements Disposable {
   readonly call: CallContext;
   /** When the time is up, on the monotonic clock, in ms. */
   readonly deadline: number;
-  /** Current stage, for the message of the time limit. */
+  /** The current stage. The error message names it when the time is up. */
   stage = 'starting';
   readonly #caller: AbortSignal | undefined;
   readonly #follow = (): void => this.abort(this.#caller?.reason);
   readonly #timer: Timer;
 
-  /** @throws the caller's reason if its signal is aborted already */
+  /** @throws the reason of the caller's signal, if that signal is aborted already */
   constructor(call: CallContext, timeoutMs: number, caller: AbortSignal | undefined, clock: Clock) {
     caller?.throwIfAborted();
     super();
@@ -31,13 +31,13 @@ export class CallLimit extends AbortController implements Disposable {
     caller?.addEventListener('abort', this.#follow);
   }
 
-  /** Called once if the call has to end, with the error of the call. `undefined`: the stage has nothing to end. */
+  /** Sets the function that ends the stage. Called once, with the error of the call. `undefined`: nothing to end. */
   set onOver(end: ((reason: unknown) => void) | undefined) {
     // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a stage replaces the handler of the stage before
     this.signal.onabort = end === undefined ? null : () => end(this.signal.reason);
   }
 
-  /** Waits for work that other calls share. If this call ends, the work goes on. */
+  /** Waits for work that other calls can wait for, too, as new credentials. If this call ends, the work goes on. */
   wait<T>(stage: string, promise: Promise<T>): Promise<T> {
     this.stage = stage;
     return new Promise<T>((resolve, reject) => {
@@ -46,7 +46,7 @@ export class CallLimit extends AbortController implements Disposable {
     });
   }
 
-  /** Removes the time limit, because a stream that has begun may last. */
+  /** Cancels the timer. Called when a stream has begun, because a stream has no time limit. */
   stopClock(): void {
     this.#timer.cancel();
   }

@@ -1,6 +1,6 @@
 /**
- * The connections of one client. A change of the TLS material opens new connections. The older ones end with the calls
- * and streams that they carry.
+ * The connections of one client. If the TLS material (CA, client certificate, key) changes, later calls open new
+ * connections. An older connection is closed when its calls and streams have ended.
  */
 import type { Agent } from 'node:http';
 import { openAgent, openerOf, type TlsMaterial } from '../http/agent.ts';
@@ -9,18 +9,18 @@ import { KeptConnections } from '../http/kept-connections.ts';
 import type { AuthHeaders, Connection } from './connection.ts';
 import { CredentialError } from './errors.ts';
 
-/** Connections with the same TLS material. */
+/** The connections that use the same TLS material. */
 export interface Pools {
-  /** For calls: kept open, few. */
+  /** For calls: a few connections, which stay open. */
   readonly calls: KeptConnections;
-  /** For watches: one connection each. */
+  /** For watches: each has its own connection. */
   readonly streams: Agent;
 }
 
-/** The version of Keyferry, which the bundler defines. */
+/** The version of Keyferry. The bundler defines it; without a bundle it is not declared. */
 declare const KEYFERRY_VERSION: string | undefined;
 
-/** The API server closes idle connections after 90 s. This is earlier, so that no call is sent on a closing one. */
+/** Idle time before a connection is closed, ms. The server closes after 90 s, so no call meets a closing connection. */
 const IDLE_MS = 55_000;
 
 export class ConnectionPools {
@@ -29,7 +29,7 @@ export class ConnectionPools {
   #current: { readonly pools: Pools; readonly tls: TlsMaterial } | undefined;
   #route: { readonly route: Route; readonly auth: AuthHeaders } | undefined;
 
-  /** The pools for this TLS material. @throws CredentialError if the material cannot be used */
+  /** The pools for this TLS material, opened if it is new. @throws CredentialError if the material cannot be used */
   of({ server, proxy, origin, credentials }: Connection, tls: TlsMaterial): Pools {
     if (this.#current?.tls === tls) return this.#current.pools;
     const { secure, ...address } = hostAndPort(server);
@@ -38,7 +38,7 @@ export class ConnectionPools {
       const streams = openAgent({ secure, proxy, tls });
       pools = { streams, calls: new KeptConnections(openerOf(streams, address), IDLE_MS) };
     } catch (error) {
-      // While they are rotated, certificate and key may not match, so the next call reads them again.
+      // During a rotation the certificate may not match the key yet, so the next call reads both again.
       credentials.invalidate();
       const why = error instanceof Error ? error.message : String(error);
       throw new CredentialError(`${origin}: the CA, client certificate or client key cannot be used: ${why}`, {
@@ -52,7 +52,7 @@ export class ConnectionPools {
     return pools;
   }
 
-  /** Server and headers of a request with these credentials. */
+  /** The server's address, and the headers that every request with these credentials has. */
   routeOf({ server }: Connection, auth: AuthHeaders): Route {
     if (this.#route?.auth === auth) return this.#route.route;
     const version = typeof KEYFERRY_VERSION === 'string' ? KEYFERRY_VERSION : 'dev';
@@ -65,7 +65,7 @@ export class ConnectionPools {
     return route;
   }
 
-  /** Later calls get new connections. The present connections carry their calls and streams to the end. */
+  /** Later calls open new connections. Running calls and streams end on the connections that they use. */
   retire(): void {
     this.#current?.pools.calls.retire();
     this.#current = undefined;

@@ -1,4 +1,4 @@
-/** Server and credentials of a cluster. `kubeconfig.ts` and `followed-kubeconfig.ts` make them for `http.ts`. */
+/** Server and credentials of a cluster. `kubeconfig.ts` and `followed-kubeconfig.ts` read them, `http.ts` uses them. */
 import type { TlsMaterial } from '../http/agent.ts';
 
 /** The headers that authenticate a request. */
@@ -10,13 +10,13 @@ export interface CredentialSource {
   headers(): Promise<AuthHeaders>;
   /** @throws as `headers` */
   tls(): Promise<TlsMaterial>;
-  /** Called after a 401: files are read and plugins run again, with a pause between two runs of a plugin. */
+  /** Called after a 401: reads the files or runs the plugin again. Between two runs of a plugin there is a pause. */
   invalidate(): void;
 }
 
-/** The file that a connection comes from, if the client follows changes of it. */
+/** The file that a connection was read from, if the client checks it for changes. */
 export interface ConnectionSource {
-  /** Time between two checks, ms. */
+  /** Time between two checks of the file, ms. */
   readonly intervalMs: number;
   /** Reads the file again. @returns the same object as before if nothing has changed or the file cannot be used */
   check(): Promise<Connection>;
@@ -25,12 +25,12 @@ export interface ConnectionSource {
 export interface Connection {
   /** The cluster's name in logs, metrics and status. */
   readonly cluster: string;
-  /** Scheme, host and port, and perhaps a path that begins the path of each request. Without user and password. */
+  /** Scheme, host, port, and perhaps a path, which comes before the path of each request. Without user and password. */
   readonly server: URL;
   readonly credentials: CredentialSource;
-  /** HTTP proxy, used by a tunnel (CONNECT). It is never logged, because it may hold a password. */
+  /** HTTP proxy, which opens a tunnel to the server (CONNECT). Never logged, because it may hold a password. */
   readonly proxy?: URL | undefined;
-  /** The namespace of the context or of this Pod; `default` if neither names one. */
+  /** The namespace of the kubeconfig's context, or of this Pod; `default` if neither names one. */
   readonly namespace: string;
   /** The place where the connection is defined, for messages: `/home/x/.kube/config, context "prod"`, `in-cluster`. */
   readonly origin: string;

@@ -31,7 +31,7 @@ function errorOf(code: number, status: object, retryAfter?: string): ApiError {
 }
 
 describe('an answer becomes an error', () => {
-  test('the error of an answer has the message and causes of the Status, and the call', () => {
+  test('the error of an answer has the message and causes of the Status, and names the call', () => {
     const causes = [{ reason: 'FieldValueRequired', message: 'Required value', field: 'metadata.name' }];
     const error = errorOf(422, { reason: 'Invalid', message: 'Secret "" is invalid', details: { causes } });
     assert.equal(error.message, 'POST /api/v1/namespaces/a/secrets: 422 Invalid: Secret "" is invalid');
@@ -39,7 +39,7 @@ describe('an answer becomes an error', () => {
     assert.ok(isInvalid(error));
   });
 
-  test('the error of an answer that is not a Status does not quote it', () => {
+  test('if an answer is not a Status, its error does not quote it', () => {
     for (const body of ['<html>s3cret</html>', '{"kind":"Secret","data":{"a":"s3cret"}}', '{"kind":"Status"', '']) {
       const error = apiErrorOf(CALL, 502, Buffer.from(body), undefined, NOW);
       assert.doesNotMatch(error.message, /s3cret/u);
@@ -48,7 +48,7 @@ describe('an answer becomes an error', () => {
     assert.equal(apiErrorOf(CALL, 404, Buffer.alloc(0), undefined, NOW).reason, 'NotFound');
   });
 
-  test('the error of an answer omits the parts in which servers quote the request', () => {
+  test('the error of an answer leaves out the parts in which servers quote the request', () => {
     const quotations = [
       'Secret in version "v1" cannot be handled: error decoding from json: illegal base64 data at input byte 0, error found in #10 byte of ...|"s3cret"}|..., bigger context ...|{"data":{"x":"s3cret"}}|...',
       'failed to create typed patch object: .data.x: expected string, got &value.valueUnstructured{Value:map[string]interface {}{"s3cret":1}}',
@@ -60,7 +60,7 @@ describe('an answer becomes an error', () => {
     assert.ok(errorOf(400, { message: 'x'.repeat(100_000) }).message.length < 1200);
   });
 
-  test('the error of an answer has the Retry-After of the header or of the details', () => {
+  test('the error of an answer has the Retry-After of the header or of the details in the Status', () => {
     assert.equal(retryAfterMs(errorOf(429, { reason: 'TooManyRequests' }, '3')), 3000);
     assert.equal(retryAfterMs(errorOf(429, { details: { retryAfterSeconds: 2 } })), 2000);
     assert.equal(retryAfterMs(errorOf(503, {}, new Date(NOW + 5000).toUTCString())), 5000);
@@ -70,7 +70,7 @@ describe('an answer becomes an error', () => {
     assert.equal(retryAfterMs(errorOf(503, {}, 'Thu, 01 Jan 1970 00:00:00 GMT')), 0);
   });
 
-  test('the error of an answer has a Retry-After of at most a minute', () => {
+  test('the error of an answer limits Retry-After to a minute', () => {
     assert.equal(retryAfterMs(errorOf(503, {}, '31536000')), 60_000);
     assert.equal(retryAfterMs(errorOf(429, { details: { retryAfterSeconds: 1e308 } })), 60_000);
   });
@@ -80,7 +80,7 @@ const DENIED = 'admission webhook "x.example.com" denied the request: secrets "a
 const DENIED_BY_POLICY =
   "secrets \"a\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no";
 
-test('each kind of API error is recognized, and taken for no other kind', () => {
+test('each function such as isNotFound recognizes its own kind of API error and no other kind', () => {
   const terminating = {
     reason: 'Forbidden',
     message: 'secrets "x" is forbidden: unable to create new content in namespace a because it is being terminated',
@@ -133,7 +133,7 @@ test('each kind of API error is recognized, and taken for no other kind', () => 
   for (const is of all) assert.equal(is(new ConnectionError('ECONNRESET', 'x')), false);
 });
 
-test('a Status is read from bytes, and other bytes are not taken for one', () => {
+test('parseStatus reads a Status from bytes, and returns undefined for all other bytes', () => {
   assert.deepEqual(parseStatus(Buffer.from('{"kind":"Status","reason":"Expired","message":"too old"}')), {
     reason: 'Expired',
     message: 'too old',
@@ -144,7 +144,7 @@ test('a Status is read from bytes, and other bytes are not taken for one', () =>
   }
 });
 
-test('an error of a socket becomes a ConnectionError with code and cause, and a ConnectionError stays the same', () => {
+test('an error of a socket becomes a ConnectionError with its code and cause; a ConnectionError stays the same', () => {
   const refused = Object.assign(new Error('connect ECONNREFUSED ::1:1'), { code: 'ECONNREFUSED' });
   for (const thrown of [refused, Object.assign(new AggregateError([refused]), { code: 'ECONNREFUSED' })]) {
     const error = toConnectionError(CALL, thrown);
@@ -156,7 +156,7 @@ test('an error of a socket becomes a ConnectionError with code and cause, and a 
   assert.equal(toConnectionError(CALL, ours), ours);
 });
 
-test("only the API server's own 404 means that an object is gone", () => {
+test('only a 404 in which the API server names the object means that the object is gone', () => {
   const reason = 'NotFound';
   assert.ok(isObjectGone(errorOf(404, { reason, message: 'secretmirrors.mirrors.kts.studio "a" not found' }), 'a'));
   assert.ok(!isObjectGone(errorOf(404, { reason, message: 'the server could not find the requested resource' }), 'a'));

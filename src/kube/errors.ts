@@ -1,7 +1,7 @@
 /**
  * Errors of calls to an API server: an answer outside 200–299 (`ApiError`), or no answer (`ConnectionError`). They
- * never hold a request's body, and of a response's body only the message of the API server's `Status`, shortened and
- * without the parts that quote the request.
+ * never hold the body of a request. Of the body of a response they hold only the texts of the API server's `Status`,
+ * shortened, and without the parts that quote the request.
  */
 import { HttpError } from '../http/errors.ts';
 import { limitRetryAfter, parseRetryAfter } from '../runtime/text/retry-after.ts';
@@ -15,7 +15,7 @@ export interface StatusCause {
   readonly reason?: string | undefined;
 }
 
-/** The API server's `Status` object, as far as it is used. All texts are already shortened. */
+/** The API server's `Status` object, as far as Keyferry uses it. All texts are already shortened. */
 export interface ApiStatus {
   readonly reason: string;
   readonly message: string;
@@ -23,23 +23,23 @@ export interface ApiStatus {
   readonly retryAfterMs?: number | undefined;
   /** @see ApiError.isStatus. Default true. */
   readonly isStatus?: boolean;
-  /** Given if the texts were changed. Default: detected in the texts. */
+  /** The causes detected in the server's own texts, if the texts here are others. Default: detected in these texts. */
   readonly detected?: Detected;
 }
 
 /**
- * Causes detected in the server's own texts. They are detected once, before any redaction: a redacted value may be a
- * word such as `data`, and the causes must stay the same without it.
+ * Causes detected in the server's own texts. They are detected before Keyferry redacts secret values in the texts: if
+ * such a value is a word like `data`, the redacted text no longer shows the cause.
  */
 export interface Detected {
-  /** Whether the object or the changed field is immutable. The new content may be valid all the same. */
+  /** Whether the object or the changed field is immutable. The new content itself may be valid. */
   readonly immutable: boolean;
   readonly namespaceTerminating: boolean;
   readonly namespaceMissing: boolean;
   readonly refusal?: ApiRefusal | undefined;
 }
 
-/** Which call an error belongs to. The path carries names, never values; the query is left out. */
+/** The call that failed. The path has the names of objects, never secret values; the query is left out. */
 export interface CallContext {
   readonly cluster: string;
   readonly method: string;
@@ -50,7 +50,7 @@ export interface CallContext {
 const MAX_MESSAGE = 1024;
 const MAX_CAUSES = 16;
 
-/** Reasons for answers that are no `Status`, such as a proxy's HTML page or an empty body. */
+/** The reason, by HTTP status, of an answer that is not a `Status`, such as a proxy's HTML page or an empty body. */
 const REASON_OF_STATUS: Readonly<Record<number, string>> = {
   400: 'BadRequest',
   401: 'Unauthorized',
@@ -68,7 +68,7 @@ const REASON_OF_STATUS: Readonly<Record<number, string>> = {
   504: 'Timeout',
 };
 
-/** The usual reason of an answer with this status. */
+/** The reason that the API server usually sends with this HTTP status; `Unknown` for all others. */
 export function reasonOfStatus(status: number): string {
   return REASON_OF_STATUS[status] ?? 'Unknown';
 }
@@ -77,12 +77,12 @@ export function reasonOfStatus(status: number): string {
 export class ApiError extends Error {
   override readonly name = 'ApiError';
   readonly status: number;
-  /** The `Status` object's reason, as `AlreadyExists`; from the HTTP status where the body was no `Status`. */
+  /** The reason in the `Status`, for example `AlreadyExists`. If the body was not a `Status`: from the HTTP status. */
   readonly reason: string;
-  /** The server's message; `message` has the call in front of it. */
+  /** The server's message alone. `message` is this text with method, path and status in front of it. */
   readonly statusMessage: string;
   readonly causes: readonly StatusCause[];
-  /** Retry-After, ms, capped. */
+  /** How long the server asks to wait (Retry-After), ms, limited to a minute. `undefined`: it does not ask. */
   readonly retryAfterMs: number | undefined;
   /** Whether the body was a `Status`, so that the API server itself answered and not a proxy in front of it. */
   readonly isStatus: boolean;
@@ -101,7 +101,7 @@ export class ApiError extends Error {
     this.call = call;
   }
 
-  /** A copy with other texts, and the causes detected in the server's own. This error and its stack keep theirs. */
+  /** A copy with other texts, for example redacted ones, and the same `detected`. This error keeps its texts and stack. */
   reworded(texts: Partial<Pick<ApiStatus, 'reason' | 'message' | 'causes'>>): ApiError {
     const { reason, statusMessage: message, causes, retryAfterMs, isStatus, detected } = this;
     return new ApiError(this.call, this.status, {
@@ -116,23 +116,23 @@ export class ApiError extends Error {
   }
 }
 
-/** Fields which, if they are immutable, change only by a replacement of the object. */
+/** If one of these fields is immutable, only a replacement (delete and create) of the object can change it. */
 const IMMUTABLE_FIELDS: ReadonlySet<string | undefined> = new Set(['type', 'data', 'binaryData', 'immutable']);
 
 function detect(status: number, { message, causes }: ApiStatus): Detected {
   const refusal = refusalIn(status, message);
   return {
     immutable: causes.some((cause) => IMMUTABLE_FIELDS.has(cause.field) && /immutable/iu.test(cause.message ?? '')),
-    // The cause of a webhook does not count, because a webhook chooses its causes freely.
+    // A cause that a webhook sends does not count, because a webhook can send any cause.
     namespaceTerminating: refusal?.by !== 'admission' && causes.some(({ reason }) => reason === 'NamespaceTerminating'),
     namespaceMissing: status === 404 && /^namespaces "[^"]*" not found/.test(message),
     refusal,
   };
 }
 
-/** No answer: the connection was refused, not trusted, timed out or broke off. A write may have been carried out. */
+/** No answer: the connection was refused, not trusted, timed out or broke off. A write may still have taken effect. */
 export class ConnectionError extends HttpError {
-  /** The code is one of Node (`ECONNREFUSED`, `CERT_HAS_EXPIRED`), or Keyferry: `ETIMEDOUT` for the limit of the call. */
+  /** `code` comes from Node (`ECONNREFUSED`, `CERT_HAS_EXPIRED`), or is `ETIMEDOUT` for the time limit of the call. */
   override readonly name: string = 'ConnectionError';
 }
 
@@ -145,7 +145,7 @@ export class CredentialError extends ConnectionError {
   }
 }
 
-/** Wraps errors of Node's sockets; a ConnectionError passes unchanged. */
+/** Wraps an error of a Node socket in a ConnectionError. Returns a ConnectionError unchanged. */
 export function toConnectionError(call: CallContext, error: unknown): ConnectionError {
   if (error instanceof ConnectionError) return error;
   // If a name has several addresses and all refuse the connection, Node throws an AggregateError without a message.
@@ -156,7 +156,7 @@ export function toConnectionError(call: CallContext, error: unknown): Connection
 }
 
 /**
- * Makes the error of an answer from its status, body and `Retry-After` header (seconds or a date).
+ * The error for an answer outside 200–299, from its status, body and `Retry-After` header (seconds or a date).
  * @param now ms since the epoch, to turn a date into a duration
  */
 export function apiErrorOf(
@@ -180,19 +180,19 @@ export function apiErrorOf(
   });
 }
 
-/** Status codes and reasons that mean a refusal and nothing else. */
+/** Status codes and reasons that can only mean a refusal. */
 const REFUSALS: ReadonlySet<number | string> = new Set([400, 403, 422, 'BadRequest', 'Forbidden', 'Invalid']);
 
-/** Webhooks choose code and reason freely. Their `Conflict` or `NotFound` means nothing, and becomes a 403. */
+/** The error if a webhook or policy refused. These choose code and reason freely, so a `NotFound` becomes a 403. */
 function refusalOf(call: CallContext, status: number, refusal: ApiStatus): ApiError {
   const isPlain = REFUSALS.has(status) && REFUSALS.has(refusal.reason);
   const { message, causes } = refusal;
   return new ApiError(call, isPlain ? status : 403, isPlain ? refusal : { reason: 'Forbidden', message, causes });
 }
 
-/** Reads a `Status` object, also that of a watch's ERROR event; `undefined` if the bytes are something else. */
+/** Parses a `Status`, from an answer or from the ERROR event of a watch. `undefined`: the bytes are something else. */
 export function parseStatus(body: Uint8Array): ApiStatus | undefined {
-  // A Status is a small JSON object.
+  // A Status is a JSON object, which begins with `{` (0x7b), and is small.
   if (body.length === 0 || body.length > 1024 * 1024 || body[0] !== 0x7b) return undefined;
   try {
     return statusOf(JSON.parse(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8')));
@@ -202,7 +202,7 @@ export function parseStatus(body: Uint8Array): ApiStatus | undefined {
   }
 }
 
-/** As `parseStatus`, for an object that is already parsed. */
+/** As `parseStatus`, for JSON that is already parsed. */
 export function statusOf(value: unknown): ApiStatus | undefined {
   if (!isRecord(value) || value['kind'] !== 'Status') return undefined;
   const details = isRecord(value['details']) ? value['details'] : {};
@@ -220,7 +220,7 @@ function causeOf(value: Record<string, unknown>): StatusCause {
   return { field: text(value['field']), message: text(value['message']), reason: text(value['reason']) };
 }
 
-/** A server's text without quotations of the request, and cut. */
+/** A text of the server without the parts that quote the request, cut to `MAX_MESSAGE` characters. */
 function text(value: unknown): string | undefined {
   if (typeof value !== 'string') return undefined;
   const clean = value
@@ -229,7 +229,7 @@ function text(value: unknown): string | undefined {
       / ?(?:error found in #\d+ byte of |bigger context )\.\.\.\|[\s\S]*/u,
       ' [quotation of the request left out]',
     )
-    // Server-side apply prints a value of the wrong type.
+    // If a field has the wrong type, the error of server-side apply prints the field's value.
     .replace(/&value\.value\w+\{[\s\S]*\}/u, '[value left out]');
   return clean.length > MAX_MESSAGE ? `${clean.slice(0, MAX_MESSAGE)}…` : clean;
 }
@@ -246,8 +246,8 @@ function hasStatus(status: number): (error: unknown) => error is ApiError {
 export const isNotFound = hasStatus(404);
 
 /**
- * The API server answered that this object does not exist. Other 404s mean that the API is not served, or come from a
- * proxy. They never lead to a deletion.
+ * Whether the API server answered that the object `name` does not exist. Other 404s mean that the API is not served, or
+ * come from a proxy. They never lead to a deletion.
  */
 export function isObjectGone(error: unknown, name: string): error is ApiError {
   return (
@@ -257,7 +257,7 @@ export function isObjectGone(error: unknown, name: string): error is ApiError {
   );
 }
 
-/** The object changed since it was read (409 `Conflict`): read again, decide again. */
+/** Whether the object changed after it was read (409 `Conflict`). The caller then reads it and decides again. */
 export function isConflict(error: unknown): error is ApiError {
   return error instanceof ApiError && error.status === 409 && error.reason === 'Conflict';
 }
@@ -266,7 +266,7 @@ export function isAlreadyExists(error: unknown): error is ApiError {
   return error instanceof ApiError && error.status === 409 && error.reason === 'AlreadyExists';
 }
 
-/** The resourceVersion or the continue token is too old: 410, by either of its reasons. */
+/** Whether the resourceVersion or the continue token is too old: a 410, or reason `Expired` or `Gone`. */
 export function isGone(error: unknown): error is ApiError {
   return error instanceof ApiError && (error.status === 410 || error.reason === 'Expired' || error.reason === 'Gone');
 }
@@ -276,8 +276,8 @@ export const isUnauthorized = hasStatus(401);
 export const isThrottled = hasStatus(429);
 
 /**
- * The server cannot fill its cache of one kind yet (429 on watches): at its start, or permanently if the objects of a
- * kind cannot be converted. Calls for other kinds are not affected.
+ * Whether the API server cannot fill its cache for this kind (429 on a watch). The state is short after the server's
+ * start, but permanent if objects of the kind cannot be converted. Calls for other kinds are not affected.
  */
 export function isStorageStarting(error: unknown): error is ApiError {
   return isThrottled(error) && error.statusMessage.startsWith('storage is (re)initializing');
@@ -286,10 +286,10 @@ export function isStorageStarting(error: unknown): error is ApiError {
 /** The object fails validation (422). */
 export const isInvalid = hasStatus(422);
 
-/** The request is malformed or not understood (400), as `sendInitialEvents` may be on servers without WatchList. */
+/** The server does not understand the request (400): for example `sendInitialEvents`, if it has no WatchList. */
 export const isBadRequest = hasStatus(400);
 
-/** The object has to be replaced (422): it is immutable, or of another type. */
+/** Whether the change needs a replacement of the object (422), because the object or its type is immutable. */
 export function isImmutable(error: unknown): error is ApiError {
   return isInvalid(error) && error.detected.immutable;
 }
@@ -309,12 +309,12 @@ export function isServerFailure(error: unknown): error is ApiError {
   return error instanceof ApiError && (error.status >= 500 || error.status === 429);
 }
 
-/** A proxy or load balancer answered that it has no server (its own 502, 503 or 504). */
+/** Whether a proxy or load balancer answered in place of the server: a 502, 503 or 504 that is not a `Status`. */
 export function isGatewayError(error: ApiError): boolean {
   return !error.isStatus && error.status >= 502 && error.status <= 504;
 }
 
-/** Codes of errors that Keyferry makes itself: they do not show that the server is silent. */
+/** Codes of errors that Keyferry itself causes. They do not show that the server fails to answer. */
 const OWN_CODES: ReadonlySet<string> = new Set([
   'ECLOSED',
   'EMSGSIZE',
@@ -330,7 +330,7 @@ export function isUnanswered(error: unknown): boolean {
   return error instanceof ApiError && isGatewayError(error);
 }
 
-/** Node's code of an error: `ENOENT`. */
+/** The code of an error of Node, for example `ENOENT`; `undefined`: it has none. */
 export function codeOf(error: unknown): string | undefined {
   return isRecord(error) && typeof error['code'] === 'string' ? error['code'] : undefined;
 }

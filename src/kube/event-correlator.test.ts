@@ -16,7 +16,7 @@ function event(more: Partial<EventInput> = {}): EventInput {
   return { subject, type: 'Warning', reason: 'NoSecret', message: 'secret shop/db not found', ...more };
 }
 
-test('the same event again raises the count of its Event, and a different event gets a new Event', () => {
+test('if the same event occurs again, the count of its Event rises; a different event gets a new Event', () => {
   const correlator = new EventCorrelator();
   const first = correlator.correlate('test', event(), START);
   assert.ok(first);
@@ -32,7 +32,7 @@ test('the same event again raises the count of its Event, and a different event 
   assert.equal(new Set([first.name, ...names, correlator.correlate('other', event(), START)?.name]).size, 6);
 });
 
-test('the same event after an hour without it gets a new Event', () => {
+test('if the same event occurs again more than an hour later, it gets a new Event', () => {
   const correlator = new EventCorrelator();
   const first = correlator.correlate('test', event(), START);
   assert.equal(correlator.correlate('test', event(), START + 3_600_000), first);
@@ -41,7 +41,7 @@ test('the same event after an hour without it gets a new Event', () => {
   assert.equal(later?.count, 1);
 });
 
-test('an event that reports a lasting state has the same name in every process', () => {
+test('if an event reports a lasting state, its Event has the same name in every process', () => {
   const nameOf = (more: Partial<EventInput>): string | undefined =>
     new EventCorrelator().correlate('test', event({ state: 'found', ...more }), START)?.name;
   assert.equal(nameOf({}), nameOf({}));
@@ -50,7 +50,7 @@ test('an event that reports a lasting state has the same name in every process',
   assert.equal(new Set([nameOf({}), ...others.map(nameOf)]).size, 4);
 });
 
-test('property: one object and type has at most 25 events at once, then one in five minutes', () => {
+test('property: an object gets at most 25 events of one type at once, then one every five minutes', () => {
   const waits = fc.array(fc.integer({ min: 0, max: 120_000 }), { minLength: 30, maxLength: 200, size: 'max' });
   fc.assert(
     fc.property(waits, fc.boolean(), (history, varied) => {
@@ -67,7 +67,7 @@ test('property: one object and type has at most 25 events at once, then one in f
   );
 });
 
-test('events that are not written are in the count of the next one', () => {
+test('events above the limit are not written, but the count of the next written Event includes them', () => {
   const correlator = new EventCorrelator();
   for (let i = 0; i < 40; i++) correlator.correlate('test', event(), START);
   assert.equal(correlator.correlate('test', event(), START), undefined);
@@ -75,7 +75,7 @@ test('events that are not written are in the count of the next one', () => {
   assert.ok(correlator.correlate('test', event({ type: 'Normal' }), START), 'another type has its own limit');
 });
 
-test('the memory for events is bounded, and only the oldest events are forgotten', () => {
+test('the memory for events is limited, and the oldest events are forgotten first', () => {
   const correlator = new EventCorrelator(Math.random, 64 * 1024);
   const first = correlator.correlate('test', event(), START);
   for (let i = 0; i < 2000; i++)
@@ -85,7 +85,7 @@ test('the memory for events is bounded, and only the oldest events are forgotten
   assert.notEqual(correlator.correlate('test', event(), START), first);
 });
 
-test('a long message of an event is cut at whole characters', () => {
+test('if the message of an event is too long, it is cut between two whole characters', () => {
   const record = new EventCorrelator().correlate('test', event({ message: 'ü'.repeat(2000) }), START);
   assert.ok(record && Buffer.byteLength(record.message) <= MAX_MESSAGE_BYTES);
   fc.assert(
@@ -97,7 +97,7 @@ test('a long message of an event is cut at whole characters', () => {
   );
 });
 
-test('an Event has a valid name for every name of its object', () => {
+test('the name of an Event is valid, whatever the length of the name of its object', () => {
   assert.match(eventName('db', START, 0.5), /^db\.[0-9a-f]+80000$/);
   const long = eventName(`${'a'.repeat(235)}.${'b'.repeat(17)}`, START, 0.999_999_9);
   assert.ok(long.length <= 253);

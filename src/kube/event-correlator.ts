@@ -1,4 +1,4 @@
-/** Decides what becomes of an event: a new Event object, a higher count of an old one, or nothing. No I/O. */
+/** Decides for each event: create an Event object, raise the count of an existing one, or write nothing. No I/O. */
 import { createHash } from 'node:crypto';
 import { ByteCache } from '../runtime/maps.ts';
 
@@ -7,14 +7,14 @@ export interface EventSubject {
   readonly apiVersion: string;
   readonly kind: string;
   readonly name: string;
-  /** `undefined`: the object has none, and its events are in the namespace `default`, as the API requires. */
+  /** `undefined`: the object is in no namespace. Its Events are then in `default`, as the API requires. */
   readonly namespace?: string;
   readonly uid: string;
 }
 
 export type EventType = 'Normal' | 'Warning';
 
-/** Something that happened to a subject. Neither text may hold a secret value. */
+/** Something that happened to an object. `reason` and `message` must not hold a secret value. */
 export interface EventInput {
   readonly subject: EventSubject;
   readonly type: EventType;
@@ -23,9 +23,9 @@ export interface EventInput {
   /** Cut to 1,024 bytes. */
   readonly message: string;
   /**
-   * Set if the event reports a lasting state: then its Event has the same name in every process. `found`: the state was
-   * there when this process first looked, so an Event that another process wrote stays unchanged. `begun`: the state
-   * began later, so such an Event gets the new time.
+   * Set if the event reports a lasting state: then its Event has the same name in every process. `found`: the state
+   * existed before this process looked for the first time. An Event that another process wrote for it stays unchanged.
+   * `begun`: the state began later, so such an Event gets the new time.
    */
   readonly state?: 'found' | 'begun';
 }
@@ -46,20 +46,21 @@ export interface EventRecord extends EventInput {
   tries: number;
 }
 
-/** The API server refuses longer notes in events.k8s.io/v1. */
+/** Longest message, bytes. In events.k8s.io/v1 the API server refuses longer ones. */
 export const MAX_MESSAGE_BYTES = 1024;
 
 const SAME_EVENT_MS = 3_600_000;
 const SPAM_BURST = 25;
 const SPAM_REFILL_MS = 300_000;
-/** Memory of a record besides its texts, bytes: objects, keys, map entries. */
+/** Memory that a record takes besides its texts, bytes: objects, keys, map entries. */
 const RECORD_OVERHEAD = 400;
 
 /**
  * Counts and limits events by two rules of client-go (tools/record):
- * - The same (component, object, type, reason, message) again within an hour is the same Event with a higher count.
- * - Each component, object and type may write 25 events at once, then one in five minutes. Further events are counted
- *   but not written. The next event that is written has their count.
+ * - If the same event (component, object, type, reason, message) occurs again within an hour, its Event gets a higher
+ *   count.
+ * - Each component may write 25 events at once for an object and type, then one every five minutes. Further events are
+ *   counted but not written. When the same event is next written, its count includes them.
  * All state is in caches of limited size, which drop the least recently used entries.
  */
 export class EventCorrelator {
@@ -68,8 +69,8 @@ export class EventCorrelator {
   readonly #buckets: ByteCache<{ tokens: number; at: number }>;
 
   /**
-   * @param random 0 ≤ r < 1, for names
-   * @param maxBytes approximate memory for sent events; 1 MiB are about 2,000 events
+   * @param random number for the names of Events, 0 ≤ r < 1
+   * @param maxBytes approximate memory for sent events; 1 MiB holds about 2,000 events
    */
   constructor(random: () => number = Math.random, maxBytes = 1024 * 1024) {
     this.#random = random;
@@ -78,7 +79,8 @@ export class EventCorrelator {
   }
 
   /**
-   * The Event object that the input belongs to, counted up or new; `undefined` if it is not to be written.
+   * The Event object to write for this event: a new one, or an earlier one with a higher count. `undefined`: none,
+   * because the object has too many events.
    * @param now wall clock, ms
    */
   correlate(component: string, input: EventInput, now: number): EventRecord | undefined {

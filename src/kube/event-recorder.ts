@@ -4,12 +4,13 @@
  * It uses core/v1 and not events.k8s.io/v1, because only core/v1 fills the column "From" (`source.component`) and shows
  * counts as "x11 over 15m" in every kubectl. `record` only stores the event; it is written later:
  *
- *   recorded ──▶ pending (one entry per Event object, however often it was counted up) ──▶ written
+ *   recorded ──▶ pending (one entry for each Event object, with its count) ──▶ written
  *                   │ refused permanently, or tried MAX_TRIES times, or the list is full
  *                   └──▶ dropped (`onDrop` is called)
  *
- * No other work waits for events, and their failures do not reach callers. Many events of one namespace neither delay
- * nor displace those of another: the writes of namespaces take turns, and each namespace has a share of the list.
+ * No other work waits for events, and callers do not see their failures. The writes of namespaces take turns, and each
+ * namespace has a limited share of the list. So many events of one namespace neither delay nor displace those of
+ * another.
  */
 import { withTimeout } from '../runtime/abort.ts';
 import { type Clock, systemClock } from '../runtime/clock.ts';
@@ -21,7 +22,7 @@ import { EventCorrelator, type EventInput, type EventRecord } from './event-corr
 
 export interface EventRecorderOptions {
   readonly api: KubeApi;
-  /** This process: `reportingInstance`. */
+  /** The name of this process, for `reportingInstance`. */
   readonly instance: string;
   /** Called for an event that is dropped. Must not throw. */
   readonly onDrop?: (input: Pick<EventInput, 'subject' | 'reason'>, error: Error) => void;
@@ -44,7 +45,7 @@ export class EventRecorder {
   readonly #clock: Clock;
   readonly #correlator: EventCorrelator;
   readonly #queue: KeyedQueue;
-  /** The Events to be written, by namespace and name. */
+  /** The Events to be written, by `<namespace>/<name>`. */
   readonly #pending = new Map<string, EventRecord>();
   #stopped = false;
 
@@ -60,7 +61,7 @@ export class EventRecorder {
       retryAfterMs,
       retryBaseMs: 500,
       retryMaxMs: 10_000,
-      // So many equal events at once cost two writes: one creates the Event, and one sets its count.
+      // If many equal events occur at once, they cost two writes: one creates the Event, and one sets its count.
       minIntervalMs: 1000,
       groupOf: (key) => key.slice(0, key.indexOf('/')),
       onError: (key, error, retryInMs) => this.#failed(key, error, retryInMs),
@@ -132,7 +133,7 @@ export class EventRecorder {
       }
     }
     record.isCreated = true;
-    // If the count was raised meanwhile, the queue runs this key again.
+    // If the count was raised during the write, the queue runs this key again.
     if (record.count === count) this.#pending.delete(key);
     else record.tries = 0;
   }
@@ -151,7 +152,7 @@ export class EventRecorder {
       });
     } catch (error) {
       if (!isNotFound(error)) throw error;
-      // By default the API server deletes Events after an hour. Then this one is created again, with its count.
+      // By default the API server deletes Events after an hour. The Event is then created again, with its count.
       await this.#post(record, signal);
     }
   }
@@ -181,7 +182,7 @@ export class EventRecorder {
   #failed(key: string, error: unknown, retryInMs: number | undefined): void {
     const record = this.#pending.get(key);
     if (record === undefined || (retryInMs !== undefined && isWorthRetrying(error) && record.tries < MAX_TRIES)) return;
-    // After `stop` the last flush tries it once more.
+    // After `stop`, `flush` tries this Event one more time.
     if (retryInMs === undefined && this.#stopped) return;
     this.#pending.delete(key);
     this.#queue.forget(key);
@@ -189,7 +190,7 @@ export class EventRecorder {
   }
 }
 
-/** False for a refusal, a missing or terminating namespace, and an invalid event. */
+/** Whether another try may succeed: not after a refusal, for a missing or terminating namespace or an invalid event. */
 function isWorthRetrying(error: unknown): boolean {
   return !(error instanceof ApiError) || isServerFailure(error);
 }

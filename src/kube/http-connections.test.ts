@@ -1,4 +1,4 @@
-/** The client through TLS and proxies. The openssl command makes the certificates; without it the tests are skipped. */
+/** Tests the client through TLS and proxies. The openssl command makes certificates; without it TLS is not tested. */
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -22,7 +22,7 @@ const NO_OPENSSL = spawnSync('openssl', ['version']).error === undefined ? false
 let dir = '';
 const pem = (name: string): Buffer => readFileSync(join(dir, name));
 
-/** `<name>.crt` and `<name>.key`, signed by the test's CA. */
+/** Makes `<name>.crt` and `<name>.key`, signed by the CA of this test. */
 function issue(name: string, san: string): void {
   const at = (file: string): string => join(dir, file);
   const run = (...args: string[]): unknown => execFileSync('openssl', args, { stdio: 'pipe', cwd: dir });
@@ -55,7 +55,7 @@ async function listen(t: TestContext, server: HttpServer): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-/** A server that answers with the client certificate's name. */
+/** Starts a server that answers with the name in the client's certificate. */
 async function serveTls(t: TestContext): Promise<{ url: URL; reused: boolean[] }> {
   const reused: boolean[] = [];
   const options = {
@@ -97,7 +97,7 @@ describe('TLS', { skip: NO_OPENSSL }, () => {
   });
   const as = (name: string): TlsMaterial => trusting({ cert: pem(`${name}.crt`), key: pem(`${name}.key`) });
 
-  test('TLS refuses a server whose certificate has another CA or name', async (t) => {
+  test('TLS refuses a server whose certificate is of another CA or for another name', async (t) => {
     const { url } = await serveTls(t);
     const byAddress = new URL(url);
     byAddress.hostname = '127.0.0.1';
@@ -111,7 +111,7 @@ describe('TLS', { skip: NO_OPENSSL }, () => {
     await assert.rejects(connect(t, url, { rejectUnauthorized: true }).stream(GET), /ConnectionError: .*certificate/u);
   });
 
-  test('TLS sessions are reused and idle connections are kept', async (t) => {
+  test('later calls use the open connection, and later streams reuse the TLS session', async (t) => {
     const { url, reused } = await serveTls(t);
     const api = connect(t, url, as('alice'));
     for (let calls = 0; calls < 3; calls++) await api.request(GET);
@@ -123,7 +123,7 @@ describe('TLS', { skip: NO_OPENSSL }, () => {
     assert.deepEqual(reused, [false, true, true]);
   });
 
-  test('a rotated client certificate opens new connections, and running calls are not cut', async (t) => {
+  test('after the client certificate was rotated, new calls use new connections, and running calls go on', async (t) => {
     const { url, reused } = await serveTls(t);
     let tls = as('alice');
     const credentials = { ...staticCredentials({}), tls: async () => tls };
@@ -141,7 +141,7 @@ describe('TLS', { skip: NO_OPENSSL }, () => {
     assert.equal(reused.length, 3);
   });
 
-  test('a client certificate and key that do not match are a CredentialError, and are read again', async (t) => {
+  test('if client certificate and key do not match, the call fails with a CredentialError, and the next call reads them again', async (t) => {
     const { url } = await serveTls(t);
     let tls: TlsMaterial = { ...as('alice'), key: pem('bob.key') };
     const credentials = { headers: async () => ({}), tls: async () => tls, invalidate: () => (tls = as('alice')) };
@@ -151,7 +151,7 @@ describe('TLS', { skip: NO_OPENSSL }, () => {
     assert.equal((await api.request(GET)).body.toString(), 'alice');
   });
 
-  test("a proxy is used by a tunnel, through which the server's certificate is checked", async (t) => {
+  test("calls through a proxy use a tunnel, and check the server's certificate through it", async (t) => {
     const { url } = await serveTls(t);
     await using server = await ConnectProxy.open((target) => target === url.host);
     const { url: proxy, tunnels } = server;
@@ -168,7 +168,7 @@ describe('TLS', { skip: NO_OPENSSL }, () => {
   });
 });
 
-test('the error for a proxy that refuses does not show its password, and plain http uses a tunnel, too', async (t) => {
+test('calls over plain http use a tunnel of the proxy, too, and if the proxy refuses, the error does not show its password', async (t) => {
   const server = createHttpServer((_request, response) => response.end('{}'));
   const url = new URL(`http://127.0.0.1:${await listen(t, server)}`);
   await using tunnel = await ConnectProxy.open((target) => target === url.host);
@@ -186,7 +186,7 @@ test('the error for a proxy that refuses does not show its password, and plain h
   await assert.rejects(dead, { code: 'EPROXY', message: /ECONNREFUSED/u });
 });
 
-test('a client that is closed while it waits for the proxy leaves no connection open', async (t) => {
+test('if a client is closed while it waits for the proxy, it leaves no connection open', async (t) => {
   const server = createHttpServer();
   const arrived = Promise.withResolvers<Socket>();
   server.on('connect', (_request, socket: Socket) => arrived.resolve(socket));

@@ -1,6 +1,6 @@
 /**
  * A response that stays open, read in chunks. State: open → ended by the server, by `close`, by the signal or by a
- * broken connection. At the end the limit of the call is disposed.
+ * broken connection. At the end it disposes the time limit of the call.
  */
 import type { IncomingMessage } from 'node:http';
 import type { KubeStream } from './api.ts';

@@ -1,4 +1,4 @@
-/** The client against small servers, for faults that a real API server rarely has. */
+/** Tests the client with small servers, for faults that a real API server rarely has. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
@@ -33,7 +33,7 @@ function connect(t: TestContext, server: URL, options?: HttpKubeApiOptions, more
 const GET = { method: 'GET', path: '/x' } as const;
 const POST = { method: 'POST', path: '/x', body: '{}' } as const;
 
-test('a request sends the pieces of its body, headers and query, below the path of the server', async (t) => {
+test('a request sends its body piece by piece, its headers and its query, to a path below that of the server', async (t) => {
   const seen: unknown[] = [];
   const { url } = await serve(t, (request, response) => {
     const pieces: Buffer[] = [];
@@ -82,7 +82,7 @@ test('a request sends the pieces of its body, headers and query, below the path 
   ]);
 });
 
-test('1,000 calls use no more connections than maxSockets and leave no listener on the signal', async (t) => {
+test('1,000 calls open at most maxSockets connections, and leave no listener on the signal', async (t) => {
   const sockets = new Set<Socket>();
   const { url } = await serve(t, (request, response) => {
     sockets.add(request.socket);
@@ -102,7 +102,7 @@ test('1,000 calls use no more connections than maxSockets and leave no listener 
   assert.deepEqual(warnings, []);
 });
 
-test('the time limit of a call covers the wait for a connection and for the answer', async (t) => {
+test('the time limit of a call includes the wait for a connection and for the answer', async (t) => {
   const { url, server } = await serve(t, () => undefined);
   const clock = new ManualClock();
   const api = connect(t, url, { maxSockets: 1, clock });
@@ -121,7 +121,7 @@ test('the time limit of a call covers the wait for a connection and for the answ
   }
 });
 
-test('an abort ends a call at once with the reason of the signal, before and while it runs', async (t) => {
+test('an abort ends a running call at once, and refuses a new one, with the reason of the signal', async (t) => {
   const { url, server } = await serve(t, () => undefined);
   const api = connect(t, url);
   const abort = new AbortController();
@@ -133,7 +133,7 @@ test('an abort ends a call at once with the reason of the signal, before and whi
   await assert.rejects(api.request({ ...GET, signal: abort.signal }), reason);
 });
 
-test('an answer that exceeds the size limit or breaks off is a ConnectionError', async (t) => {
+test('if an answer exceeds the size limit or breaks off, the call fails with a ConnectionError', async (t) => {
   const { url } = await serve(t, (request, response) => {
     if (request.url === '/large') response.end('x'.repeat(2000));
     else response.writeHead(200, { 'Content-Length': '100' }).write('half', () => request.socket.destroy());
@@ -146,7 +146,7 @@ test('an answer that exceeds the size limit or breaks off is a ConnectionError',
   await assert.rejects(api.request({ ...GET, path: '/half' }), { name: 'ConnectionError', code: 'ECONNRESET' });
 });
 
-test('a compressed answer is unpacked, and one that exceeds the limit unpacked is an error', async (t) => {
+test('a compressed answer is decompressed, and fails the call if it exceeds the size limit then', async (t) => {
   const asked: unknown[] = [];
   const { url } = await serve(t, (request, response) => {
     asked.push(request.headers['accept-encoding']);
@@ -166,7 +166,7 @@ test('a compressed answer is unpacked, and one that exceeds the limit unpacked i
   assert.deepEqual(asked, ['gzip', undefined, 'gzip', 'gzip']);
 });
 
-test('a call to a missing server is a ConnectionError with the code of Node', async (t) => {
+test('if the server is not reachable, the ConnectionError has the code of Node, for example ECONNREFUSED', async (t) => {
   const { server, url } = await serve(t, () => undefined);
   server.close();
   const api = connect(t, url);
@@ -174,7 +174,7 @@ test('a call to a missing server is a ConnectionError with the code of Node', as
   await assert.rejects(api.stream(GET), { name: 'ConnectionError', code: 'ECONNREFUSED' });
 });
 
-test('a Retry-After delays waiting and later calls', async (t) => {
+test('a Retry-After delays the calls that wait and the later ones', async (t) => {
   const arrivals: number[] = [];
   const { url } = await serve(t, (_request, response) => {
     arrivals.push(performance.now());
@@ -190,7 +190,7 @@ test('a Retry-After delays waiting and later calls', async (t) => {
   assert.ok(next - at >= 990, `the second came ${next - at} ms after the refusal`);
 });
 
-test('the Retry-After of a watch whose storage is starting delays no other call', async (t) => {
+test('if a watch gets a Retry-After because the server still fills its cache, no other call is delayed', async (t) => {
   const body = {
     kind: 'Status',
     reason: 'TooManyRequests',
@@ -206,7 +206,7 @@ test('the Retry-After of a watch whose storage is starting delays no other call'
   assert.equal((await api.request({ ...GET, timeoutMs: 5000 })).status, 200);
 });
 
-test('a call whose time limit ends before a Retry-After is over is refused without a request', async (t) => {
+test('if the time limit of a call ends before a Retry-After is over, the call is refused without a request', async (t) => {
   let asked = 0;
   const { url } = await serve(t, (_request, response) => {
     asked += 1;
@@ -222,7 +222,7 @@ test('a call whose time limit ends before a Retry-After is over is refused witho
   assert.equal(asked, 1);
 });
 
-test('after a 401 the credentials are read again and the call is repeated once, for calls and streams', async (t) => {
+test('after a 401 the credentials are read again, and the call or stream is repeated one time', async (t) => {
   const tokens: (string | undefined)[] = [];
   const { url } = await serve(t, (request, response) => {
     tokens.push(request.headers.authorization);
@@ -252,7 +252,7 @@ test('after a 401 the credentials are read again and the call is repeated once, 
   assert.deepEqual(tokens, ['Bearer 0', 'Bearer 1', 'Bearer 0', 'Bearer 1']);
 });
 
-test('after a 401 with unchanged credentials the call is not repeated', async (t) => {
+test('after a 401, if the credentials are unchanged, the call is not repeated', async (t) => {
   let asked = 0;
   const { url } = await serve(t, (_request, response) => {
     asked += 1;
@@ -262,7 +262,7 @@ test('after a 401 with unchanged credentials the call is not repeated', async (t
   assert.equal(asked, 1);
 });
 
-test('a GET on a kept connection that was closed is repeated, but a POST never', async (t) => {
+test('if the server closed the kept connection, a GET is sent again, but a POST is not', async (t) => {
   const seen: string[] = [];
   const used = new Set<Socket>();
   const { url } = await serve(t, (request, response) => {
@@ -280,11 +280,11 @@ test('a GET on a kept connection that was closed is repeated, but a POST never',
   assert.equal((await api.request(GET)).status, 200);
   await api.request(GET);
   await assert.rejects(api.request(POST), { name: 'ConnectionError', code: 'ECONNRESET' });
-  // Each repetition opens a connection, which is kept and is closed when the next call uses it.
+  // Each GET is repeated on a new connection, which stays open. The server closes it when the next call uses it.
   assert.deepEqual(seen, ['GET', 'GET', 'GET', 'GET', 'GET', 'POST']);
 });
 
-test('the error of a refused stream has the message of the Status', async (t) => {
+test('if a stream is refused, the error has the message of the Status', async (t) => {
   const { url } = await serve(t, (_request, response) => {
     response.writeHead(410).end('{"kind":"Status","reason":"Expired","message":"too old resource version"}');
   });
@@ -295,7 +295,7 @@ test('the error of a refused stream has the message of the Status', async (t) =>
   });
 });
 
-test('a stream returns chunks as they arrive, is not ended by the time limit and ends with the response', async (t) => {
+test('a stream returns chunks as they arrive, outlives its time limit and ends with the response', async (t) => {
   let write: (text: string | undefined) => void = () => undefined;
   const { url } = await serve(t, (_request, response) => {
     write = (text) => (text === undefined ? response.end() : response.write(text));
@@ -314,7 +314,7 @@ test('a stream returns chunks as they arrive, is not ended by the time limit and
   stream.close();
 });
 
-test('a stream throws if its connection breaks, ends after close, and throws the reason of an abort', async (t) => {
+test('a stream throws if its connection breaks, ends after close, and after an abort throws the reason', async (t) => {
   const sockets: Socket[] = [];
   const { url } = await serve(t, (request, response) => {
     sockets.push(request.socket);
@@ -346,7 +346,7 @@ test('a stream throws if its connection breaks, ends after close, and throws the
   );
 });
 
-test('a reader that stops reading a stream makes the server stop sending', async (t) => {
+test('if the reader of a stream stops reading, the server has to stop sending', async (t) => {
   let written = 0;
   const { url } = await serve(t, (_request, response) => {
     const piece = Buffer.alloc(64 * 1024);
@@ -369,7 +369,7 @@ test('a reader that stops reading a stream makes the server stop sending', async
   stream.close();
 });
 
-test('closing the client ends all calls and streams, and no call can be started afterwards', async (t) => {
+test('closing the client ends all calls and streams, and later calls fail with ECLOSED', async (t) => {
   const { url, server } = await serve(t, (request, response) => {
     if (request.url === '/watch') response.write('x');
   });

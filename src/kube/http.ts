@@ -1,14 +1,14 @@
 /**
  * Calls to one API server over HTTP/1.1.
- * A call waits for a slot (call-gate.ts), gets the credentials, is sent, and answers or throws. It is sent a second
- * time in two cases only, in which the server did not carry it out or a second time does no harm:
+ * A call waits for a slot (call-gate.ts), gets the credentials, is sent, and answers or throws. A call is sent a second
+ * time in two cases only. In both, the server did not carry it out, or a second time does no harm:
  * - after a 401, if the credentials have changed when they are read again;
- * - after a kept connection was closed, on a new connection, because the others in the pool may be closed, too. All
- *   other failures are for the caller. An answer with Retry-After (429, 500, 503) holds the later calls of this client.
- *   While the server does not answer, calls are sent one at a time (call-gate.ts).
+ * - after the server closed a kept connection. The second try opens a new one, because the others may be closed, too.
+ * After all other failures the caller decides. An answer with Retry-After (429, 500, 503) delays the later calls of
+ * this client. While the server does not answer, calls are sent one at a time (call-gate.ts).
  *
- * If the kubeconfig of the connection is followed and has changed, later and waiting calls use the new connection.
- * Streams end, so that their watchers open new ones, and calls under way go on.
+ * If the client checks its kubeconfig and the file has changed, later and waiting calls use the new connection. Streams
+ * end, so that their watchers open new ones, and running calls go on.
  * State: open → closed. Closing ends all calls and streams with `ConnectionError` ECLOSED.
  */
 import type { TlsMaterial } from '../http/agent.ts';
@@ -36,16 +36,16 @@ export interface RequestObservation {
   readonly method: string;
   /** Without the query. */
   readonly path: string;
-  /** `undefined` where there was no answer. */
+  /** `undefined`: there was no answer. */
   readonly status: number | undefined;
-  /** Ms until the answer was read, or for a stream until its head. */
+  /** Ms until the answer was read, or for a stream until its headers arrived. */
   readonly durationMs: number;
 }
 
 export interface HttpKubeApiOptions {
-  /** Calls at once, and connections kept for them. Default 8. */
+  /** Most calls at the same time, and most connections that stay open for them. Default 8. */
   readonly maxSockets?: number;
-  /** Longest hold of this client by one Retry-After, ms. Default 30,000. */
+  /** Longest time that one Retry-After delays the calls of this client, ms. Default 30,000. */
   readonly maxHoldMs?: number;
   /** Called for every request sent, repeats included. Must not throw. */
   readonly onRequest?: (observation: RequestObservation) => void;
@@ -54,7 +54,7 @@ export interface HttpKubeApiOptions {
 
 const REFUSALS_THAT_HOLD: ReadonlySet<number> = new Set([429, 500, 503]);
 
-/** Code of the error of a stream whose connection was replaced while the stream was being opened. */
+/** Error code for a stream that was still being opened when the connection was replaced. */
 const REPLACED = 'EREPLACED';
 
 /** Largest answer read into memory, in bytes. Streams have no limit. */
@@ -70,7 +70,7 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
   readonly #gate: CallGate;
   /** The limits of all open calls and streams. */
   readonly #open = new Set<CallLimit>();
-  /** Functions that end the streams, each open or being opened. */
+  /** For each stream that is open or being opened: the function that ends it. */
   readonly #streamEnds = new Set<() => void>();
   readonly #pools = new ConnectionPools();
   #connection: Connection;
@@ -190,7 +190,7 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
   async #renewed(connection: Connection, limit: CallLimit, auth: AuthHeaders, material: TlsMaterial): Promise<boolean> {
     if (connection !== this.#connection) return true;
     const { credentials } = connection;
-    // Another call may have renewed them meanwhile.
+    // Another call may have renewed the credentials in the meantime.
     const present = await limit.wait('getting new credentials', credentials.headers());
     if (present !== auth) return true;
     credentials.invalidate();
@@ -274,7 +274,7 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
       limit.signal.throwIfAborted();
       const failure = toConnectionError(limit.call, error);
       if (failure.code === REPLACED) return undefined;
-      // A call's own time limit may be shorter than the server needs, so it does not show an outage.
+      // ETIMEDOUT shows no outage: the time limit of the call may be shorter than the server needs.
       const isOwn = error instanceof StaleConnectionError || failure.code === 'ETIMEDOUT';
       if (!isOwn && isUnanswered(failure) && connection === this.#connection) this.#gate.recordNoAnswer();
       throw failure;

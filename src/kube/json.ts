@@ -1,13 +1,13 @@
 /**
  * Parses one JSON document.
  * @param what names the document in the error: `the answer to GET /api/v1/secrets`
- * @throws Error without a piece of the document, which may be a secret
+ * @throws Error that quotes nothing of the document, which may be a secret
  */
 export function parseJson(bytes: Buffer, what: string): unknown {
   try {
     return JSON.parse(bytes.toString());
   } catch {
-    // The parser's error is dropped, also as a cause: its message quotes the text.
+    // The error of `JSON.parse` is dropped, also as a cause: its message quotes the text.
     throw new Error(`${what} is not JSON (${bytes.length} bytes)`);
   }
 }
@@ -16,7 +16,7 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null;
 }
 
-/** The problem of a value that must be a text: `is a number: put it in quotes`. Not quoted, as it may be a secret. */
+/** Says why a value is not a text: `is a number: put it in quotes`. Does not quote the value, which may be a secret. */
 export function notString(value: unknown): string {
   const type = typeof value;
   return type === 'number' || type === 'boolean' ? `is a ${type}: put it in quotes` : 'is not a string';

@@ -1,4 +1,4 @@
-/** Reads a whole collection once, in compressed pages, of which one at a time is in memory. */
+/** Reads all objects of a collection, in compressed pages. Only one page at a time is in memory. */
 import { type KubeApi, type KubeObject, METADATA_ONLY } from './api.ts';
 import { ConnectionError } from './errors.ts';
 import { parseJson } from './json.ts';
@@ -6,9 +6,9 @@ import { parseJson } from './json.ts';
 /** An object in a list: only its metadata, or all of it. */
 export type Listed = KubeObject & Readonly<Record<string, unknown>>;
 
-/** Objects of a page, as in client-go. */
+/** Most objects in a page, as in client-go. */
 const PAGE_SIZE = 500;
-/** Largest page, bytes, uncompressed. 500 usual objects take a quarter of it; one can be as large as etcd allows. */
+/** Largest page, bytes, uncompressed. 500 usual objects take a quarter; one object can be as large as etcd allows. */
 const PAGE_BYTES = 2 * 1024 * 1024;
 /** A page above the limit is requested again with this many times fewer objects. */
 const PAGE_SHRINK = 8;
@@ -33,7 +33,7 @@ interface Page {
 /**
  * Calls `take` for every object of a collection.
  * @returns the resourceVersion of the list
- * @throws what `api.request` throws
+ * @throws as `api.request`, and Error if a page is not JSON
  */
 export async function listEach(
   api: KubeApi,
@@ -57,7 +57,7 @@ export async function listEach(
   }
 }
 
-/** @returns `undefined` if `limit` objects are too large together. A single object may have any size. */
+/** @returns `undefined`: `limit` objects together are too large, so ask for fewer. One single object can have any size. */
 async function readPage(
   api: KubeApi,
   path: string,

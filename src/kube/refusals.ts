@@ -1,8 +1,8 @@
-/** Finds out who refused a request, from the API server's message: status and reason do not tell it. */
+/** Finds out from the API server's message who refused a request, because status and reason do not say it. */
 
 /**
  * - `permission`: RBAC, with the missing permission. - `quota`: a ResourceQuota. - `admission`: a webhook or policy.
- * - `validation`: the object is not valid. - `size`: it is too large for the server or for etcd.
+ * - `validation`: the object is not valid. - `size`: the object is too large for the server or for etcd.
  */
 export type ApiRefusal =
   | { readonly by: 'permission'; readonly verb: string; readonly resource: string }
@@ -21,7 +21,7 @@ const BY_PERMISSION = /^User "(?:[^"\\]|\\.)*" cannot (\w+) resource "([\w./-]+)
 const BY_QUOTA = /^(?:exceeded quota|failed quota|status unknown for quota|insufficient quota to consume): /u;
 const BY_WEBHOOK = /^admission webhook "(?:[^"\\]|\\.)*" denied the request/u;
 const BY_POLICY = /^ValidatingAdmissionPolicy '/u;
-/** Messages of etcd (whole) and of its client (the beginning, before a number). */
+/** The whole message of etcd, and the beginning of the message of its client, up to a number. */
 const TOO_LARGE =
   /^(?:etcdserver: request is too large$|rpc error: code = ResourceExhausted desc = trying to send message larger than max)/u;
 

@@ -1,4 +1,4 @@
-/** Credentials that change at run time: the program follows replaced files and runs plugins again. */
+/** Tests credentials that change at run time: Keyferry reads replaced files and runs plugins again. */
 import assert from 'node:assert/strict';
 import {
   appendFileSync,
@@ -32,7 +32,7 @@ afterEach(() => rmSync(dir, { recursive: true }));
 
 const at = (name: string): string => join(dir, name);
 
-/** Replaces a file at once, as the kubelet does: no reader sees it half-written. */
+/** Replaces a file in one step, as the kubelet does, so that no reader sees a part of it. */
 function put(name: string, content: string): void {
   writeFileSync(at(`${name}.new`), content);
   renameSync(at(`${name}.new`), at(name));
@@ -52,7 +52,7 @@ describe('in a Pod', () => {
     assert.deepEqual(await connection.credentials.tls(), { ...NO_TLS, ca: Buffer.from('CA') });
   });
 
-  test('in a Pod, the token is read again after a minute, and at once after a refusal', async () => {
+  test('in a Pod, the token is read again after a minute, and immediately after a refusal', async () => {
     put('token', 'one');
     const connection = await inClusterConnection({ env, dir, clock });
     const headers = async (): Promise<unknown> => connection?.credentials.headers();
@@ -67,7 +67,7 @@ describe('in a Pod', () => {
     assert.deepEqual(await headers(), { Authorization: 'Bearer three' });
   });
 
-  test('outside of a Pod there is no connection; in a Pod without a token file a call fails and names the file', async () => {
+  test('outside of a Pod there is no connection; in a Pod without a token file, a call fails and its error names the file', async () => {
     assert.equal(await inClusterConnection({ env: {}, dir }), undefined);
     const connection = await inClusterConnection({ env, dir, clock });
     await assert.rejects(async () => connection?.credentials.headers(), {
@@ -77,7 +77,7 @@ describe('in a Pod', () => {
   });
 });
 
-test('a credential file that vanishes keeps its last content, and equal bytes keep the same Buffer', async () => {
+test('if a credential file vanishes, its last content is used; if its bytes do not change, the Buffer stays the same', async () => {
   put('ca', 'CA');
   const value = new FileValue(at('ca'), 'field', clock);
   const first = await value.get();
@@ -95,7 +95,7 @@ test('a credential file that vanishes keeps its last content, and equal bytes ke
   assert.equal(a.toString(), 'NEW');
 });
 
-test('TLS material is a new object only after a file has changed', async () => {
+test('the TLS material becomes a new object only after one of its files has changed', async () => {
   for (const name of ['ca', 'cert', 'key']) put(name, name);
   const file = (name: string): FileValue => new FileValue(at(name), name, clock);
   const credentials = new RenewingCredentials({ ca: file('ca'), cert: file('cert'), key: file('key') });
@@ -109,7 +109,7 @@ test('TLS material is a new object only after a file has changed', async () => {
   assert.equal(String(second.cert), 'renewed');
 });
 
-/** A plugin that notes each run, and prints the output of the shell command `answer`. */
+/** A plugin that records each run, and prints the output of the shell command `answer`. */
 function plugin(answer: string, more: Partial<ExecSpec> = {}): ExecSpec {
   writeFileSync(at('plugin.sh'), `#!/bin/sh\necho run >> ${at('runs')}\n${answer}\n`, { mode: 0o755 });
   return {
@@ -129,7 +129,7 @@ function answer(status: object): string {
 }
 
 describe('an exec plugin', () => {
-  test('an exec plugin runs once for concurrent calls, and again shortly before its credential expires', async () => {
+  test('an exec plugin runs one time for concurrent calls, and again shortly before its credential expires', async () => {
     const expirationTimestamp = new Date(clock.now() + 3_600_000).toISOString();
     put('answer', answer({ token: 'one', expirationTimestamp }));
     const credentials = new RenewingCredentials({ plugin: new ExecPlugin(plugin(`cat ${at('answer')}`), clock) });
@@ -146,7 +146,7 @@ describe('an exec plugin', () => {
     assert.equal(runs(), 2);
   });
 
-  test('an exec plugin runs again after a refusal, but not more often than every 5 s', async () => {
+  test('after a refusal an exec plugin runs again, but at most every 5 s', async () => {
     const exec = new ExecPlugin(plugin(`echo '${answer({ token: 'same' })}'`), clock);
     const first = await exec.get();
     exec.invalidate();
@@ -157,14 +157,14 @@ describe('an exec plugin', () => {
     assert.equal(runs(), 2);
   });
 
-  test('an exec plugin may return a client certificate, which becomes part of the TLS material', async () => {
+  test('if an exec plugin returns a client certificate, the TLS material has it', async () => {
     const status = { clientCertificateData: 'CERT', clientKeyData: 'KEY' };
     const credentials = new RenewingCredentials({ plugin: new ExecPlugin(plugin(`echo '${answer(status)}'`), clock) });
     assert.deepEqual(await credentials.headers(), {});
     assert.deepEqual(await credentials.tls(), { ...NO_TLS, cert: 'CERT', key: 'KEY' });
   });
 
-  test('an exec plugin that fails is named with its stderr and the install hint, and does not run again at once', async () => {
+  test('if an exec plugin fails, the error has its name, stderr and install hint, and the plugin does not run again for 5 s', async () => {
     const spec = plugin(`echo s3cret; echo 'please log in' >&2; exit 3`, { installHint: 'See https://example.com' });
     const exec = new ExecPlugin(spec, clock);
     const expected = {
@@ -179,8 +179,8 @@ describe('an exec plugin', () => {
     assert.equal(runs(), 2);
   });
 
-  test('an exec plugin that does not exist, hangs or prints too much ends with an error', async () => {
-    /** A clock with which the time limit of a plugin ends after 50 ms. */
+  test('if an exec plugin does not exist, hangs or prints too much, the call fails with an error', async () => {
+    /** A clock on which the time limit of a plugin ends after 50 ms. */
     const hurried = {
       ...systemClock,
       setTimeout: (run: () => void, ms: number) => systemClock.setTimeout(run, ms / 600),
@@ -195,7 +195,7 @@ describe('an exec plugin', () => {
     await assert.rejects(get(plugin('exec head -c 2000000 /dev/zero')), /printed more than 1048576 bytes|ended with/u);
   });
 
-  test('an exec plugin with malformed output is an error that does not quote the output', () => {
+  test('if the output of an exec plugin is malformed, the error does not quote it', () => {
     const table: readonly [unknown, RegExp][] = [
       ['s3cret', /it is not JSON/u],
       [{ kind: 'Secret' }, /kind is not/u],
@@ -227,7 +227,7 @@ describe('an exec plugin', () => {
     }
   });
 
-  test('an exec plugin gets arguments, environment and cluster from the kubeconfig', async () => {
+  test('an exec plugin gets the arguments, the environment and the cluster of the kubeconfig', async () => {
     const script = plugin(
       `echo "$1 $MARK" > ${at('seen')}; echo "$KUBERNETES_EXEC_INFO" >> ${at('seen')}; echo '${answer({ token: 't' })}'`,
     );

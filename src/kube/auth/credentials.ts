@@ -1,6 +1,6 @@
 /**
  * Credentials made of parts (token, certificates, files, plugin) that may be renewed at run time. Invariant: while no
- * part changes, `headers()` and `tls()` return the same objects.
+ * part changes, `headers()` and `tls()` return the same objects, so that callers notice a change by identity.
  */
 import type { TlsMaterial } from '../../http/agent.ts';
 import type { AuthHeaders, CredentialSource } from '../connection.ts';
@@ -21,7 +21,7 @@ export interface CredentialParts {
   readonly cert?: Buffer | FileValue | undefined;
   readonly key?: Buffer | FileValue | undefined;
   readonly servername?: string | undefined;
-  /** The server's certificate is not checked. */
+  /** `true`: the server's certificate is not checked. */
   readonly insecure?: boolean;
 }
 
@@ -69,7 +69,7 @@ export class RenewingCredentials implements CredentialSource {
   }
 }
 
-/** @throws CredentialError if no header can hold the token; the message does not quote it */
+/** @throws CredentialError if the content cannot be sent as a token; the message does not quote the content */
 function tokenOf(content: Buffer, path: string): string {
   const token = content.toString('utf8').trim();
   if (token === '') throw new CredentialError(`${path}: the token file is empty`);
@@ -81,16 +81,16 @@ async function contentOf(part: Buffer | FileValue | undefined): Promise<Buffer |
   return part instanceof FileValue ? await part.get() : part;
 }
 
-/** A file is read again after this time, as in client-go. The kubelet renews files long before they expire. */
+/** Time until a file is read again, ms, as in client-go. The kubelet renews files long before they expire. */
 const MAX_AGE_MS = 60_000;
 const RETRY_MS = 5_000;
 
 /**
  * The content of a file that another program renews: a Pod's token, a rotated certificate.
  *
- * Invariants: a content is at most `MAX_AGE_MS` old when it is handed out (as long as the file can be read); one read
- * at a time; the same bytes keep the same Buffer, so that users can compare by identity. While a file is missing
- * (because it is being replaced), the last content stays, and the file is read again soon.
+ * Invariants: if the file can be read, the returned content is at most `MAX_AGE_MS` old; only one read runs at a time;
+ * the same bytes keep the same Buffer, so that callers notice a change by identity. While the file is missing, because
+ * it is being replaced, the last content stays, and the file is read again after `RETRY_MS`.
  */
 export class FileValue {
   readonly path: string;
@@ -107,7 +107,7 @@ export class FileValue {
     this.#clock = clock;
   }
 
-  /** @throws CredentialError naming field and path, if there never was a content */
+  /** @throws CredentialError that names field and path, if the file could never be read */
   async get(): Promise<Buffer> {
     if (this.#content !== undefined && this.#clock.monotonic() < this.#freshUntil) return this.#content;
     return await this.#reads.run(this.path, () => this.#read());
@@ -130,7 +130,7 @@ export class FileValue {
           cause: error,
         });
       }
-      // The old content may still be valid; if it is not, the server refuses it.
+      // The old content may still be valid. If it is not, the server answers 401.
       this.#freshUntil = this.#clock.monotonic() + RETRY_MS;
       return this.#content;
     }

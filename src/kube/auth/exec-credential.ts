@@ -1,9 +1,9 @@
 /**
  * Credentials from a program: the `exec` of a kubeconfig's user (client.authentication.k8s.io v1 and v1beta1).
  *
- * State: none → running → kept until shortly before it expires → running …; a failure is kept for a few seconds, so
- * that the program is not started for every key of a queue. One run at a time, shared by all calls. The program's
- * output is secret and is in no message.
+ * State: no credentials → program runs → credentials are kept until shortly before they expire → program runs … After a
+ * failure the error is kept for a few seconds, so that the program is not started again for each key in the queues. The
+ * program runs once at a time, and all calls share the result. Its output is secret, so no message quotes it.
  */
 import { errorText } from '../../observe/error-fields.ts';
 import { type Clock } from '../../runtime/clock.ts';
@@ -11,16 +11,16 @@ import { SingleFlight } from '../../runtime/queue/single-flight.ts';
 import { CredentialError } from '../errors.ts';
 import { isRecord } from '../json.ts';
 
-/** The credentials of a program. */
+/** The credentials that a program returned. */
 export interface PluginCredential {
   readonly token?: string | undefined;
-  /** PEM; both or none. */
+  /** PEM. `cert` and `key` are both set, or both `undefined`. */
   readonly cert?: string | undefined;
   readonly key?: string | undefined;
 }
 
 export interface ExecSpec {
-  /** `users[name=x].user.exec`, for messages. */
+  /** The field in the kubeconfig, for messages: `users[name=x].user.exec`. */
   readonly field: string;
   readonly apiVersion: string;
   readonly command: string;
@@ -32,11 +32,11 @@ export interface ExecSpec {
   readonly clusterInfo?: (() => Promise<Readonly<Record<string, unknown>>>) | undefined;
 }
 
-/** Longest run, in ms. Programs that need a terminal cannot be used. */
+/** Longest run of a program, ms. Programs that need a terminal cannot be used. */
 const RUN_LIMIT_MS = 30_000;
-/** A program is not started more often than this, in ms, even if the server refuses its credentials. */
+/** Shortest time between two starts of a program, ms, even if the server refuses its credentials. */
 const MIN_INTERVAL_MS = 5_000;
-/** Credentials are renewed this long before they expire, ms, but not before nine tenths of their life. */
+/** Credentials are renewed this long before they expire, ms, but not before nine tenths of their lifetime. */
 const EXPIRY_MARGIN_MS = 30_000;
 const MAX_OUTPUT = 1024 * 1024;
 const MAX_STDERR = 300;
@@ -44,11 +44,11 @@ const MAX_STDERR = 300;
 interface Run {
   readonly at: number;
   readonly outcome: PluginCredential | CredentialError;
-  /** On the monotonic clock, in ms. */
+  /** The outcome of the run is used until this time, monotonic ms. */
   readonly freshUntil: number;
 }
 
-/** Runs the program when credentials are needed. `get` returns the same object while the credentials are the same. */
+/** Runs the program when credentials are needed. While the credentials are equal, `get` returns the same object. */
 export class ExecPlugin {
   readonly #spec: ExecSpec;
   readonly #clock: Clock;
@@ -103,7 +103,7 @@ export class ExecPlugin {
     const { command, args, env, apiVersion, clusterInfo } = this.#spec;
     const spec = { interactive: false, cluster: await clusterInfo?.() };
     const info = { apiVersion, kind: 'ExecCredential', spec };
-    // Loaded only here, because most clusters need no plugin.
+    // Loaded only here, because most users have no exec plugin.
     const { spawn } = await import('node:child_process');
     return await new Promise<string>((resolve, reject) => {
       const child = spawn(command, args, {
@@ -116,7 +116,7 @@ export class ExecPlugin {
       let stderrText = '';
       const end = (outcome: string | CredentialError): void => {
         timer.cancel();
-        // A process that the program has started may keep the pipes open after the program has ended.
+        // If the program has started another process, that process may keep the pipes open after the program has ended.
         child.stdout.destroy();
         child.stderr.destroy();
         if (typeof outcome === 'string') resolve(outcome);
@@ -154,9 +154,9 @@ export class ExecPlugin {
 }
 
 /**
- * Reads the output of the program.
- * @returns the credential, and when it expires in ms since 1970
- * @throws CredentialError naming the field, never with the output
+ * Parses the output of the program.
+ * @returns the credential, and when it expires, ms since 1970 (`undefined`: never)
+ * @throws CredentialError that names the field, without any part of the output
  */
 export function parseExecCredential(
   output: string,
@@ -168,7 +168,7 @@ export function parseExecCredential(
   try {
     parsed = JSON.parse(output);
   } catch {
-    // The parser's message quotes its input, which may be a token.
+    // The message of `JSON.parse` quotes the output, which may be a token.
     throw refuse('it is not JSON');
   }
   if (!isRecord(parsed) || parsed['kind'] !== 'ExecCredential') throw refuse('kind is not "ExecCredential"');

@@ -1,8 +1,9 @@
 /**
- * Follows a kubeconfig file (`Connection.source`): when it changes, the client uses its new server and credentials.
- * The file is read and compared from time to time, because the kubelet replaces a mounted Secret by the swap of a
- * symbolic link, which watches of files miss. While the file cannot be used (missing, empty, half-written, without the
- * context) the connection stays as it is. `credentials.ts` follows other files with tokens and certificates.
+ * Follows a kubeconfig file: when the file changes, the client uses the new server and credentials
+ * (`Connection.source`). The file is read and compared at intervals. The kubelet replaces a mounted Secret by a swap of
+ * a symbolic link, which watches of files (inotify) miss. While the file cannot be used (missing, empty, half-written,
+ * without the context), the connection stays as it is. `credentials.ts` follows the token and certificate files that a
+ * kubeconfig names.
  */
 import { resolve } from 'node:path';
 import { SingleFlight } from '../../runtime/queue/single-flight.ts';
@@ -16,24 +17,24 @@ export interface FollowedKubeconfigOptions extends Omit<KubeconfigOptions, 'path
   readonly flag: string;
   /** Time between two checks of the file, ms. Default 30,000. */
   readonly intervalMs?: number;
-  /** The file was replaced, and the new connection is used. */
+  /** Called when the file has changed and the new connection is used. */
   readonly onReplaced: () => void;
-  /** The changed file cannot be used. Called once for each problem, with a message that names file and flag. */
+  /** Called if the changed file cannot be used: once for each problem, with a message that names file and flag. */
   readonly onProblem: (problem: KubeconfigError) => void;
 }
 
 const INTERVAL_MS = 30_000;
 
 /**
- * Reads the file for the first time. The client then calls `source.check` to follow it.
- * @throws KubeconfigError naming flag, file and field
+ * Reads the file for the first time. After that the client calls `source.check` at intervals.
+ * @throws KubeconfigError that names flag, file and field
  */
 export async function followKubeconfig(options: FollowedKubeconfigOptions): Promise<Connection> {
   const { flag, intervalMs = INTERVAL_MS, onReplaced, onProblem } = options;
   const path = resolve(options.path);
   let content: Buffer | undefined;
   let connection: Connection | undefined;
-  /** The message of the problem that the last check found. */
+  /** The message of the problem that the last check found; `undefined`: none. */
   let problem: string | undefined;
   const checks = new SingleFlight<Connection>();
 

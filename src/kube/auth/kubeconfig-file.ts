@@ -1,7 +1,8 @@
 /**
- * Reads kubeconfig files, and merges several of them by kubectl's rules: of a cluster, user or context with the same
- * name the first file's whole entry counts; the first `current-context` that is not empty counts; paths are relative to
- * the file that contains them. Errors name file and field, and never the value of a secret field.
+ * Reads kubeconfig files, and merges several of them by kubectl's rules. If several files have a cluster, user or
+ * context with the same name, the first file's entry counts, as a whole. The first `current-context` that is not empty
+ * counts. Paths are relative to the file that contains them. Errors name file and field, but never the value of a
+ * secret field.
  */
 import { readFile } from 'node:fs/promises';
 import { dirname, isAbsolute, join } from 'node:path';
@@ -15,20 +16,20 @@ import { codeOf } from '../errors.ts';
 export class KubeconfigError extends Error {
   override readonly name = 'KubeconfigError';
 
-  /** @param where file and field: `/home/x/.kube/config: users[name=x].user.token` */
+  /** @param where file and field, for example `/home/x/.kube/config: users[name=x].user.token` */
   constructor(where: string, why: string, options?: ErrorOptions) {
     super(`${where}: ${why}`, options);
   }
 }
 
-/** A mapping in a kubeconfig, with its path. As in kubectl, `null` and `''` count as not set. */
+/** A mapping (YAML object) in a kubeconfig, and where it stands. As in kubectl, `null` and `''` count as not set. */
 export class Fields {
   readonly file: string;
-  /** `users[name=x].user`; empty for the file's top. */
+  /** Path of the mapping in the file: `users[name=x].user`; empty for the top of the file. */
   readonly path: string;
   readonly #values: Readonly<Record<string, unknown>>;
 
-  /** @throws KubeconfigError if the value is no mapping; `null` and `undefined` count as an empty mapping */
+  /** @throws KubeconfigError if the value is not a mapping; `null` and `undefined` count as an empty mapping */
   constructor(file: string, path: string, value: unknown) {
     this.file = file;
     this.path = path;
@@ -63,7 +64,7 @@ export class Fields {
     return value;
   }
 
-  /** Bytes in base64, as in the `…-data` fields. */
+  /** The bytes in a base64 field, for example `client-key-data`; `undefined`: not set. */
   base64(name: string): Buffer | undefined {
     const text = this.string(name)?.replace(/\s+/gu, '');
     if (text === undefined) return undefined;
@@ -71,18 +72,18 @@ export class Fields {
     return Buffer.from(text, 'base64');
   }
 
-  /** Resolves a path in the kubeconfig, which is relative to the folder of the file. */
+  /** Resolves a path that stands in the kubeconfig and is relative to the kubeconfig's folder. */
   resolve(path: string): string {
     return isAbsolute(path) ? path : join(dirname(this.file), path);
   }
 
-  /** The content of the file that the field names. */
+  /** The content of the file whose path is in the field; `undefined`: the field is not set. */
   fileValue(name: string, clock: Clock): FileValue | undefined {
     const path = this.string(name);
     return path === undefined ? undefined : new FileValue(this.resolve(path), `${this.file}: ${this.at(name)}`, clock);
   }
 
-  /** The bytes in the field `name-data` (base64), else the content of the file that the field `name` names. */
+  /** The bytes in the field `name-data` (base64), or else the content of the file whose path is in the field `name`. */
   bytesOrFile(name: string, clock: Clock): Buffer | FileValue | undefined {
     return this.base64(`${name}-data`) ?? this.fileValue(name, clock);
   }
@@ -145,8 +146,8 @@ export interface Kubeconfig {
 }
 
 /**
- * @param optional files that do not exist are left out, as in `$KUBECONFIG`
- * @throws KubeconfigError naming the file, and the field if a field is wrong
+ * @param optional `true`: files that do not exist are left out, as in `$KUBECONFIG`
+ * @throws KubeconfigError that names the file, and the field if a field is wrong
  */
 export async function readKubeconfigs(paths: readonly string[], optional: boolean): Promise<Kubeconfig> {
   const parsed: Kubeconfig[] = [];
@@ -160,7 +161,7 @@ export async function readKubeconfigs(paths: readonly string[], optional: boolea
   return merged(parsed);
 }
 
-/** @throws KubeconfigError naming `where` */
+/** @throws KubeconfigError that begins with `where` */
 export async function readKubeconfig(path: string, where: string): Promise<Buffer> {
   try {
     return await readFile(path);
@@ -173,14 +174,14 @@ export async function readKubeconfig(path: string, where: string): Promise<Buffe
 }
 
 /**
- * @param file path of the content, for messages and for relative paths
+ * @param file where the content was read from, for messages and relative paths
  * @throws KubeconfigError
  */
 export async function parseKubeconfig(content: Buffer, file: string): Promise<Kubeconfig> {
   // Loaded only here, because a Pod has no kubeconfig and needs no parser.
   const { LineCounter, parseDocument } = await import('yaml');
   const lineCounter = new LineCounter();
-  // `prettyErrors` would quote the lines around a mistake, tokens included.
+  // With `prettyErrors`, an error would quote the lines around a mistake, and with them perhaps a token.
   const document = parseDocument(content.toString('utf8'), { prettyErrors: false, lineCounter });
   const [mistake] = document.errors;
   if (mistake !== undefined) {
@@ -191,7 +192,7 @@ export async function parseKubeconfig(content: Buffer, file: string): Promise<Ku
   try {
     value = document.toJS();
   } catch {
-    // The parser's message is dropped: it names the alias, and an unquoted token that begins with `*` is an alias.
+    // The parser's error is dropped: it quotes the alias, and a token without quotes that begins with `*` is an alias.
     throw new KubeconfigError(file, 'is not YAML: it has an alias without an anchor, or too many aliases');
   }
   const top = new Fields(file, '', value);
@@ -221,7 +222,7 @@ function merged(configs: readonly Kubeconfig[]): Kubeconfig {
   };
 }
 
-/** `clusters: [{name, cluster: {…}}]` as a map of names. */
+/** Turns the list `clusters: [{name, cluster: {…}}]` into a map by name. */
 function entries(top: Fields, list: string, inner: string): Map<string, Fields> {
   const found = new Map<string, Fields>();
   for (const [index, value] of top.list(list).entries()) {

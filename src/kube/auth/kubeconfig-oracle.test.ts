@@ -1,7 +1,7 @@
 /**
- * Keyferry and the official client must read the same server, headers and TLS material from the same kubeconfig. Not
- * compared are the cases in which the official client differs from kubectl: it ignores `users[].user.tokenFile`, and
- * refuses http without the insecure flag.
+ * Compares Keyferry with the official client: both must read the same server, headers and TLS material from a
+ * kubeconfig. Two cases are left out, in which the official client differs from kubectl: it ignores
+ * `users[].user.tokenFile`, and refuses http without the insecure flag.
  */
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -52,7 +52,7 @@ const CLUSTERS: Readonly<Record<string, string>> = {
 
 for (const [clusterName, cluster] of Object.entries(CLUSTERS)) {
   for (const [userName, user] of Object.entries(USERS)) {
-    test(`Keyferry and the official client read the same connection: cluster ${clusterName}, user ${userName}`, async () => {
+    test(`Keyferry and the official client read the same connection from a kubeconfig: cluster ${clusterName}, user ${userName}`, async () => {
       const path = join(dir, 'config');
       writeFileSync(
         path,
@@ -98,7 +98,7 @@ async function theirs(path: string): Promise<unknown> {
     Buffer.isBuffer(value) ? value.toString() : value,
   );
   const headers = { ...(options.headers as Record<string, string>) };
-  // Node makes this header from the option `auth`.
+  // The official client passes user and password to Node as `auth`, and Node makes this header of them.
   if (typeof auth === 'string') headers['Authorization'] = `Basic ${base64(auth)}`;
   return {
     server: new URL(cluster?.server ?? '').href,
@@ -108,7 +108,7 @@ async function theirs(path: string): Promise<unknown> {
     cert: certText,
     key: keyText,
     servername,
-    // The official client leaves the default to Node.
+    // If the official client leaves this undefined, Node uses `true`.
     rejectUnauthorized: rejectUnauthorized ?? true,
   };
 }

@@ -19,7 +19,9 @@ function write(text: string, path = `config-${(files += 1)}`): string {
   return whole;
 }
 
-/** A kubeconfig with one context, whose cluster and user are given as YAML flow mappings. */
+/**
+ * A kubeconfig with one context. Its cluster and its user are given as YAML flow mappings, for example `{token: t}`.
+ */
 function configOf(cluster: string, user = '{}', context = '{cluster: c, user: u}'): string {
   return `apiVersion: v1
 kind: Config
@@ -37,7 +39,7 @@ async function headersOf(text: string): Promise<AuthHeaders> {
 }
 
 describe('a kubeconfig is read:', () => {
-  test('a kubeconfig gives server, namespace, proxy, TLS material and origin', async () => {
+  test('a kubeconfig gives the server, namespace, proxy, TLS material and origin of the connection', async () => {
     const ca = Buffer.from('a CA').toString('base64');
     const cluster = `{server: "https://[::1]:1/p", certificate-authority-data: ${ca}, tls-server-name: n, proxy-url: "http://u:p@h:3128"}`;
     const path = write(configOf(cluster, '{}', '{cluster: c, user: u, namespace: team}'));
@@ -56,7 +58,7 @@ describe('a kubeconfig is read:', () => {
     });
   });
 
-  test('a kubeconfig gives every kind of credentials as headers or TLS material', async () => {
+  test('each kind of credentials in a kubeconfig becomes headers or TLS material', async () => {
     const table: readonly [string, AuthHeaders][] = [
       ['{}', {}],
       ['{token: t}', { Authorization: 'Bearer t' }],
@@ -75,7 +77,7 @@ describe('a kubeconfig is read:', () => {
     for (const [user, expected] of table) assert.deepEqual(await headersOf(configOf(SERVER, user)), expected, user);
   });
 
-  test('files in a kubeconfig are relative to it, and a token file is used instead of a token', async () => {
+  test('files that a kubeconfig names are relative to its folder, and a token file takes precedence over a token', async () => {
     write(' from-file\n', 'creds/token');
     write('CERT', 'creds/tls.crt');
     write('KEY', 'creds/tls.key');
@@ -89,7 +91,7 @@ describe('a kubeconfig is read:', () => {
     assert.equal(await credentials.tls(), tls, 'the same object while nothing changed');
   });
 
-  test('data in a kubeconfig is used instead of a file; a server without scheme is https if TLS is configured, else http', async () => {
+  test('data in a kubeconfig takes precedence over a file; a server without scheme is https if TLS is configured, else http', async () => {
     const path = write(configOf('{server: "a:1", certificate-authority-data: Q0E=, certificate-authority: /nowhere}'));
     const connection = await loadKubeconfig({ path, env: {} });
     assert.equal(connection.server.href, 'https://a:1/');
@@ -106,7 +108,7 @@ describe('a kubeconfig is read:', () => {
     );
   });
 
-  test('a kubeconfig may be JSON', async () => {
+  test('a kubeconfig can be written as JSON', async () => {
     const json = {
       'current-context': 'x',
       clusters: [{ name: 'c', cluster: { server: 'https://a' } }],
@@ -123,7 +125,7 @@ describe('the kubeconfig is found by', () => {
   write(named('home'), 'home/.kube/config');
   const pod = { KUBERNETES_SERVICE_HOST: 'fd00::1', KUBERNETES_SERVICE_PORT: '443' };
 
-  test('the kubeconfig is that of the flag, $KUBECONFIG, the home folder or the Pod, in this order', async () => {
+  test('the kubeconfig comes from the flag, $KUBECONFIG, the home folder or the Pod, in this order', async () => {
     const [flag, list] = [write(named('flag')), write(named('list'))];
     const at = async (env: Record<string, string>, path?: string): Promise<string> =>
       (await loadKubeconfig({ path, env })).server.host;
@@ -135,7 +137,7 @@ describe('the kubeconfig is found by', () => {
     assert.deepEqual([inPod.origin, inPod.namespace], ['in-cluster', 'default']);
   });
 
-  test('without any kubeconfig the error names all places, and a named file that is missing is an error', async () => {
+  test('if there is no kubeconfig, the error lists where it was looked for; a kubeconfig that was named must exist', async () => {
     await assert.rejects(
       loadKubeconfig({ env: { HOME: dir } }),
       /no --kubeconfig, \$KUBECONFIG is not set, .*\.kube\/config does not exist, and this process does not run in a Pod/u,
@@ -151,7 +153,7 @@ describe('the kubeconfig is found by', () => {
     );
   });
 
-  test('the files in $KUBECONFIG are merged: the first entry of a name counts whole, and missing files are skipped', async () => {
+  test('the files in $KUBECONFIG are merged: the first entry of a name is used as a whole, and missing files are skipped', async () => {
     const first = write(`
 clusters: [{name: c, cluster: {server: "https://first"}}]
 users: [{name: u, user: {as: somebody}}]
@@ -281,7 +283,7 @@ describe('errors name file and field:', () => {
     ['nothing', '', /current-context: is not set/u],
   ];
   for (const [name, text, expected] of table) {
-    test(`a kubeconfig with ${name} is an error that names file and field, and no secret`, async () => {
+    test(`a kubeconfig with ${name} is refused, and the error names file and field but quotes no secret`, async () => {
       const path = write(text);
       await assert.rejects(loadKubeconfig({ path, env: {} }), (error: Error) => {
         assert.equal(error.name, 'KubeconfigError');
@@ -293,7 +295,7 @@ describe('errors name file and field:', () => {
     });
   }
 
-  test('a file in a kubeconfig that cannot be read fails the call that needs it', async () => {
+  test('if a file that a kubeconfig names cannot be read, the call that needs the file fails', async () => {
     const path = write(configOf('{server: "https://a", certificate-authority: none.crt}', '{tokenFile: empty}'));
     const { credentials } = await loadKubeconfig({ path, env: {}, clock: systemClock });
     await assert.rejects(async () => credentials.tls(), {

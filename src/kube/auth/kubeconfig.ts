@@ -2,8 +2,8 @@
  * Makes a `Connection` from a kubeconfig: `--kubeconfig`, else the list in `$KUBECONFIG`, else `~/.kube/config`, else
  * the Pod's own service account.
  *
- * A kubeconfig that kubectl refuses is refused when it is read, and not with the first call. Files that it names
- * (tokens, certificates) and plugins are read with the first call, and renewed from then on.
+ * If kubectl would refuse a kubeconfig, Keyferry refuses it when it is read, before the first call. Tokens and
+ * certificates in other files are read, and plugins run, at the first call, and are renewed from then on.
  */
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
@@ -17,11 +17,11 @@ import { Fields, type Kubeconfig, KubeconfigError, readKubeconfigs } from './kub
 import { ExecPlugin, type ExecSpec } from './exec-credential.ts';
 
 export interface KubeconfigOptions {
-  /** `--kubeconfig`: one file, which must exist. */
+  /** `--kubeconfig`: the path of one file, which must exist. */
   readonly path?: string | undefined;
-  /** `--context`; default is the file's `current-context`. */
+  /** `--context`. Default: the `current-context` of the file. */
   readonly context?: string | undefined;
-  /** `KUBECONFIG`, `HOME`, `KUBERNETES_SERVICE_HOST`, … and the environment of exec plugins. */
+  /** The environment, for `KUBECONFIG`, `HOME`, `KUBERNETES_SERVICE_HOST` and for exec plugins. */
   readonly env: Readonly<Record<string, string | undefined>>;
   /** The cluster's name in logs and metrics. Default `local`. */
   readonly cluster?: string;
@@ -29,8 +29,8 @@ export interface KubeconfigOptions {
 }
 
 /**
- * Finds and reads the configuration.
- * @throws KubeconfigError naming file and field, or all places where nothing was found
+ * Finds and reads the configuration of the cluster.
+ * @throws KubeconfigError that names file and field, or else all places where no configuration was found
  */
 export async function loadKubeconfig(options: KubeconfigOptions): Promise<Connection> {
   const { env, path } = options;
@@ -63,8 +63,8 @@ export async function loadKubeconfig(options: KubeconfigOptions): Promise<Connec
 }
 
 /**
- * The connection of one context.
- * @throws KubeconfigError naming file and field
+ * Makes the connection of one context.
+ * @throws KubeconfigError that names file and field
  */
 export function connectionOf(config: Kubeconfig, options: KubeconfigOptions): Connection {
   const files = config.files.join(delimiter);
@@ -108,7 +108,7 @@ function lookUp(entries: ReadonlyMap<string, Fields>, context: Fields, name: 'cl
 
 function serverOf(cluster: Fields, usesTls: boolean): URL {
   const text = cluster.required('server');
-  // kubectl, too, adds the scheme to a server without one.
+  // As kubectl does, adds the scheme if the server has none.
   const whole = text.includes('://') ? text : `${usesTls ? 'https' : 'http'}://${text}`;
   const server = URL.parse(whole);
   if (server === null) throw cluster.error('server', 'is not a URL');
@@ -125,7 +125,7 @@ function proxyOf(cluster: Fields): URL | undefined {
   const text = cluster.string('proxy-url');
   if (text === undefined) return undefined;
   const proxy = URL.parse(text);
-  // Not quoted: the value may hold a password.
+  // The message does not quote the value, which may hold a password.
   if (proxy === null) throw cluster.error('proxy-url', 'is not a URL');
   if (proxy.protocol === 'http:' || proxy.protocol === 'https:') return proxy;
   throw cluster.error('proxy-url', `${proxy.protocol}// is not supported, only http and https proxies are`);
@@ -139,10 +139,10 @@ interface UserContext {
 }
 
 const EXEC_API_VERSIONS = ['client.authentication.k8s.io/v1', 'client.authentication.k8s.io/v1beta1'];
-/** Extension of a cluster entry with the configuration for exec plugins. */
+/** The extension of a cluster entry that holds the configuration for exec plugins. */
 const EXEC_EXTENSION = 'client.authentication.k8s.io/exec';
 
-/** The parts of a user's credentials. @throws KubeconfigError for unsupported features, and where kubectl refuses */
+/** The parts of a user's credentials. @throws KubeconfigError for what kubectl refuses or Keyferry does not support */
 function userParts(user: Fields, context: UserContext): CredentialParts {
   const { clock } = context;
   if (user.has('auth-provider')) {
@@ -217,7 +217,7 @@ function execSpec(exec: Fields, { cluster, ca, env }: UserContext): ExecSpec {
   return {
     field: `${exec.file}: ${exec.path}`,
     apiVersion,
-    // A name without a slash is searched in PATH; a path is relative to the kubeconfig's folder.
+    // A command without a slash is looked up in PATH; else it is a path relative to the kubeconfig's folder.
     command: command.includes('/') ? exec.resolve(command) : command,
     args: exec.strings('args'),
     env: { ...env, ...Object.fromEntries(given) },
@@ -245,8 +245,8 @@ async function clusterInfo(cluster: Fields, ca: Buffer | FileValue | undefined):
 const SERVICE_ACCOUNT_DIR = '/var/run/secrets/kubernetes.io/serviceaccount';
 
 /**
- * The connection of a Pod to the cluster it runs in: the service account's token and CA, which the kubelet renews.
- * @returns `undefined` outside of a Pod (no `KUBERNETES_SERVICE_HOST`). The token is read with the first call.
+ * The connection of a Pod to its own cluster: the service account's token and CA, which the kubelet renews.
+ * @returns `undefined` outside of a Pod (no `KUBERNETES_SERVICE_HOST`)
  */
 export async function inClusterConnection(
   options: Pick<KubeconfigOptions, 'env' | 'cluster' | 'clock'> & { readonly dir?: string },
@@ -273,7 +273,7 @@ async function namespaceIn(dir: string): Promise<string> {
     const name = (await readFile(join(dir, 'namespace'), 'utf8')).trim();
     return name === '' ? 'default' : name;
   } catch (error) {
-    // A projected volume may lack this file. A flag can set another namespace than `default`.
+    // A projected volume may lack this file. The user can then set a namespace with a flag.
     if (codeOf(error) === 'ENOENT') return 'default';
     throw error;
   }

@@ -1,6 +1,6 @@
 /**
- * The time limits of a leader, on a manual clock: two replicas must never write at the same time. Elections between
- * real processes are in test/scenarios/kube and test/faults.
+ * Tests the time limits of a leader on a manual clock: two replicas must never write at the same time. Elections
+ * between real processes are in test/scenarios/kube and test/faults.
  */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -18,12 +18,12 @@ class World {
   readonly clock = new ManualClock();
   readonly stop = new AbortController();
   readonly requests: string[] = [];
-  /** How long each answer takes, ms. `Infinity`: the request fails after its limit. */
+  /** The time until each answer, ms. `Infinity`: the request fails after its time limit. */
   answerMs = 0;
   isWorking = false;
   /** The holder of the Lease in the answer to a read. */
   holder: string | undefined;
-  /** Another replica has changed the Lease since it was read: the next write is refused. */
+  /** `true`: another replica has changed the Lease after it was read, so the next write is refused. */
   isOutdated = false;
   endWork: () => void = () => undefined;
   #version = 1;
@@ -80,13 +80,13 @@ class World {
 }
 
 describe('a leader', () => {
-  it('a leader counts its time from the request of a renewal, so a slow answer does not prolong it', async () => {
+  it('a leader counts its time from the request of a renewal, so a slow answer does not prolong its time', async () => {
     const world = new World();
     const running = world.start();
     await world.clock.advance(0);
     assert.equal(world.isWorking, true);
     world.answerMs = 4000;
-    // The renewal begins after 2 s and is answered after 6 s. The next ones are never answered.
+    // The renewal begins after 2 s and is answered after 6 s. The later renewals are never answered.
     await world.clock.advance(RETRY_MS + 1);
     world.answerMs = Infinity;
     const deadline = RETRY_MS + DEADLINE_MS;
@@ -100,14 +100,14 @@ describe('a leader', () => {
     await running;
   });
 
-  it('a leader sends nothing from the loss of the Lease to the end of its work', async () => {
+  it('a leader that lost the Lease sends no request for it until its work has ended', async () => {
     const world = new World();
     const running = world.start();
     await world.clock.advance(0);
     world.answerMs = Infinity;
     await world.clock.advance(DEADLINE_MS);
     assert.equal(world.isWorking, false);
-    // A request was under way when the time was over: this is its end.
+    // A request was under way when the deadline passed. It ends now.
     await world.clock.advance(DEADLINE_MS);
     world.answerMs = 0;
     const before = world.requests.length;
@@ -124,7 +124,7 @@ describe('a leader', () => {
     await lost;
   });
 
-  it('a leader ends its work before it takes a Lease that another replica may have held since', async () => {
+  it('if another replica may have held the Lease meanwhile, a leader ends its work before it takes the Lease again', async () => {
     const world = new World();
     const running = world.start();
     await world.clock.advance(0);
@@ -138,7 +138,7 @@ describe('a leader', () => {
     await lost;
   });
 
-  it('a leader does not release a Lease that another replica holds', async () => {
+  it('a leader that ends does not release the Lease if another replica holds it', async () => {
     const world = new World();
     const running = world.start();
     await world.clock.advance(0);

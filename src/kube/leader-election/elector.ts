@@ -4,16 +4,16 @@
  *   standby ──lease is free or ran out──▶ leading ──signal──▶ draining ──work ended──▶ released
  *                                            └──renewDeadline passed, or another holds it──▶ lost
  *
- * - **standby** reads the Lease every `retryMs` (jittered), and when the holder's time would run out.
- * - **leading** renews every `retryMs`. The leader counts its time from *before* it sent the last successful renewal;
- *   the others count from after they saw it. With `renewDeadlineMs` < `leaseDurationMs` the work's signal is therefore
- *   aborted before another replica can start, however the clocks are set. A timer enforces this, also while a request
- *   hangs.
- * - **draining** renews until the work has ended, and only then releases the Lease, so that the next holder does not
- *   start while this one still writes.
- * - **lost** ends the run when the work has ended. The process ends then: a new one has no stale caches.
+ * - **standby** reads the Lease every `retryMs` (jittered), and at the time when the holder's Lease would run out.
+ * - **leading** renews the Lease every `retryMs`. The leader counts `renewDeadlineMs` from the time *before* it sent
+ *   the last successful renewal. The others count `leaseDurationMs` from the time after they saw this renewal. The
+ *   deadline is shorter, so the leader stops before another replica can start, however their clocks are set. A timer
+ *   aborts the work's signal at the deadline, also while a request hangs.
+ * - **draining** renews until the work has ended, and only then releases the Lease. So the next holder does not start
+ *   while this one still writes.
+ * - **lost** ends the run when the work has ended. The process then ends, because a new process has no stale caches.
  *
- * The request limit is half the renew deadline, so that one stalled request does not cost the Lease.
+ * The limit of each request is half the deadline, so that one request without an answer does not cost the Lease.
  */
 import { anySignal, sleep } from '../../runtime/abort.ts';
 import { type Clock, systemClock, type Timer } from '../../runtime/clock.ts';
@@ -36,37 +36,38 @@ export interface LeaderElectorOptions {
   readonly name: string;
   /** Unique for this process: the Pod's name and a random part. */
   readonly identity: string;
-  /** Prefix of the identities of this container's earlier processes, whose Lease need not run out (`StepFacts`). */
+  /** Begins the identities of earlier processes of this container. Their Lease need not run out (`StepFacts`). */
   readonly predecessors?: string | undefined;
-  /** Each of these three times must be well above the next one. */
+  /** `leaseDurationMs` must be well above `renewDeadlineMs`, and `renewDeadlineMs` well above `retryMs`. */
   readonly leaseDurationMs: number;
   readonly renewDeadlineMs: number;
   readonly retryMs: number;
-  /** Called after a failed attempt, which is repeated. Must not throw. */
+  /** Called after a failed call for the Lease. The call is repeated. Must not throw. */
   readonly onError: (error: unknown) => void;
   /** Called when the holder has changed; `undefined`: there is no holder. Must not throw. */
   readonly onLeader?: (leader: string | undefined) => void;
   readonly clock?: Clock;
-  /** 0 ≤ r < 1, for the jitter. */
+  /** Random number for the jitter, 0 ≤ r < 1. */
   readonly random?: () => number;
 }
 
 export interface ElectionOptions {
   /**
-   * The work. The signal is aborted when leadership is lost or the run ends: the work must then stop writing, and
-   * settle its promise when it has stopped. A rejection while leading ends the run with that error.
+   * Does the work of the leader. The signal is aborted when the Lease is lost or the run ends: the work must then stop
+   * writing, and settle its promise when it has stopped. If the work rejects while this process leads, the run ends
+   * with that error.
    */
   readonly onStartedLeading: (signal: AbortSignal) => Promise<void>;
   readonly signal: AbortSignal;
 }
 
 const LOST = 'lost leadership: the Lease could not be renewed in time, or another process holds it';
-/** Limit for the last requests after the work has ended, ms: a silent API server must not delay the process's end. */
+/** Limit for the last requests after the work has ended, ms. A silent API server must not delay the process's end. */
 const EXIT_LIMIT_MS = 2000;
 
-/** Retries are spread over this share of the period; client-go's 120 % would make a hand-over take up to 4.4 s. */
+/** Each wait is longer by up to this share. With client-go's 120 %, a change of leader would take up to 4.4 s. */
 const JITTER = 0.25;
-/** Spreads the tries of standbys that saw the last renewal at the same time, ms. */
+/** Spreads the tries of standby replicas that saw the last renewal at the same time, ms. */
 const EXPIRY_SPREAD_MS = 200;
 
 type Optional = 'onLeader' | 'predecessors';
@@ -74,10 +75,10 @@ type Optional = 'onLeader' | 'predecessors';
 export class LeaderElector {
   readonly #options: Required<Omit<LeaderElectorOptions, Optional>> & Pick<LeaderElectorOptions, Optional>;
   readonly #client: LeaseClient;
-  /** The Lease as last read or written. */
+  /** The Lease in its last known state. */
   #lease: Lease | undefined;
   #observation: LeaseObservation | undefined;
-  /** This process leads until then, monotonic ms. */
+  /** This process leads until this time, monotonic ms; `-Infinity`: it does not lead. */
   #heldUntil = -Infinity;
 
   constructor(options: LeaderElectorOptions) {
@@ -90,14 +91,14 @@ export class LeaderElector {
     return this.#options.clock.monotonic() < this.#heldUntil;
   }
 
-  /** The last known holder; may be this process. */
+  /** The last known holder, perhaps this process; `undefined`: none is known. */
   get leader(): string | undefined {
     return this.#lease && holderOf(this.#lease);
   }
 
   /**
-   * Stands by, then leads until the signal is aborted; then releases the Lease.
-   * @throws Error when the Lease was lost and the work has ended; the error of the work while leading
+   * Waits for the Lease, leads until the signal is aborted, then releases the Lease.
+   * @throws Error when the Lease was lost and the work has ended; the error of the work if it fails while leading
    */
   async run({ onStartedLeading, signal }: ElectionOptions): Promise<void> {
     const cut = new AbortController();
@@ -107,7 +108,7 @@ export class LeaderElector {
         cut.abort(new Error(`the lease's last request took longer than ${EXIT_LIMIT_MS} ms`));
       }, EXIT_LIMIT_MS);
     };
-    // For a leader the limit begins when its work has ended.
+    // For a replica that does not lead, `EXIT_LIMIT_MS` begins now; for a leader, when its work has ended.
     const onAbort = (): void => {
       if (!this.isLeader) limitExit();
     };
@@ -127,7 +128,7 @@ export class LeaderElector {
     }
   }
 
-  /** @param onWorkEnded called when the work has ended, before the last renewal */
+  /** @param onWorkEnded called when the work has ended, before the last renewal is waited for */
   async #lead({ onStartedLeading, signal }: ElectionOptions, cut: AbortSignal, onWorkEnded: () => void): Promise<void> {
     using leading = anySignal(signal);
     const renewals = new AbortController();
@@ -141,7 +142,7 @@ export class LeaderElector {
     try {
       await onStartedLeading(leading.signal);
     } catch (error) {
-      // After the abort of its signal the work may fail.
+      // The work may fail after its signal was aborted, so only an earlier error counts.
       if (!leading.signal.aborted) throw error;
     } finally {
       renewals.abort();
@@ -151,7 +152,7 @@ export class LeaderElector {
     if (leading.signal.reason === lost && !signal.aborted) throw lost;
   }
 
-  /** Renews until `stop`; calls `lose` when the Lease is lost. */
+  /** Renews the Lease until `stop` is aborted. Calls `lose` when the Lease is lost. */
   async #renew(stop: AbortSignal, cut: AbortSignal, lose: () => void): Promise<void> {
     let watchdog: Timer | undefined;
     const watch = (): void => {
@@ -169,7 +170,7 @@ export class LeaderElector {
     watchdog?.cancel();
   }
 
-  /** One try to get or to renew the Lease; sets `#heldUntil`, `#lease` and `#observation`. */
+  /** Tries once to get or to renew the Lease. Sets `#heldUntil`, `#lease` and `#observation`. */
   async #attempt(signal: AbortSignal): Promise<void> {
     try {
       if (this.isLeader && this.#lease !== undefined && (await this.#renewKnown(this.#lease, signal))) return;
@@ -177,7 +178,7 @@ export class LeaderElector {
       if (lease !== undefined) this.#observe(lease);
       await this.#write(lease, signal);
     } catch (error) {
-      // Another replica was faster: not a failure, and the next try reads the Lease again.
+      // Another replica wrote the Lease first. That is no failure, and the next try reads the Lease again.
       if (!isConflict(error) && !isAlreadyExists(error)) this.#options.onError(error);
     }
   }
@@ -197,7 +198,7 @@ export class LeaderElector {
   async #write(read: Lease | undefined, signal: AbortSignal): Promise<void> {
     const startedAt = this.#options.clock.monotonic();
     const step = this.#nextStep(read, startedAt);
-    // `take`: another replica may have led since. So a leader's work must end before it takes the Lease again.
+    // `take`: another replica may have led meanwhile, so a leader's work must end before it takes the Lease again.
     if (step.do === 'wait' || (step.do === 'take' && this.isLeader)) this.#heldUntil = -Infinity;
     else this.#hold(await this.#client.hold(step, this.#options.clock.now(), signal), startedAt);
   }
@@ -210,14 +211,14 @@ export class LeaderElector {
       identity,
       defaultDurationMs: this.#options.leaseDurationMs,
       now,
-      // A leader renews every `retryMs`, so a predecessor that is silent for longer has ended.
+      // A leader renews every `retryMs`, so an earlier process that is silent for longer has ended.
       predecessors: prefix === undefined ? undefined : { prefix, silenceMs: retryMs * (1 + JITTER), time: clock.now() },
     });
   }
 
   #hold(lease: Lease, startedAt: number): void {
     this.#observe(lease);
-    // Counted from the start of the request: after a slow answer another replica may already take the Lease.
+    // Counted from the start of the request: after a slow answer another replica may already be able to take the Lease.
     this.#heldUntil = startedAt + this.#options.renewDeadlineMs;
   }
 
@@ -231,7 +232,7 @@ export class LeaderElector {
   async #release(signal: AbortSignal): Promise<void> {
     this.#heldUntil = -Infinity;
     try {
-      // A renewal that was cut off may have been carried out, so read the current version.
+      // A renewal that was aborted may have been carried out, so the current version is read.
       const lease = await this.#client.read(signal);
       if (lease === undefined || holderOf(lease) !== this.#options.identity) return;
       this.#observe(await this.#client.release(lease, this.#options.clock.now(), signal));
@@ -249,7 +250,7 @@ export class LeaderElector {
     return Math.min(retry, step.until - now + this.#options.random() * EXPIRY_SPREAD_MS);
   }
 
-  /** @returns false if aborted */
+  /** @returns false if the signal was aborted */
   async #pause(ms: number, signal: AbortSignal): Promise<boolean> {
     return await sleep(ms, signal, this.#options.clock).then(
       () => true,

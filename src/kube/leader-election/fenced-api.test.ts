@@ -22,7 +22,7 @@ async function withServer(listener: RequestListener, run: (connection: Connectio
   }
 }
 
-test('a fenced API always reads, and writes only while this replica leads', async () => {
+test('a fenced client sends reads always, and writes only while this replica leads', async () => {
   const seen: string[] = [];
   const listener: RequestListener = (request, response) => {
     seen.push(request.method ?? '');
@@ -44,12 +44,12 @@ test('a fenced API always reads, and writes only while this replica leads', asyn
   assert.deepEqual(seen, ['GET', 'GET', 'POST']);
 });
 
-test('a write that waited for its slot longer than the Lease lasted is not sent', async () => {
+test('if the Lease is lost while a write waits for a connection, the write is not sent', async () => {
   const seen: string[] = [];
   let open = true;
   const listener: RequestListener = (request, response) => {
     seen.push(request.url ?? '');
-    // From now on another replica has the Lease, while the second write still waits for the connection.
+    // Another replica has the Lease now, while the second write still waits for the connection.
     open = false;
     response.end('{}');
   };
@@ -64,7 +64,7 @@ test('a write that waited for its slot longer than the Lease lasted is not sent'
   assert.deepEqual(seen, ['/first', '/third']);
 });
 
-test('a write is not sent if its namespace is no longer served by then, or the replica no longer leads', async () => {
+test('a waiting write is not sent if its namespace is no longer served, or if this replica no longer leads', async () => {
   const seen: string[] = [];
   const served = new ServedNamespaces([], 'team=a');
   const sink = served.sinkBefore(new HeldObjects());

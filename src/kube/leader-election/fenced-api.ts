@@ -1,8 +1,8 @@
 /**
- * Refuses writes that this process may not send, because it does not lead or does not serve the namespace. This can
- * change while a write waits for its turn, so each write is checked again right before it is sent. The check reads the
- * clock: after a pause of the process that is longer than its Lease (SIGSTOP, a paused machine), data arrive before
- * overdue timers fire.
+ * Refuses writes that this process must not send, because it does not lead or does not serve the namespace. This can
+ * change while a write waits, so each write is checked again immediately before it is sent. The check reads the clock
+ * and does not rely on timers: if the process was paused for longer than its Lease (SIGSTOP, a paused machine), an
+ * answer can arrive before the overdue timers fire.
  */
 import type { KubeApi } from '../api.ts';
 import { ConnectionError } from '../errors.ts';
@@ -21,7 +21,7 @@ export function fenced(api: KubeApi, refusal: (path: string) => string | undefin
         request.beforeSending?.();
       };
       check();
-      // A call may wait for its slot, or for a new connection, longer than the Lease lasts.
+      // A call may wait for a free or a new connection for longer than the Lease lasts.
       return await api.request({ ...request, beforeSending: check });
     },
   };

@@ -12,7 +12,7 @@ function lease(spec: LeaseSpec | undefined, resourceVersion = '1'): Lease {
 
 const other: LeaseSpec = { holderIdentity: 'other', leaseDurationSeconds: 15, renewTime: microTime(NOW) };
 
-test('the next step of an election follows from holder, duration and last change of the Lease', () => {
+test('the next step of an election follows from the holder, the duration and the last change of the Lease', () => {
   const cases: [string, Lease | undefined, number, string][] = [
     ['none', undefined, 0, 'create'],
     ['no spec', lease(undefined), 0, 'take'],
@@ -47,7 +47,7 @@ test('the next step of an election follows from holder, duration and last change
   }
 });
 
-test('a Lease of an earlier process of the same container is taken once a renewal is missing', () => {
+test('if an earlier process of the same container holds the Lease and missed a renewal, the Lease is taken at once', () => {
   const held = (holderIdentity: string): Lease => lease({ ...other, holderIdentity });
   const step = (seen: Lease, ago: number, time: number): string => {
     const observation = observe(seen, undefined, 1000);
@@ -65,7 +65,7 @@ test('a Lease of an earlier process of the same container is taken once a renewa
   assert.equal(step(held('pod-0_u1_b'), 0, NOW), 'renew');
 });
 
-test('only a change of the record of a Lease counts as a renewal', () => {
+test("only a change of a Lease's spec or UID counts as a renewal; a new resourceVersion alone does not", () => {
   const first = observe(lease(other, '1'), undefined, 100);
   assert.equal(observe(lease(other, '2'), first, 200), first, 'an annotation is no renewal');
   const renewed = observe(lease({ ...other, renewTime: microTime(NOW + 1) }), first, 300);
@@ -73,7 +73,7 @@ test('only a change of the record of a Lease counts as a renewal', () => {
   assert.equal(observe({ ...lease(other), metadata: { ...lease(other).metadata, uid: 'v' } }, first, 400).at, 400);
 });
 
-test('a Lease is written with holder, duration, times and transitions', () => {
+test('a written Lease has holder, duration, times and the number of changes of the holder', () => {
   const holder = { namespace: 'ns', name: 'keyferry', identity: 'me', durationMs: 15_000 };
   assert.deepEqual(heldLease({ do: 'create' }, holder, NOW), {
     apiVersion: 'coordination.k8s.io/v1',
@@ -106,10 +106,11 @@ test('a Lease is written with holder, duration, times and transitions', () => {
 });
 
 /**
- * Simulates elections without a server. Each replica reads the Lease at random times, by a clock with an offset of its
- * own. It writes only if no other replica wrote since; a write may be carried out although its answer is lost.
+ * Simulates elections without a server. Each replica has a clock with its own offset, and reads the Lease at random
+ * times. Its write fails if another replica wrote after the read. A write may be carried out although its answer is
+ * lost.
  */
-test('property: two replicas never lead at once, and one leads if all keep trying', () => {
+test('property: two replicas never lead at the same time, and one leads if all keep trying', () => {
   const DURATION = 15_000;
   const DEADLINE = 10_000;
   const step = fc.record({

@@ -1,19 +1,20 @@
 /**
  * The Lease of an election: decides on the next step (pure), and sends the calls.
- * Only the clock of this process counts: a Lease has run out when this process has seen no *change* of its record for
- * its duration (the rule of client-go's leaderelection). The times in the record are informative.
+ * Only this process's clock counts. It measures how long this process has seen no *change* of the Lease's record. After
+ * the duration of the Lease, the Lease has run out (the rule of client-go's leaderelection). The times in the record
+ * are for people.
  */
 import type { KubeObject, KubeApi, KubeRequest } from '../api.ts';
 import { isNotFound } from '../errors.ts';
 import { parseJson } from '../json.ts';
 
-/** `coordination.k8s.io/v1` Lease, as far as it is used. Writes keep unknown fields. */
+/** `coordination.k8s.io/v1` Lease, with the fields that Keyferry uses. Writes keep all other fields. */
 export interface Lease extends KubeObject {
   readonly spec?: LeaseSpec;
 }
 
 export interface LeaseSpec {
-  /** Empty or absent: released. */
+  /** Empty or absent: the Lease was released. */
   readonly holderIdentity?: string | null;
   readonly leaseDurationSeconds?: number | null;
   /** RFC 3339 with microseconds. */
@@ -36,7 +37,7 @@ export type ElectionStep =
   /** The Lease is another replica's. `until`: when it runs out without a renewal, monotonic ms. */
   | { readonly do: 'wait'; readonly holder: string; readonly until: number };
 
-/** The observation of this Lease: `before`, if the Lease has not changed since. */
+/** Returns `before` if the Lease has not changed since `before`, else a new observation. */
 export function observe(lease: Lease, before: LeaseObservation | undefined, now: number): LeaseObservation {
   const { holderIdentity, leaseDurationSeconds, acquireTime, renewTime, leaseTransitions } = lease.spec ?? {};
   const fingerprint = JSON.stringify([
@@ -55,14 +56,15 @@ export interface StepFacts {
   readonly lease: Lease | undefined;
   readonly observation: LeaseObservation | undefined;
   readonly identity: string;
-  /** Duration of a Lease that names none, ms. */
+  /** Duration of a Lease whose record has no duration, ms. */
   readonly defaultDurationMs: number;
   /** Monotonic ms. */
   readonly now: number;
   /**
-   * Earlier processes of this container: their identities begin with `prefix`. If the last renewal of such a holder is
-   * `silenceMs` ago, it has ended. The wall clock (`time`, ms) decides this, because it ran on this node. A holder that
-   * still renews keeps the Lease: two containers may have one prefix.
+   * Earlier processes of this container: their identities begin with `prefix`. If such a holder renewed the Lease for
+   * the last time `silenceMs` ago, the holder has ended. The wall clock (`time`, ms) can decide this, because both
+   * processes use the clock of one node. A holder that still renews keeps the Lease, because two containers may have
+   * the same prefix.
    */
   readonly predecessors?: { readonly prefix: string; readonly silenceMs: number; readonly time: number } | undefined;
 }
@@ -84,7 +86,7 @@ export function nextStep(facts: StepFacts): ElectionStep {
   return now >= until ? { do: 'take', lease } : { do: 'wait', holder, until };
 }
 
-/** The holder's identity; `undefined` for a released lease. */
+/** The holder's identity; `undefined`: the Lease was released. */
 export function holderOf(lease: Lease): string | undefined {
   const holder = lease.spec?.holderIdentity;
   return typeof holder === 'string' && holder !== '' ? holder : undefined;
@@ -94,11 +96,11 @@ export interface LeaseHolder {
   readonly namespace: string;
   readonly name: string;
   readonly identity: string;
-  /** Duration in the Lease, ms. */
+  /** Duration that is written into the Lease, ms. */
   readonly durationMs: number;
 }
 
-/** The Lease that the step writes. `now` is the wall clock. */
+/** The Lease object that the step writes. @param now wall clock, ms */
 export function heldLease(step: HoldingStep, holder: LeaseHolder, now: number): unknown {
   const { namespace, name, identity, durationMs } = holder;
   const first = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { namespace, name } };
@@ -114,24 +116,24 @@ export function heldLease(step: HoldingStep, holder: LeaseHolder, now: number): 
   return { ...lease, spec: { ...before, ...spec } };
 }
 
-/** The Lease without a holder, with a duration of one second, as client-go releases it (ReleaseOnCancel). */
+/** The Lease without a holder and with a duration of one second, as client-go writes it (ReleaseOnCancel). */
 export function releasedLease(lease: Lease, now: number): unknown {
   const times = { acquireTime: microTime(now), renewTime: microTime(now) };
   return { ...lease, spec: { ...lease.spec, holderIdentity: '', leaseDurationSeconds: 1, ...times } };
 }
 
-/** The API's MicroTime: exactly six digits of a second. */
+/** Time in the format MicroTime of the API, which has exactly six digits after the second. */
 export function microTime(ms: number): string {
   return new Date(ms).toISOString().replace('Z', '000Z');
 }
 
 export interface LeaseClientOptions extends LeaseHolder {
   readonly api: KubeApi;
-  /** Limit of each call, ms. */
+  /** Time limit of each call, ms. */
   readonly timeoutMs: number;
 }
 
-/** The calls on one Lease. Every write carries the resourceVersion that was read, so that one of two writers fails. */
+/** The calls for one Lease. Every write has the resourceVersion that was read, so that one of two writers fails. */
 export class LeaseClient {
   readonly #options: LeaseClientOptions;
   readonly #collection: string;
@@ -143,7 +145,7 @@ export class LeaseClient {
     this.#path = `${this.#collection}/${encodeURIComponent(options.name)}`;
   }
 
-  /** `undefined` if there is none. @throws ApiError, ConnectionError */
+  /** @returns `undefined`: there is no Lease. @throws ApiError, ConnectionError */
   async read(signal: AbortSignal): Promise<Lease | undefined> {
     try {
       return await this.#call({ method: 'GET', path: this.#path, signal });

@@ -19,7 +19,7 @@ function selected() {
   return { clock, served, changes, known, sink: served.sinkBefore(known) };
 }
 
-test('the served namespaces of a list never change; without list and selector there is no restriction', async () => {
+test('a list of served namespaces never changes; without list and selector every namespace is served', async () => {
   const served = ServedNamespaces.of(['a'], undefined);
   assert.deepEqual(
     [served?.names, served?.has('a'), served?.has('b'), served?.flag],
@@ -30,7 +30,7 @@ test('the served namespaces of a list never change; without list and selector th
   assert.equal(ServedNamespaces.of([], 'x')?.flag, '--namespace-selector');
 });
 
-test('a namespace is served at once when it is selected, and no longer served at once when it is not', async () => {
+test('a namespace is served as soon as its labels match the selector, and no longer as soon as they do not', async () => {
   const { served, changes, sink, known } = selected();
   sink.upsert(namespace('a'), true);
   assert.deepEqual([served.has('a'), known.objects.size], [true, 1]);
@@ -42,12 +42,12 @@ test('a namespace is served at once when it is selected, and no longer served at
   sink.remove(namespace('a'));
   assert.deepEqual(changes, ['+a', '+b', '-a']);
   assert.deepEqual([served.names, known.objects.size], [['b'], 1]);
-  // A new list after a gap of the watch.
+  // The watch had a gap, and the new list has no namespace.
   sink.prune(new Set(), '9');
   assert.deepEqual([changes.at(-1), served.names, known.objects.size], ['-b', [], 0]);
 });
 
-test('a namespace that is selected again within a second waits, so that a label that flips opens few watches', async () => {
+test('a namespace that is selected again within a second has to wait, so that a changing label opens few watches', async () => {
   const { served, changes, sink, known, clock } = selected();
   for (let flip = 0; flip < 50; flip += 1) {
     sink.upsert(namespace('a'), false);
@@ -61,14 +61,14 @@ test('a namespace that is selected again within a second waits, so that a label 
   sink.remove(namespace('a'));
   await clock.advance(1000);
   assert.deepEqual([served.has('a'), clock.pendingTimers], [false, 0]);
-  // After the second the namespace is served at once again.
+  // After the second has passed, the namespace is served at once when it is selected.
   sink.upsert(namespace('a'), false);
   assert.equal(served.has('a'), true);
   served.stop();
   assert.equal(clock.pendingTimers, 0);
 });
 
-test('a namespace that waits to be served again is not served if a new list lacks it', async () => {
+test('if a namespace waits to be served again and a new list lacks it, it is not served', async () => {
   const { served, sink, clock } = selected();
   sink.upsert(namespace('a'), false);
   sink.remove(namespace('a'));
@@ -78,7 +78,7 @@ test('a namespace that waits to be served again is not served if a new list lack
   assert.deepEqual(served.names, []);
 });
 
-test('a handler of served namespaces that was ended gets no changes', () => {
+test('a handler that was removed gets no more changes of served namespaces', () => {
   const { served, sink } = selected();
   const heard: string[] = [];
   served.onChange((name) => heard.push(name))();

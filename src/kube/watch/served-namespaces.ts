@@ -1,20 +1,21 @@
 /**
- * The namespaces that the process serves, if not all: those of a fixed list, or those that a label selector selects.
+ * The namespaces that the process serves, if it does not serve all: a fixed list, or those that a label selector
+ * selects.
  * Selected namespaces come and go:
  *
  *   not served ──selected──▶ served ──no longer selected, or deleted──▶ not served
  *                               ▲                                          │
  *                               └──selected again, within a second later── waiting
  *
- * A label can flip many times a second, and each served namespace needs watches of its own. So a namespace that is
- * selected again within a second waits, and its watches open about once a second at most. A namespace that is no longer
- * selected is dropped at once.
+ * A label can change many times a second, and each served namespace needs its own watches. So a namespace that is
+ * selected again within a second has to wait, and its watches open about once a second at most. When a namespace is no
+ * longer selected, its watches end at once.
  */
 import { type Clock, systemClock, type Timer } from '../../runtime/clock.ts';
 import type { KubeObject } from '../api.ts';
 import type { WatchSink } from './watcher.ts';
 
-/** A namespace is served from now on, or no longer. */
+/** Called when a namespace begins (`true`) or ceases (`false`) to be served. */
 export type OnServed = (namespace: string, isServed: boolean) => void;
 
 /** Longest wait of a namespace that is selected again, ms. */
@@ -28,12 +29,12 @@ export class ServedNamespaces {
   readonly #names: Set<string>;
   readonly #handlers = new Set<OnServed>();
   readonly #listed = Promise.withResolvers<void>();
-  /** Namespaces that were selected within a second. With an object: the namespace is selected again, and waits. */
+  /** Namespaces that were selected less than a second ago. Value: the namespace, if it waits to be served again. */
   readonly #recent = new Map<string, KubeObject | undefined>();
   readonly #clock: Clock;
   #timer: Timer | undefined;
 
-  /** @param by `command`: the limit is one of the command that runs, so messages do not speak of the operator */
+  /** @param by `command`: the flag belongs to a command such as `plan`, so messages do not mention the operator */
   constructor(names: readonly string[], selector?: string, clock: Clock = systemClock, by?: 'command') {
     this.#names = new Set(names);
     this.selector = selector;
@@ -42,13 +43,13 @@ export class ServedNamespaces {
     if (selector === undefined) this.#listed.resolve();
   }
 
-  /** @returns `undefined` without names and without a selector: all are served */
+  /** @returns `undefined`, if there is neither a name nor a selector: all namespaces are served */
   static of(names: readonly string[], selector: string | undefined, by?: 'command'): ServedNamespaces | undefined {
     if (names.length === 0 && selector === undefined) return undefined;
     return new ServedNamespaces(names, selector, systemClock, by);
   }
 
-  /** The flag that sets the namespaces, for messages. */
+  /** The flag that names or selects the namespaces, for messages. */
   get flag(): string {
     return this.selector === undefined ? '--namespaces' : '--namespace-selector';
   }
@@ -57,7 +58,7 @@ export class ServedNamespaces {
     return this.#names.has(namespace);
   }
 
-  /** Why nothing may be written to a path; `undefined`: the path is in no namespace, or in one that is served. */
+  /** Why a write to a path is refused; `undefined`: the path is in no namespace, or its namespace is served. */
   refusal(path: string): string | undefined {
     const namespace = /\/namespaces\/([^/]+)\//.exec(path)?.[1];
     return namespace === undefined || this.has(namespace) ? undefined : `namespace ${namespace} is no longer served`;
@@ -67,18 +68,18 @@ export class ServedNamespaces {
     return [...this.#names];
   }
 
-  /** Settles when the namespaces are known: with a selector, when their first list is complete. */
+  /** Settles when the namespaces are known. With a selector: when the first list of the namespaces is complete. */
   get listed(): Promise<void> {
     return this.#listed.promise;
   }
 
-  /** Calls the handler for every change from now on. @returns a function that ends this */
+  /** Calls the handler for every later change. @returns a function that removes the handler */
   onChange(handler: OnServed): () => void {
     this.#handlers.add(handler);
     return () => this.#handlers.delete(handler);
   }
 
-  /** The sink for a watch of the selected namespaces. @param known gets the events of those that are served */
+  /** Receives the selected namespaces from a watch. @param known gets the events of the served namespaces */
   sinkBefore(known: WatchSink): WatchSink {
     return {
       upsert: (object, initial) => {
@@ -103,7 +104,7 @@ export class ServedNamespaces {
     this.#timer?.cancel();
   }
 
-  /** Serves a namespace. `known` gets it before its watches open, so that rules know of it before its objects come. */
+  /** Serves a namespace. `known` gets the namespace before its watches open, so rules know it before its objects. */
   #put(object: KubeObject, initial: boolean, known: WatchSink): void {
     const { name } = object.metadata;
     known.upsert(object, initial);
@@ -123,7 +124,7 @@ export class ServedNamespaces {
     for (const object of waiting) if (object !== undefined) this.#put(object, false, known);
   }
 
-  /** Stops to serve a namespace: it is no longer selected, or nothing in it may be read. */
+  /** Ends serving a namespace, because it is no longer selected, or Keyferry may read nothing in it. */
   remove(name: string): void {
     if (this.#recent.has(name)) this.#recent.set(name, undefined);
     if (!this.#names.delete(name)) return;

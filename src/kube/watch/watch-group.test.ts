@@ -1,4 +1,4 @@
-/** The watches of namespaces that are served and then no longer served, against a scripted server on loopback. */
+/** Tests the watches of namespaces that are served and then no longer served, with a scripted server on loopback. */
 import assert from 'node:assert/strict';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -95,7 +95,7 @@ function scene() {
   };
 }
 
-test('a group is synced when the namespaces selected at the start are listed, and waits for no later ones', async () => {
+test('a watch group is synced when the namespaces selected at the start are listed; it waits for no later ones', async () => {
   await using group = scene();
   let isSynced = false;
   void group.group.synced.then(() => (isSynced = true));
@@ -109,13 +109,13 @@ test('a group is synced when the namespaces selected at the start are listed, an
   await waitFor(() => group.held.objects.has('b/of-b'), { message: 'the object of b' });
 });
 
-test('when a namespace is no longer served its objects go at once, its stream ends, and late events are ignored', async () => {
+test('when a namespace is no longer served, its objects leave the sink at once, its stream ends, and late events are ignored', async () => {
   await using group = scene();
   group.come('a');
   group.come('b');
   await waitFor(() => group.held.objects.size === 2, { message: 'both objects' });
   const [stream] = streams.get('a') ?? [];
-  // This event may be in the buffers of the client when the watch is closed.
+  // When the watch is closed, this event may already be in the buffers of the client.
   stream?.response.write(added('late', 7, 'a'));
   group.leave('a');
   assert.deepEqual([...group.held.objects.keys()], ['b/of-b']);
@@ -130,7 +130,7 @@ test('when a namespace is no longer served its objects go at once, its stream en
   assert.equal(openIn('a'), 1);
 });
 
-test('a namespace that is served and dropped many times leaves no stream open', async () => {
+test('if a namespace is served and dropped many times, no stream stays open', async () => {
   await using group = scene();
   for (let flip = 0; flip < 20; flip += 1) {
     group.come('a');
@@ -142,7 +142,7 @@ test('a namespace that is served and dropped many times leaves no stream open', 
   assert.deepEqual([...group.held.objects.keys()], ['b/of-b']);
 });
 
-test('a namespace without permissions delays no other, is excused with an advice, and is listed once permitted', async () => {
+test('a watch without permission in one namespace delays no other namespace, gives an advice, and lists once it is permitted', async () => {
   forbidden.add('a');
   await using group = scene();
   group.come('a');
@@ -159,7 +159,7 @@ test('a namespace without permissions delays no other, is excused with an advice
   assert.equal(group.group.health[0]?.isExcused, undefined);
 });
 
-test('a stopped group opens no watch for a new namespace', async () => {
+test('a stopped watch group opens no watch for a new namespace', async () => {
   const group = scene();
   await group.group.stop();
   group.come('a');

@@ -1,43 +1,43 @@
 /**
- * The watches of one collection: one for the whole cluster, or one for each namespace that the process serves. They
- * share a sink. The list of one namespace says nothing about the objects of the others, so `prune` gets the namespace.
- * When a namespace is served, its watch opens; when it no longer is, its watch ends, and its objects leave the sink at
- * once, as if a list of it were empty.
+ * The watches of one collection: one for the whole cluster, or one for each namespace that the process serves. All pass
+ * their events to the same sink. A list of one namespace says nothing about the objects of the others, so `prune` gets
+ * the namespace. When a namespace is served, its watch opens. When the namespace is no longer served, its watch ends,
+ * and its objects leave the sink at once, as after an empty list.
  *
  * A missing permission (403) is *excused* in a namespace that a label selects, and for a watch that only some rules
- * need: it is reported and tried again, but nobody waits for the watch. Each watch of the group is excused on its own.
- * The `WatchDiagnosis` of the group judges other causes.
+ * need: it is reported and tried again, but nothing waits for this watch. Each watch of the group is excused on its
+ * own. The `WatchDiagnosis` of the group judges other errors.
  */
 import { isForbidden } from '../errors.ts';
 import type { ServedNamespaces } from './served-namespaces.ts';
 import { Watcher, type WatcherOptions } from './watcher.ts';
 import type { WatchHealth, WatchTarget } from './watch-target.ts';
 
-/** Diagnoses why the objects of a group cannot be listed. */
+/** Finds out why the objects of a group cannot be listed. */
 export interface WatchDiagnosis {
   /** Called when a watch has failed. @returns `KnownCause.isKnown` */
   failed(error: unknown): boolean;
-  /** How the user can fix the cause. `undefined`: the diagnosis does not know the cause. */
+  /** Tells the user how to fix the cause. `undefined`: the cause is unknown. */
   readonly advice: string | undefined;
   /** @see WatchHealth.isExcused */
   readonly isExcused: boolean;
-  /** Settles when the cause is found: then nobody waits for the lists. `undefined`: the lists are always waited for. */
+  /** Settles when the cause is found: then nothing waits for the lists. `undefined`: the lists are always waited for. */
   readonly found: Promise<void> | undefined;
 }
 
-/** The cause of a failure, as far as it is known. */
+/** The cause of a failed watch, as far as Keyferry knows it. */
 export interface KnownCause {
-  /** How the user can fix the cause. */
+  /** Tells the user how to fix the cause. */
   readonly advice?: string | undefined;
-  /** The watch failed before with the same cause, and may fail again: one warning is enough. */
+  /** The watch has failed before with the same cause, and may fail again, so one warning is enough. */
   readonly isKnown: boolean;
-  /** Set if the permission is missing and this is excused. `namespace`: that of the watch; `undefined`: all. */
+  /** Set if the missing permission is excused. `namespace`: that of the watch; `undefined`: it has all namespaces. */
   readonly excused?: { readonly namespace: string | undefined };
 }
 
 interface Member {
   readonly watcher: Watcher;
-  /** Settles when the first list is complete, or when nobody has to wait for it any more. */
+  /** Settles when the first list is complete, or when nothing has to wait for it any more. */
   readonly listed: Promise<void>;
   readonly giveUp: () => void;
 }
@@ -46,11 +46,11 @@ export interface WatchGroupOptions extends Omit<WatcherOptions, 'onTrouble'> {
   /** @see WatcherOptions.onTrouble */
   readonly onTrouble?: (error: unknown, retryInMs: number, cause?: KnownCause) => void;
   readonly diagnosis?: WatchDiagnosis | undefined;
-  /** Only some rules need the watch, and they report a missing permission themselves. */
+  /** Only some rules need the watch, and they themselves report a missing permission. */
   readonly isOptional?: boolean;
 }
 
-/** A version above every resourceVersion (a 64-bit number), so that answers under way count as older. */
+/** Above every resourceVersion (a 64-bit number), so that answers which arrive later count as older. */
 const AFTER_ALL = '9'.repeat(20);
 
 export class WatchGroup {
@@ -58,12 +58,12 @@ export class WatchGroup {
   readonly #served: ServedNamespaces | undefined;
   /** The watches by namespace; `undefined`: the watch of the whole cluster. */
   readonly #members = new Map<string | undefined, Member>();
-  /** Watches that were closed and have not ended. */
+  /** Watches that were told to stop and have not stopped yet. */
   readonly #ending = new Set<Promise<void>>();
   #unfollow: (() => void) | undefined;
   #synced: Promise<void> | undefined;
 
-  /** @param served `undefined`: one watch for the whole target */
+  /** @param served the namespaces with a watch each; `undefined`: one watch for all namespaces */
   constructor(options: WatchGroupOptions, served: ServedNamespaces | undefined) {
     this.#options = options;
     this.#served = served;
@@ -79,14 +79,14 @@ export class WatchGroup {
   }
 
   /**
-   * Settles when every first list is complete, except where a missing permission is excused. It rejects if the group is
-   * stopped before. Of selected namespaces only those count that are selected at the start.
+   * Settles when the first list of every watch is complete; a watch with an excused missing permission is not waited
+   * for. Namespaces that are selected later do not count, either. Rejects if the group is stopped before.
    */
   get synced(): Promise<void> {
     return this.#members.get(undefined)?.listed ?? (this.#synced ??= this.#sync());
   }
 
-  /** As `synced`, but also settles when the diagnosis has found out why there is no list. */
+  /** As `synced`, but settles also when the diagnosis has found out why the lists fail. */
   get settled(): Promise<void> {
     const { found } = this.#options.diagnosis ?? {};
     return found === undefined ? this.synced : Promise.race([this.synced, found]);
@@ -106,7 +106,7 @@ export class WatchGroup {
     return [...this.#members.values()].every(({ watcher }) => watcher.health.synced);
   }
 
-  /** Whether the first list of the watch that covers a namespace has been complete. */
+  /** Whether the watch that covers this namespace has had a complete list. */
   isSyncedIn(namespace: string): boolean {
     return this.#covering(namespace)?.health.synced === true;
   }
@@ -159,7 +159,7 @@ export class WatchGroup {
       },
     });
     const listed = Promise.race([watcher.synced, given.promise]);
-    // A stop rejects the promise, and perhaps nobody waits for it: this handler avoids an unhandled rejection.
+    // A stop rejects the promise. If nothing waits for it, this handler avoids an unhandled rejection.
     listed.catch(() => undefined);
     this.#members.set(namespace, { watcher, listed, giveUp: given.resolve });
     watcher.start();
@@ -175,7 +175,7 @@ export class WatchGroup {
     this.#options.sink.prune(new Set(), AFTER_ALL, namespace);
   }
 
-  /** @returns if the cause is a missing permission that is excused: how the user can give it */
+  /** @returns how the user can give the missing permission, if it is excused; `undefined`: not excused, or not missing */
   #excuse(error: unknown, namespace: string | undefined): string | undefined {
     if (!isForbidden(error)) return undefined;
     const { isOptional = false, target } = this.#options;
@@ -190,7 +190,7 @@ export class WatchGroup {
   }
 }
 
-/** The same collection in one namespace. Its path is computed at each use, because the path of a target may change. */
+/** The same collection in one namespace. The path of a target may change, so it is computed at each use. */
 function targetIn(target: WatchTarget, namespace: string): WatchTarget {
   return {
     ...target,

@@ -11,7 +11,7 @@ const NOW = 5000;
 const apiError = (code: number, reason: string, message = 'no'): ApiError =>
   new ApiError(CALL, code, { reason, message, causes: [] });
 
-/** The state of a stream that was opened at 0 and last brought a byte at `lastByteAt`. */
+/** The state of a stream that was opened at 0 and received its last byte at `lastByteAt` (ms). */
 async function watching(lastByteAt: number, refusals = 0): Promise<Watching> {
   const clock = new ManualClock();
   const stream = new WatchStream(
@@ -45,13 +45,13 @@ for (const [title, error, next] of [
   });
 }
 
-test('after a stream without a byte, and after three errors in a row, everything is listed again', async () => {
+test('after a stream without any byte, and after three failed streams in a row, everything is listed again', async () => {
   assert.equal(afterFailure(await watching(0), new StalledWatchError('no byte'), NOW).at, 'unlisted');
   assert.equal(afterFailure(await watching(1000, 2), apiError(500, 'InternalError'), NOW).at, 'listed');
   assert.equal(afterFailure(await watching(1000, 3), apiError(500, 'InternalError'), NOW).at, 'unlisted');
 });
 
-test('a failed list keeps the last known version and the time since which no stream is open', () => {
+test('a failed list keeps the last known version and the time when the last stream ended', () => {
   const state = afterFailure({ at: 'unlisted', newest: '9', since: 3 }, apiError(410, 'Expired', 'old'), NOW);
   assert.deepEqual({ ...state, error: '' }, { at: 'unlisted', newest: '9', since: 3, error: '' });
 });

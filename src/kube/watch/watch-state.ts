@@ -1,43 +1,43 @@
 /**
- * The states of a watcher, and the state after a failure. Pure; `Watcher` does the step of each state. A failure before
- * the list is complete leads back to `unlisted`. A later failure leads to `listed`: the next stream continues from the
- * last version, and everything is listed again only if the server no longer serves this version.
+ * The states of a watcher, and the state after a failure. Pure; `Watcher` acts on them. After a failure before the list
+ * is complete, the watcher is `unlisted` again. After a later failure it is `listed`: the next stream continues from
+ * the last version. Only if the server no longer serves this version, everything is listed again.
  */
 import { ApiError, isGone, isNotFound } from '../errors.ts';
 import { StalledWatchError, type WatchStream } from './watch-stream.ts';
 
 interface Disconnected {
-  /** When the stream was last known to work, or the watcher was created: monotonic, ms. */
+  /** When the stream was last known to work, or when the watcher was created: monotonic, ms. */
   readonly since: number;
-  /** Why the last attempt failed. */
+  /** Why the last attempt failed; `undefined`: there was none, or it did not fail. */
   readonly error?: Error | undefined;
 }
 
-/** The next step is a list. */
+/** The watcher has to list the collection next. */
 export interface Unlisted extends Disconnected {
   readonly at: 'unlisted';
-  /** The last version that was seen. An older one in a list shows that the server's etcd was restored from a backup. */
+  /** The last version that was seen. If a list has an older one, the server's etcd was restored from a backup. */
   readonly newest?: string | undefined;
 }
 
-/** The list arrives on a stream. */
+/** The list arrives as a stream. */
 export interface Listing extends Disconnected {
   readonly at: 'listing';
   readonly newest?: string | undefined;
   readonly stream: WatchStream;
-  /** Keys of the listed objects that the sink keeps. */
+  /** Keys of those listed objects that the sink keeps. */
   readonly keys: Set<string>;
 }
 
-/** The sink has everything up to `resourceVersion`; the next step is a stream from there. */
+/** The sink has everything up to `resourceVersion`. The watcher has to open a stream from this version next. */
 export interface Listed extends Disconnected {
   readonly at: 'listed';
   readonly resourceVersion: string;
-  /** Streams in a row that brought only an error. */
+  /** Number of streams in a row that sent only an error. */
   readonly refusals: number;
 }
 
-/** The stream brings the changes. */
+/** The stream sends the changes. */
 export interface Watching {
   readonly at: 'watching';
   readonly stream: WatchStream;
@@ -49,14 +49,14 @@ export interface Watching {
 
 export type WatchState = Unlisted | Listing | Listed | Watching;
 
-/** After so many streams in a row from one version that bring only an error, everything is listed again. */
+/** If this many streams in a row from one version send only an error, everything is listed again. */
 const REFUSALS_LIMIT = 3;
 
 export function isConnected(state: WatchState): state is Watching {
   return state.at === 'watching';
 }
 
-/** The state after the server ended the stream as planned. */
+/** The state after the server ended the stream as planned, at `timeoutSeconds`. */
 export function afterEnd({ resourceVersion, refusals }: Watching, now: number): Listed {
   return { at: 'listed', resourceVersion, refusals, since: now };
 }
@@ -73,16 +73,16 @@ export function afterFailure(state: WatchState, error: unknown, now: number): Un
   };
   if (state.at === 'unlisted' || state.at === 'listing') return { at: 'unlisted', newest: state.newest, ...failure };
   const { resourceVersion, refusals } = state;
-  // On a stream from a version that does not exist yet the server sends nothing, not even bookmarks.
+  // If the requested version does not exist yet, the server sends nothing on the stream, not even bookmarks.
   const isSilent = isStalled && isConnected(state) && state.stream.lastByteAt === state.stream.openedAt;
-  // After a 404 the server may serve another collection under this path than before.
+  // A 404 may mean that the server now serves another collection under this path.
   const isUseless = isSilent || isGone(error) || isTooNew(error) || isNotFound(error) || refusals >= REFUSALS_LIMIT;
   return isUseless
     ? { at: 'unlisted', newest: resourceVersion, ...failure }
     : { at: 'listed', resourceVersion, refusals, ...failure };
 }
 
-/** The requested version is newer than the server's: its etcd was restored from a backup. */
+/** Whether the requested version is newer than the server's, because its etcd was restored from a backup. */
 function isTooNew(error: unknown): boolean {
   return error instanceof ApiError && /too large resource version/i.test(error.message);
 }

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import * as fc from 'fast-check';
 import { LineSplitter } from './watch-stream.ts';
 
-test('property: a text gives the same lines however it is cut into chunks', () => {
+test('property: a text gives the same lines, wherever it is cut into chunks', () => {
   fc.assert(
     fc.property(
       fc.array(fc.string({ unit: 'grapheme' }).map((s) => s.replaceAll('\n', ''))),
@@ -27,7 +27,7 @@ test('property: a text gives the same lines however it is cut into chunks', () =
   );
 });
 
-test('an unfinished line of a stream stays pending, and one that is too long is an error', () => {
+test('an unfinished line of a stream is kept for the next chunk, and a line above 16 MiB is an error', () => {
   const splitter = new LineSplitter();
   const seen: string[] = [];
   splitter.push(Buffer.from('{}\n{"a'), (line) => seen.push(line.toString()));

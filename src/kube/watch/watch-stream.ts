@@ -1,5 +1,5 @@
 /**
- * One open stream of a watch: turns its bytes into events, and closes it when it is silent for too long.
+ * One open stream of a watch: turns its bytes into events, and closes the stream when it is silent for too long.
  *
  *   open ──the server ends the response──▶ ended
  *     ├──the connection breaks, or a line is cut off──▶ failed
@@ -15,22 +15,22 @@ export interface WatchEvent {
   readonly object: KubeObject;
 }
 
-/** No byte came for too long. */
+/** The stream was closed because no byte had come for too long. */
 export class StalledWatchError extends Error {
   override readonly name = 'StalledWatchError';
 }
 
 export interface WatchStreamOptions {
   readonly clock: Clock;
-  /** Whether the server sends bookmarks, as far as is known now. */
+  /** Whether the server sends bookmarks, as far as the watcher knows at the moment. */
   readonly hasBookmarks: () => boolean;
-  /** Longest silence of a stream with bookmarks, ms. They come every 60 to 75 s. Default 90,000. */
+  /** Longest silence of a stream with bookmarks, ms. A bookmark comes every 60 to 75 s. Default 90,000. */
   readonly idleLimitMs?: number | undefined;
 }
 
-/** Longest silence of a stream without bookmarks, ms: above every `timeoutSeconds` that a watcher requests. */
+/** Longest silence of a stream without bookmarks, ms: longer than each `timeoutSeconds` that a watcher requests. */
 const IDLE_WITHOUT_BOOKMARKS_MS = 320_000;
-/** A longer line is an error, to limit memory. An object in etcd has at most 1.5 MB. */
+/** Longest line, to limit memory; a longer one is an error. An object in etcd has at most 1.5 MB. */
 const MAX_LINE_BYTES = 16 * 1024 * 1024;
 
 export class WatchStream {
@@ -55,15 +55,15 @@ export class WatchStream {
     this.#timer = this.#arm();
   }
 
-  /** When the last byte came, or the stream was opened: monotonic, ms. */
+  /** When the last byte arrived, or else the stream was opened: monotonic, ms. */
   get lastByteAt(): number {
     return this.#lastByteAt;
   }
 
   /**
-   * Waits for the next bytes and calls `onEvent` for each event that they complete.
-   * @returns false when the server has ended the stream
-   * @throws StalledWatchError, what `onEvent` throws, and errors of the connection
+   * Waits for the next bytes, and calls `onEvent` for each event that they complete.
+   * @returns false if the server has ended the stream
+   * @throws StalledWatchError, errors of `onEvent`, and errors of the connection
    */
   async next(onEvent: (event: WatchEvent) => void): Promise<boolean> {
     let ended: boolean;
@@ -88,7 +88,7 @@ export class WatchStream {
     this.#stream.close();
   }
 
-  /** The error of a stream that was closed because of its silence; else `undefined`. */
+  /** The error if the stream was closed because of its silence; else `undefined`. */
   #stall(cause?: unknown): StalledWatchError | undefined {
     if (this.#stalledMs === undefined) return undefined;
     const message = `no byte for ${Math.round(this.#stalledMs)} ms`;
@@ -110,7 +110,7 @@ export class WatchStream {
   }
 }
 
-/** The error of an ERROR event, whose object is a Status. */
+/** Makes the error of an ERROR event from its object, which should be a Status. */
 export function watchError(cluster: string, path: string, object: unknown): Error {
   const status = statusOf(object);
   const { code } = object as { readonly code?: unknown };
@@ -121,16 +121,16 @@ export function watchError(cluster: string, path: string, object: unknown): Erro
 /**
  * Splits a stream of chunks into lines. A watch sends one JSON document in each line.
  *
- * Invariant: `#rest` holds the bytes of at most one incomplete line. A line within one chunk is a view of that chunk
- * (no copy); only a line that spans chunks is joined.
+ * Invariant: `#rest` holds the bytes of at most one incomplete line. A line within one chunk is not copied; only a line
+ * that is spread over several chunks is joined.
  */
 export class LineSplitter {
   #rest: Buffer[] = [];
   #restBytes = 0;
 
   /**
-   * Calls `onLine` for every line that `chunk` completes, without its newline. Empty lines are skipped.
-   * @throws RangeError for a line above the limit.
+   * Calls `onLine` for every line that `chunk` completes, without the newline. Empty lines are skipped.
+   * @throws RangeError for a line above `MAX_LINE_BYTES`
    */
   push(chunk: Buffer, onLine: (line: Buffer) => void): void {
     let start = 0;
@@ -156,7 +156,7 @@ export class LineSplitter {
     }
   }
 
-  /** Bytes of an incomplete line. Above 0 at the end of a stream: the line was cut off. */
+  /** Bytes of the incomplete line. If there are any at the end of the stream, this line was cut off. */
   get pendingBytes(): number {
     return this.#restBytes;
   }

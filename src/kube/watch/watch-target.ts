@@ -2,21 +2,21 @@
 
 /** The collection that a watch follows. */
 export interface WatchTarget {
-  /** Plural of its kind: `secretmirrors`, `secrets`. */
+  /** Plural name of the kind: `secretmirrors`, `secrets`. */
   readonly collection: string;
-  /** Names the watched part of the collection in logs and metrics: `copies`. `undefined`: all of it. */
+  /** Names the watched part of the collection in logs and metrics: `copies`. `undefined`: the whole collection. */
   readonly scope?: string | undefined;
   /** Path of the collection: `/api/v1/secrets`. */
   readonly path: string;
-  /** Set if only this namespace is watched: then its lists prune no objects of other namespaces. */
+  /** Set if only this namespace is watched. Its lists then remove no objects of other namespaces from the sink. */
   readonly namespace?: string;
   readonly labelSelector?: string;
   readonly fieldSelector?: string;
-  /** `true`: only metadata is transferred. */
+  /** `true`: only the metadata of objects is transferred. */
   readonly metadataOnly: boolean;
   /**
-   * Lists the collection in pages, which the API server compresses to a tenth, and not as a stream, which it does not
-   * compress: for very large collections. For small ones a stream is better: one request lists and then watches.
+   * For very large collections. `true`: lists the collection in pages, which the API server compresses to a tenth.
+   * `false`: lists it as a stream, which is not compressed, but needs only one request to list and then watch.
    */
   readonly inPages?: boolean;
 }
@@ -30,17 +30,17 @@ export function watchName({ collection, scope }: Pick<WatchTarget, 'collection' 
 export interface WatchHealth extends Pick<WatchTarget, 'collection' | 'scope'> {
   /** @see watchName */
   readonly name: string;
-  /** Whether a list was complete at least once. */
+  /** Whether a list has been complete at least one time. */
   readonly synced: boolean;
-  /** Whether a stream is open, and the list before it is complete: then the sink is up to date. */
+  /** Whether the list is complete and a stream is open, so that the sink is up to date. */
   readonly connected: boolean;
-  /** Ms since the last byte, or since the connection was lost; the bytes of a list under way do not count. */
+  /** Ms since the last byte of the open stream, or since the last stream was lost. Bytes of a list do not count. */
   readonly silentMs: number;
-  /** Why it is not connected. */
+  /** Why the watch is not connected. */
   readonly error?: string | undefined;
-  /** The error itself. */
+  /** The error that `error` is the text of. */
   readonly cause?: Error | undefined;
-  /** How the user can fix its failure. */
+  /** Tells the user how to fix the failure. */
   readonly advice?: string | undefined;
   /** Whether the process is ready without this watch: the API is not installed, or the rules report the failure. */
   readonly isExcused?: boolean;

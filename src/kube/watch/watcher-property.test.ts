@@ -1,4 +1,4 @@
-/** A watcher during random changes and broken streams: in the end its sink has the objects of the server. */
+/** Tests a watcher with random changes and broken streams: in the end its sink has the same objects as the server. */
 import assert from 'node:assert/strict';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -26,7 +26,7 @@ type Step =
   | { readonly do: 'put' | 'remove'; readonly name: string }
   | { readonly do: 'cut' | 'end' | 'tear' | 'forget' | 'bookmark' | 'turn' };
 
-/** An API server as a watch sees it: objects, their history since some version, and open streams. */
+/** An API server as a watch sees it: the objects, their changes since some version, and the open streams. */
 class World {
   readonly objects = new Map<string, string>();
   readonly #streams = new Set<ServerResponse>();
@@ -135,7 +135,7 @@ after(async () => {
   await new Promise((resolve) => server.close(resolve));
 });
 
-test('property: after any changes and broken streams the sink of a watcher has the objects of the server', async () => {
+test('property: after any changes and broken streams, the sink of a watcher has the same objects as the server', async () => {
   const steps: Arbitrary<Step> = oneof(
     {
       weight: 6,

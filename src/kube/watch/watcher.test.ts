@@ -1,4 +1,4 @@
-/** The watcher against a scripted server on loopback, byte for byte. */
+/** Tests the watcher with a scripted server on loopback, byte for byte. */
 import assert from 'node:assert/strict';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -25,7 +25,7 @@ interface Call {
   closed: boolean;
 }
 
-/** The server puts each request into `calls`, and answers it by the next function of `script`. */
+/** The server puts each request into `calls`, and answers it with the next function of `script`. */
 let server: Server;
 let api: HttpKubeApi;
 let calls: Call[] = [];
@@ -121,7 +121,7 @@ function start(options: Partial<WatcherOptions> = {}): Scene {
   return { watcher, held, troubles, [Symbol.asyncDispose]: () => watcher.stop() };
 }
 
-/** Waits for the n-th call. */
+/** Waits for the call with index `n`, counted from 0. */
 async function call(n: number): Promise<Call> {
   await waitFor(() => calls.length > n, { intervalMs: 2, message: `call ${n}` });
   const found = calls[n];
@@ -135,7 +135,7 @@ const has = (held: HeldObjects, objects: Record<string, string>): Promise<unknow
     message: () => `${JSON.stringify(objects)}; there is ${held.log.join(' · ')}`,
   });
 
-test('a watcher lists as a stream, and then continues from the version of the list', async () => {
+test('a watcher lists the collection as a stream, then continues from the version of the list', async () => {
   script = [open(added('a', 3), added('b', 2), listEnd(7), line('MODIFIED', object('a', 9)), bookmark(12))];
   await using scene = start();
   await scene.watcher.synced;
@@ -167,7 +167,7 @@ for (const [code, reason] of [
   [400, 'BadRequest'],
   [422, 'Invalid'],
 ] as const) {
-  test(`a server that refuses to stream the list (${code}) is listed in pages, at once`, async () => {
+  test(`if a server refuses to stream the list (${code}), the watcher lists in pages at once`, async () => {
     script = [refuse(code, reason), page(['a', 'b'], 5, 'next'), page(['c'], 5), open(added('d', 6))];
     await using scene = start({ reconnect: { ...RECONNECT, baseMs: 60_000, maxMs: 60_000 } });
     await has(scene.held, { 'n/a': '5', 'n/b': '5', 'n/c': '5', 'n/d': '6' });
@@ -179,7 +179,7 @@ for (const [code, reason] of [
   });
 }
 
-test('a very large collection is listed in compressed pages, with fewer objects each if the objects are large', async () => {
+test('a very large collection is listed in compressed pages, with fewer objects in each if the objects are large', async () => {
   const large = (names: string[], version: number, token = ''): ((call: Call) => void) =>
     whole(
       JSON.stringify({
@@ -222,7 +222,7 @@ test('a very large collection is listed in compressed pages, with fewer objects 
   assert.deepEqual(scene.troubles, []);
 });
 
-test('pages of a list never have more than 500 objects', async () => {
+test('a page of a list never has more than 500 objects', async () => {
   script = [page(['a'], 5, 'first'), page(['b'], 5, 'second'), page(['c'], 5), open()];
   await using scene = start({
     target: { collection: 'things', path: '/api/v1/things', metadataOnly: true, inPages: true },
@@ -232,11 +232,11 @@ test('pages of a list never have more than 500 objects', async () => {
     calls.slice(0, 3).map(({ query }) => query.get('limit')),
     ['500', '500', '500'],
   );
-  // Waits for the watch, so that its request cannot take a step of the next test's script.
+  // Waits for the request of the watch: otherwise it could use up a function of the next test's script.
   await call(3);
 });
 
-test('an expired continue token starts the list again', async () => {
+test('if the continue token has expired, the list starts again', async () => {
   script = [refuse(400, 'BadRequest'), page(['a', 'gone'], 5, 'next'), refuse(410, 'Expired'), page(['a'], 8), open()];
   await using scene = start();
   await scene.watcher.synced;
@@ -249,7 +249,7 @@ for (const [how, gone] of [
   ['a 410 as the answer', refuse(410, 'Gone')],
   ['a 404 of the collection', refuse(404, 'NotFound')],
 ] as const) {
-  test(`after ${how} everything is listed again, and objects that the list does not have are dropped`, async () => {
+  test(`after ${how} everything is listed again, and objects that the new list lacks are dropped`, async () => {
     script = [
       broken(added('a', 1), added('b', 2), listEnd(3), bookmark(4)),
       gone,
@@ -263,7 +263,7 @@ for (const [how, gone] of [
   });
 }
 
-test('after a cut in the middle of a line, of the list or between events the next stream continues from the last event', async () => {
+test('after a cut between events, in the middle of a line or of the list, the next stream continues from the last event', async () => {
   const half = added('never', 99).slice(0, 40);
   script = [
     broken(added('a', 1)),
@@ -281,7 +281,7 @@ test('after a cut in the middle of a line, of the list or between events the nex
   assert.equal(scene.troubles.length, 4);
 });
 
-test('the error of a malformed watch event does not quote the event', async () => {
+test('the error for a malformed watch event does not quote the event', async () => {
   script = [
     broken(listEnd(2), `{"type":"ADDED","object":{"metadata":{"annotations":{"x":"${SECRET_TEXT}" oops}}}}\n`),
     open(`{"${SECRET_TEXT}`, '\n'),
@@ -298,7 +298,7 @@ test('the error of a malformed watch event does not quote the event', async () =
   }
 });
 
-test('after repeated errors from one version everything is listed again', async () => {
+test('after three streams in a row that send only an error, everything is listed again', async () => {
   const poisoned = whole(line('ERROR', status(500, 'InternalError', 'unable to decode an object')));
   script = [broken(added('a', 1), listEnd(2)), poisoned, poisoned, poisoned, open(added('b', 5), listEnd(5))];
   await using scene = start();
@@ -309,7 +309,7 @@ test('after repeated errors from one version everything is listed again', async 
   );
 });
 
-test('a stream is closed after an ERROR event, although the server keeps it open', async () => {
+test('after an ERROR event the watcher closes the stream, although the server keeps it open', async () => {
   script = [open(listEnd(1), line('ERROR', status(500, 'InternalError', 'oops'))), open(added('a', 2))];
   await using scene = start();
   await has(scene.held, { 'n/a': '2' });
@@ -317,7 +317,7 @@ test('a stream is closed after an ERROR event, although the server keeps it open
   await waitFor(() => first.closed, { intervalMs: 2, message: 'the first stream to be closed' });
 });
 
-test('a group of namespaces is synced when the list of each is complete', async () => {
+test('a watch group of namespaces is synced when the list of each namespace is complete', async () => {
   script = [open(listEnd(1)), open()];
   const target = { collection: 'things', path: '/api/v1/things', metadataOnly: true };
   const group = new WatchGroup(
@@ -339,7 +339,7 @@ test('a group of namespaces is synced when the list of each is complete', async 
   }
 });
 
-test('the list of one namespace of a group prunes only objects of this namespace', async () => {
+test('in a watch group, the list of one namespace removes only objects of this namespace from the sink', async () => {
   script = [open(listEnd(1)), open(listEnd(1))];
   const target = { collection: 'things', path: '/api/v1/things', metadataOnly: true };
   const pruned: (string | undefined)[] = [];
@@ -357,7 +357,7 @@ test('the list of one namespace of a group prunes only objects of this namespace
   }
 });
 
-test('after a 410 a new list begins at once, and until it is complete its namespace is synced but not listed', async () => {
+test('after a 410 a new list begins at once, and until it is complete the namespace counts as synced but not as listed', async () => {
   script = [open(listEnd(1), line('ERROR', status(410, 'Expired')))];
   const target = { collection: 'things', path: '/api/v1/things', metadataOnly: true };
   const reconnect = { baseMs: 600_000, maxMs: 600_000, stableMs: 10_000 };
@@ -378,7 +378,7 @@ test('after a 410 a new list begins at once, and until it is complete its namesp
   }
 });
 
-test('a silent stream is opened again and counts as failed', async () => {
+test('a stream that is silent for too long counts as failed, and a new stream is opened', async () => {
   script = [open(added('a', 1), listEnd(2)), open(added('b', 3))];
   const clock = new ManualClock();
   await using scene = start({ idleLimitMs: 150, clock });
@@ -386,7 +386,7 @@ test('a silent stream is opened again and counts as failed', async () => {
   await clock.advance(140);
   assert.equal(calls.length, 1);
   await clock.advance(60);
-  // Passes the pause before the next try.
+  // Lets the pause before the next try pass.
   const again = async (): Promise<boolean> => {
     await clock.advance(1);
     return calls.length === 2;
@@ -397,7 +397,7 @@ test('a silent stream is opened again and counts as failed', async () => {
   assert.equal((await call(0)).closed, true);
 });
 
-test('a silent stream after a list in pages is opened again even before its first bookmark', async () => {
+test('after a list in pages, a silent stream is replaced even if it never had a bookmark', async () => {
   script = [page(['a'], 5), open(), page(['a', 'b'], 6), open()];
   const clock = new ManualClock();
   await using scene = start({
@@ -415,7 +415,7 @@ test('a silent stream after a list in pages is opened again even before its firs
   await waitFor(again, { message: 'another list and another stream' });
   await has(scene.held, { 'n/a': '6', 'n/b': '6' });
   assert.deepEqual(scene.troubles, []);
-  // A long stream had no bookmark, so this server sends none, and the next stream may be silent for longer.
+  // The long stream had no bookmark. So this server sends none, and the next stream may be silent for longer.
   await clock.advance(200_000);
   assert.equal(calls.length, 4);
   assert.equal(scene.watcher.health.connected, true);
@@ -423,7 +423,7 @@ test('a silent stream after a list in pages is opened again even before its firs
   await waitFor(() => calls.length > 4, { message: 'the end of the second stream' });
 });
 
-test('a quiet collection without bookmarks is listed again once, without a reported failure', async () => {
+test('if a collection without bookmarks has no changes, it is listed again one time, and no failure is reported', async () => {
   script = [open(added('a', 1), listEnd(2)), open(added('a', 1), listEnd(2)), open()];
   const clock = new ManualClock();
   await using scene = start({ clock });
@@ -445,7 +445,7 @@ test('a quiet collection without bookmarks is listed again once, without a repor
   assert.match(String(scene.troubles[0]), /StalledWatchError/);
 });
 
-test('a stream with regular bookmarks stays open', async () => {
+test('a stream with regular bookmarks is not replaced', async () => {
   script = [open(added('a', 1), listEnd(2))];
   const clock = new ManualClock();
   await using scene = start({ idleLimitMs: 200, clock });
@@ -459,7 +459,7 @@ test('a stream with regular bookmarks stays open', async () => {
   assert.deepEqual(scene.troubles, []);
 });
 
-test('a watcher is not connected before its list is complete, nor during a second list', async () => {
+test('a watcher counts as connected neither before its list is complete nor during a second list', async () => {
   script = [open(added('a', 1))];
   await using scene = start();
   const first = await call(0);
@@ -479,7 +479,7 @@ test('a watcher is not connected before its list is complete, nor during a secon
   assert.equal(scene.watcher.health.error, undefined);
 });
 
-test('the back-off grows while the server refuses, and honours Retry-After', async () => {
+test('while the server refuses, the waits of a watcher grow, and a Retry-After is kept', async () => {
   const waits: number[] = [];
   script = [
     ...Array.from({ length: 5 }, () => refuse(503, 'ServiceUnavailable')),
@@ -496,7 +496,7 @@ test('the back-off grows while the server refuses, and honours Retry-After', asy
   assert.ok((waits[5] ?? 0) >= 1000);
 });
 
-test('after an outage a server that answers again with refusals is tried again soon', async () => {
+test('if a server refuses calls after an outage, the watcher tries again after a short wait', async () => {
   const waits: number[] = [];
   const drop = ({ response }: Call): void => void response.destroy();
   const gateway = ({ response }: Call): void => void response.writeHead(502).end();
@@ -510,7 +510,7 @@ test('after an outage a server that answers again with refusals is tried again s
   assert.deepEqual(waits, [4, 8, 16, 4, 8]);
 });
 
-test('a server that ends every watch at once does not cause a busy loop', async () => {
+test('if a server ends every watch at once, the watcher waits between its tries', async () => {
   script = [open(listEnd(2)), ...Array.from({ length: 500 }, () => whole())];
   await using scene = start({ random: () => 0.999, reconnect: { baseMs: 100, maxMs: 400, stableMs: 10_000 } });
   await scene.watcher.synced;
@@ -522,7 +522,7 @@ test('a server that ends every watch at once does not cause a busy loop', async 
   assert.ok(tookMs > 1400, `six calls in ${tookMs} ms`);
 });
 
-test('a stream that reopenIfSilent closes is continued from the last version', async () => {
+test('when reopenIfSilent has closed a stream, the next stream continues from the last version', async () => {
   script = [open(added('a', 1), listEnd(2), added('b', 3)), open(added('c', 4))];
   await using scene = start();
   await has(scene.held, { 'n/a': '1', 'n/b': '3' });
@@ -531,7 +531,7 @@ test('a stream that reopenIfSilent closes is continued from the last version', a
   assert.equal(calls[1]?.query.get('resourceVersion'), '3');
 });
 
-test('stop of a watcher ends lists, streams and waits', async () => {
+test('stopping a watcher ends its lists, streams and waits', async () => {
   const stages: readonly ((call: Call) => void)[] = [
     () => undefined,
     open(added('a', 1)),
@@ -551,7 +551,7 @@ test('stop of a watcher ends lists, streams and waits', async () => {
   }
 });
 
-test('three hundred broken streams leave no listeners, timers or connections', async () => {
+test('after three hundred broken streams no listener, timer or connection is left', async () => {
   const warnings: Error[] = [];
   const onWarning = (warning: Error): unknown => warnings.push(warning);
   process.on('warning', onWarning);

@@ -5,15 +5,16 @@
  *     ▲  └──listed in pages──▶ listed                        │ └──stream ended or failed──▲
  *     └──────── 410 Gone, or the version is not usable ──────┘
  *
- * `watch-state.ts` describes the states and their failures; `#step` does the step of the state.
- * - The list is streamed as a watch (WatchList, KEP-3157) where the server supports it. It is read in compressed pages
- *   where the server does not, and where very many objects are expected. When the list is complete, the sink drops the
- *   objects that are not in it. So the sink notices deletions in any gap between two streams.
- * - A stream that ended is opened again from its last version; one that failed after a jittered back-off.
- * - A stream without a byte for longer than the interval of the server's bookmarks is dead, even if TCP reports no
- *   error. It is opened again.
+ * `watch-state.ts` describes the states and what follows a failure; `#step` does the work of each state.
+ * - If the server supports it, the list is streamed as a watch (WatchList, KEP-3157). Otherwise, and if very many
+ *   objects are expected, the list is read in compressed pages. When the list is complete, the sink drops all objects
+ *   that are not in the list. So it also drops objects that were deleted between two streams.
+ * - When a stream has ended, the next one starts from the last version: at once, or after a failure with a jittered
+ *   back-off.
+ * - If no byte arrives for longer than the interval of the server's bookmarks, the stream counts as dead, even if TCP
+ *   reports no error. A new stream is opened.
  *
- * The watcher keeps no objects, and the keys of objects only while it lists.
+ * The watcher keeps no objects, and keeps the keys of objects only during a list.
  */
 import { type Clock, systemClock } from '../../runtime/clock.ts';
 import { sleep } from '../../runtime/abort.ts';
@@ -25,20 +26,19 @@ import { afterEnd, afterFailure, isConnected, type Listing, type Watching, type 
 import { StalledWatchError, type WatchEvent, watchError, WatchStream } from './watch-stream.ts';
 import { type WatchHealth, watchName, type WatchTarget } from './watch-target.ts';
 
-/** Receives the objects and deletions of a watcher, in order. Must not wait or throw. */
+/** Receives the objects and deletions of a watcher, in their order. Must not wait or throw. */
 export interface WatchSink {
   /**
-   * `object` exists with this content. `initial`: the object comes from a list, not from a change.
-   * @returns whether the sink keeps the object. The watcher remembers the keys of these alone, to save memory in a
-   *   list.
+   * `object` exists with this content. `initial`: it comes from a list, not from a change.
+   * @returns whether the sink keeps the object. During a list the watcher remembers the keys of these objects only, to
+   *   save memory.
    */
   upsert(object: KubeObject, initial: boolean): boolean;
-  /** `object` was deleted, or no longer matches the selector. It has its last content. */
+  /** `object`, which has its last content, was deleted or no longer matches the selector. */
   remove(object: KubeObject): void;
   /**
-   * A list is complete: an object whose key (`namespace/name` or `name`) is not in `keys` did not exist at this
-   * version.
-   * @param namespace only objects of this namespace were listed
+   * A list is complete. Objects whose key (`namespace/name` or `name`) is not in `keys` did not exist at this version.
+   * @param namespace only this namespace was listed; `undefined`: the whole collection
    */
   prune(keys: ReadonlySet<string>, resourceVersion: string, namespace?: string): void;
 }
@@ -52,19 +52,19 @@ export interface WatcherOptions {
   readonly reconnect?: ReconnectOptions;
   /** @see WatchStreamOptions.idleLimitMs */
   readonly idleLimitMs?: number;
-  /** Called once per stream that failed (not for one that ended as planned). */
+  /** Called one time for each stream that failed, but not for a stream that ended as planned. */
   readonly onTrouble?: (error: unknown, retryInMs: number) => void;
-  /** A missing permission may be given at any time or never: after each 403 the next try waits longer, up to 30 s. */
+  /** A missing permission may last for long. `true`: after each 403 the wait grows, up to 30 s. */
   readonly isRefusalLasting?: boolean;
-  /** Called when a list is older than one before: the server's etcd was restored from a backup. */
+  /** Called when a list has an older version than an earlier list: the server's etcd was restored from a backup. */
   readonly onRollback?: () => void;
 }
 
-/** A stream that ends as planned, but within this many ms, counts as failed. */
+/** If a stream ends as planned, but within this time, it counts as failed; ms. */
 const SHORT_STREAM_MS = 1000;
 /** Longest wait before a stream is opened again, ms: the sink must be up to date 10 s after any outage. */
 const LONGEST_WAIT_MS = 7000;
-/** Longest wait where the collection does not exist, ms: its CRD may be installed at any time. */
+/** Longest wait if the collection does not exist, ms: its CRD may be installed at any time. */
 const ABSENT_WAIT_MS = 4000;
 /** Time limit of a page of a list, ms. */
 const PAGE_TIMEOUT_MS = 60_000;
@@ -77,19 +77,19 @@ export class Watcher {
   readonly #clock: Clock;
   readonly #backoff: Backoff;
   readonly #refusals: Backoff;
-  /** Whether the last try had no answer. */
+  /** Whether the last try got no answer. */
   #wasUnanswered = false;
   readonly #stop = new AbortController();
   readonly #synced = Promise.withResolvers<void>();
   #state: WatchState;
-  /** Lists are read in pages: by option, or because the server cannot stream them. */
+  /** Whether lists are read in pages, because `inPages` is set or the server cannot stream a list. */
   #inPages: boolean;
   /**
-   * Whether the server sends bookmarks for this collection. It sends none before the first change after its own start,
-   * and none without a watch cache.
+   * Whether the server sends bookmarks for this collection. It sends none without a watch cache, and after its own
+   * start none before the first change of the collection.
    */
   #sendsBookmarks = true;
-  /** Whether the current stream has brought a bookmark besides the one at the end of a list. */
+  /** Whether the current stream has sent a bookmark, not counting the one at the end of a list. */
   #hasBookmark = false;
   #hasSynced = false;
   #running: Promise<void> | undefined;
@@ -103,7 +103,7 @@ export class Watcher {
     this.#refusals = new Backoff({ ...RECONNECT, random, clock: this.#clock, ...reconnect });
     this.#state = { at: 'unlisted', since: this.#clock.monotonic() };
     this.#synced.promise.catch(() => {
-      // A stop before the first list is an error only for callers that wait for it.
+      // A stop before the first list is an error only for callers that wait for `synced`.
     });
   }
 
@@ -112,12 +112,12 @@ export class Watcher {
     return this;
   }
 
-  /** The sink has everything up to some version: no list is under way or due. */
+  /** Whether the sink has everything up to some version, so that no list is running or needed. */
   get isListed(): boolean {
     return this.#state.at === 'listed' || this.#state.at === 'watching';
   }
 
-  /** Settles when the first list is complete; rejects when the watcher is stopped before. */
+  /** Settles when the first list is complete; rejects if the watcher is stopped before. */
   get synced(): Promise<void> {
     return this.#synced.promise;
   }
@@ -133,13 +133,13 @@ export class Watcher {
     return { ...common, connected: false, silentMs: now - since, error: error?.message, cause: error };
   }
 
-  /** Opens the stream again if nothing has come for `silentMs`. Costs one request if the silence meant nothing. */
+  /** Opens a new stream if nothing has arrived for `silentMs`. If the stream was healthy, this costs one request. */
   reopenIfSilent(silentMs: number): void {
     const state = this.#state;
     if (isConnected(state) && this.#clock.monotonic() - state.stream.lastByteAt >= silentMs) state.stream.close();
   }
 
-  /** After the call the sink gets nothing more, not even events that have arrived. */
+  /** After this call the sink gets nothing more, not even events that have already arrived. */
   async stop(): Promise<void> {
     this.#stop.abort();
     await this.#running;
@@ -153,7 +153,7 @@ export class Watcher {
         await this.#step(signal);
       } catch (error) {
         const retryInMs = this.#fail(error);
-        // A stop rejects the sleep, and the loop ends.
+        // A stop ends the sleep with an error, and then the loop.
         if (retryInMs > 0) await sleep(retryInMs, signal, this.#clock).catch(() => undefined);
       }
     }
@@ -162,7 +162,7 @@ export class Watcher {
     if (isConnected(state)) this.#state = afterEnd(state, this.#clock.monotonic());
   }
 
-  /** Does the step of the state, and sets the next state. */
+  /** Does the work of the current state, and sets the next state. */
   async #step(signal: AbortSignal): Promise<void> {
     const state = this.#state;
     switch (state.at) {
@@ -246,7 +246,7 @@ export class Watcher {
       state.resourceVersion = resourceVersion;
       return state;
     }
-    // Within a list the versions of single objects are not in order.
+    // During a list the versions of single objects are not in order.
     if (type !== 'BOOKMARK' || !isListEnd(object)) return state;
     this.#complete(state.newest, state.keys, resourceVersion);
     return { at: 'watching', stream: state.stream, resourceVersion, refusals: 0 };
@@ -266,7 +266,7 @@ export class Watcher {
     this.#synced.resolve();
   }
 
-  /** Called when the server has ended the stream. @throws Error, for a wait, if the stream was open only briefly */
+  /** Called when the server ended the stream. @throws Error if it was open only briefly, so that the next one waits */
   #end(state: Listing | Watching): void {
     if (state.at === 'listing') throw new Error('the watch ended before its list was complete');
     const now = this.#clock.monotonic();
@@ -275,7 +275,7 @@ export class Watcher {
     this.#state = afterEnd(state, now);
   }
 
-  /** @returns ms until the next step */
+  /** @returns ms to wait before the next step */
   #fail(error: unknown): number {
     const state = this.#state;
     const now = this.#clock.monotonic();
@@ -284,13 +284,13 @@ export class Watcher {
     this.#state = afterFailure(state, error, now);
     if (this.#stop.signal.aborted) return 0;
     const wasListed = 'resourceVersion' in state;
-    // Servers without WatchList (before 1.32, 1.33) refuse `sendInitialEvents`.
+    // Servers without WatchList (before Kubernetes 1.32 or 1.33) refuse `sendInitialEvents`.
     if (!wasListed && !this.#inPages && (isBadRequest(error) || isInvalid(error))) {
       this.#inPages = true;
       return 0;
     }
     if (isQuiet) {
-      // A server without bookmarks may be silent. But silence proves nothing, so the stream is opened again once.
+      // A server without bookmarks may be silent. But the stream may also be dead, so it is replaced one time.
       this.#sendsBookmarks = false;
       return 0;
     }
@@ -300,23 +300,23 @@ export class Watcher {
   }
 
   #waitAfter(error: unknown): number {
-    // After an outage the waits begin short again, because a server that is starting refuses some calls.
+    // After an outage the waits start from the shortest again, because a starting server refuses some calls.
     const isOutageOver = this.#wasUnanswered && !isUnanswered(error);
     this.#wasUnanswered = isUnanswered(error);
     if (this.#options.isRefusalLasting === true && isForbidden(error)) return this.#refusals.next(retryAfterMs(error));
-    // The server had accepted the stalled stream, and the silence was long enough as a wait.
+    // The server had accepted the stream that became silent, and the silence itself was long enough as a wait.
     if (isOutageOver || error instanceof StalledWatchError) this.#backoff.reset();
     const waitMs = this.#backoff.next(retryAfterMs(error));
     return isNotFound(error) ? Math.min(waitMs, ABSENT_WAIT_MS) : waitMs;
   }
 }
 
-/** Whether the stream was open for longer than the time between two bookmarks. */
+/** Whether the stream was open for longer than the longest time between two bookmarks. */
 function isLong(state: WatchState, now: number): boolean {
   return isConnected(state) && now - state.stream.openedAt > BOOKMARK_INTERVAL_MS;
 }
 
-/** The bookmark at the end of a streamed list. */
+/** Whether this is the bookmark at the end of a streamed list. */
 function isListEnd({ metadata }: KubeObject): boolean {
   return metadata.annotations?.[INITIAL_END] === 'true';
 }
