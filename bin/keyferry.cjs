@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Starts the bundle with the Node version and the V8 flags with which the memory and speed of Keyferry are measured.
+// Starts the bundle with Node 24 or newer, and with V8 flags that keep the memory small. All measurements use the same flags.
 'use strict';
 const { spawn } = require('node:child_process');
 const { existsSync } = require('node:fs');
@@ -15,32 +15,31 @@ if (!existsSync(bundle)) {
 }
 
 /**
- * The path of Node 24 or newer: of the Node that runs this file if it is new enough, else of the npm package
- * node-PLATFORM-ARCH.
+ * The path of Node 24 or newer. This is the Node that runs this file, if it is new enough; otherwise the Node in the
+ * npm package node-PLATFORM-ARCH.
  */
 function findNode() {
   if (Number(process.versions.node.split('.')[0]) >= 24) return process.execPath;
   const bundled = `node-${process.platform}-${process.arch}`;
   try {
-    // In a checkout, this npm package is in node_modules of Keyferry; if Keyferry is installed with npm, both are in
-    // the same node_modules.
+    // The package is in the node_modules of Keyferry (in a checkout), or next to Keyferry (after `npm install`).
     return path.join(path.dirname(require.resolve(`${bundled}/package.json`)), 'bin', 'node');
   } catch {
-    // The package is not installed.
+    // The package is not installed: the error below says so.
   }
   process.stderr.write(`keyferry: needs Node 24 or newer, this is ${process.version}\n`);
   process.exit(1);
 }
 
-// All threads of Node share one memory arena of glibc. With more arenas, a burst of work takes 1.3 MiB more memory.
+// All threads of Node share one memory arena of glibc. With several arenas, a burst of work takes 1.3 MiB more memory.
 process.env.MALLOC_ARENA_MAX ??= '1';
 // `keyferry demo` runs the demo, which only a checkout has.
 const demo = path.join(root, 'demo', 'main.ts');
 const isDemo = process.argv[2] === 'demo' && existsSync(demo);
 const args = isDemo ? [demo, ...process.argv.slice(3)] : [...nodeFlags, bundle, ...process.argv.slice(2)];
 const node = findNode();
-// If a link with the name of an original program (/manager) started this file, the bundle gets this name, and behaves
-// like that program.
+// A link with the name of an original program (/manager) may have started this file. The bundle then gets that name and
+// runs the command that replaces the original.
 const link = path.basename(process.argv[1]);
 const name = /^(kubectl-)?keyferry/.test(link) ? process.argv0 : link;
 if (typeof process.execve === 'function' && process.platform !== 'win32') {
@@ -48,8 +47,8 @@ if (typeof process.execve === 'function' && process.platform !== 'win32') {
 } else {
   const child = spawn(node, args, { argv0: name, stdio: 'inherit' });
   for (const signal of ['SIGTERM', 'SIGHUP', 'SIGUSR2']) process.on(signal, () => child.kill(signal));
-  // On Ctrl-C, a terminal sends SIGINT to the child, too. A second SIGINT would end the child before its orderly stop
-  // is complete.
+  // On Ctrl-C, a terminal sends SIGINT to the child, too. A second SIGINT from here would kill the child before its
+  // orderly stop is complete.
   const terminal = process.stdin.isTTY || process.stdout.isTTY || process.stderr.isTTY;
   process.on('SIGINT', () => terminal || child.kill('SIGINT'));
   child.on('exit', (code, signal) => process.exit(signal ? 128 + require('node:os').constants.signals[signal] : code));

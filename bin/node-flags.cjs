@@ -1,22 +1,22 @@
-// The V8 flags with which Keyferry runs, and with which it is tested and measured (docs/architecture.md, Memory).
+// The V8 flags with which Keyferry runs, in production as in tests and measurements (docs/architecture.md, Memory).
 'use strict';
 
-// Keyferry runs with the Node that starts it, or with Node 24 if that one is older. Versions after 24 may not have the
-// flag below.
+// Keyferry runs with the Node that started it, or with Node 24 if that Node is older. Node versions after 24 may not
+// know the flag --no-separate-gc-phases below.
 const isNode24 = Number(process.versions.node.split('.')[0]) <= 24;
 
 module.exports = [
-  // The old generation of the heap grows in small steps, so the garbage of a burst is collected before V8 takes more
-  // memory.
+  // The old generation of the heap grows in small steps. So after a burst of work, V8 collects the garbage before it
+  // takes more memory.
   '--optimize-for-size',
-  // The young generation has at most 2 MiB. Otherwise it would take 9 to 11 MiB more for streams of short-lived JSON
-  // objects.
+  // The young generation has at most 2 MiB. By default it grows by 9 to 11 MiB when many short-lived JSON objects are
+  // read.
   '--max-semi-space-size=2',
-  // No optimizing compilers. They take 12 MiB, and no higher speed can be measured, because native code does the work
-  // (TLS, JSON).
+  // No optimizing compilers. They take 12 MiB, and measurements show no higher speed with them, because native code
+  // does most of the work (TLS, JSON).
   '--no-opt',
   '--no-maglev',
-  // Node 24 does not collect the young generation while it marks the old one. On a busy machine, marking takes long,
-  // and the young generation grew to 18 MiB.
+  // By default, Node 24 does not collect the young generation while it marks the old one. On a busy machine the marking
+  // takes long, and the young generation grew to 18 MiB.
   ...(isNode24 ? ['--no-separate-gc-phases'] : []),
 ];

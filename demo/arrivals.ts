@@ -1,15 +1,15 @@
 /**
- * Records when a watch receives each version of some objects, for the measurements of the demo. The watch gets only the
- * metadata.
+ * Records when changes of some objects arrive in a watch. The demo prints these times. The watch reads only metadata,
+ * no values.
  */
 import type { KubeApi } from '../src/kube/api.ts';
 import type { WatchTarget } from '../src/kube/watch/watch-target.ts';
 import { Watcher } from '../src/kube/watch/watcher.ts';
 
 interface Arrival {
-  /** Time of the watch event, as `performance.now()`. */
+  /** Arrival of the watch event, as `performance.now()`, ms. */
   readonly at: number;
-  /** Version of the object; `undefined` if the event was its deletion. */
+  /** The object's resourceVersion; `undefined` if the object was deleted. */
   readonly resourceVersion: string | undefined;
 }
 
@@ -33,21 +33,19 @@ export class Arrivals implements AsyncDisposable {
     }).start();
   }
 
-  /** Resolves when the watch is open. */
+  /** Resolves when the watch is open: all later changes are recorded. */
   get synced(): Promise<void> {
     return this.#watcher.synced;
   }
 
-  /**
-   * Time when the watch received the latest version of an object; `undefined` if none is newer than `resourceVersion`.
-   */
+  /** When the latest version of an object arrived; `undefined` if there is no version after `resourceVersion`. */
   newerThan(key: string, resourceVersion = '0'): number | undefined {
     const last = this.#last.get(key);
     if (last?.resourceVersion === undefined) return undefined;
     return Number(last.resourceVersion) > Number(resourceVersion) ? last.at : undefined;
   }
 
-  /** Time when the watch received the deletion of an object; `undefined` if the object exists. */
+  /** When the deletion of an object arrived; `undefined` if the object was not deleted. */
   deleted(key: string): number | undefined {
     const last = this.#last.get(key);
     return last !== undefined && last.resourceVersion === undefined ? last.at : undefined;

@@ -11,9 +11,9 @@ import { Screen } from './screen.ts';
 
 const NEVER = new AbortController().signal;
 
-/** A fake of the functions that build servers. A build ends when the test calls `end`. */
+/** Takes the place of the functions that build servers. A build ends when the test calls `end`. */
 class Workshop {
-  /** The builds that began or were stopped, in order. */
+  /** The builds that have begun or were stopped, in this order. */
   readonly log: string[] = [];
   readonly #ends = new Map<ServerName, () => void>();
   readonly servers: NonNullable<BuildsOptions['servers']>;
@@ -49,14 +49,14 @@ class Workshop {
   }
 }
 
-/** A fake screen that prints nothing and keeps the labels of the bars. */
+/** A screen that prints nothing. It keeps the labels of the progress bars. */
 function quietScreen(): { readonly bars: string[]; readonly screen: BuildsOptions['screen'] } {
   const bars: string[] = [];
   return { bars, screen: { bar: (label) => bars.push(label), progress: () => undefined } };
 }
 
 describe('the estimated time of builds', () => {
-  it('before a server is built, the estimated time is the usual time of all builds', () => {
+  it('before any server is built, the estimated time of the builds is their usual time', () => {
     const builds = [
       { usual: 30, elapsed: 15, isBuilt: false },
       { usual: 270, elapsed: undefined, isBuilt: false },
@@ -64,7 +64,7 @@ describe('the estimated time of builds', () => {
     assert.deepEqual(estimate(builds), { fraction: 15 / 300, secondsLeft: 285 });
   });
 
-  it('when a server is built, the estimated time of the other builds follows the speed of the machine', () => {
+  it('after a server is built, the estimated time of the other builds follows the speed of this machine', () => {
     const builds = [
       { usual: 30, elapsed: 60, isBuilt: true },
       { usual: 270, elapsed: 0, isBuilt: false },
@@ -72,7 +72,7 @@ describe('the estimated time of builds', () => {
     assert.deepEqual(estimate(builds), { fraction: 60 / 600, secondsLeft: 540 });
   });
 
-  it('the estimated time of a build that takes longer than usual never ends before the build', () => {
+  it('while a build takes longer than usual, its estimated time stays above zero', () => {
     const { fraction, secondsLeft } = estimate([{ usual: 30, elapsed: 300, isBuilt: false }]);
     assert.ok(fraction < 0.95, String(fraction));
     assert.ok(secondsLeft > 20, String(secondsLeft));
@@ -80,7 +80,7 @@ describe('the estimated time of builds', () => {
 });
 
 describe('the builds of the demo', () => {
-  it('the first part of the demo waits only for the builds of etcd and kube-apiserver, and later builds have low priority', async () => {
+  it('the demo begins when etcd and kube-apiserver are built, and later builds run at low priority', async () => {
     const { screen, bars } = quietScreen();
     const workshop = new Workshop();
     await using builds = new Builds({ screen, signal: NEVER, servers: workshop.servers });
@@ -96,7 +96,7 @@ describe('the builds of the demo', () => {
     assert.match(bars[0] ?? '', /^building etcd v/);
   });
 
-  it('a server that already exists is not built', async () => {
+  it('the demo does not build a server that already exists', async () => {
     const workshop = new Workshop(['etcd', 'kube-apiserver', 'vault']);
     await using builds = new Builds({ screen: quietScreen().screen, signal: NEVER, servers: workshop.servers });
     await builds.ready(['etcd', 'kube-apiserver'], NEVER);
@@ -105,7 +105,7 @@ describe('the builds of the demo', () => {
     assert.deepEqual(workshop.log, []);
   });
 
-  it('when a part is skipped, the build of its server stops, and the build for a later part begins', async () => {
+  it('if a part of the demo is skipped, the build of its server stops, and the build for the next part begins', async () => {
     const workshop = new Workshop();
     await using builds = new Builds({ screen: quietScreen().screen, signal: NEVER, servers: workshop.servers });
     builds.start(['external-secrets', 'vault'], { lowPriority: true });
@@ -123,7 +123,7 @@ describe('the builds of the demo', () => {
     ]);
   });
 
-  it('an error of a build ends the part that needs the server, and the next build begins', async () => {
+  it('if a build fails, the part that needs the server fails, and the next build begins', async () => {
     const workshop = new Workshop();
     const failing: typeof workshop.servers = {
       ...workshop.servers,
@@ -148,7 +148,7 @@ describe('the progress bar of a build', () => {
   }
   const states = [0, 0.01, 0.1, 0.26, 0.3, 0.51].map((fraction) => ({ fraction, secondsLeft: 300 * (1 - fraction) }));
 
-  it('in a log, the progress bar is one line for each quarter of the build', async () => {
+  it('in a log, the progress bar prints one line for each quarter of the build', async () => {
     const { screen, text } = screenOf(false);
     for (const state of states) screen.bar('building vault v1.13.0', state);
     await new Promise(setImmediate);
@@ -162,7 +162,7 @@ describe('the progress bar of a build', () => {
     );
   });
 
-  it('on a terminal, the progress bar replaces the last line, and says which key skips the part', async () => {
+  it('on a terminal, a progress bar replaces the one before it, and says which key skips the part', async () => {
     const { screen, text } = screenOf(true);
     screen.bar('building vault v1.13.0', { fraction: 0.5, secondsLeft: 60, hint: 's skips this part' });
     await new Promise(setImmediate);
@@ -178,7 +178,7 @@ describe('the keys of the demo', () => {
     return input as unknown as ReturnType<typeof terminal>;
   }
 
-  it('the key s skips the part of the demo that is shown, but not the next part', async () => {
+  it('the key s skips the part that the demo shows now, and not the next part', async () => {
     const input = terminal(true);
     using keys = new Keys(input, { enabled: true, stop: () => undefined });
     const first = keys.nextPart();
@@ -189,7 +189,7 @@ describe('the keys of the demo', () => {
     assert.equal(keys.hint, 's skips this part');
   });
 
-  it('Ctrl-C stops the demo, and the terminal leaves raw mode', async () => {
+  it('Ctrl-C stops the demo, and the terminal no longer is in raw mode', async () => {
     const input = terminal(true);
     let stopped = 0;
     {
@@ -202,7 +202,7 @@ describe('the keys of the demo', () => {
     assert.deepEqual(input.modes, [true, false]);
   });
 
-  it('no keys are read if the input is no terminal, or if reading is not enabled', () => {
+  it('the demo reads no keys if the input is not a terminal, or if reading keys is not enabled', () => {
     for (const [isTTY, enabled] of [
       [false, true],
       [true, false],

@@ -1,5 +1,5 @@
 /**
- * Builds the servers of the demo in the order in which its parts need them, while earlier parts are shown.
+ * Builds the servers of the demo while earlier parts are shown, in the order in which the parts need them.
  *
  *   wanted ──▶ building ──▶ built
  *     │           └───────▶ failed, or stopped because no later part needs the server
@@ -11,8 +11,8 @@ import { ensureServer, findServer } from '../test/servers/ensure.ts';
 import type { Screen } from './screen.ts';
 
 /**
- * Seconds of a first build on two cores. The build of kube-controller-manager reuses compiled packages of
- * kube-apiserver.
+ * How long a first build takes on two cores, in seconds. The build of kube-controller-manager is short, because it
+ * reuses packages that were compiled for kube-apiserver.
  */
 const USUAL_SECONDS: Partial<Record<ServerName, number>> = {
   etcd: 30,
@@ -22,23 +22,23 @@ const USUAL_SECONDS: Partial<Record<ServerName, number>> = {
   'kube-controller-manager': 100,
 };
 const DEFAULT_SECONDS = 120;
-/** A build that takes longer than usual is expected to take 1.1 times as long as it has taken so far. */
+/** If a build takes longer than usual, the estimate for it is 1.1 times the time that it has taken so far. */
 const OVERTIME = 1.1;
 const BAR_INTERVAL_MS = 1000;
-/** Delay of the first bar, ms. A build begins a moment after it was requested. */
+/** Delay before the first progress bar, ms: a build begins shortly after it was requested. */
 const FIRST_BAR_MS = 100;
 
 export interface BuildState {
-  /** Usual time of a first build in seconds. */
+  /** How long a first build of the server usually takes, in seconds. */
   readonly usual: number;
-  /** Seconds since the build began; `undefined` if it has not begun. */
+  /** Seconds since the build began; `undefined` if it has not begun yet. */
   readonly elapsed: number | undefined;
   readonly isBuilt: boolean;
 }
 
 /**
- * Estimates the finished fraction of some builds and the seconds left, from their usual times and the speed of this
- * machine so far.
+ * Estimates how much of some builds is done (0 to 1), and how many seconds are left. Uses the usual times, and the
+ * speed of this machine so far.
  */
 export function estimate(builds: readonly BuildState[]): { readonly fraction: number; readonly secondsLeft: number } {
   const built = builds.filter(({ isBuilt }) => isBuilt);
@@ -59,7 +59,7 @@ interface Job {
   readonly name: ServerName;
   readonly stop: AbortController;
   readonly done: Promise<void>;
-  /** Time when the build began, as `performance.now()`; `undefined` if it has not begun. */
+  /** When the build began, as `performance.now()`; `undefined` if it has not begun yet. */
   startedAt: number | undefined;
   endedAt: number | undefined;
 }
@@ -67,7 +67,7 @@ interface Job {
 export interface BuildsOptions {
   readonly screen: Pick<Screen, 'bar' | 'progress'>;
   readonly signal: AbortSignal;
-  /** Functions that build and find servers, for tests. Default: `ensureServer` and `findServer`. */
+  /** Builds and finds servers. Tests give their own functions. Default: `ensureServer` and `findServer`. */
   readonly servers?: { readonly ensure: typeof ensureServer; readonly find: typeof findServer };
 }
 
@@ -85,7 +85,9 @@ export class Builds implements AsyncDisposable {
     this.#servers = servers;
   }
 
-  /** Adds builds of servers that do not exist. Builds run one after another, in the order in which they were added. */
+  /**
+   * Requests builds of those servers that do not exist. Builds run one after the other, in the order of the requests.
+   */
   start(names: readonly ServerName[], options: { readonly lowPriority: boolean }): void {
     for (const name of names) {
       if (this.#jobs.has(name) || this.#servers.find(name) !== undefined) continue;
@@ -95,8 +97,8 @@ export class Builds implements AsyncDisposable {
   }
 
   /**
-   * Waits until these servers are built, and shows a bar meanwhile.
-   * @param hint text in the bar that says which keys the reader can press
+   * Waits until these servers are built. Meanwhile shows a progress bar.
+   * @param hint text for the progress bar: which keys the reader can press
    * @throws ServerUnavailableError that says what is missing to build a server; the abort reason of `signal`
    */
   async ready(names: readonly ServerName[], signal: AbortSignal, hint = ''): Promise<void> {
@@ -104,7 +106,7 @@ export class Builds implements AsyncDisposable {
     const wanted = names.flatMap((name) => this.#jobs.get(name) ?? []);
     if (wanted.every(({ endedAt }) => endedAt !== undefined)) return;
     const all = [...this.#jobs.values()];
-    // Builds run one after another, so the bar includes all builds up to the last one of the wanted servers.
+    // Builds run one after the other, so these servers also wait for the builds that were requested before.
     const ahead = all.slice(0, Math.max(...wanted.map((job) => all.indexOf(job))) + 1);
     const draw = (): void => this.#draw(ahead, hint);
     const first = setTimeout(draw, FIRST_BAR_MS);
@@ -118,8 +120,8 @@ export class Builds implements AsyncDisposable {
   }
 
   /**
-   * Waits for the build of a server, without a bar.
-   * @returns whether the server exists; false if its build was never started
+   * Waits for the build of a server. Shows no progress bar.
+   * @returns whether the server exists; `false` also if its build was not requested
    * @throws ServerUnavailableError that says what is missing to build the server
    */
   async finished(name: ServerName): Promise<boolean> {
@@ -129,7 +131,7 @@ export class Builds implements AsyncDisposable {
     return true;
   }
 
-  /** Stops the builds of all servers that are not in `needed`. */
+  /** Stops the build of each server that is not in `needed`. */
   dropAllBut(needed: ReadonlySet<ServerName>): void {
     for (const { name, stop, endedAt } of this.#jobs.values()) {
       if (needed.has(name) || endedAt !== undefined) continue;
@@ -150,9 +152,9 @@ export class Builds implements AsyncDisposable {
       await this.#servers.ensure(name, { signal, lowPriority, onBuild: () => (job.startedAt = performance.now()) });
       job.endedAt = performance.now();
     };
-    // The next build also begins if the previous one failed.
+    // If the previous build fails, this one begins all the same.
     const done = previous.then(run, run);
-    // Nothing else handles the error if no part of the demo waits for this server.
+    // If no part of the demo waits for this server, nobody else handles the error of its build.
     done.catch(() => undefined);
     const job: Job = { name, stop, done, startedAt: undefined, endedAt: undefined };
     return job;
@@ -166,7 +168,7 @@ export class Builds implements AsyncDisposable {
       isBuilt: endedAt !== undefined,
     }));
     const current = jobs.find(({ startedAt, endedAt }) => startedAt !== undefined && endedAt === undefined);
-    // No build of this process is running; another process may hold the lock of the builds.
+    // This process builds nothing now. Another process may be building the server and hold the lock.
     if (current === undefined) return this.#screen.progress(`waiting for ${jobs.at(-1)?.name ?? 'servers'}`);
     const { name, version } = serverRecipe(current.name);
     this.#screen.bar(`building ${name} ${version}`, { ...estimate(states), hint });

@@ -1,4 +1,4 @@
-/** The cluster of the demo. Its methods are the calls that a user makes with kubectl. */
+/** The cluster of the demo. Each method is a call that a user could make with kubectl. */
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { parseAllDocuments } from 'yaml';
@@ -7,7 +7,7 @@ import { serverTable } from './server-table.ts';
 import type { KubeApi, KubeObject } from '../src/kube/api.ts';
 import { isAlreadyExists, isNotFound } from '../src/kube/errors.ts';
 
-/** API paths by the kind of the objects in the manifests. */
+/** API path for each kind in the manifests of the demo. */
 const PATHS: Readonly<Record<string, string>> = {
   Namespace: '/api/v1/namespaces',
   Secret: '/api/v1/namespaces/{namespace}/secrets',
@@ -32,16 +32,14 @@ export class DemoCluster {
     this.#signal = signal;
   }
 
-  /**
-   * The objects in a file of `demo/manifests`. `${NAME}` in the file is replaced by the value of the variable `NAME`.
-   */
+  /** Reads the objects in a file of `demo/manifests`. In the file, `${NAME}` stands for the variable `NAME`. */
   async manifests(file: string, variables: Readonly<Record<string, string>> = {}): Promise<Manifest[]> {
     let text = await readFile(path.join(MANIFESTS, file), 'utf8');
     for (const [name, value] of Object.entries(variables)) text = text.replaceAll(`\${${name}}`, value);
     return parseManifests(text);
   }
 
-  /** Creates an object. @returns the created object; `undefined` if it already existed */
+  /** Creates an object. @returns the created object; `undefined` if such an object already existed */
   async create(object: Manifest): Promise<KubeObject | undefined> {
     try {
       const made = await this.#call('POST', collectionOf(object), object);
@@ -53,7 +51,7 @@ export class DemoCluster {
     }
   }
 
-  /** Reads an object by its path. @returns `undefined` if the object does not exist */
+  /** Reads an object. @param reference its API path @returns `undefined` if the object does not exist */
   async find(reference: string): Promise<KubeObject | undefined> {
     try {
       return await this.#call('GET', reference);
@@ -63,7 +61,7 @@ export class DemoCluster {
     }
   }
 
-  /** Names of the namespaces of the demo that still exist. Also works after the signal to stop the demo. */
+  /** The namespaces of the demo that still exist. Can also be called when the demo is being stopped. */
   async namespacesLeft(): Promise<string[]> {
     const left: string[] = [];
     for (const name of this.#namespaces) {
@@ -85,7 +83,7 @@ export class DemoCluster {
     return await this.#call('PATCH', reference, patch, 'application/merge-patch+json');
   }
 
-  /** Deletes an object by its path, if it exists. Also works after the signal to stop the demo, for the cleanup. */
+  /** Deletes an object, if it exists. For the cleanup it also works when the demo is being stopped. */
   async delete(reference: string): Promise<void> {
     try {
       await this.api.request({ method: 'DELETE', path: reference, timeoutMs: 10_000 });
@@ -94,7 +92,7 @@ export class DemoCluster {
     }
   }
 
-  /** The output lines of `kubectl get`. */
+  /** The lines that `kubectl get` would print for a collection. */
   async table(collection: string, options: { all?: boolean; query?: Readonly<Record<string, string>> } = {}) {
     return await serverTable(this.api, {
       path: collection,

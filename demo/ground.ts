@@ -1,4 +1,4 @@
-/** The cluster on which the demo runs: local servers that the demo starts, or the cluster of a kubeconfig. */
+/** Gets the cluster on which the demo runs: local servers that the demo starts, or the cluster of a kubeconfig. */
 import { readCrds } from '../scripts/crd/read-crds.ts';
 import { HttpKubeApi } from '../src/kube/http.ts';
 import { loadKubeconfig } from '../src/kube/auth/kubeconfig.ts';
@@ -15,16 +15,18 @@ export interface Ground extends AsyncDisposable {
   readonly kubeconfigPath: string | undefined;
   readonly context: string | undefined;
   readonly api: HttpKubeApi;
-  /** Folder for logs, which is deleted at the end of the demo. */
+  /** A folder for logs. The demo deletes it at its end. */
   readonly folder: string;
-  /** True for a cluster that continues to run after the demo, so that the demo must delete its objects. */
+  /**
+   * Whether the cluster is the user's. If so, it runs on after the demo, and the demo must delete its objects there.
+   */
   readonly borrowed: boolean;
 }
 
 /**
- * Starts etcd and kube-apiserver as soon as they are built. kube-controller-manager starts in the background, because
- * no example needs it.
- * @param laterServers servers that are built at low priority while the demo continues, in this order
+ * Builds and starts etcd and kube-apiserver. kube-controller-manager starts later, in the background, because no part
+ * of the demo needs it.
+ * @param laterServers servers to build at low priority meanwhile, in this order
  * @throws ServerUnavailableError that says what is missing to build a server
  */
 export async function ownGround(
@@ -70,14 +72,14 @@ export async function ownGround(
   };
 }
 
-/** Starts kube-controller-manager as soon as it is built, if it exists or a build of it was started. */
+/** Starts kube-controller-manager after its build. Does nothing if it does not exist and is not being built. */
 async function startThird(plane: ControlPlane, builds: Builds): Promise<void> {
   if (await builds.finished('kube-controller-manager')) await plane.startControllerManager();
 }
 
 /**
  * Connects to the cluster of a kubeconfig.
- * @throws KubeconfigError, ApiError or ConnectionError if the cluster is not available
+ * @throws KubeconfigError, ApiError or ConnectionError if the cluster cannot be used
  */
 export async function givenGround(
   screen: Screen,
@@ -103,7 +105,7 @@ export async function givenGround(
   };
 }
 
-/** Creates the CRDs of Keyferry that do not exist. @returns the created CRDs */
+/** Creates those of Keyferry's CRDs that the cluster lacks. @returns the created CRDs, for the cleanup */
 export async function installCrds(cluster: DemoCluster, screen: Screen, signal: AbortSignal): Promise<Manifest[]> {
   const made: Manifest[] = [];
   for (const crd of parseManifests(readCrds())) {
@@ -125,8 +127,8 @@ export async function installCrds(cluster: DemoCluster, screen: Screen, signal: 
 }
 
 /**
- * Lists the objects of a CRD. The condition Established is not enough: the API server may still answer that its storage
- * initializes.
+ * Whether the API server serves a new CRD: it can list its objects. The CRD's condition Established is not enough,
+ * because the server may still answer that its storage is initializing.
  */
 async function isServed(cluster: DemoCluster, crd: Manifest): Promise<boolean> {
   const { spec } = crd as Manifest & {

@@ -1,4 +1,4 @@
-/** The keys of the demo on a terminal: `s` skips the part that is shown, and Ctrl-C stops the demo. */
+/** Reads keys on a terminal while the demo runs: `s` skips the part that is shown, Ctrl-C stops the demo. */
 const CTRL_C = '\u0003';
 
 export type KeyInput = Pick<NodeJS.ReadStream, 'isTTY' | 'on' | 'off' | 'pause' | 'resume' | 'setRawMode'>;
@@ -9,7 +9,7 @@ export class Keys implements Disposable {
   #isReading: boolean;
   #part = new AbortController();
 
-  /** @param options.stop function for Ctrl-C, because Ctrl-C sends no signal while the terminal is in raw mode */
+  /** @param options.stop called for Ctrl-C: a terminal in raw mode gives the key to the program and sends no signal */
   constructor(input: KeyInput, { enabled, stop }: { readonly enabled: boolean; readonly stop: () => void }) {
     this.#input = input;
     this.#stop = stop;
@@ -20,12 +20,12 @@ export class Keys implements Disposable {
     input.resume();
   }
 
-  /** The text that tells the reader which key to press; empty if no keys are read. */
+  /** A text that says which key the reader can press; '' if the demo reads no keys. */
   get hint(): string {
     return this.#isReading ? 's skips this part' : '';
   }
 
-  /** Returns a signal for the part that begins now. The key `s` aborts it until the next call. */
+  /** Call it when a part begins. @returns a signal for this part; the key `s` aborts the signal of the newest part */
   nextPart(): AbortSignal {
     this.#part = new AbortController();
     return this.#part.signal;

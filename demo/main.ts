@@ -1,11 +1,11 @@
 /**
- * `npm run demo`: starts real servers on this machine and Keyferry, and shows live what Keyferry does.
+ * `npm run demo`: starts real servers and Keyferry on this machine, and shows live what Keyferry does.
  *
  *   cluster ──▶ CRDs ──▶ Keyferry ──▶ walks ──▶ (with --once) end
  *                                       └─────▶ runs until Ctrl-C ──▶ end
  *
- * A walk is a part of the demo that shows one controller. The end always has the same order: the objects of the demo
- * are deleted from a cluster that continues to run, then Keyferry stops, then the servers stop.
+ * A walk is a part of the demo that shows one controller. At the end, the demo first deletes its objects from a cluster
+ * that is the user's, then stops Keyferry, then its servers.
  */
 import { Command } from 'commander';
 
@@ -27,21 +27,21 @@ import { syncSecretWalk } from './walks/syncsecret.ts';
 import { vaultWalk } from './walks/vault.ts';
 
 /**
- * The walks, in the order in which their servers are built. The first three walks need only servers that are already
- * running or built.
+ * The walks, in the order in which their servers are built. The first three need no servers except those that run from
+ * the beginning.
  */
 const WALKS: readonly Walk[] = [mirrorsWalk, replicatorWalk, syncSecretWalk, vaultWalk, generatorWalk];
-/** Timeout of one step of a walk, ms. */
+/** Time limit of one step of a walk, ms. */
 const STEP_TIMEOUT_MS = 15_000;
 const POLL_MS = 10;
-/** A cluster takes 5 to 10 s to delete a namespace and its objects. */
+/** Time limit for deleting the namespaces of the demo, ms. A cluster takes 5 to 10 s for it. */
 const NAMESPACES_TIMEOUT_MS = 30_000;
 
 interface Options {
   readonly once: boolean;
   readonly kubeconfig: string | undefined;
   readonly context: string | undefined;
-  /** The walks to show, in this order. */
+  /** The walks that the user wants to see, in this order. */
   readonly walks: readonly Walk[];
 }
 
@@ -66,8 +66,8 @@ async function demo(options: Options, screen: Screen, keys: Keys, signal: AbortS
   let hasStarted = false;
   let allClean = true;
   try {
-    // This check runs before Keyferry starts, because Keyferry must find no objects but those of the walks on a
-    // borrowed cluster.
+    // In a user's cluster, Keyferry must find no objects for its controllers except those of the walks. So this check
+    // runs before Keyferry starts.
     const built = async (): Promise<void> => undefined;
     const common = { cluster, ground, screen, signal, built, borrowed, resources };
     const early: Stage = { ...common, until: untilOf(undefined, signal) };
@@ -114,13 +114,13 @@ async function demo(options: Options, screen: Screen, keys: Keys, signal: AbortS
 }
 
 /**
- * The servers to build: first those of the walks in their order, then those for a reader who continues after the walks.
+ * The servers that are built later: those of the walks, then those for a reader who goes on after the walks.
  */
 function laterServers(options: Options): ServerName[] {
   return [...options.walks.flatMap(({ servers }) => servers), ...lastServers(options)];
 }
 
-/** kube-controller-manager, which deletes namespaces: only if the demo shows all walks, and continues after them. */
+/** kube-controller-manager deletes namespaces. It is needed only if the demo shows all walks and goes on after them. */
 function lastServers({ once, walks }: Options): ServerName[] {
   return once || walks.length < WALKS.length ? [] : ['kube-controller-manager'];
 }
@@ -171,7 +171,7 @@ async function stay(
   }
 }
 
-/** Makes the function `Stage.until`. It throws an error if Keyferry exits while it waits. */
+/** Makes `Stage.until`. If Keyferry exits while this function waits, it throws an error. */
 function untilOf(operator: OperatorProcess | undefined, signal: AbortSignal | undefined): Stage['until'] {
   return async (what, condition) => {
     const answer = await waitFor(
@@ -197,8 +197,8 @@ function untilOf(operator: OperatorProcess | undefined, signal: AbortSignal | un
 }
 
 /**
- * Deletes the objects of the walks. After an error, it prints a warning and continues.
- * @returns whether everything was deleted
+ * Deletes the objects of the walks. If this fails for a walk, prints a warning and goes on with the next walk.
+ * @returns whether all objects were deleted
  */
 async function cleanUp(walks: readonly Walk[], stage: Stage): Promise<boolean> {
   let all = true;
@@ -214,8 +214,8 @@ async function cleanUp(walks: readonly Walk[], stage: Stage): Promise<boolean> {
 }
 
 /**
- * Deletes the CRDs that the demo created. After an error, it prints a warning and continues.
- * @returns whether all were deleted
+ * Deletes the CRDs that the demo created. If this fails for a CRD, prints a warning and goes on with the next CRD.
+ * @returns whether all CRDs were deleted
  */
 async function deleteCrds(crds: readonly Manifest[], cluster: DemoCluster, screen: Screen): Promise<boolean> {
   let all = true;
@@ -231,8 +231,8 @@ async function deleteCrds(crds: readonly Manifest[], cluster: DemoCluster, scree
 }
 
 /**
- * Waits until the namespaces of the demo are deleted, because the next demo creates them again.
- * @returns whether they are deleted
+ * Waits until the namespaces of the demo are deleted, because the next demo creates namespaces with the same names.
+ * @returns whether all namespaces are deleted
  */
 async function namespacesGone(cluster: DemoCluster, screen: Screen): Promise<boolean> {
   let left: readonly string[] = [];
@@ -252,7 +252,7 @@ async function namespacesGone(cluster: DemoCluster, screen: Screen): Promise<boo
   }
 }
 
-/** The walks with these names; or the text of an error if a name is unknown. */
+/** The walks with these names. If a name is unknown: the text of the error. */
 function chosen(names: readonly string[]): readonly Walk[] | string {
   const known = WALKS.map(({ name }) => name);
   const unknown = names.find((name) => !known.includes(name));
@@ -268,7 +268,7 @@ interface Flags {
   readonly only?: string;
 }
 
-/** Reads the command line. Exits with 0 after the help, and with 2 after a usage error. */
+/** Reads the command line. After the help, exits with 0; after a usage error, with 2. */
 function readOptions(): Flags {
   return new Command('npm run demo --')
     .description('run the examples on real servers on this machine, or on a test cluster')
@@ -291,7 +291,7 @@ async function main(): Promise<number> {
   const { once, kubeconfig, context, only } = readOptions();
   const screen = new Screen({ out: process.stdout, env: process.env });
   const stop = new AbortController();
-  // It is normal to get two signals: a terminal sends SIGINT to every process of the group, and npm forwards it, too.
+  // Two signals for one Ctrl-C are normal: the terminal sends SIGINT to every process of the group, and npm repeats it.
   const onSignal = (): void => {
     if (stop.signal.aborted) return;
     stop.abort(new Error('stopped'));
@@ -304,7 +304,7 @@ async function main(): Promise<number> {
     screen.failure(`demo: ${walks}`);
     return 2;
   }
-  // If stdout is no terminal, the demo runs in a pipe or in the background, and nobody can press a key.
+  // If stdout is not a terminal, the demo runs in a pipe or in the background, and nobody presses keys.
   using keys = new Keys(process.stdin, { enabled: process.stdout.isTTY, stop: onSignal });
   try {
     await demo({ once, kubeconfig, context, walks }, screen, keys, stop.signal);
@@ -320,6 +320,6 @@ async function main(): Promise<number> {
   }
 }
 
-// exit() does not wait for servers that were still starting at the signal; the reaper stops them after the end of this
-// process.
+// exit() does not wait for servers that were still starting when the demo was stopped. The reaper process stops them
+// after this process.
 process.exit(await main());

@@ -1,4 +1,4 @@
-/** Runs Keyferry as a separate process, from the same bundle as users run. */
+/** Runs Keyferry as a separate process, from the bundle that users run, too. */
 import path from 'node:path';
 
 import { freePort } from '../test/servers/ports.ts';
@@ -7,7 +7,7 @@ import type { Ground } from './ground.ts';
 
 const PROGRAM = path.join(import.meta.dirname, '..', 'bin', 'keyferry.cjs');
 const READY_TIMEOUT_MS = 30_000;
-/** Time limit of the stop, ms. Keyferry stops within 5 s. */
+/** Time limit for the stop of Keyferry, ms. Keyferry usually stops within 5 s. */
 const STOP_TIMEOUT_MS = 6000;
 
 export class OperatorProcess implements AsyncDisposable {
@@ -21,7 +21,7 @@ export class OperatorProcess implements AsyncDisposable {
 
   /**
    * Starts Keyferry and waits until it is ready.
-   * @param command subcommand of Keyferry with its flags; default: the controllers for the walks without other programs
+   * @param command command of Keyferry with flags; by default, the controllers of the walks that need no other program
    * @param name name of the process and of its log file
    * @throws Error with the end of the log if Keyferry does not become ready
    */
@@ -37,7 +37,7 @@ export class OperatorProcess implements AsyncDisposable {
     const child = new ServerProcess({
       name,
       command: process.execPath,
-      // PROGRAM replaces itself by Node with the bundle and the V8 flags, so this process is Keyferry itself.
+      // bin/keyferry.cjs replaces itself by Node with the bundle. So this process ID is that of Keyferry.
       args: [PROGRAM, ...args],
       logFile: path.join(ground.folder, `${name}.log`),
     });
@@ -59,7 +59,7 @@ export class OperatorProcess implements AsyncDisposable {
     return this.#process.logFile;
   }
 
-  /** @throws Error with the end of the log if Keyferry has exited */
+  /** Checks that Keyferry runs. @throws Error with the end of the log if it has exited */
   assertRunning(): void {
     if (this.#process.running) return;
     throw new Error(`keyferry exited; the end of its log (${this.logFile}):\n${this.#process.logTail()}`);

@@ -1,6 +1,6 @@
 /**
- * The output of the demo. On a terminal it has colors, and a progress line that the next line replaces. In a log or a
- * pipe it has plain lines, and only few progress lines.
+ * Prints the output of the demo. On a terminal it has colors, and each line replaces the progress line before it. In a
+ * log or a pipe it has plain lines, and few progress lines.
  */
 import type { Writable } from 'node:stream';
 
@@ -9,17 +9,17 @@ export interface ScreenOptions {
   readonly env: NodeJS.ProcessEnv;
 }
 
-/** Minimum time between progress lines of the same kind in a log, ms. */
+/** Shortest time between two progress lines in a log, ms. */
 const LOG_PROGRESS_MS = 30_000;
 
 /** Width of the bar in characters. */
 const BAR_WIDTH = 20;
 
 export interface BarState {
-  /** Finished part of the work, from 0 to 1. */
+  /** How much of the work is done, from 0 to 1. */
   readonly fraction: number;
   readonly secondsLeft: number;
-  /** Text that says which key the reader can press. */
+  /** A text that says which key the reader can press. */
   readonly hint?: string;
 }
 
@@ -41,13 +41,13 @@ export class Screen {
   #progressKind = '';
   #progressAt = -Infinity;
   #sections = 0;
-  /** Label and quarter of the last bar in a log. */
+  /** Label and quarter of the last progress bar, so that a log gets one line for each quarter. */
   #quarter = '';
 
   constructor({ out, env }: ScreenOptions) {
     this.#out = out;
     this.#tty = out.isTTY === true && env['TERM'] !== 'dumb';
-    // https://no-color.org: no colors if the variable is set and not empty.
+    // https://no-color.org: if the variable is set and not empty, programs print no colors.
     this.#colour = this.#tty && (env['NO_COLOR'] ?? '') === '';
   }
 
@@ -55,13 +55,13 @@ export class Screen {
     this.#line(`\n${this.#paint('bold', text)}`);
   }
 
-  /** Prints the title of a numbered section. */
+  /** Prints the title of a section, with the next number. */
   section(text: string): void {
     this.#sections += 1;
     this.#line(`\n${this.#paint('bold', `${this.#sections}. ${text}`)}\n`);
   }
 
-  /** Prints a command that a user can run. */
+  /** Prints a command that the user could run. */
   command(text: string): void {
     this.#line(`  ${this.#paint('cyan', '$')} ${this.#paint('bold', text)}`);
   }
@@ -91,7 +91,7 @@ export class Screen {
     this.#line('');
   }
 
-  /** Prints a progress line. On a terminal the next line replaces it, in a log it stays. */
+  /** Prints a progress line. On a terminal, the next line replaces it. In a log, it stays. */
   progress(text: string): void {
     if (this.#tty) {
       const width = (this.#out.columns || 80) - 1;
@@ -108,8 +108,8 @@ export class Screen {
   }
 
   /**
-   * Prints a bar with the remaining time. On a terminal, the next bar replaces it. In a log, it is one line for each
-   * quarter, and one when the label changes.
+   * Prints a progress bar with the time left. On a terminal, the next line replaces it. A log gets one line for each
+   * quarter of the work, and one line when the label changes.
    */
   bar(label: string, { fraction, secondsLeft, hint = '' }: BarState): void {
     const percent = Math.floor(fraction * 100);

@@ -1,5 +1,5 @@
 /**
- * Tables of objects as kubectl prints them. The API server writes the texts of the cells (`Table` of meta.k8s.io/v1).
+ * Prints objects as tables, as `kubectl get` does. The API server makes the cells (`Table` of meta.k8s.io/v1).
  */
 import type { KubeApi, ObjectMeta } from '../src/kube/api.ts';
 import { parseJson } from '../src/kube/json.ts';
@@ -16,16 +16,16 @@ interface ServerTable {
 }
 
 export interface ServerTableOptions {
-  /** API path of the list, for example `/api/v1/secrets`. */
+  /** API path of the collection, for example `/api/v1/secrets`. */
   readonly path: string;
   readonly query?: Readonly<Record<string, string>>;
-  /** Adds a first column NAMESPACE, as `kubectl get -A` does. */
+  /** Whether the first column is NAMESPACE, as in `kubectl get -A`. */
   readonly withNamespace: boolean;
   readonly signal?: AbortSignal;
 }
 
 /**
- * The lines that `kubectl get` prints for a list of objects; no lines if the list is empty.
+ * The lines that `kubectl get` would print for a collection; no lines if the collection is empty.
  * @throws the errors of `api.request`
  */
 export async function serverTable(api: KubeApi, options: ServerTableOptions): Promise<string[]> {
@@ -39,7 +39,7 @@ export async function serverTable(api: KubeApi, options: ServerTableOptions): Pr
   });
   const { columnDefinitions, rows = [] } = parseJson(body, `the table of ${path}`) as ServerTable;
   if (rows.length === 0) return [];
-  // Columns with another priority than 0 are only in the output of `kubectl get -o wide`.
+  // `kubectl get` shows the columns with priority 0. The others appear only with `-o wide`.
   const shown = [...columnDefinitions.entries()].filter(([, { priority }]) => priority === 0);
   const header = shown.map(([, { name }]) => name.toUpperCase());
   if (withNamespace) header.unshift('NAMESPACE');

@@ -1,13 +1,13 @@
 /**
- * The Vault servers of the demo. The methods of DemoVault are the calls that a user makes with `vault`. The servers and
- * their data end with the demo.
+ * The Vault servers of the demo. Each method of DemoVault is a call that a user could make with `vault`. Servers and
+ * data are gone after the demo.
  */
 import { startVault, type VaultServer } from '../test/servers/vault.ts';
 import { serverRecipe } from '../test/servers/catalogue.ts';
 import { took } from './screen.ts';
 import type { Stage } from './walk.ts';
 
-/** The parts of a Vault entry that the demo prints, without the values. */
+/** What the demo prints of a Vault entry: everything except the values. */
 export interface EntryLook {
   readonly version: number;
   readonly keys: readonly string[];
@@ -24,14 +24,14 @@ export class DemoVault {
     return this.server.addr;
   }
 
-  /** Writes a new version of an entry below `secret/`. @returns the time of the request, as `performance.now()` */
+  /** Writes an entry below `secret/`. @returns the time of the request, as `performance.now()` */
   async put(name: string, data: Readonly<Record<string, string>>): Promise<number> {
     const startedAt = performance.now();
     await this.server.request('POST', `secret/data/${name}`, { data });
     return startedAt;
   }
 
-  /** Version and keys of an entry below `secret/`. @returns `undefined` if there is no such entry */
+  /** Reads version and keys of an entry below `secret/`. @returns `undefined` if there is no such entry */
   async look(name: string): Promise<EntryLook | undefined> {
     const { status, body } = await this.server.raw('GET', `secret/data/${name}`);
     if (status !== 200) return undefined;
@@ -39,7 +39,7 @@ export class DemoVault {
   }
 
   /**
-   * Time of the latest version of an entry below `secret/` (RFC 3339).
+   * When the latest version of an entry below `secret/` was written (RFC 3339).
    * @returns `undefined` if there is no such entry
    */
   async createdTime(name: string): Promise<string | undefined> {
@@ -47,7 +47,7 @@ export class DemoVault {
     return status === 200 ? body.data.metadata.created_time : undefined;
   }
 
-  /** Creates a token with a new policy of the same name. @returns the token */
+  /** Creates a token, and a policy with the same name for it. @returns the token */
   async token(name: string, policy: string): Promise<string> {
     await this.server.request('PUT', `sys/policies/acl/${name}`, { policy });
     const { auth } = await this.server.request('POST', 'auth/token/create-orphan', { policies: [name] });
@@ -55,8 +55,8 @@ export class DemoVault {
   }
 
   /**
-   * Creates an AppRole with a new policy of the same name.
-   * @returns its IDs, with the keys of the Secret for a SecretMirror
+   * Creates an AppRole, and a policy with the same name for it.
+   * @returns role ID and secret ID, under the keys that a SecretMirror's Secret needs
    */
   async approle(name: string, policy: string): Promise<Readonly<Record<string, string>>> {
     await this.server.request('POST', 'sys/auth/approle', { type: 'approle' });
@@ -69,7 +69,7 @@ export class DemoVault {
 }
 
 /**
- * Starts two local Vault servers. First builds Vault if necessary, and shows a bar meanwhile.
+ * Starts two local Vault servers. If Vault is not built yet, waits for the build and shows a progress bar.
  * @throws ServerUnavailableError that says what is missing to build Vault
  */
 export async function startVaults({ screen, built, resources }: Stage): Promise<readonly [DemoVault, DemoVault]> {

@@ -1,6 +1,6 @@
 /**
- * A walk is a part of the demo that shows one controller. Each walk is a module in `walks/`; `main.ts` lists the walks
- * in order.
+ * A walk is a part of the demo that shows one controller. Each file in `walks/` with such a part exports a Walk.
+ * `main.ts` lists the walks in their order.
  */
 import type { ServerName } from '../test/servers/catalogue.ts';
 import type { DemoCluster } from './cluster.ts';
@@ -11,35 +11,35 @@ export interface Stage {
   readonly cluster: DemoCluster;
   readonly ground: Pick<Ground, 'kubeconfigPath' | 'context' | 'folder'>;
   readonly screen: Screen;
-  /** Aborted when the demo stops, or when the reader skips the walk. */
+  /** Aborted when the demo stops, and when the reader skips the walk. */
   readonly signal: AbortSignal;
   /**
-   * Waits until servers are built, and shows a bar.
+   * Waits until these servers are built. Meanwhile shows a progress bar.
    * @throws ServerUnavailableError that says what is missing to build a server
    */
   readonly built: (...names: readonly ServerName[]) => Promise<void>;
-  /** True if the cluster comes from a kubeconfig and continues to run after the demo. */
+  /** Whether the cluster is that of a user's kubeconfig. If so, it runs on after the demo. */
   readonly borrowed: boolean;
-  /** Servers that a walk has started. They stop after Keyferry. */
+  /** Servers that a walk starts are added here. They stop after Keyferry. */
   readonly resources: AsyncDisposableStack;
-  /** Waits until `condition` returns a value. @throws Error with the text `what` after 15 s; Error if Keyferry exits */
+  /** Waits until `condition` returns a value. @throws Error with the text `what` after 15 s, or if Keyferry exits */
   readonly until: <T>(what: string, condition: () => Promise<T | undefined> | T | undefined) => Promise<T>;
 }
 
 export interface Walk {
-  /** Name of the walk for the flag `--only`. */
+  /** The walk's name in the flag `--only`. */
   readonly name: string;
-  /** Servers that the walk needs besides etcd and kube-apiserver. */
+  /** The servers that the walk needs, except etcd and kube-apiserver. */
   readonly servers: readonly ServerName[];
   readonly title: string;
   /**
-   * Checks that Keyferry and the walk would change no other objects in this cluster than those of the walk.
-   * @throws Error that names the objects in the way
+   * Checks that Keyferry and this walk would change no objects in the user's cluster, except those of the walk.
+   * @throws Error that names the other objects
    */
   check(stage: Stage): Promise<void>;
   run(stage: Stage): Promise<void>;
-  /** Prepares objects for the user if the demo continues to run after the walks. */
+  /** Prepares objects for the user, if the demo runs on after the walks. */
   leave(stage: Stage): Promise<void>;
-  /** Deletes all objects of the walk from a borrowed cluster, while Keyferry still runs. */
+  /** Deletes all objects of the walk from a user's cluster, while Keyferry still runs. */
   clean(stage: Stage): Promise<void>;
 }

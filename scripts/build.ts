@@ -15,7 +15,7 @@ import { readCrds } from './crd/read-crds.ts';
 
 const manifest = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string };
 
-/** The results of `npm run test:matrix`, with the fields that `keyferry version` prints. */
+/** The results of `npm run test:matrix`: the servers that Keyferry was tested with, for `keyferry version`. */
 function tested(): readonly TestedVersions[] {
   const results = JSON.parse(
     readFileSync(new URL('matrix/results.json', import.meta.url), 'utf8'),
@@ -43,5 +43,5 @@ const { metafile } = await build({
   logLevel: 'warning',
 });
 
-// The SBOM of the image lists these packages.
+// For the SBOM of the image, which lists these packages.
 writeFileSync('dist/bundled-packages.json', `${JSON.stringify(bundledPackages(metafile))}\n`);

@@ -1,6 +1,6 @@
 /**
- * Lists the npm packages whose code is in the bundle. Scanners cannot find these packages, because they look for
- * `node_modules`.
+ * Lists the npm packages whose code is in the bundle, for the SBOM. Without this list, scanners could not find the
+ * packages, because they look for a folder `node_modules`.
  */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';

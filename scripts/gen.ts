@@ -1,7 +1,4 @@
-/**
- * `npm run gen`: writes the generated files. With `--check` it only compares them, and fails if a file is not up to
- * date.
- */
+/** `npm run gen`: writes the generated files. With `--check` it only compares them, and fails if a file differs. */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';

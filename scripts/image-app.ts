@@ -1,6 +1,6 @@
 /**
- * `node scripts/image-app.ts FOLDER`: writes the layer of Keyferry itself into `FOLDER`, after `npm run build`. The
- * `Dockerfile` uses this script; `npm run image` makes the whole image.
+ * `node scripts/image-app.ts FOLDER`: writes the image layer with Keyferry into `FOLDER`. Run `npm run build` first.
+ * The `Dockerfile` uses this script; `npm run image` makes the whole image without it.
  */
 import path from 'node:path';
 

@@ -1,11 +1,12 @@
 /**
- * `npm run image [-- --arch amd64]`: makes the container image without a container engine. It needs Linux with `apt-get`, `dpkg-deb`,
- * GNU tar and Debian's keyring. The first time, it also needs Debian's archive and the npm registry.
+ * `npm run image [-- --arch amd64]`: makes the container image without a container engine. It needs Linux with
+ * `apt-get`, `dpkg-deb`, GNU tar and Debian's keyring. For the first image, it downloads packages from Debian's archive
+ * and the npm registry.
  *
  * Writes `dist/image/oci`, an OCI image layout. For each architecture it also writes
  * `dist/image/keyferry-VERSION-ARCH.tar` for `docker load`, and the SBOM `dist/image/keyferry-VERSION-ARCH.cdx.json`.
  *
- * `npm run image -- --update-pins` pins the newest Debian packages, and makes no image.
+ * `npm run image -- --update-pins` pins the newest Debian packages and makes no image.
  */
 import { readFileSync, statSync } from 'node:fs';
 import path from 'node:path';

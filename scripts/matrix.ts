@@ -1,7 +1,7 @@
 /**
- * `npm run test:matrix [-- RUN…]`: runs the scenarios of all systems with every supported version of Kubernetes and
- * Vault. Each version is in one of the runs. A run in which every test passed is recorded in
- * scripts/matrix/results.json and docs/versions.md.
+ * `npm run test:matrix [-- RUN…]`: runs all scenario tests several times, so that each supported version of Kubernetes
+ * and Vault is used in one run. If all tests of a run pass, its result is written to scripts/matrix/results.json and
+ * docs/versions.md.
  */
 import { spawn } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -18,7 +18,7 @@ const SYSTEMS = ['mirrors', 'mirrors-vault', 'replicator', 'syncsecret', 'genera
 const SHARED = ['clusters', 'engine', 'kube', 'vault-client', 'pods', 'pods/more'];
 const FOLDERS = [...SYSTEMS, ...SHARED].map((folder) => `test/scenarios/${folder}/`);
 
-/** The environment variables of each run. @see test/servers/catalogue.ts for their meaning */
+/** The environment variables of each run. test/servers/catalogue.ts explains them. */
 const RUNS: Readonly<Record<string, NodeJS.ProcessEnv>> = {
   newest: { KEYFERRY_TEST_KUBERNETES: '', KEYFERRY_TEST_VAULT: '' },
   'oldest-openbao': { KEYFERRY_TEST_KUBERNETES: '1.34', KEYFERRY_TEST_VAULT: 'openbao' },
@@ -26,7 +26,7 @@ const RUNS: Readonly<Record<string, NodeJS.ProcessEnv>> = {
 
 /**
  * Runs the test files whose path contains one of `parts`, and prints their output.
- * @throws Error if the output has no counts at its end
+ * @throws Error if the output does not end with the numbers of passed and failed tests
  */
 async function runTests(parts: readonly string[], env: NodeJS.ProcessEnv): Promise<Counts> {
   const args = [path.join(ROOT, 'scripts/test.ts'), ...parts];
@@ -46,12 +46,12 @@ async function runTests(parts: readonly string[], env: NodeJS.ProcessEnv): Promi
 }
 
 /**
- * Records the run if every test passed. The files of failed tests run once more, without the other files, because a
- * busy machine is slower than some tests allow; their tests count as passed if they pass then.
+ * Runs all tests, and writes the result if every test passed. On a busy machine, some tests fail because they are too
+ * slow. So the files of failed tests run once more, without the other files, and the second result counts.
  * @returns whether every test passed
  */
 async function record(run: string, commit: string): Promise<boolean> {
-  // These two variables name folders of servers with only one version, so a run does not get them from the caller.
+  // A run ignores these two variables of the caller: the folders that they name have servers of one version only.
   const env = { ...process.env, ...RUNS[run], KEYFERRY_SERVERS: '', KUBEBUILDER_ASSETS: '' };
   const kubernetes = serverRecipe('kube-apiserver', env).version.slice(1);
   const vault = isOpenBao(env) ? `OpenBao ${OPENBAO_VERSION}` : `Vault ${serverRecipe('vault', env).version.slice(1)}`;
@@ -78,7 +78,7 @@ async function main(): Promise<number> {
   const wanted = process.argv.slice(2);
   const unknown = wanted.find((run) => !Object.hasOwn(RUNS, run));
   if (unknown !== undefined) throw new Error(`unknown run "${unknown}"; known: ${Object.keys(RUNS).join(', ')}`);
-  // The commit is read once, before the first run: each run writes its result to tracked files, and a later `HEAD`
+  // The commit is read before the first run. Each run writes its result to tracked files, so afterwards the commit
   // would be `-dirty`.
   const commit = sourceCommit() ?? 'unknown';
   const failed: string[] = [];

@@ -1,7 +1,7 @@
 /**
- * `npm run release -- --tag v1.2.3 --image ghcr.io/keyferry/keyferry`: writes the chart and the manifests that a
- * release publishes into `dist/release`. Their default image is the image of the release. The workflow `release.yml`
- * runs this script.
+ * `npm run release -- --tag v1.2.3 --image ghcr.io/keyferry/keyferry`: writes the chart and the manifests of a release
+ * into `dist/release`. In them, the default image is the image of the release. The workflow `release.yml` runs this
+ * script.
  */
 import path from 'node:path';
 import { parseArgs } from 'node:util';

@@ -1,10 +1,10 @@
 /**
- * `npm test [-- PATH-SUBSTRING…]`: makes the servers available, builds the bundle, runs the test files, and prints as its last line
- * `N passed, N failed[, N skipped]`. The exit code is 0 if no test failed and at least one passed.
+ * `npm test [-- PATH-SUBSTRING…]`: builds the missing servers and the bundle, runs the test files, and prints
+ * `N passed, N failed[, N skipped]` as its last line. The exit code is 0 if no test failed and at least one passed.
  *
- * Each file runs in its own process and is reported when it has ended. At least `LEAST_AT_ONCE` files run at the same
- * time, and more while the processors are idle. A file that crashes counts as failed. A file that hangs is killed, and
- * counts as failed, too.
+ * Each file runs in its own process, and its results are printed after its end. At least `LEAST_AT_ONCE` files run at
+ * the same time; more files start while the processors are idle. A file that crashes counts as failed. So does a file
+ * that exceeds its time limit; it is killed.
  */
 import { spawnSync } from 'node:child_process';
 import { globSync, readFileSync } from 'node:fs';
@@ -22,8 +22,8 @@ import { missingForPods } from '../test/servers/real-cluster/missing.ts';
 
 const ROOT = path.join(import.meta.dirname, '..');
 /**
- * Patterns for the folders of test files. Folders with slow files start first, so that a run does not end with one slow
- * file.
+ * Patterns for the test files. Folders with slow files are first. If a slow file started last, the run would wait for
+ * this file alone.
  */
 const PATTERNS = [
   'test/faults/**',
@@ -35,31 +35,31 @@ const PATTERNS = [
   'demo/**',
   'src/**',
 ];
-/** The files in this folder run only if an argument contains `pods/more`, as `npm run test:matrix` does. */
+/** The files in this folder run only if an argument contains `pods/more`. `npm run test:matrix` has that argument. */
 const ONLY_NAMED = 'test/scenarios/pods/more/';
 const LEAST_AT_ONCE = 3;
-/** The limit leaves 1 GiB of memory for each file: a file and its servers use less. */
+/** At most this many files run at the same time. Each file with its servers uses less than 1 GiB of memory. */
 const MOST_AT_ONCE = Math.max(LEAST_AT_ONCE, Math.min(6 * availableParallelism(), Math.floor(totalmem() / 2 ** 30)));
-/** Another file starts if the processors were idle for at least this share of `INTERVAL_MS`. Tests mostly wait. */
+/** If the processors were idle for at least this share of `INTERVAL_MS`, another file starts. Most tests only wait. */
 const IDLE_SHARE = 0.12;
 /**
- * The interval is long enough to measure the processor time that the servers of the last started file need for their
- * start.
+ * Time over which idle processors are measured, ms. It is long enough to include the start of the servers of the file
+ * that started last.
  */
 const INTERVAL_MS = 2000;
-/** Time limit of one file. The slowest file takes three minutes, and several times as long on a busy machine. */
+/** Time limit of one test file. The slowest file takes 3 minutes, and several times as long on a busy machine. */
 const FILE_TIMEOUT_MS = 15 * 60_000;
 /**
- * A module that is loaded before each test file. It keeps compiled modules on disk, so that not every process compiles
- * them again. It is JavaScript, because a module in TypeScript would load the TypeScript transpiler into each process
- * before the cache is in use.
+ * A module that each test process loads before its file. It keeps compiled modules on disk, so that the next process
+ * need not compile them again. It is JavaScript: a TypeScript module would load the TypeScript transpiler before the
+ * cache is in use.
  */
 const COMPILE_CACHE = `data:text/javascript,${encodeURIComponent(`
   import { enableCompileCache } from 'node:module';
   enableCompileCache(${JSON.stringify(path.join(ROOT, 'node_modules/.cache/keyferry'))});
 `)}`;
 
-/** The fields of a test event of `node:test` that are used here. */
+/** The fields of an event of `node:test` that this script uses. */
 interface TestEvent {
   readonly type: string;
   readonly data: {
@@ -86,20 +86,20 @@ function findFiles(wanted: readonly string[]): string[] {
   return files.filter((file) => parts.some((part) => matches(file, part)));
 }
 
-/** Returns whether a test file starts servers. Tests of pure code do not. */
+/** Whether a test file starts servers. Tests of pure code do not. */
 function needsServers(file: string): boolean {
   if (file.startsWith('test/')) return !file.startsWith('test/structure/');
   return /\/test\/servers\/(?!certificates)/.test(readFileSync(path.join(ROOT, file), 'utf8'));
 }
 
-/** Servers that only few tests start, with a pattern for the files of these tests. They take minutes to build. */
+/** Servers that only the test files with these paths start. Building such a server takes minutes. */
 const MORE_SERVERS: readonly (readonly [RegExp, readonly ServerName[]])[] = [
   [/\/(generator|demo|chart)\b/, ['external-secrets']],
   [/\/monitoring\//, ['prometheus', 'promtool']],
   [/\/chart\//, ['helm', 'kustomize']],
   [/\/(migrate|docs)\//, ['helm', 'kubectl', 'kustomize']],
 ];
-/** The servers for tests with real Pods, which not every machine can run. */
+/** The servers for tests with real Pods. Not every machine can run such Pods. */
 const PODS: (typeof MORE_SERVERS)[number] = [/\/pods\//, ['kube-scheduler', 'kubelet', 'pause', 'helm', 'kubectl']];
 
 async function getServers(files: readonly string[]): Promise<void> {
@@ -118,8 +118,8 @@ function buildBundle(): void {
 }
 
 /**
- * Runs a file and returns its events. The file is aborted at the time limit: the `timeout` of `run` would end the
- * tests, but not a process with open handles.
+ * Runs a test file and returns its events. At the time limit, the process of the file is killed: the option `timeout`
+ * of `run` would end the tests, but not a process with open handles.
  */
 async function runFile(file: string): Promise<TestEvent[]> {
   const timeout = AbortSignal.timeout(FILE_TIMEOUT_MS);
@@ -133,13 +133,13 @@ async function runFile(file: string): Promise<TestEvent[]> {
     events.push(event as TestEvent);
   }
   if (timeout.aborted) process.stderr.write(`test: ${file} did not end within ${FILE_TIMEOUT_MS / 1000} s\n`);
-  // These events are the counts of one file; `Counter` has the counts of all files.
+  // Left out: the events with the counts of this file, because `Counter` prints the counts of all files.
   return events.filter(
     ({ type, data }) => type !== 'test:summary' && !(type === 'test:diagnostic' && data.nesting === 0),
   );
 }
 
-/** The events of all files. The events of one file stay together; the files are in the order in which they end. */
+/** The events of all files, in the order in which the files end. Events of two files are never mixed. */
 function runFiles(files: readonly string[]): Readable {
   const waiting = [...files];
   const events = new Readable({ objectMode: true, read: () => undefined });
@@ -170,7 +170,7 @@ function runFiles(files: readonly string[]): Readable {
   return events;
 }
 
-/** Idle time and total time of all processors together since the machine started, in ms. */
+/** The idle time and the total time of all processors since the machine started, added up, ms. */
 function processorTimes(): { idle: number; total: number } {
   const times = cpus().map((cpu) => cpu.times);
   const sum = (values: number[]): number => values.reduce((all, value) => all + value, 0);
@@ -182,7 +182,7 @@ class Counter {
   failed = 0;
   skipped = 0;
 
-  /** Counts a test. A suite is not a test, but a failed hook of a suite counts as a failed test. */
+  /** Counts a test. A suite is counted only if one of its hooks failed. */
   count({ type, data }: TestEvent): void {
     if (type !== 'test:pass' && type !== 'test:fail') return;
     if (data.details?.type === 'suite' && data.details.error?.failureType !== 'hookFailed') return;
@@ -196,7 +196,9 @@ class Counter {
   }
 }
 
-/** True if a test is skipped: the event has `skip: true` or a text, which may be empty. The same applies to `todo`. */
+/**
+ * Whether a test is skipped or `todo`. The event then has `true` or a text, which may be empty, in `skip` or `todo`.
+ */
 function isSet(mark: string | boolean | undefined): boolean {
   return mark !== undefined && mark !== false;
 }
@@ -204,11 +206,11 @@ function isSet(mark: string | boolean | undefined): boolean {
 async function main(): Promise<number> {
   const files = findFiles(process.argv.slice(2));
   if (files.some((file) => needsServers(file))) await getServers(files);
-  // The servers are Go programs. With this value, an API server uses an eighth less processor time, and 110 MiB more
-  // memory.
+  // The servers are Go programs. With GOGC=400, an API server collects garbage less often: it uses an eighth less CPU
+  // time, and 110 MiB more memory.
   process.env['GOGC'] ??= '400';
-  // The servers of many files share the processors. With one thread on two cores, a server needs a tenth less processor
-  // time, because it passes less work between threads.
+  // The servers of several files share the processors. With GOMAXPROCS=1 on two cores, a server needs a tenth less
+  // CPU time, because it hands less work from thread to thread.
   process.env['GOMAXPROCS'] ??= String(Math.ceil(availableParallelism() / 2));
   buildBundle();
   await using lender = await Lender.open();

@@ -1,8 +1,8 @@
-/** Creates the objects of a manifest, and prints the lines of `kubectl apply`. */
+/** Creates the objects of a manifest, and prints what `kubectl apply` would print. */
 import { type Manifest, pathOf } from '../cluster.ts';
 import type { Stage } from '../walk.ts';
 
-/** Creates the objects in a file of `demo/manifests`. @returns the time of each request, as `performance.now()` */
+/** Creates the objects in a file of `demo/manifests`. @returns when each request was sent, as `performance.now()` */
 export async function apply(
   { cluster, screen }: Stage,
   file: string,
@@ -21,7 +21,7 @@ export async function apply(
   return startedAt;
 }
 
-/** Name of the kind in the output of kubectl, for example `secret` or `secretmirror.mirrors.kts.studio`. */
+/** What kubectl calls the kind in its output, for example `secret` or `secretmirror.mirrors.kts.studio`. */
 function resourceName({ kind, apiVersion = '' }: Manifest): string {
   const [group] = apiVersion.includes('/') ? apiVersion.split('/') : [''];
   return group === '' || group === undefined ? kind.toLowerCase() : `${kind.toLowerCase()}.${group}`;

@@ -1,5 +1,6 @@
 /**
- * Shows the generator: an ExternalSecret of the real External Secrets Operator (ESO) whose entry is missing in Vault.
+ * Shows the generator: an ExternalSecret of the External Secrets Operator (ESO) needs an entry that Vault does not
+ * have.
  */
 import { errorText } from '../../src/observe/error-fields.ts';
 import type { KubeObject } from '../../src/kube/api.ts';
@@ -30,7 +31,7 @@ export const generatorWalk: Walk = {
   title: 'The generator: values that Vault does not have yet',
 
   async check() {
-    // There is nothing to check, because this walk is skipped on a borrowed cluster.
+    // Nothing to check: this walk is skipped in a user's cluster.
   },
 
   async run(stage) {
@@ -50,15 +51,17 @@ export const generatorWalk: Walk = {
   },
 
   async leave() {
-    // ESO and Vault continue to run.
+    // Nothing to prepare: ESO and Vault run on.
   },
 
   async clean() {
-    // There is nothing to delete, because this walk is skipped on a borrowed cluster.
+    // Nothing to delete: this walk is skipped in a user's cluster.
   },
 };
 
-/** Starts Vault and ESO, and creates a SecretStore with a token that may write only entries below `secret/dev-1/`. */
+/**
+ * Starts Vault and ESO. Creates a SecretStore; its token has permission to write entries below `secret/dev-1/` only.
+ */
 async function servers(stage: Stage): Promise<DemoVault> {
   const { screen, cluster, ground, resources, until } = stage;
   await stage.built('vault', 'external-secrets');
@@ -86,7 +89,7 @@ async function servers(stage: Stage): Promise<DemoVault> {
   await cluster.create({ ...secret, stringData: { 'vault-token': token } } as unknown as Manifest);
   screen.output(['secret/vault-token created']);
   await apply(stage, 'secret-store.yaml', { VAULT_ADDR: vault.addr });
-  // If the SecretStore is not ready when ESO reads the ExternalSecret, ESO tries again only after a while.
+  // If ESO reads an ExternalSecret before its SecretStore is ready, it tries again only after some time.
   await until('the SecretStore to be ready', async () => await isReady(stage, STORE));
   return vault;
 }
@@ -118,7 +121,7 @@ async function deleted(stage: Stage, vault: DemoVault): Promise<void> {
   screen.done(`Secret ${NAME}`, `has the new value ${took(Math.max(0, readyAt - madeAt))} later`);
 }
 
-/** Waits until ESO has read the values. @returns the time when they were read, as `performance.now()` */
+/** Waits until ESO has read the values from Vault. @returns the time when it had, as `performance.now()` */
 async function ready(stage: Stage): Promise<number> {
   const { until } = stage;
   return await until(`the ExternalSecret ${NAME} to be ready`, async () => {
@@ -126,14 +129,14 @@ async function ready(stage: Stage): Promise<number> {
   });
 }
 
-/** Reads the condition Ready of an object. @returns true if it is True, else `undefined`, for `until` */
+/** Whether the condition Ready of an object is True. @returns `undefined` instead of false, because `until` needs it */
 async function isReady({ cluster }: Stage, path: string): Promise<true | undefined> {
   const object: WithConditions | undefined = await cluster.find(path);
   const condition = object?.status?.conditions?.find(({ type }) => type === 'Ready');
   return condition?.['status'] === 'True' ? true : undefined;
 }
 
-/** Prints the ExternalSecret, and the keys and version of the entry, but no value. */
+/** Prints the ExternalSecret, and keys and version of the entry. Prints no value. */
 async function show({ screen, cluster }: Stage, vault: DemoVault): Promise<void> {
   screen.command(`kubectl get externalsecrets ${NAME}`);
   screen.output(await cluster.table(EXTERNAL_SECRETS, { query: { fieldSelector: `metadata.name=${NAME}` } }));

@@ -1,4 +1,4 @@
-/** Shows SecretMirror: it copies a Secret to matching namespaces and keeps the copies up to date. */
+/** Shows SecretMirror: Keyferry copies a Secret to all matching namespaces and keeps the copies up to date. */
 import type { KubeObject } from '../../src/kube/api.ts';
 import { isNotFound } from '../../src/kube/errors.ts';
 import { Arrivals } from '../arrivals.ts';
@@ -13,7 +13,7 @@ const ALL_MIRRORS = '/apis/mirrors.kts.studio/v1alpha2/secretmirrors';
 const MIRROR = `${MIRRORS}/mysecret-mirror`;
 const NAME = 'mysecret';
 const TARGETS = ['project-a-main', 'project-b-main'] as const;
-/** Matches the same namespaces as the pattern in the mirror. */
+/** Matches the same namespaces as the pattern in the SecretMirror of the walk. */
 const MATCHED = /^project-[ab]-/;
 const BY_NAME = `metadata.name=${NAME}`;
 
@@ -181,7 +181,7 @@ async function statusOf({ cluster, until }: Stage, status: string, reason?: stri
   });
 }
 
-/** Returns whether an object does not exist. Also works after the signal to stop the demo. */
+/** Whether an object does not exist. Can also be called when the demo is being stopped. */
 async function gone(api: Stage['cluster']['api'], reference: string): Promise<boolean> {
   try {
     await api.request({ method: 'GET', path: reference });

@@ -1,4 +1,4 @@
-/** Shows the replicator: annotations on Secrets name their source or the namespaces for their copies. */
+/** Shows the replicator: an annotation on a Secret names its source, or the namespaces that get copies. */
 import { randomBytes } from 'node:crypto';
 
 import { listEach } from '../../src/kube/list-each.ts';
@@ -10,7 +10,7 @@ import type { Stage, Walk } from '../walk.ts';
 import { apply } from './apply.ts';
 import { password, patchPassword, type Place, secretPath, showPassword } from './secrets.ts';
 
-/** The default names of the annotations. */
+/** The annotations with their default prefix. */
 const NAMES = annotationNames('k8s-replicator');
 const CREDENTIALS = { namespace: 'default', name: 'database-credentials' } as const;
 const LOCAL = { namespace: 'team-a', name: 'local-database-credentials' } as const;
@@ -19,7 +19,7 @@ const ONCE = { namespace: 'team-a', name: 'admin-password' } as const;
 const TLS = { namespace: 'jx', name: 'tls-example-com' } as const;
 const LATE = 'jx-preview-7';
 const NAMESPACES = ['team-a', 'jx', 'jx-staging', LATE] as const;
-/** Matches the same namespaces as the annotation of the TLS Secret. */
+/** Matches the same namespaces as the pattern in the annotation of the TLS Secret. */
 const MATCHED = /^jx-/;
 
 export const replicatorWalk: Walk = {
@@ -58,7 +58,7 @@ export const replicatorWalk: Walk = {
     await lateNamespace(stage, arrivals);
   },
 
-  /** Does nothing, because the objects of the walk still exist. */
+  /** Does nothing: the objects of the walk still exist. */
   leave: () => Promise.resolve(),
 
   async clean({ cluster }) {
@@ -107,8 +107,8 @@ async function pushOnce(stage: Stage, arrivals: Arrivals): Promise<void> {
 }
 
 /**
- * Changes the random password first and the credentials second. So Keyferry has also seen the new random password when
- * it has copied the credentials.
+ * Changes first the random password, then the credentials. When Keyferry has copied the credentials, it has also seen
+ * the new random password, so a copy of that password would be there.
  */
 async function nextRelease(stage: Stage, arrivals: Arrivals): Promise<void> {
   const { screen, cluster, until } = stage;

@@ -1,4 +1,4 @@
-/** Helpers for Secrets in the walks: their API paths, and reading and changing the password in them. */
+/** Helpers of the walks for Secrets: API paths, and how to read and change the password in a Secret. */
 import type { KubeObject } from '../../src/kube/api.ts';
 import type { Stage } from '../walk.ts';
 
@@ -11,7 +11,7 @@ export function secretPath({ namespace, name }: Place): string {
   return `/api/v1/namespaces/${namespace}/secrets/${name}`;
 }
 
-/** Changes the password of a Secret. @returns the time of the request, as `performance.now()`, and the new version */
+/** Changes the password in a Secret. @returns when the request was sent (`performance.now()`), and the new version */
 export async function patchPassword(
   { cluster, screen }: Stage,
   place: Place,
@@ -30,7 +30,7 @@ export async function password({ cluster }: Stage, place: Place): Promise<string
   return Buffer.from(secret?.data?.password ?? '', 'base64').toString();
 }
 
-/** Prints and returns the password of a Secret. */
+/** Prints the password in a Secret. @returns the password */
 export async function showPassword(stage: Stage, place: Place): Promise<string> {
   const { namespace, name } = place;
   stage.screen.command(`kubectl -n ${namespace} get secret ${name} -o jsonpath='{.data.password}' | base64 -d`);

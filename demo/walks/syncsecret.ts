@@ -1,6 +1,6 @@
 /**
- * Shows SyncSecret: a certificate from a tenant cluster in a management cluster. The walk starts a second cluster, for
- * the management.
+ * Shows SyncSecret: Keyferry copies a certificate from a tenant cluster to a management cluster. The walk starts a
+ * second control plane as the management cluster.
  */
 import { readCrd } from '../../scripts/crd/read-crds.ts';
 import { loadKubeconfig } from '../../src/kube/auth/kubeconfig.ts';
@@ -28,7 +28,7 @@ export const syncSecretWalk: Walk = {
   title: 'SyncSecret: from a tenant cluster to a management cluster',
 
   async check() {
-    // There is nothing to check, because this walk is skipped on a borrowed cluster.
+    // Nothing to check: this walk is skipped in a user's cluster.
   },
 
   async run(stage) {
@@ -52,11 +52,11 @@ export const syncSecretWalk: Walk = {
   },
 
   async leave() {
-    // Both clusters and all programs continue to run.
+    // Nothing to prepare: both clusters and all programs run on.
   },
 
   async clean() {
-    // There is nothing to delete, because this walk is skipped on a borrowed cluster.
+    // Nothing to delete: this walk is skipped in a user's cluster.
   },
 };
 
@@ -135,8 +135,8 @@ async function deletion(stage: Stage, management: DemoCluster): Promise<void> {
 }
 
 /**
- * Waits for a Secret of the tenant in the management cluster.
- * @returns the time when it was seen, as `performance.now()`
+ * Waits until a Secret of the tenant is in the management cluster.
+ * @returns the time when it was found, as `performance.now()`
  */
 async function arrival(
   { until }: Stage,

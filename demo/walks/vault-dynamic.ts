@@ -1,6 +1,6 @@
 /**
- * Shows dynamic credentials from Vault: one lease for all copies, which is renewed, and revoked when the mirror is
- * deleted.
+ * Shows dynamic credentials from Vault. All copies share one lease. Keyferry renews the lease, and revokes it when the
+ * mirror is deleted.
  */
 import type { KubeObject } from '../../src/kube/api.ts';
 import { errorText } from '../../src/observe/error-fields.ts';
@@ -14,16 +14,16 @@ import { apply } from './apply.ts';
 const NAME = 'somedb-creds';
 const MIRROR = `/apis/mirrors.kts.studio/v1alpha2/namespaces/default/secretmirrors/${NAME}`;
 const TARGETS = ['project-c-main', 'project-c-next'] as const;
-/** The lease is short, so that its renewal happens soon. */
+/** Duration of the lease. It is short, so that the reader does not wait long for its renewal. */
 const LEASE_SECONDS = 6;
-/** SQL query for the number of database users that Vault has created. */
+/** SQL query that counts the database users which Vault has created. */
 const USERS = "select count(*) from pg_user where usename like 'v-%'";
 
 interface Credentials extends KubeObject {
   readonly data?: { readonly username?: string; readonly password?: string };
 }
 
-/** Shows the part with dynamic credentials. If PostgreSQL is not available, it prints why the part is skipped. */
+/** Shows this part of the demo. If PostgreSQL is not available, prints why the part is skipped. */
 export async function dynamicCredentials(
   stage: Stage,
   vault: DemoVault,
@@ -105,7 +105,7 @@ async function ended({ screen, cluster, until }: Stage, database: PostgresServer
   screen.done('the lease is revoked, the database user is deleted', took(performance.now() - startedAt));
 }
 
-/** The copy in a namespace; `undefined` until it exists. */
+/** Reads the copy in a namespace. @returns `undefined` if it does not exist yet */
 async function credentials({ cluster }: Stage, namespace: string): Promise<Credentials | undefined> {
   return await cluster.find(`/api/v1/namespaces/${namespace}/secrets/${NAME}`);
 }

@@ -33,7 +33,7 @@ export const vaultWalk: Walk = {
   title: 'SecretMirror: to and from Vault',
 
   async check() {
-    // There is nothing to check, because this walk is skipped on a borrowed cluster.
+    // Nothing to check: this walk is skipped in a user's cluster.
   },
 
   async run(stage) {
@@ -63,11 +63,11 @@ export const vaultWalk: Walk = {
   },
 
   async leave() {
-    // The mirrors and both Vault servers continue to run.
+    // Nothing to prepare: the mirrors and both Vault servers run on.
   },
 
   async clean() {
-    // There is nothing to delete, because this walk is skipped on a borrowed cluster.
+    // Nothing to delete: this walk is skipped in a user's cluster.
   },
 };
 
@@ -147,7 +147,7 @@ async function toTheOther(stage: Stage, first: DemoVault, second: DemoVault, add
   screen.done(`secret/${ENTRY} in the second Vault`, `updated ${took(secondAt - changedAt)} after the change`);
 }
 
-/** Creates a Secret with the IDs of an AppRole, and prints the command without the IDs. */
+/** Creates a Secret with the IDs of an AppRole. Prints the command for it with placeholders for the IDs. */
 async function credential(
   { cluster, screen }: Stage,
   name: string,
@@ -170,14 +170,14 @@ async function put({ screen }: Stage, vault: DemoVault, values: Readonly<Record<
   return startedAt;
 }
 
-/** Waits until an entry has this version. @returns the time when it was seen, as `performance.now()` */
+/** Waits until an entry has version `number`. @returns the time when it was found, as `performance.now()` */
 async function version({ until }: Stage, vault: DemoVault, name: string, number: number): Promise<number> {
   return await until(`version ${number} of secret/${name}`, async () =>
     (await vault.look(name))?.version === number ? performance.now() : undefined,
   );
 }
 
-/** Prints the version and keys of an entry, but no value. */
+/** Prints version and keys of an entry. Prints no value. */
 function show({ screen }: Stage, variable: string, name: string, look: EntryLook | undefined): void {
   const filter = `jq -c '[.data.metadata.version, (.data.data | keys)]'`;
   screen.command(`vault kv get -address=$${variable} -format=json secret/${name} | ${filter}`);

@@ -1,5 +1,5 @@
 /**
- * Generates files of the Helm chart from files in deploy/: the CustomResourceDefinitions, and the rules of the roles.
+ * Generates files of the Helm chart from files in deploy/: the CustomResourceDefinitions, and the rules of its roles.
  */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -9,20 +9,20 @@ const ROOT = path.join(import.meta.dirname, '../..');
 const CHART = 'deploy/helm/keyferry/files';
 const MIRRORS_GROUP = 'mirrors.kts.studio';
 
-/** The role in deploy/ whose rules are written to one file of the chart. */
+/** The role in deploy/ from which a file of the chart is generated. */
 interface Origin {
   readonly file: string;
   readonly kind: 'ClusterRole' | 'Role';
   readonly name: string;
-  /** Keeps a rule with these API groups. Default: all rules of the role are kept. */
+  /** Whether a rule of the role with these API groups is in the file. Default: all rules are. */
   readonly keeps?: (groups: readonly unknown[]) => boolean;
 }
 
 const KEYFERRY = { file: 'rbac.yaml', kind: 'ClusterRole', name: 'keyferry' } as const;
 
 /**
- * Roles by the name of the generated file. Each system has a file of its own: a release contains only the rules of its
- * systems.
+ * The role for each generated file, by the file's name. Each system has its own file, because a chart that is installed
+ * for some systems contains only the rules of these.
  */
 const ORIGINS: Readonly<Record<string, Origin>> = {
   copies: { ...KEYFERRY, keeps: (groups) => !groups.includes(MIRRORS_GROUP) },
@@ -45,7 +45,7 @@ const ORIGINS: Readonly<Record<string, Origin>> = {
 };
 
 /**
- * Content of the files by path from the project root.
+ * The content of each generated file, by path from the project root.
  * @param crds CRDs by file name
  * @throws Error if a role is missing
  */

@@ -1,9 +1,9 @@
-/** Generates the README of the Helm chart. The texts of its table of values come from the comments in values.yaml. */
+/** Generates the README of the Helm chart. It has a table of all values, with their comments from values.yaml. */
 import { readFileSync } from 'node:fs';
 import { isMap, isScalar, parseDocument, type YAMLMap } from 'yaml';
 
 const CHART = 'deploy/helm/keyferry';
-/** Maps with fields of the Kubernetes API. Each is one row of the table, without rows for the fields. */
+/** Values with fields of the Kubernetes API. The table has one row for each of them, and no rows for their fields. */
 const WHOLE = new Set(['podSecurityContext', 'securityContext', 'resources']);
 
 interface Row {
@@ -22,7 +22,7 @@ export function chartReadme(): [string, string] {
   return [`${CHART}/README.md`, `${HEAD}${table.join('\n')}\n`];
 }
 
-/** @param parentText the comment above the parent key of `map`. The row of the first key starts with this text. */
+/** @param parentText the comment above the key that has `map` as its value. The text of the first row begins with it */
 function rowsOf(map: YAMLMap, prefix: string, parentText: string): Row[] {
   let inherited = parentText;
   return map.items.flatMap((pair, index) => {
@@ -38,7 +38,7 @@ function rowsOf(map: YAMLMap, prefix: string, parentText: string): Row[] {
   });
 }
 
-/** The text of a comment on one line, up to the first list item of an example. */
+/** A comment as one line. An example (a list) at the end of the comment is left out. */
 function textOf(comment: string | null | undefined): string {
   const lines = (comment ?? '').split('\n').map((line) => line.trim());
   const example = lines.findIndex((line) => line.startsWith('- '));

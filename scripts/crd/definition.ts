@@ -12,10 +12,10 @@ export interface PrinterColumn {
 export interface VersionParts {
   readonly name: string;
   readonly storage: boolean;
-  /** Schema of the object without apiVersion, kind and metadata. */
+  /** Schema of the object's fields, except apiVersion, kind and metadata. */
   readonly schema: z.ZodType;
   readonly columns: readonly PrinterColumn[];
-  /** Marks the version as deprecated. kubectl shows this warning to users of the version. */
+  /** If set, the version is deprecated, and kubectl shows this text to its users. */
   readonly deprecationWarning?: string;
 }
 
@@ -39,8 +39,8 @@ export function customResourceDefinition(parts: DefinitionParts): Readonly<Recor
       group: parts.group,
       names: { kind: parts.kind, listKind: `${parts.kind}List`, plural: parts.plural, singular: parts.singular },
       scope: 'Namespaced',
-      // The strategy is explicit, so that an apply over a CRD with a conversion webhook fails instead of silently
-      // keeping the webhook.
+      // Without this line, an apply over a CRD with a conversion webhook would silently keep the webhook. With it, the
+      // apply fails.
       conversion: { strategy: 'None' },
       versions: parts.versions.map((version) => ({
         name: version.name,

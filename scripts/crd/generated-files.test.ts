@@ -7,12 +7,12 @@ import { ensureBundle } from '../../test/support/bundle.ts';
 import { generatedFiles } from './generated-files.ts';
 
 for (const [name, content] of generatedFiles()) {
-  it(`the generated file ${name} is up to date`, () => {
+  it(`the generated file ${name} is what npm run gen writes`, () => {
     assert.equal(readFileSync(new URL(`../../${name}`, import.meta.url), 'utf8'), content, 'run `npm run gen`');
   });
 }
 
-it('`keyferry crds` prints the CustomResourceDefinitions of deploy/crds', async () => {
+it('keyferry crds prints the CustomResourceDefinitions in deploy/crds', async () => {
   const files = [...generatedFiles()].filter(([name]) => name.startsWith('deploy/crds/')).map(([, content]) => content);
   const inFiles = parseAllDocuments(files.join('---\n')).map((document) => document.toJS() as unknown);
   const printed = execFileSync(process.execPath, [await ensureBundle(), 'crds'], { encoding: 'utf8' });

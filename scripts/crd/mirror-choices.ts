@@ -1,13 +1,13 @@
 /**
- * Schemas of fields of a SecretMirror: the label selector of namespaces, the keys of copies, and their labels and
- * annotations.
+ * Schemas for fields of a SecretMirror: its selector of namespaces, and its choices for the copies (keys, labels and
+ * annotations).
  */
 import { z } from 'zod';
 import { MARK_PATTERN } from '../../src/controllers/common/excluded-metadata.ts';
 import { rules } from './rules.ts';
 
 const NAME = '[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?';
-/** Pattern for the key of a label or annotation, with the same characters as in the check of the API server. */
+/** A regular expression for the key of a label or annotation. It allows the same characters as the API server. */
 const METADATA_KEY = `^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?${NAME}$`;
 const LABEL_VALUE = `^(${NAME})?$`;
 

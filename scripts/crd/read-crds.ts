@@ -1,23 +1,23 @@
-/** The generated CustomResourceDefinitions of `deploy/crds/`, for the bundle and for tests. */
+/** Reads the generated CustomResourceDefinitions in `deploy/crds/`, for the bundle and for tests. */
 import { globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 
 const FOLDER = path.join(import.meta.dirname, '..', '..', 'deploy', 'crds');
 
-/** All definitions as YAML documents, ready for `kubectl apply -f -`. */
+/** All CRDs as one text of YAML documents, for `kubectl apply -f -`. */
 export function readCrds(): string {
   const names = globSync('*.yaml', { cwd: FOLDER }).toSorted();
   return names.map(readDefinition).join('---\n');
 }
 
-/** The definition of one kind as YAML. @param plural as in the file name, for example `secretmirrors` */
+/** The CRD of one kind as YAML. @param plural the plural of the kind, for example `secretmirrors` */
 export function readCrd(plural: string): string {
   const [name] = globSync(`*_${plural}.yaml`, { cwd: FOLDER });
   if (name === undefined) throw new Error(`no CRD of "${plural}" in ${FOLDER}`);
   return readDefinition(name);
 }
 
-/** The content of a definition without its first line, which says that the file is generated. */
+/** Reads a CRD, and drops the first line, which says that the file is generated. */
 function readDefinition(name: string): string {
   return readFileSync(path.join(FOLDER, name), 'utf8').replace(/^# .*\n/, '');
 }

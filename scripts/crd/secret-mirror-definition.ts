@@ -1,6 +1,6 @@
 /**
- * The CustomResourceDefinition of SecretMirror. The columns of `kubectl get` have the same order as in the original
- * operator.
+ * The CustomResourceDefinition of SecretMirror. `kubectl get` shows the same columns in the same order as with the
+ * original operator, and the new column Ready after them.
  */
 import { MIRRORS_GROUP, MIRRORS_VERSION, SECRET_MIRROR } from '../../src/controllers/mirrors/api.ts';
 import { customResourceDefinition } from './definition.ts';
@@ -46,8 +46,8 @@ export const secretMirrorDefinition = customResourceDefinition({
         { name: 'Destination Type', type: 'string', jsonPath: '.spec.destination.type' },
         { name: 'Delete Policy', type: 'string', jsonPath: '.spec.deletePolicy' },
         ...LAST_COLUMNS,
-        // This column is not in the original. It is the last one, so that scripts find the other columns in the same
-        // place.
+        // The original has no such column. It is the last one, so that scripts which count columns still find the
+        // others.
         { name: 'Ready', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].status' },
       ],
     },

@@ -1,6 +1,6 @@
 /**
- * Schema of SecretMirror `v1alpha1`, the first version of the API. It is served so that this CRD can replace the CRD of
- * the original operator. It is never stored and not converted, because it lacks most fields of `v1alpha2`.
+ * Schema of SecretMirror `v1alpha1`, the first version of the API. The CRD serves this version because the CRD of the
+ * original does. It is neither stored nor converted, because it lacks most fields of `v1alpha2`.
  */
 import { z } from 'zod';
 import { originalStatus } from './secret-mirror.ts';

@@ -7,7 +7,7 @@ import type { secretMirrorSpec, secretMirrorStatus } from './secret-mirror.ts';
 import { secretMirrorDefinition } from './secret-mirror-definition.ts';
 
 describe('the types of SecretMirror', () => {
-  it('the types of SecretMirror in the program and in the CRD schema are identical', () => {
+  it('the TypeScript types of SecretMirror are identical to the types of its CRD schema', () => {
     const spec: Same<z.input<typeof secretMirrorSpec>, SecretMirrorSpec> = true;
     const status: Same<z.input<typeof secretMirrorStatus>, SecretMirrorStatus> = true;
     assert.ok(spec && status, 'checked by the compiler');
@@ -17,7 +17,7 @@ describe('the types of SecretMirror', () => {
 describe('the CustomResourceDefinition of SecretMirror', () => {
   const { spec } = secretMirrorDefinition as { spec: Record<string, unknown> };
 
-  it('the CRD of SecretMirror has the kind and plural names of the original, no short names and no conversion', () => {
+  it('the CRD of SecretMirror has the kind and plural of the original, no short names and no conversion', () => {
     assert.deepEqual(spec['names'], {
       kind: 'SecretMirror',
       listKind: 'SecretMirrorList',

@@ -1,4 +1,4 @@
-/** Schema of SecretMirror (`mirrors.kts.studio`) in version `v1alpha2`, the version that is stored. */
+/** Schema of SecretMirror (`mirrors.kts.studio`) in version `v1alpha2`. The API server stores this version. */
 import { z } from 'zod';
 import { MIRROR_DEFAULTS, NAMESPACES_ONLY } from '../../src/controllers/mirrors/api.ts';
 import { FORBIDDEN_TYPES } from '../../src/copy/model/kind.ts';
@@ -8,16 +8,17 @@ import { NAME_OR_EMPTY, rules, type Rule } from './rules.ts';
 import { vaultBlock, vaultRules } from './vault-block.ts';
 
 /*
- * Rules are placed as deep in the schema as possible. In an update, the API server does not validate the fields that
- * stay the same ("ratcheting"). So an object from an older, more permissive schema can still be edited, get a status,
- * and lose its finalizer.
+ * Each validation rule is as deep in the schema as possible. In an update, the API server does not validate fields that
+ * have not changed ("ratcheting"). So an object that an older, more permissive schema accepted can still be edited, get
+ * a status, and lose its finalizer.
  *
- * Maximum lengths are set because the API server rejects rules with a high estimated cost. They are far above normal use.
+ * Maximum lengths are far above normal use. Without them, the API server would reject the rules for their estimated
+ * cost.
  */
 
 /**
- * A list of regular expressions for namespaces.
- * @param what name of one expression in messages, for example `a destination namespace`
+ * Schema of a list of regular expressions for namespaces.
+ * @param what what the message calls one of them, for example `a destination namespace`
  */
 function patterns(what: string, description: string, maxLength = 4096, maxItems = 1000) {
   return z
@@ -26,10 +27,10 @@ function patterns(what: string, description: string, maxLength = 4096, maxItems 
     .meta({
       description,
       ...rules({
-        // For a pattern that does not compile, matches() is an error. With `type()`, this error makes the rule fail,
-        // and the API server adds the compiler's text to the message; with `||`, the error would be lost. Ratcheting
-        // accepts an unchanged value if its rule returns false, but not if it fails with an error. So the rule itself
-        // compares with the old list. oldSelf exists for the list, but not for its items.
+        // If a pattern does not compile, matches() fails with an error. Inside `type()`, the error makes the rule fail,
+        // and the API server adds the compiler's text to the message; `||` would hide the error. Ratcheting accepts an
+        // unchanged value if its rule is false, but not if the rule fails with an error. So the rule itself compares
+        // the list with the stored list. (`oldSelf` exists for the list, but not for its items.)
         rule: "(oldSelf.hasValue() && oldSelf.value() == self) || self.all(pattern, type(''.matches(pattern)) == bool)",
         optionalOldSelf: true,
         message: `${what} has a problem compiling: each must be a regular expression as RE2 knows them`,
@@ -37,7 +38,7 @@ function patterns(what: string, description: string, maxLength = 4096, maxItems 
     });
 }
 
-/** Rule for a string field: a type of Secret that copies may have. */
+/** Rule for a string: copies may have this type of Secret. */
 const ALLOWED_TYPE: Rule = {
   rule: `!(self in [${FORBIDDEN_TYPES.map((type) => `'${type}'`).join(', ')}])`,
   message: `must not be ${FORBIDDEN_TYPES.join(' or ')}`,
@@ -132,7 +133,7 @@ const destination = z
       {
         rule: "self.type != 'namespaces' || !has(self.namespaces) || !('' in self.namespaces)",
         message: 'a destination namespace is empty',
-        // format() and not string(), because the estimated cost of string() has no bound.
+        // string() would do the same as format(), but its estimated cost has no bound.
         messageExpression: "'destination namespace #%d is empty'.format([self.namespaces.indexOf('')])",
         fieldPath: '.namespaces',
         reason: 'FieldValueRequired',
@@ -154,8 +155,8 @@ const destination = z
 const SOURCE_TYPE = `self.?source.?type.orValue('${MIRROR_DEFAULTS.sourceType}')`;
 
 /**
- * Rule: a field of `destination` is only allowed for some types of source.
- * @param types comparison of the type in CEL: `!= 'vault'`
+ * Rule: `destination` may have this field only if the source has one of some types.
+ * @param types how CEL compares the type of the source: `!= 'vault'`
  */
 function forSources(field: string, types: string, message: string): Rule {
   const rule = `!has(self.destination) || !has(self.destination.${field}) || ${SOURCE_TYPE} ${types}`;
@@ -210,7 +211,7 @@ export const secretMirrorSpec = z
     ),
   });
 
-/** The status fields of the original operator, in both versions of the API. */
+/** The status fields that the original operator has, too, in both versions of the API. */
 export const originalStatus = {
   mirrorStatus: z
     .enum(['Pending', 'Active', 'Error'])
@@ -289,8 +290,7 @@ export const secretMirror = z
   .meta({
     description: 'Copies a Secret, or a secret in Vault, to namespaces or to Vault, and keeps the copies up to date.',
     ...rules({
-      // Not `required`: metadata is at the same level, so every update changes this level, and the API server would
-      // validate it each time.
+      // `required` is not used: the API server validates it in every update, because metadata at the same level change.
       rule: 'has(self.spec) || (oldSelf.hasValue() && !has(oldSelf.value().spec))',
       optionalOldSelf: true,
       message: 'spec must be specified',

@@ -23,7 +23,7 @@ describe('toStructuralSchema', () => {
     });
   });
 
-  it('a structural schema has no bounds from the safe integers of JavaScript, and keeps the bounds that the schema sets', () => {
+  it('a structural schema drops the limits for safe integers of JavaScript and keeps the limits that the schema sets', () => {
     assert.deepEqual(
       toStructuralSchema(z.object({ a: z.int().exactOptional(), b: z.int().min(0).max(9).exactOptional() })),
       {
@@ -33,7 +33,7 @@ describe('toStructuralSchema', () => {
     );
   });
 
-  it('a structural schema has the x-kubernetes keywords for an integer or string, and for an object with any fields', () => {
+  it('an integer-or-string and an object with any fields become x-kubernetes keywords of the structural schema', () => {
     const schema = z.object({
       port: z.union([z.int(), z.string()]).exactOptional(),
       free: z.looseObject({}).exactOptional(),
@@ -47,7 +47,7 @@ describe('toStructuralSchema', () => {
     });
   });
 
-  it('a schema without a structural equivalent is an error with the path of the field', () => {
+  it('if a schema has no structural equivalent, the error names the path of the field', () => {
     const union = z.object({ a: z.array(z.union([z.object({ x: z.string() }), z.string()])) });
     assert.throws(() => toStructuralSchema(union), /schema at \/a\/\[\]: .*"anyOf"/);
     assert.throws(() => toStructuralSchema(z.object({ a: z.strictObject({ b: z.string() }) })), /schema at \/a: /);

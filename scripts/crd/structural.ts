@@ -1,12 +1,12 @@
 /**
  * Converts the JSON schema of zod to a *structural* schema, which a CustomResourceDefinition requires.
  *
- * A schema without a structural equivalent is an error: the API server would reject it or, worse, give it another
- * meaning. Use validation rules for alternatives between fields, not `oneOf`.
+ * If a schema has no structural equivalent, the conversion fails, because the API server would reject the schema or,
+ * worse, read it differently. For alternatives between fields, use validation rules in place of `oneOf`.
  */
 import { z } from 'zod';
 
-/** A node of a JSON schema. The conversion copies other keywords than these unchanged. */
+/** A node of a JSON schema. The conversion copies keywords that are not listed here. */
 export interface SchemaNode {
   type?: string;
   properties?: Record<string, SchemaNode>;
@@ -16,7 +16,7 @@ export interface SchemaNode {
   [keyword: string]: unknown;
 }
 
-/** Keywords that a structural schema cannot have, or that zod writes for types which this project does not use. */
+/** Keywords that a structural schema cannot have, or that zod writes only for types that no schema here uses. */
 const REFUSED = [
   '$ref',
   '$defs',
@@ -31,7 +31,7 @@ const REFUSED = [
 ];
 
 /**
- * The structural schema of user input: fields with defaults are optional (`io: 'input'`).
+ * Converts the schema of an object as users write it (`io: 'input'`): fields with a default are optional.
  * @throws Error with the path of a node that has no structural equivalent
  */
 export function toStructuralSchema(schema: z.ZodType): SchemaNode {
@@ -79,7 +79,9 @@ function isAnything(node: SchemaNode): boolean {
   return Object.keys(node).length === 0;
 }
 
-/** Removes the bounds that zod sets for the safe integers of JavaScript. Integers of the Kubernetes API are int64. */
+/**
+ * Removes the limits that zod sets for JavaScript's safe integers, because integers of the Kubernetes API are int64.
+ */
 function withoutSafeIntegerBounds(node: SchemaNode): SchemaNode {
   const result = { ...node };
   if (result['minimum'] === Number.MIN_SAFE_INTEGER) delete result['minimum'];

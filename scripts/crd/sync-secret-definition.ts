@@ -1,4 +1,4 @@
-/** The CustomResourceDefinition of SyncSecret, with the same columns of `kubectl get` as in the original. */
+/** The CustomResourceDefinition of SyncSecret. `kubectl get` shows the same columns as with the original's CRD. */
 import { SYNC_SECRET, SYNC_SECRET_GROUP, SYNC_SECRET_VERSION } from '../../src/controllers/syncsecret/api.ts';
 import { customResourceDefinition } from './definition.ts';
 import { syncSecret } from './sync-secret.ts';

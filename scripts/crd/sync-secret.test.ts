@@ -5,7 +5,7 @@ import type { SyncSecretFields, SyncSecretStatus } from '../../src/controllers/s
 import type { Same } from './same-type.ts';
 import type { syncSecret, syncSecretStatus } from './sync-secret.ts';
 
-it('the types of SyncSecret in the program and in the CRD schema are identical', () => {
+it('the TypeScript types of SyncSecret are identical to the types of its CRD schema', () => {
   const fields: Same<Omit<z.input<typeof syncSecret>, 'status'>, SyncSecretFields> = true;
   const status: Same<z.input<typeof syncSecretStatus>, SyncSecretStatus> = true;
   assert.ok(fields && status, 'checked by the compiler');

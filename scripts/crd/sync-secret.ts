@@ -1,7 +1,7 @@
 /**
- * Schema of SyncSecret, `kubelb.k8c.io/v1alpha1`. It accepts exactly the objects that the schema of the original
- * accepts, so either CRD can replace the other one with all stored objects. So no field is required, the conditions are
- * no list map, and there are no validation rules.
+ * Schema of SyncSecret, `kubelb.k8c.io/v1alpha1`. It accepts exactly the objects that the original's schema accepts. So
+ * either CRD can replace the other, and all stored objects stay valid. For this reason no field is required, the
+ * conditions are not a list map, and there are no validation rules.
  */
 import { z } from 'zod';
 import { condition } from './condition.ts';

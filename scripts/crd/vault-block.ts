@@ -1,4 +1,4 @@
-/** Schema and validation rules of the `vault` block in the source and destination of a SecretMirror. */
+/** Schema and validation rules of the field `vault` in the source and the destination of a SecretMirror. */
 import { z } from 'zod';
 import { NAME_OR_EMPTY, NAMESPACE_OR_EMPTY, rules } from './rules.ts';
 import type { Rule } from './rules.ts';
@@ -112,8 +112,8 @@ export const vaultBlock = z.object({
 });
 
 /**
- * Rules for the object with the fields `type` and `vault`. They apply only if the type is `vault`: an unused block may
- * be incomplete.
+ * Rules for the object that has the fields `type` and `vault`. They apply only if the type is `vault`: otherwise nobody
+ * reads the field `vault`, so it may be incomplete.
  */
 export function vaultRules(side: 'source' | 'destination'): readonly Rule[] {
   const unused = "self.type != 'vault'";

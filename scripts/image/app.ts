@@ -1,6 +1,4 @@
-/**
- * Writes the image layer of Keyferry: the bundle, its launcher, and links that have the names of the original programs.
- */
+/** Writes the image layer with Keyferry: bundle, launcher, and links with the names of the original programs. */
 import { chmodSync, cpSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs';
 import path from 'node:path';
 
@@ -17,7 +15,7 @@ const LAUNCHER = '/app/bin/keyferry.cjs';
  */
 export function makeApp(bundle: string, tree: string): void {
   const launcher = readFileSync(path.join(ROOT, 'bin/keyferry.cjs'), 'utf8');
-  // The launcher starts with `#!/usr/bin/env node`, and the image has no `env`.
+  // The image has no `env`, so the first line of the launcher (`#!/usr/bin/env node`) must name Node itself.
   writeIn(tree, LAUNCHER, launcher.replace(/^#!.*/, `#!${NODE_PATH}`));
   chmodSync(path.join(tree, LAUNCHER), 0o755);
   for (const file of ['bin/node-flags.cjs', 'LICENSE'])

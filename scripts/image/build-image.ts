@@ -1,4 +1,4 @@
-/** Builds the image: all steps from the inputs to the files in `dist/image`. */
+/** Builds the image: runs all steps, from the inputs to the files in `dist/image`. */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -12,7 +12,7 @@ import { imageSbom } from './sbom.ts';
 import { makeTrees } from './trees.ts';
 
 /**
- * Replaces the content of `folder` by the OCI layout `oci`, the archives for `docker load`, and the SBOMs.
+ * Replaces the content of `folder` by the OCI layout (`oci`), the archives for `docker load`, and the SBOMs.
  * @param bundle - path of `dist/keyferry.cjs`
  * @returns the paths of the archives
  */

@@ -1,6 +1,6 @@
 /**
- * Gets packages from Debian's archive, with the programs of apt. They use package lists and sources in a folder of
- * their own, because the machine may have another architecture or release, and its own lists belong to root.
+ * Downloads packages from Debian's archive with the programs of apt. Each run uses its own package lists, because the
+ * lists of this machine belong to root, and may be for another architecture or release.
  */
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -17,12 +17,12 @@ export interface DebianPin {
 
 const KEYRING = '/usr/share/keyrings/debian-archive-keyring.gpg';
 
-/** Debian's archive with the packages of one architecture. Its files are in `folder`, which must be empty. */
+/** The packages of Debian's archive for one architecture. Files of apt are in `folder`, which must be empty. */
 export class DebianArchive {
   readonly #folder: string;
   readonly #options: readonly string[];
 
-  /** Downloads the package lists. @throws Error if apt, the keyring or the network is missing */
+  /** Downloads the package lists. @throws Error if apt or the keyring is not installed, or the network fails */
   constructor(architecture: Architecture, folder: string) {
     if (!existsSync(KEYRING)) throw new Error(`${KEYRING} is missing: install debian-archive-keyring`);
     this.#folder = folder;
@@ -48,7 +48,7 @@ export class DebianArchive {
     execute('apt-get', ['-qq', ...this.#options, 'update'], folder);
   }
 
-  /** Downloads the packages into the folder. @throws Error if the archive no longer has one of these versions */
+  /** Downloads the packages into the folder. @throws Error if the archive no longer has one of the pinned versions */
   download(packages: readonly (readonly [name: string, pin: DebianPin])[]): void {
     const wanted = packages.map(([name, { version }]) => `${name}=${version}`);
     try {
@@ -59,7 +59,7 @@ export class DebianArchive {
     }
   }
 
-  /** The newest version of a package in the archive. */
+  /** Version and checksum of a package's newest version in the archive. */
   newest(name: string): DebianPin {
     const fields = execute('apt-cache', [...this.#options, 'show', '--no-all-versions', name], this.#folder);
     const field = (key: string): string => {

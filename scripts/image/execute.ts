@@ -1,9 +1,9 @@
 import { spawnSync } from 'node:child_process';
 
 /**
- * Runs a program until it exits.
+ * Runs a program and waits for its end.
  * @returns its stdout
- * @throws Error with its stderr if it fails; Error if there is no such program
+ * @throws Error with its stderr if it fails; Error if it does not exist
  */
 export function execute(program: string, args: readonly string[], cwd: string): string {
   const { status, stdout, stderr, error } = spawnSync(program, args, {

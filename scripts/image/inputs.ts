@@ -1,7 +1,7 @@
 /**
- * The inputs of the image besides the bundle: the packages of Debian that `debian-packages.json` pins, and Node from
- * the npm package that `package-lock.json` pins. Their checksums are compared with the pinned ones, and they are kept
- * in `~/.cache/keyferry/image`.
+ * Downloads the inputs of the image, except the bundle: the Debian packages that `debian-packages.json` pins, and the
+ * npm package with Node that `package-lock.json` pins. Their checksums must be the pinned ones.
+ * `~/.cache/keyferry/image` keeps the files.
  */
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
@@ -15,18 +15,18 @@ import { execute } from './execute.ts';
 export type Architecture = 'amd64' | 'arm64';
 
 export interface ImageInputs {
-  /** Paths of the `.deb` files by the name of the package. */
+  /** Paths of the `.deb` files, by the name of the package. */
   readonly packages: ReadonlyMap<string, string>;
-  /** Path of the tarball of the npm package that holds Node. */
+  /** Path of the npm package (tarball) that contains Node. */
   readonly node: string;
 }
 
 const ROOT = path.join(import.meta.dirname, '..', '..');
 
 /**
- * Returns the paths of the inputs. Downloads those that are not in the cache from Debian's archive (with `apt-get`) and
- * the npm registry.
- * @throws Error if an input cannot be downloaded, or has another checksum than the pinned one
+ * Returns the paths of the inputs. Inputs that are not in the cache are downloaded from Debian's archive (with
+ * `apt-get`) and from the npm registry.
+ * @throws Error if a download fails, or if a file does not have the pinned checksum
  */
 export function imageInputs(architecture: Architecture): ImageInputs {
   const folder = inputsFolder();

@@ -1,6 +1,6 @@
 /**
- * Writes images as an OCI image layout (image-spec v1.1) and as archives for `docker load`. The same folders of files
- * always give the same bytes: the entries of an archive are sorted, belong to root, and have the same time.
+ * Writes images as an OCI image layout (image-spec v1.1), and as archives for `docker load`. The same input always
+ * gives the same bytes, because all files in an archive are sorted, belong to root, and have the same time.
  */
 import { createHash } from 'node:crypto';
 import { chmodSync, lstatSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -11,7 +11,7 @@ import { RUNTIME } from './config.ts';
 import { execute } from './execute.ts';
 import type { Architecture } from './inputs.ts';
 
-/** Digest, type and size of a blob in the layout. */
+/** Describes a blob of the layout: digest, type and size in bytes. */
 interface Descriptor {
   readonly mediaType: string;
   readonly digest: string;
@@ -22,7 +22,7 @@ interface Descriptor {
 
 export interface ImageManifest {
   readonly descriptor: Descriptor;
-  /** The entry for this image in the `manifest.json` of an archive for `docker load`. */
+  /** What `docker load` needs to know of the image: its entry in the `manifest.json` of the archive. */
   readonly docker: {
     readonly Config: string;
     readonly RepoTags: readonly string[];
@@ -30,13 +30,13 @@ export interface ImageManifest {
   };
 }
 
-/** Time of all files and of the image, in seconds since 1970: `SOURCE_DATE_EPOCH`, else 0. */
+/** The time that all files and the image get, in seconds since 1970: `SOURCE_DATE_EPOCH`, otherwise 0. */
 const EPOCH = Number(process.env['SOURCE_DATE_EPOCH'] ?? 0);
 const CREATED = `${new Date(EPOCH * 1000).toISOString().slice(0, 19)}Z`;
 const TYPE = 'application/vnd.oci.image';
 
 /**
- * Adds an image to the OCI layout in the folder `layout`. Sets the modes of the files in `trees` to those of the image.
+ * Adds an image to the OCI layout in the folder `layout`. Changes the modes of the files in `trees` to 644 or 755.
  * @param trees - folders of the layers, the lowest layer first
  * @param tag - name and tag, for example `keyferry:0.1.0`
  */
@@ -76,7 +76,7 @@ export function addImage(
   };
 }
 
-/** Writes the index of the OCI layout: one tag for the images of all architectures. */
+/** Writes the index of the OCI layout. It joins the images of all architectures under one tag. */
 export function writeIndex(
   layout: string,
   images: readonly ImageManifest[],
@@ -94,7 +94,7 @@ export function writeIndex(
   writeFileSync(path.join(layout, 'oci-layout'), json({ imageLayoutVersion: '1.0.0' }));
 }
 
-/** Writes one image of the layout into the archive `file`, for `docker load`. */
+/** Copies one image of the layout into the archive `file`, for `docker load`. */
 export function writeDockerArchive(layout: string, image: ImageManifest, file: string): void {
   const manifest = path.join(layout, 'manifest.json');
   writeFileSync(manifest, json([image.docker]));
@@ -114,8 +114,8 @@ function addLayer(layout: string, tree: string): { descriptor: Descriptor; diffI
 }
 
 /**
- * Sets the modes of all files to 644 or 755, so that they do not depend on the umask of the build. A sticky folder
- * (/tmp) keeps its mode.
+ * Sets the modes of all files to 644 or 755, because otherwise the umask of the build would change the bytes of the
+ * image. A sticky folder (/tmp) keeps its mode.
  */
 function normalizeModes(tree: string): void {
   for (const name of ['.', ...(readdirSync(tree, { recursive: true }) as string[])]) {

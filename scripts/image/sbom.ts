@@ -1,6 +1,6 @@
 /**
- * The SBOM of the image in CycloneDX 1.6 (https://cyclonedx.org/docs/1.6/json/). It has no time: the same image has the
- * same SBOM.
+ * Makes the SBOM of the image in CycloneDX 1.6 (https://cyclonedx.org/docs/1.6/json/). It contains no time of creation:
+ * the same image always has the same SBOM.
  */
 import type { BundledPackage } from '../bundled-packages.ts';
 import { imageLabels, type ImageSource } from './config.ts';
@@ -44,7 +44,7 @@ export function imageSbom(
   };
 }
 
-/** A component for a Debian package. Its package URL has the type `deb` (https://github.com/package-url/purl-spec). */
+/** The entry for a Debian package. Its package URL has the type `deb` (https://github.com/package-url/purl-spec). */
 function debian(architecture: Architecture, name: string, { version, sha256 }: DebianPin): Component {
   const id = `${encodeURIComponent(name)}@${encodeURIComponent(version)}`;
   return {

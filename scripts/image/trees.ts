@@ -1,4 +1,6 @@
-/** Makes one folder with files for each layer of the image. The layer that changes most often is the last. */
+/**
+ * Makes the layers of the image, each as a folder of files. The layer that changes most often (Keyferry) is the last.
+ */
 import { chmodSync, copyFileSync, globSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
 
@@ -9,7 +11,7 @@ import type { ImageInputs } from './inputs.ts';
 import { writeIn } from './write-in.ts';
 
 /**
- * Parts of the Debian packages that a program in a container does not use, such as character set converters and manual
+ * Files of the Debian packages that no program in the container uses, such as converters of character sets and manual
  * pages.
  */
 const UNUSED = [
@@ -23,7 +25,7 @@ const UNUSED = [
 ];
 
 /**
- * Makes the folders of the layers in `folder`, which must be empty.
+ * Makes a folder for each layer in `folder`, which must be empty.
  * @returns the paths of these folders, the lowest layer first
  */
 export function makeTrees(inputs: ImageInputs, bundle: string, folder: string): string[] {
@@ -42,7 +44,7 @@ function makeSystem(packages: ImageInputs['packages'], tree: string): void {
   mkdirSync(tree);
   for (const [name, file] of packages) {
     execute('dpkg-deb', ['--extract', file, tree], tree);
-    // Scanners look for package data in this folder if an image has no dpkg.
+    // If an image has no dpkg, scanners look in this folder for the data of its packages.
     writeIn(tree, `var/lib/dpkg/status.d/${name}`, execute('dpkg-deb', ['--field', file], tree));
   }
   for (const pattern of UNUSED) remove(tree, pattern);
@@ -88,7 +90,7 @@ function makeNode(tarball: string, tree: string, folder: string): void {
 }
 
 /**
- * Deletes all documents of the packages except the files `copyright`.
+ * Deletes all documents of the packages, except the files named `copyright`.
  * @param folder - `usr/share/doc`, with a folder or link per package
  */
 function keepCopyrights(folder: string): void {

@@ -1,4 +1,4 @@
-/** `npm run image -- --update-pins`: pins the newest versions of the Debian packages that are in the image. */
+/** `npm run image -- --update-pins`: pins the newest versions of the image's Debian packages. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -9,7 +9,7 @@ import type { Architecture } from './inputs.ts';
 
 const FILE = path.join(import.meta.dirname, 'debian-packages.json');
 
-/** Writes the newest versions to `debian-packages.json`. @returns a line for each package that changed */
+/** Writes the newest versions into `debian-packages.json`. @returns a line of text for each package that changed */
 export function updatePins(): string[] {
   const changes: string[] = [];
   const packages = Object.entries(pinned.packages).map(([architecture, pins]) => {

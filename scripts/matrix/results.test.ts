@@ -17,13 +17,13 @@ const resultOf = (run: string, passed: number): MatrixResult => ({
   skipped: 0,
 });
 
-it('a new result of test:matrix replaces the result of the same run, keeps those of other runs, and drops removed runs', () => {
+it('a new result of test:matrix replaces that of the same run and keeps the others, except those of removed runs', () => {
   const before = [resultOf('a', 1), resultOf('b', 2), resultOf('gone', 3)];
   assert.deepEqual(withResult(before, resultOf('a', 4), ['a', 'b']), [resultOf('a', 4), resultOf('b', 2)]);
   assert.deepEqual(withResult([resultOf('b', 2)], resultOf('a', 1), ['a', 'b']), [resultOf('a', 1), resultOf('b', 2)]);
 });
 
-it('the counts of test:matrix come from the last line, with the files of the failed tests', () => {
+it('the counts of a run are read from the last line of its output, and the files with failed tests from the lines above', () => {
   const failures = ['test at test/scenarios/a/b.test.ts:79:3', '✖ x (1ms)', '  at foo (file:///x.test.ts:1:2)'];
   assert.deepEqual(countsIn([...failures, '', '10 passed, 1 failed, 2 skipped', ''].join('\n')), {
     passed: 10,
@@ -35,7 +35,7 @@ it('the counts of test:matrix come from the last line, with the files of the fai
   assert.equal(countsIn('3 passed, 0 failed\nkilled'), undefined);
 });
 
-it('docs/versions.md has the table of the results in scripts/matrix/results.json', () => {
+it('the table in docs/versions.md shows the results in scripts/matrix/results.json', () => {
   const read = (path: string): string => readFileSync(new URL(path, import.meta.url), 'utf8');
   const results = JSON.parse(read('results.json')) as MatrixResult[];
   const page = read('../../docs/versions.md');
@@ -44,7 +44,7 @@ it('docs/versions.md has the table of the results in scripts/matrix/results.json
   assert.throws(() => pageWith('no table', results), /docs\/versions\.md/);
 });
 
-it('the Kubernetes versions in scripts/matrix/results.json are the versions that the tests run', () => {
+it('the Kubernetes versions in scripts/matrix/results.json are versions that the tests use now', () => {
   const results = JSON.parse(readFileSync(new URL('results.json', import.meta.url), 'utf8')) as MatrixResult[];
   const pinned = new Set(
     ['', '1.34'].map((choice) => serverRecipe('kube-apiserver', { KEYFERRY_TEST_KUBERNETES: choice }).version.slice(1)),

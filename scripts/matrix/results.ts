@@ -1,34 +1,34 @@
 /**
- * The results of `npm run test:matrix` in scripts/matrix/results.json, which `keyferry version` prints, and in
- * docs/versions.md.
+ * Reads and writes the results of `npm run test:matrix`. `keyferry version` prints those in
+ * scripts/matrix/results.json, and docs/versions.md shows them as a table.
  */
 import type { TestedVersions } from '../../src/config/version.ts';
 
-/** One run in which every test passed. */
+/** The result of a run in which every test passed. */
 export interface MatrixResult extends TestedVersions {
-  /** Name of the run: its key in `RUNS` of scripts/matrix.ts. A later result of the same run replaces this one. */
+  /** The run's name in `RUNS` of scripts/matrix.ts. A new result of the same run replaces this one. */
   readonly run: string;
   /** The Git commit of the tested program, with `-dirty` if tracked files differed from it. */
   readonly commit: string;
   readonly passed: number;
-  /** Number of passed tests that failed at first, and passed when their file ran again without the other files. */
+  /** How many of the passed tests failed at first, and passed when their file ran again without the other files. */
   readonly repeated: number;
   readonly skipped: number;
 }
 
-/** The counts in the last line of scripts/test.ts. */
+/** The numbers of tests in the last line that scripts/test.ts prints. */
 export interface Counts {
   readonly passed: number;
   readonly failed: number;
   readonly skipped: number;
-  /** The file of each failed test, as far as the output names it. */
+  /** The file of each failed test, if the output names it. */
   readonly failedIn: readonly string[];
 }
 
 /**
- * Reads the counts from the end of the output.
- * @param output of scripts/test.ts
- * @returns `undefined` if it does not end with counts
+ * Reads the numbers of tests from the end of the output.
+ * @param output the output of scripts/test.ts
+ * @returns `undefined` if the output does not end with these numbers
  */
 export function countsIn(output: string): Counts | undefined {
   const counts = /(\d+) passed, (\d+) failed(?:, (\d+) skipped)?\s*$/.exec(output);
@@ -40,7 +40,9 @@ export function countsIn(output: string): Counts | undefined {
 
 const [BEGIN, END] = ['<!-- npm run test:matrix writes this table -->\n', '<!-- end of the table -->\n'];
 
-/** Replaces the result of one run. The results have the order of `runs`; the results of other runs are dropped. */
+/**
+ * Adds a result, or replaces that of the same run. Results are in the order of `runs`; those of other runs are dropped.
+ */
 export function withResult(
   results: readonly MatrixResult[],
   added: MatrixResult,
@@ -52,7 +54,7 @@ export function withResult(
 
 /**
  * Replaces the table in a page by a table of these results.
- * @throws Error if the page does not have the marks of the table
+ * @throws Error if the page lacks the comments before and after the table
  */
 export function pageWith(page: string, results: readonly MatrixResult[]): string {
   const [from, to] = [page.indexOf(BEGIN), page.indexOf(END)];

@@ -1,6 +1,6 @@
 /**
- * Writes the chart and the manifests of a release. In the files of `deploy/`, the image has no registry; here it gets
- * one.
+ * Writes the chart and the manifests of a release. The image name in `deploy/` has no registry; a release adds its
+ * registry.
  */
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -11,19 +11,18 @@ const CHART = path.join(ROOT, 'deploy/helm/keyferry');
 const CRD_FILE = 'secretmirrors-crd.yaml';
 
 export interface Release {
-  /** Git tag of the release, for example `v1.2.3`. */
+  /** The Git tag of the release, for example `v1.2.3`. */
   readonly tag: string;
-  /** Name of the image without its tag, for example `ghcr.io/keyferry/keyferry`. */
+  /** The name of the image with its registry, without its tag: `ghcr.io/keyferry/keyferry`. */
   readonly image: string;
 }
 
 /**
  * Replaces the content of `folder` by the folder `chart` and the files `keyferry.yaml` and `secretmirrors-crd.yaml`.
- * @throws Error if the tag is not the version of package.json and of the chart, or if `image` is not a valid name of an
- * image
+ * @throws Error if package.json and chart do not have the version of the tag, or if `image` is not a valid image name
  */
 export function writeReleaseFiles({ tag, image }: Release, folder: string): void {
-  // Registries reject upper case letters in names, and the name of a GitHub user or organization may contain some.
+  // Registries reject upper case letters in image names, but a GitHub user or organization may have such a name.
   if (!/^[a-z0-9.-]+(:\d+)?(\/[a-z0-9._-]+)+$/.test(image)) throw new Error(`${image} is not the name of an image`);
   const version = tag.replace(/^v/, '');
   const chart = parse(readFileSync(path.join(CHART, 'Chart.yaml'), 'utf8')) as { version: string; appVersion: string };

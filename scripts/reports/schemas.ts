@@ -1,10 +1,10 @@
 /**
  * Schemas of the reports that `keyferry status`, `plan`, `explain`, `migrate` and `version` print with `-o json` and
- * `-o yaml`. The JSON Schemas in docs/schemas/ are generated from these schemas, the commands use their types, and
- * tests validate real output against them.
+ * `-o yaml`. They give the commands the types of their reports, and tests validate real output with them. The JSON
+ * Schemas in docs/schemas/ are generated from them.
  *
- * These schemas reject unknown fields. The JSON Schemas allow them, because later releases may add fields to the same
- * version.
+ * Here, an unknown field is an error. The JSON Schemas for users allow unknown fields, because later releases may add
+ * fields to the same version of a report.
  */
 import { z } from 'zod';
 import { MIGRATED_PROGRAMS } from '../../src/config/migrated-programs.ts';
@@ -283,7 +283,7 @@ export type Explanation = Of<typeof explainSchema>;
 export type MigrationReport = Of<typeof migrateSchema>;
 export type VersionReport = Of<typeof versionSchema>;
 
-/** Text of each JSON Schema by path from the project root. */
+/** The text of each generated JSON Schema, by path from the project root. */
 export function reportSchemas(): ReadonlyMap<string, string> {
   const reports = {
     status: statusSchema,
