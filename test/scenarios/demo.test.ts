@@ -1,4 +1,4 @@
-/** Runs the demo as a user does. Checks its output, and that it leaves no process and no file. */
+/** Runs the demo as a user does, and checks its output and that it leaves no process and no file. */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
@@ -13,12 +13,12 @@ import { waitFor } from '../support/wait-for.ts';
 
 const PROGRAM = path.join(import.meta.dirname, '../../demo/main.ts');
 const LAUNCHER = path.join(import.meta.dirname, '../../bin/keyferry.cjs');
-/** Time limit for a demo that hangs, ms. All examples take half a minute, and several times that on a busy machine. */
+/**
+ * Time limit for a demo that hangs, ms. All examples together take 30 s, and several times as long on a busy machine.
+ */
 const TIMEOUT_MS = 300_000;
 
-/**
- * A run of the demo. It has its own temporary folder, and a variable in the environment that marks all its processes.
- */
+/** A run of the demo in its own temporary folder. A variable in the environment marks all processes of this run. */
 class DemoRun {
   readonly #child: ChildProcess;
   readonly #folder: string;
@@ -35,15 +35,16 @@ class DemoRun {
     this.#exit = new Promise((resolve) => child.once('close', resolve));
   }
 
-  /** Starts the demo. @param command the demo itself, npm, or the launcher of Keyferry */
+  /** Starts the demo. @param command runs the demo: by its own file, by npm, or by the launcher of Keyferry */
   static async start(args: readonly string[], command = [process.execPath, PROGRAM]): Promise<DemoRun> {
     const folder = await mkdtemp(path.join(tmpdir(), 'keyferry-demo-test-'));
-    // If the test runs as root, PostgreSQL runs as another user, and must be able to read its folder in this one.
+    // If the test runs as root, PostgreSQL runs as another user, and must be able to read its own folder in this
+    // folder.
     await chmod(folder, 0o755);
     const mark = randomUUID();
     const [program = '', ...first] = command;
     const child = spawn(program, [...first, ...args], {
-      // The last variable: npm would keep compiled code in the temporary folder.
+      // NODE_DISABLE_COMPILE_CACHE: without it, npm would keep compiled code in the temporary folder.
       env: { ...process.env, TMPDIR: folder, KEYFERRY_DEMO_MARK: mark, NODE_DISABLE_COMPILE_CACHE: '1' },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
@@ -68,7 +69,7 @@ class DemoRun {
     return code;
   }
 
-  /** Waits until no process of the demo runs, and its temporary folder is empty. */
+  /** Waits until no process of this run exists and its temporary folder is empty. */
   async leavesNothing(): Promise<void> {
     await waitFor(async () => (await processesWith(this.#mark)).length === 0, {
       message: `no process of the demo to be left`,
@@ -87,7 +88,7 @@ async function processesWith(mark: string): Promise<string[]> {
     try {
       if ((await readFile(`/proc/${pid}/environ`, 'utf8')).includes(mark)) found.push(pid);
     } catch (error) {
-      // The process has ended, or belongs to another user.
+      // The process has ended meanwhile, or belongs to another user.
       void error;
     }
   }
@@ -149,14 +150,14 @@ describe('npm run demo', { skip: process.platform === 'linux' ? false : 'looks i
     await run.leavesNothing();
   });
 
-  it('the demo without --once runs until a signal, and its kubeconfig works', async () => {
+  it('without --once, the demo runs until a signal, and its kubeconfig works', async () => {
     const run = await DemoRun.start([]);
     await run.shows('Ctrl-C stops everything.');
     const file = /^ *kubeconfig +(\S+)$/m.exec(run.output)?.[1] ?? '';
     assert.match(await readFile(file, 'utf8'), /current-context/);
     assert.ok(run.output.includes(`$ export KUBECONFIG=${file}\n  $ kubectl get secretmirrors -A\n`), run.output);
     run.signal('SIGINT');
-    // A terminal with npm sends the signal twice.
+    // A terminal sends the signal to all processes, and npm forwards it, so the demo gets it twice.
     run.signal('SIGINT');
     assert.equal(await run.exit(), 0, run.output);
     assert.match(run.output, /everything is stopped\n$/);
@@ -164,7 +165,7 @@ describe('npm run demo', { skip: process.platform === 'linux' ? false : 'looks i
   });
 
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    it(`the demo stops when only npm receives ${signal}, and not its children`, async () => {
+    it(`if only npm receives ${signal}, the demo stops, too`, async () => {
       const run = await DemoRun.start([], ['npm', 'run', 'demo']);
       await run.shows('etcd v');
       run.signal(signal);
@@ -181,7 +182,7 @@ describe('npm run demo', { skip: process.platform === 'linux' ? false : 'looks i
     });
     after(() => plane.stop());
 
-    it('the demo on an existing cluster deletes all objects that it made', async () => {
+    it('on an existing cluster, the demo deletes all objects that it created', async () => {
       const run = await DemoRun.start(['--once', '--kubeconfig', plane.kubeconfigPath]);
       assert.equal(await run.exit(), 0, run.output);
       assert.match(run.output, /✓ project-a-main\/mysecret +\d+ ms after its namespace was created\n/);
@@ -204,7 +205,7 @@ describe('npm run demo', { skip: process.platform === 'linux' ? false : 'looks i
       }
     });
 
-    it('the demo refuses a cluster in which it would change existing objects', async () => {
+    it('the demo refuses a cluster where it would change existing objects', async () => {
       const name = 'project-a-theirs';
       await plane.api.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
       const run = await DemoRun.start(['--once', '--kubeconfig', plane.kubeconfigPath]);
@@ -221,7 +222,7 @@ describe('npm run demo', { skip: process.platform === 'linux' ? false : 'looks i
     });
   });
 
-  it('the demo has help, and refuses options and parts that it does not know', async () => {
+  it('the demo prints help, and refuses unknown options and unknown parts', async () => {
     for (const [args, code, text] of [
       [['--help'], 0, /^Usage: npm run demo --[^]*--only <parts>[^]*npm run demo -- --only mirrors,vault\n/],
       [['--offline'], 2, /^error: unknown option '--offline'\nTry `npm run demo -- --help`\.\n$/],
@@ -234,14 +235,14 @@ describe('npm run demo', { skip: process.platform === 'linux' ? false : 'looks i
     }
   });
 
-  it('in a checkout, keyferry demo starts the demo with its options', async () => {
+  it('in a checkout, `keyferry demo` starts the demo and passes its options on', async () => {
     const run = await DemoRun.start(['--only', 'nothing'], [process.execPath, LAUNCHER, 'demo']);
     assert.equal(await run.exit(), 2, run.output);
     assert.match(run.output, /there is no part "nothing"/);
     await run.leavesNothing();
   });
 
-  it('the demo with a kubeconfig that does not exist fails and names the file', async () => {
+  it('if the kubeconfig does not exist, the demo fails and names the file', async () => {
     const run = await DemoRun.start(['--kubeconfig', '/nowhere/kubeconfig']);
     assert.equal(await run.exit(), 1);
     assert.match(run.output, /\/nowhere\/kubeconfig/);

@@ -1,6 +1,6 @@
 /**
- * The Helm chart: rendered by the real Helm, and installed in a real cluster, where the operator runs as its
- * ServiceAccount.
+ * The real Helm renders the chart and installs it in a real cluster. There the operator runs with the permissions of
+ * its ServiceAccount.
  */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -28,7 +28,7 @@ const RELEASE = 'keyferry';
 const NAMESPACE = 'platform';
 const KUBERNETES = '1.36.0';
 const MANIFEST = path.join(CHART, '../../keyferry.yaml');
-/** Room for the long output of programs. */
+/** Options of execFile for programs with a long output. */
 const MUCH = { maxBuffer: 32 * 1024 * 1024 };
 const OFF = { 'mirrors.enabled': false };
 const BOTH = { 'mirrors.enabled': true, 'replicator.enabled': true };
@@ -51,7 +51,7 @@ async function template(values: Readonly<Record<string, unknown>> = {}): Promise
   return stdout;
 }
 
-/** Renders the chart with values that it must refuse. @returns the message of Helm */
+/** Renders the chart with values that it must refuse. @returns the error message of Helm */
 async function refusal(values: Readonly<Record<string, unknown>>): Promise<string> {
   const args = ['template', RELEASE, CHART, `--kube-version=${KUBERNETES}`, ...valueFlags({ ...IMAGE, ...values })];
   const { code, stderr } = await helm(args);
@@ -74,7 +74,7 @@ describe('the chart', () => {
     assert.equal(code, 0, stdout);
   });
 
-  it('the chart grants each system its own permissions, and none for a system that is off', async () => {
+  it('the chart grants each system (mirrors, replicator, …) its own permissions, and none for a system that is off', async () => {
     const ofGenerator = (await rolesOf({ ...OFF, 'generator.enabled': true }))[`ClusterRole ${RELEASE}`];
     const table: [Readonly<Record<string, unknown>>, string[]][] = [
       [BOTH, [...COPIES, ...MIRRORS, ...CONFIG_MAPS]],
@@ -96,7 +96,7 @@ describe('the chart', () => {
     assert.ok(ofGenerator?.every((right) => !right.startsWith('core/secrets')));
   });
 
-  it('the chart does not let the ClusterRole view read SyncSecrets, because they hold values', async () => {
+  it('the chart does not let the ClusterRole `view` read SyncSecrets, because SyncSecrets contain values', async () => {
     const values = { 'mirrors.enabled': true, 'syncSecret.manager.enabled': true, 'rbac.editorRole': true };
     const roles = objectsIn(await template(values)).filter(({ kind }) => kind === 'ClusterRole');
     const readersFor = (resource: string): Record<string, string[]> =>
@@ -115,7 +115,7 @@ describe('the chart', () => {
     assert.deepEqual(readersFor('syncsecrets'), { view: [], edit: ofSyncSecrets, admin: ofSyncSecrets });
   });
 
-  it('the chart with a list of namespaces for the generator makes Roles there in place of a ClusterRole', async () => {
+  it('with a list of namespaces for the generator, the chart makes Roles there in place of a ClusterRole', async () => {
     const roles = await rolesOf({
       ...OFF,
       'generator.enabled': true,
@@ -132,7 +132,7 @@ describe('the chart', () => {
     assert.deepEqual(roles[`Role ${RELEASE}-generator-credentials`], ['core/secrets vault-token: get list watch']);
   });
 
-  it('the chart with a list of namespaces makes Roles there in place of all ClusterRoles', async () => {
+  it('with a list of namespaces for all systems, the chart makes Roles there in place of all ClusterRoles', async () => {
     const values = { ...BOTH, namespaces: ['team-a', 'team-b'], 'generator.enabled': true };
     const roles = await rolesOf(values);
     assert.deepEqual(
@@ -146,7 +146,7 @@ describe('the chart', () => {
     assert.match(await refusal({ ...values, 'syncSecret.manager.enabled': true }), /namespaces: SyncSecrets need/);
   });
 
-  it('the chart with a namespace selector makes a ClusterRole to read Namespaces, and one to bind in each served namespace', async () => {
+  it('with a namespace selector, the chart makes a ClusterRole to read Namespaces, and one to bind in each served namespace', async () => {
     const values = { ...BOTH, namespaceSelector: 'team in (a,b)', 'generator.enabled': true };
     const text = await template(values);
     const roles = rolesIn(text);
@@ -176,7 +176,7 @@ describe('the chart', () => {
     );
   });
 
-  it("the chart accepts values of the originals' charts that mean something to Keyferry", async () => {
+  it("the chart accepts those values of the originals' charts that have a meaning for Keyferry", async () => {
     const deployment = one(
       objectsIn(
         await template({
@@ -253,7 +253,7 @@ describe('the chart', () => {
     }
   });
 
-  it('the chart turns on SecretMirrors alone by default, and another system if a value of its original asks for it', async () => {
+  it('by default the chart turns on only SecretMirrors; a value of another original turns on its system instead', async () => {
     const table: [Readonly<Record<string, unknown>>, string][] = [
       [{}, 'mirrors'],
       [{ 'generator.enabled': true }, 'generator'],
@@ -269,7 +269,7 @@ describe('the chart', () => {
     }
   });
 
-  it('the chart passes the limits for all rules on as flags', async () => {
+  it('the chart passes the limits for all rules to Keyferry as flags', async () => {
     const limits = {
       'limits.sourceNamespaces': ['platform', 'infra-.*'],
       'limits.destinationNamespaces': ['selector:tier in (dev,test)'],
@@ -294,11 +294,11 @@ describe('the chart', () => {
       const refused = await refusal({ [`limits.${name}`]: ['infra', 'kube-*'] });
       assert.ok(refused.includes(`limits.${name}: "kube-*" ${advice}`), refused);
     }
-    // As the flag reads them: an escape, and a sign that stands for itself.
+    // The flag accepts an escape, and a metacharacter that stands for itself.
     await template({ ...BOTH, 'limits.excludedNamespaces': ['kube-\\d*', 'a[*]b', 'x\\*'] });
   });
 
-  it('the chart passes settings of a Pod on to the Deployment', async () => {
+  it('the chart passes values for the Pod, such as volumes, environment and probes, to the Deployment', async () => {
     const volume = { name: 'ca', configMap: { name: 'ca' } };
     const mount = { name: 'ca', mountPath: '/etc/ca', readOnly: true };
     const envFrom = [{ secretRef: { name: 'proxy' } }];
@@ -347,7 +347,7 @@ describe('the chart', () => {
     assert.equal(one(objects, 'ClusterRoleBinding').subjects[0].namespace, 'elsewhere');
   });
 
-  it('the chart prefers to spread its Pods over nodes, and uses an affinity that is given in place of that', async () => {
+  it('by default the chart prefers to spread its Pods over nodes; a value `affinity` replaces this', async () => {
     const affinityOf = async (values: Readonly<Record<string, unknown>>): Promise<Json> =>
       one(objectsIn(await template(values)), 'Deployment').spec.template.spec.affinity;
     const [{ podAffinityTerm: term }] = (await affinityOf({})).podAntiAffinity
@@ -357,7 +357,7 @@ describe('the chart', () => {
     assert.deepEqual(await affinityOf({ affinity }), affinity);
   });
 
-  it('the chart sets no user id, for OpenShift, and lets a drain evict Pods that are not ready', async () => {
+  it('the chart sets no user id, as OpenShift requires, and lets a drain evict Pods that are not ready', async () => {
     const objects = objectsIn(await template());
     const { securityContext, containers } = one(objects, 'Deployment').spec.template.spec;
     assert.deepEqual(securityContext, { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } });
@@ -365,7 +365,7 @@ describe('the chart', () => {
     assert.equal(one(objects, 'PodDisruptionBudget').spec.unhealthyPodEvictionPolicy, 'AlwaysAllow');
   });
 
-  it('the chart installs extraObjects, given as objects or as texts with templates', async () => {
+  it('the chart installs extraObjects, given as objects or as templates in texts', async () => {
     const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'plain' } };
     const text = 'apiVersion: v1\nkind: ConfigMap\nmetadata: { name: "{{ .Release.Name }}-text" }';
     const objects = objectsIn(await template({ extraObjects: [object, text] }));
@@ -373,7 +373,7 @@ describe('the chart', () => {
     assert.deepEqual(names.toSorted(), ['keyferry-text', 'plain']);
   });
 
-  it('helm install notes that the generator waits if External Secrets Operator is not installed', async () => {
+  it('if External Secrets Operator is not installed, helm install notes that the generator waits for it', async () => {
     const plane = await startControlPlane({ controllerManager: false });
     try {
       const flags = valueFlags({ ...IMAGE, 'generator.enabled': true });
@@ -385,7 +385,7 @@ describe('the chart', () => {
     }
   });
 
-  it('the chart refuses a value that it does not know, and names its key', async () => {
+  it('the chart refuses an unknown key or an invalid value, and names the key', async () => {
     const table: [Readonly<Record<string, unknown>>, RegExp][] = [
       [{ 'rbacProxy.enabled': true }, /rbacProxy/],
       [{ 'mirrors.regexp': 'full' }, /\/mirrors.*regexp/s],
@@ -405,7 +405,7 @@ describe('the chart', () => {
     for (const [values, message] of table) assert.match(await refusal(values), message);
   });
 
-  it('the chart has alerts, dashboard, monitors and NetworkPolicy on request', async () => {
+  it('the chart has alerts, a dashboard, monitors and a NetworkPolicy if the values turn them on', async () => {
     const objects = objectsIn(
       await template({
         'serviceMonitor.enabled': true,
@@ -427,11 +427,11 @@ describe('the chart', () => {
     assert.deepEqual(one(objects, 'NetworkPolicy').spec.policyTypes, ['Ingress']);
   });
 
-  it('deploy/keyferry.yaml is the rendered chart', async () => {
-    // Without the CRDs: else `kubectl delete -f` would delete them, and with them the objects of users.
+  it('deploy/keyferry.yaml is what Helm renders from the chart', async () => {
+    // Without the CRDs. With them, `kubectl delete -f` would delete the CRDs, and so all objects of users.
     const values = { ...IMAGE, 'crds.install': false };
     const common = ['--namespace=keyferry', `--kube-version=${KUBERNETES}`, ...valueFlags(values)];
-    // Without the Pod of `helm test`: it would run once when Keyferry is installed, and stay.
+    // Without the Pod of `helm test`. `kubectl apply` would run it one time, and then it would stay.
     const args = ['template', RELEASE, CHART, '--skip-tests', ...common];
     const { stdout } = await helm(args);
     const head = [
@@ -469,7 +469,7 @@ it('deploy/ can be the base of a kustomize overlay that changes namespace and im
   assert.equal(one(objects, 'ClusterRoleBinding').subjects[0].namespace, 'secrets');
 });
 
-it('deploy/policies/ has the policies of the chart as manifests', async () => {
+it('the manifests in deploy/policies/ are what Helm renders from the chart', async () => {
   const folder = path.join(CHART, '../../policies');
   const files = { requesterRights: 'requester-rights', fence: 'fence', protectCopies: 'protect-copies' };
   for (const [key, file] of Object.entries(files)) {
@@ -493,7 +493,7 @@ describe('the policies', () => {
     return new Map(found.map((policy) => [policy.metadata.name, policy.spec]));
   };
 
-  it('the policies name the annotations with the prefix that Keyferry reads', async () => {
+  it('the admission policies of the chart name the annotations with the prefix that the replicator reads', async () => {
     const table = [
       ['', 'replicate-to'],
       ['/', 'replicate-to'],
@@ -510,7 +510,7 @@ describe('the policies', () => {
     }
   });
 
-  it("the policies need no right for the mirror's own namespace, except where --mirrors-regex=search makes its name a pattern", async () => {
+  it("the chart's policies require no right in the mirror's own namespace, except with --mirrors-regex=search, where its name is a pattern", async () => {
     for (const [regex, isFree] of [
       ['full', true],
       ['search', false],
@@ -548,14 +548,14 @@ describe('a release', () => {
     await plane?.stop();
   });
 
-  it('helm install of a release succeeds, and its notes say what runs', async () => {
+  it('helm install succeeds, and its notes name the controllers that run', async () => {
     const notes = await release('install', RELEASE, CHART, '--create-namespace', ...valueFlags(values));
     assert.match(notes, /runs mirrors, replicator, syncsecret-manager\./);
     assert.match(notes, /limits\.excludedNamespaces=\{kube-system,kube-public,kube-node-lease\}/);
     assert.equal((await deployment()).spec.replicas, 2);
   });
 
-  it('a release runs with the arguments of its Deployment and the permissions of its ServiceAccount, and nothing is refused', async () => {
+  it("with the Deployment's arguments and the ServiceAccount's permissions, Keyferry copies with each system and gets no 403", async () => {
     const args = argsOf(await deployment()).filter((arg) => !arg.startsWith('--status-address'));
     const kubeconfig = await plane.writeKubeconfig({ token: await requestToken(plane.api, NAMESPACE, RELEASE) });
     operator = await Keyferry.start({
@@ -569,7 +569,7 @@ describe('a release', () => {
     assert.deepEqual(refused, []);
   });
 
-  it('helm upgrade removes the permissions of a system that it turns off', async () => {
+  it("if helm upgrade turns off a system, it removes that system's permissions", async () => {
     await release('upgrade', RELEASE, CHART, ...valueFlags({ ...values, 'replicator.enabled': false }));
     const token = await requestToken(plane.api, NAMESPACE, RELEASE);
     using own = plane.client({ token });
@@ -581,7 +581,7 @@ describe('a release', () => {
     assert.deepEqual(new Set(rights), new Set(expected));
   });
 
-  it('helm uninstall leaves CustomResourceDefinitions, rules and copies', async () => {
+  it('helm uninstall leaves the CustomResourceDefinitions, the rules and the copies', async () => {
     await operator?.stop();
     const said = await release('uninstall', RELEASE);
     assert.match(said, /secretmirrors\.mirrors\.kts\.studio/);
@@ -592,12 +592,12 @@ describe('a release', () => {
     assert.equal(await api.find(`/apis/rbac.authorization.k8s.io/v1/clusterroles/${RELEASE}`), undefined);
   });
 
-  it('helm install works over what helm uninstall left', async () => {
+  it('helm install succeeds after helm uninstall, which leaves CustomResourceDefinitions, rules and copies', async () => {
     await release('install', RELEASE, CHART, ...valueFlags(values));
     assert.ok(await plane.api.find('/apis/mirrors.kts.studio/v1alpha2/namespaces/default/secretmirrors/shared'));
   });
 
-  /** Makes a copy with each system, from creation to deletion. */
+  /** Lets each system make a copy and delete it. */
   async function story(): Promise<void> {
     const { api } = plane;
     await api.createNamespaces(['team-a']);
@@ -679,7 +679,7 @@ describe('a release for some namespaces', () => {
     });
   };
 
-  it('a release for some namespaces copies between them without a ClusterRole, and nothing is refused', async () => {
+  it('if the chart is installed for some namespaces, Keyferry copies between them without a ClusterRole and gets no 403', async () => {
     const values = { ...IMAGE, ...BOTH, namespaces: ['team-a', 'team-b'] };
     const args = ['install', RELEASE, CHART, '--create-namespace', `--namespace=${NAMESPACE}`, ...valueFlags(values)];
     const { code, stderr } = await helm(args, plane.kubeconfigPath);
@@ -730,7 +730,7 @@ describe('a release for some namespaces', () => {
     assert.deepEqual(refused, []);
   });
 
-  it('a release for some namespaces names the others as not served', async () => {
+  it('if the chart is installed for some namespaces, a mirror and an event report other namespaces as not served', async () => {
     const condition = await waitFor(
       async () => {
         const { status } = await plane.api.get(`${MIRRORS_PATH}/mirrored`);
@@ -771,7 +771,7 @@ describe('deploy/keyferry.yaml', () => {
   });
   after(() => plane.stop());
 
-  it('kubectl delete -f deploy/keyferry.yaml leaves the CRD, the SecretMirrors and the copies', async () => {
+  it('kubectl delete -f deploy/keyferry.yaml leaves the CRD, the SecretMirrors and their copies', async () => {
     const kubectl = async (...args: string[]): Promise<string> =>
       (
         await promisify(execFile)(

@@ -7,7 +7,7 @@ import { ensureServer } from '../../servers/ensure.ts';
 import { Reaper } from '../../servers/reaper.ts';
 
 export const CHART = path.join(import.meta.dirname, '../../../deploy/helm/keyferry');
-/** The value that every release must set, because the chart names no published image. */
+/** Each release must set this value, because the chart names no published image. */
 export const IMAGE = { 'image.repository': 'keyferry' };
 const LIMIT_BYTES = 32 * 1024 * 1024;
 const TIMEOUT_MS = 120_000;
@@ -19,7 +19,7 @@ export interface HelmAnswer {
 }
 
 /**
- * Runs Helm with a folder of its own for its caches.
+ * Runs Helm with its own empty folder for caches.
  * @param kubeconfig - `undefined` if the command needs no cluster
  */
 export async function helm(args: readonly string[], kubeconfig?: string): Promise<HelmAnswer> {
@@ -43,7 +43,7 @@ export async function helm(args: readonly string[], kubeconfig?: string): Promis
   }
 }
 
-/** The flags of Helm for values by their key: `{ 'mirrors.enabled': false }`. */
+/** The flags of Helm that set these values. `values`: by key, for example `{ 'mirrors.enabled': false }`. */
 export function valueFlags(values: Readonly<Record<string, unknown>>): string[] {
   return Object.entries(values).map(([key, value]) => `--set-json=${key}=${JSON.stringify(value)}`);
 }

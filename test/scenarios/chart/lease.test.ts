@@ -1,6 +1,6 @@
 /**
- * The Lease of a release: the first leader takes it as the chart makes it, and a leader that died does not delay the
- * next installation.
+ * The chart makes the Lease for leader election without a holder. So after a new installation, a leader starts
+ * immediately, even if a former leader died with the Lease.
  */
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
@@ -14,7 +14,7 @@ import { CHART, helm, IMAGE, valueFlags } from './helm.ts';
 
 const NAMESPACE = 'keyferry';
 const LEASE = `/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases/keyferry`;
-/** Far shorter than the 15 s for which the Lease of a dead leader is valid. */
+/** A limit far shorter than the 15 s for which the Lease of a dead leader is valid, ms. */
 const AT_ONCE_MS = 5000;
 
 let plane: ControlPlane;
@@ -28,7 +28,7 @@ async function run(...args: readonly string[]): Promise<void> {
   assert.equal(code, 0, stderr);
 }
 
-/** Leads once, and leaves the Lease as a killed process does: with its holder. */
+/** Becomes the leader one time, and leaves the Lease with its holder, as a killed process does. */
 async function leadAndDie(identity: string): Promise<void> {
   await using api = await kubeApi(plane.kubeconfigPath);
   const leading = Promise.withResolvers<void>();
@@ -48,7 +48,7 @@ async function leadAndDie(identity: string): Promise<void> {
   await plane.api.patch(LEASE, { spec });
 }
 
-it('after helm uninstall and install a leader leads at once, although the former one never released its Lease', async () => {
+it('if a leader died without releasing its Lease, a leader starts immediately after helm uninstall and helm install', async () => {
   const install = ['install', 'keyferry', CHART, '--create-namespace', ...valueFlags(IMAGE)];
   await run(...install);
   assert.equal((await plane.api.get(LEASE)).spec?.holderIdentity, undefined, 'the chart names no holder');

@@ -1,4 +1,4 @@
-/** Chart and manifest as a release publishes them, with the release's image. */
+/** Chart and manifest in the form in which a release publishes them: with the image of the release. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -16,7 +16,7 @@ let folder: string;
 before(async () => (folder = await Reaper.shared().temporaryFolder('keyferry-release-')));
 after(async () => await Reaper.shared().removeFolder(folder));
 
-it('the published chart and manifest name the image of the release', async () => {
+it('the chart and the manifest that a release publishes name the image of the release', async () => {
   const release = path.join(folder, 'release');
   writeReleaseFiles({ tag: `v${version}`, image: IMAGE }, release);
   const packaged = await helm(['package', path.join(release, 'chart'), `--destination=${folder}`]);
@@ -34,7 +34,7 @@ it('the published chart and manifest name the image of the release', async () =>
   assert.doesNotMatch(manifest, /CustomResourceDefinition/);
 });
 
-it('a release with the tag of another version, or an image name that no registry accepts, is refused', () => {
+it('a release is refused if its tag is of another version, or no registry accepts its image name', () => {
   assert.throws(() => writeReleaseFiles({ tag: 'v999.0.0', image: IMAGE }, folder), /the version in package\.json is/);
   for (const image of ['ghcr.io/Acme/keyferry', 'keyferry', `${IMAGE}:1.0.0`, `x/y"\nz: "`]) {
     assert.throws(() => writeReleaseFiles({ tag: `v${version}`, image }, folder), /is not the name of an image/);

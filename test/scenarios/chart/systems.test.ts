@@ -1,4 +1,4 @@
-/** SyncSecrets and the generator, with the arguments and permissions that the chart gives them. */
+/** SyncSecrets and the generator run with the arguments and permissions that the chart gives them. */
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
 
@@ -25,7 +25,7 @@ after(async () => {
   await scene?.close();
 });
 
-it("CCM, synchronizer, manager and generator work with the chart's arguments and permissions, and nothing is refused", async () => {
+it("CCM, synchronizer, manager and generator work with the chart's arguments and permissions, and get no 403", async () => {
   const { api, plane } = scene;
   const values = {
     ...IMAGE,
@@ -46,7 +46,7 @@ it("CCM, synchronizer, manager and generator work with the chart's arguments and
     command,
     args: [
       ...flags.filter((arg) => !/^--(status-address|syncsecret-kubelb-kubeconfig)/.test(arg)),
-      // The path of the kubeconfig on this machine. In the Pod the file is mounted from a Secret.
+      // The path of the kubeconfig in this test. In the Pod, a Secret is mounted as this file.
       `--syncsecret-kubelb-kubeconfig=${management}`,
       `--leader-elect-namespace=${NAMESPACE}`,
     ],

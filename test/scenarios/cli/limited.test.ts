@@ -1,6 +1,6 @@
 /**
- * The commands for a caller with few rights, and for an operator that serves some namespaces only or has limits. No
- * operator runs here.
+ * The commands, without an operator: for a caller with few permissions, and with flags that serve only some namespaces
+ * or limit the rules.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -106,7 +106,7 @@ describe('the commands with few rights, few namespaces or limits', () => {
   after(() => plane.stop());
 
   describe('commands of a user with rights in one namespace', () => {
-    it('explain calls a copy unknown, and no orphan, if the caller may not read its rule', async () => {
+    it('if the caller may not read the rule of a copy, explain calls the copy unknown and not an orphan', async () => {
       const { verdict, summary, owner, next } = await explained(
         asTenant('explain', 'secret', 'web/registry', '-o', 'json'),
       );
@@ -114,24 +114,24 @@ describe('the commands with few rights, few namespaces or limits', () => {
       assert.match(summary, /has the mark of SecretMirror platform\/registry.*: you may not read it\.$/);
     });
 
-    it('explain of a rule notes that other namespaces are not known if the caller may not list them', async () => {
+    it('if the caller may not list namespaces, explain of a rule notes that other selected namespaces are not known', async () => {
       const { notes } = await explained(asTenant('explain', 'secretmirror', 'web/session', '-o', 'json'));
       assert.doesNotMatch(notes.join('\n'), /matches/);
       assert.match(notes.join('\n'), /not known which other namespaces it selects: no permission to list them/);
     });
 
-    it('status shows ? for the number of copies that the caller may not list', async () => {
+    it('if the caller may not list copies, status shows ? as their number', async () => {
       const { stdout } = await asTenant('status', '-n', 'web');
       assert.match(stdout, /session .* True +\? +never +Synced: 1 copy is up to date/);
     });
 
-    it('explain of an object in a namespace without rights answers unknown, with exit code 0', async () => {
+    it('explain of an object in a namespace without permissions answers `unknown` with exit code 0', async () => {
       const { verdict, notes } = await explained(asTenant('explain', 'secret', 'sandbox/session', '-o', 'json'));
       assert.equal(verdict, 'unknown');
       assert.match(notes.join('\n'), /403 Forbidden/);
     });
 
-    it('plan without the right to list namespaces fails and names --namespaces; without the right to list SyncSecrets it leaves them out', async () => {
+    it('without permission to list namespaces, plan fails and names --namespaces; with that flag it works, and leaves out SyncSecrets', async () => {
       const manifest = stringify(rule('web', 'session', { namespaces: ['web'] }));
       const plan = async (input: string, ...args: readonly string[]): Promise<ProgramResult> =>
         await runProgram(['plan', '-', '--kubeconfig', tenant, ...args], input);
@@ -149,7 +149,7 @@ describe('the commands with few rights, few namespaces or limits', () => {
     });
   });
 
-  it('without the right to list SyncSecrets plan works and migrate fails, because a SyncSecret may use a copy', async () => {
+  it('without permission to list SyncSecrets, plan works; migrate fails, because a SyncSecret may use a copy', async () => {
     const rules = [
       { apiGroups: [''], resources: ['secrets', 'configmaps', 'namespaces'], verbs: ['get', 'list'] },
       { apiGroups: ['mirrors.kts.studio'], resources: ['secretmirrors'], verbs: ['list'] },
@@ -168,7 +168,7 @@ describe('the commands with few rights, few namespaces or limits', () => {
   });
 
   describe('commands that read only some namespaces', () => {
-    it('explain says that the flag leaves a namespace out, and that no other namespace of the flag matches', async () => {
+    it('with --namespace-selector, explain names the flag if the namespace of an object is not selected', async () => {
       for (const [object, summary] of [
         [
           'other/registry',
@@ -194,7 +194,7 @@ describe('the commands with few rights, few namespaces or limits', () => {
       assert.doesNotMatch(unserved.notes.join('\n'), /Keyferry serves SecretMirrors/);
     });
 
-    it('plan with --namespaces explains missing copies with this flag, and not with the namespaces that Keyferry serves', async () => {
+    it('with --namespaces, plan explains a missing copy by this flag, and not by the namespaces that Keyferry serves', async () => {
       const labelled = { namespaceSelector: { matchLabels: { team: 'a' } } };
       const { problems, notes } = await planned(
         [rule('web', 'named', { namespaces: ['billing'] }), rule('web', 'labelled', labelled)],
@@ -207,7 +207,7 @@ describe('the commands with few rights, few namespaces or limits', () => {
       assert.doesNotMatch(said, /Keyferry/);
     });
 
-    it('plan of a rule in a namespace that the flag leaves out says so, and shows no copy of it', async () => {
+    it('if --namespaces leaves out the namespace of a rule, plan notes it and shows no copy of the rule', async () => {
       const { problems, notes, targets } = await planned(
         [rule('platform', 'new', { namespaces: ['web'] })],
         '--namespaces=web',
@@ -237,7 +237,7 @@ describe('the commands with few rights, few namespaces or limits', () => {
       for (const where of ['lim-a', 'lim-b']) await api.create(copy(where, 'lim', 'other/lim'));
     });
 
-    it('plan gives the limit, the missing consent or the exclusion as the reason of a deletion', async () => {
+    it('plan gives the limit, the missing consent or the exclusion as the reason why a copy is deleted', async () => {
       const whys = async (destination: object, ...args: readonly string[]): Promise<string[]> => {
         const { targets } = await planned([rule('other', 'lim', destination)], ...args);
         return targets.filter(({ action }) => action === 'delete').map((one) => `${one.namespace} ${one.reason}`);
@@ -256,7 +256,7 @@ describe('the commands with few rights, few namespaces or limits', () => {
       assert.deepEqual(await whys({ namespaces: ['lim-a'] }), ['lim-b no longer selected by SecretMirror other/lim']);
     });
 
-    it('explain of a copy that a namespace does not accept names that namespace in the refusal', async () => {
+    it('if a namespace does not accept a copy, explain names the namespace in the reason', async () => {
       const { verdict, summary, others } = await explained(
         run('explain', 'secret', 'lim-c/lim', '--require-consent', '-o', 'json'),
       );
@@ -265,7 +265,7 @@ describe('the commands with few rights, few namespaces or limits', () => {
       assert.match(others[0]?.why ?? '', /^NotAccepted: namespace lim-c does not accept copies from namespace other/);
     });
 
-    it('explain also prints the condition of a rule if it differs from its own answer', async () => {
+    it("if the condition of a rule differs from explain's own answer, explain prints that condition, too", async () => {
       const message = 'copies into namespace lim-c are not permitted by --excluded-namespaces';
       await condition('other', 'lim', 'NotPermitted', message);
       const advice = 'give this command the flags of the operator';
@@ -292,13 +292,13 @@ describe('the commands with few rights, few namespaces or limits', () => {
         ready.notes.join('\n'),
         /^the condition of SecretMirror other\/lim says Synced: .*lim-c.* its flags$/m,
       );
-      // The status is now older than the spec, so its condition no longer counts.
+      // The status now belongs to an older generation of the spec, so its condition no longer counts.
       await plane.api.patch(`${REQUESTED}/other/secretmirrors/lim`, { spec: { deletePolicy: 'retain' } });
       const older = await explained(run('explain', 'secret', 'lim-c/lim', '-o', 'json'));
       assert.match(older.summary, /Keyferry will create it/);
     });
 
-    it('status --failed has a rule that is ready and whose pattern is a glob, with its exclusions', async () => {
+    it('status --failed also shows a rule that is ready but has a pattern like a glob, with its excluded namespaces', async () => {
       const destination = { namespaces: ['lim-.*', 'lam-*'], excludedNamespaces: ['lim-c'] };
       await plane.api.create(rule('web', 'globs', destination));
       await condition('web', 'globs', 'Synced', '2 copies are up to date');
@@ -311,7 +311,7 @@ describe('the commands with few rights, few namespaces or limits', () => {
       await plane.api.delete(`${REQUESTED}/web/secretmirrors/globs`);
     });
 
-    it('explain says that a rule is suspended, and prints an empty selector as "all namespaces"', async () => {
+    it('explain says that a rule is suspended, and prints an empty namespaceSelector as "all namespaces"', async () => {
       await plane.api.create(secret('other', 'halt', 'x'));
       await plane.api.create(rule('other', 'halt', { namespaceSelector: {} }, { suspend: true }));
       const { summary, others } = await explained(run('explain', 'secret', 'lim-c/halt', '-o', 'json'));
@@ -323,7 +323,7 @@ describe('the commands with few rights, few namespaces or limits', () => {
       assert.ok(notes.includes('no other namespace matches spec.destination.namespaceSelector'), notes.join('\n'));
     });
 
-    it('explain of a clone says that its mark does not count, and why', async () => {
+    it('explain of a clone says that its mark does not count, and gives the reason', async () => {
       await plane.api.create(copy('lim-c', 'clone', 'platform/registry', 'web/registry'));
       const { verdict, summary } = await explained(run('explain', 'secret', 'lim-c/clone', '-o', 'json'));
       assert.equal(verdict, 'unrelated');
@@ -334,7 +334,7 @@ describe('the commands with few rights, few namespaces or limits', () => {
     });
   });
 
-  it('status -o json of a mirror fits the JSON Schema', async () => {
+  it('the output of status -o json fits the JSON Schema in docs/schemas/', async () => {
     const { stdout } = await run('status', '-o', 'json');
     assert.ok(statusSchema.parse(JSON.parse(stdout)).rules.length > 0);
   });

@@ -1,6 +1,6 @@
 /**
- * A command that cannot do its work says so in one line, without the class or stack of an error, and without a value of
- * a Secret or login.
+ * A command that cannot do its work prints one line about it. The line has no class or stack of an error, and no value
+ * of a Secret or login.
  */
 import assert from 'node:assert/strict';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -27,7 +27,7 @@ async function file(name: string, content: string | Uint8Array): Promise<string>
   return place;
 }
 
-/** Writes a kubeconfig. Its default server is a port on which nothing listens. */
+/** A kubeconfig as text. By default its server is a port where no process listens. */
 function kubeconfig(user: object, cluster: object = { server: 'http://127.0.0.1:1' }): string {
   return JSON.stringify({
     'current-context': 'c',
@@ -37,7 +37,7 @@ function kubeconfig(user: object, cluster: object = { server: 'http://127.0.0.1:
   });
 }
 
-/** Runs a command that must fail, and checks its message. @returns what it printed on stderr */
+/** Runs a command that must fail, and checks the form of its message. @returns the text on stderr */
 async function failed(...args: readonly string[]): Promise<string> {
   const { code, stdout, stderr } = await runProgram(args);
   assert.equal(code, 1, stderr);
@@ -76,7 +76,7 @@ const MANIFESTS: readonly (readonly [title: string, content: string | Uint8Array
 
 describe('keyferry plan of a manifest with a mistake', { concurrency: 2 }, () => {
   for (const [title, content, message] of MANIFESTS) {
-    it(`keyferry plan of a manifest with ${title} prints one line that names the mistake, and no value`, async () => {
+    it(`keyferry plan of a manifest with ${title} prints one line about the mistake, and no value`, async () => {
       const manifest = await file(`${title}.yaml`, content);
       const stderr = await failed('plan', manifest, '--kubeconfig', path.join(folder, 'kubeconfig'));
       assert.match(stderr, message);
@@ -111,7 +111,7 @@ const KUBECONFIGS: readonly (readonly [title: string, content: string, message: 
 
 describe('keyferry status with a kubeconfig with a mistake', { concurrency: 2 }, () => {
   for (const [title, content, message] of KUBECONFIGS) {
-    it(`keyferry status with a kubeconfig with ${title} prints one line that names the mistake, and no value`, async () => {
+    it(`keyferry status with a kubeconfig with ${title} prints one line about the mistake, and no value`, async () => {
       const place = await file(`${title}.config`, content);
       const stderr = await failed('status', '--kubeconfig', place);
       assert.match(stderr, message);

@@ -1,4 +1,4 @@
-/** `keyferry run` as a process beside a test. */
+/** Runs `keyferry run` as a process for a test. */
 import path from 'node:path';
 
 import type { ControlPlane } from '../../servers/control-plane.ts';
@@ -8,7 +8,7 @@ import { ServerProcess } from '../../servers/server-process.ts';
 const PROGRAM = path.join(import.meta.dirname, '../../../bin/keyferry.cjs');
 const READY_TIMEOUT_MS = 30_000;
 
-/** Starts `keyferry run` and waits until it is ready. The caller must stop it. */
+/** Starts `keyferry run` and waits until it is ready. The caller must stop the process. */
 export async function startOperator(plane: ControlPlane, kubeconfig = plane.kubeconfigPath): Promise<ServerProcess> {
   const port = await freePort();
   const child = new ServerProcess({

@@ -1,4 +1,4 @@
-/** The program runs through links with the names of the originals' programs, as in the container image. */
+/** Starts the program through links with the names of the originals' programs. The container image has such links. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -44,7 +44,7 @@ for (const target of ['the starter', 'the bundle'] as const) {
     ['ccm', ['--cluster-name=a', '--metrics-addr=x'], 'keyferry syncsecret-ccm: --metrics-addr: bad value'],
     ['kubelb', ['--enable-leader-election', '--debug=x'], 'keyferry syncsecret-manager: --debug: bad value'],
   ] as const) {
-    it(`${target}, started through a link named ${name}, accepts the flags of that original`, async () => {
+    it(`${target} of Keyferry, started through a link with the name ${name}, accepts the flags of that original`, async () => {
       const link = path.join(folder, name);
       await symlink(target === 'the starter' ? STARTER : bundle, link);
       try {
@@ -56,13 +56,13 @@ for (const target of ['the starter', 'the bundle'] as const) {
     });
   }
 
-  it(`${target}, started with the process name /k8s-replicator, accepts the flags of k8s-replicator`, async () => {
+  it(`${target} of Keyferry, started with the process name /k8s-replicator, accepts the flags of k8s-replicator`, async () => {
     const script = target === 'the starter' ? STARTER : bundle;
     const { code, stderr } = await runScript(script, ['--leader-elect', '--nope'], '/k8s-replicator');
     assert.deepEqual([code, stderr.split('\n')[0]], [2, 'keyferry replicator: unknown flag --nope'], stderr);
   });
 
-  it(`${target}, started with only a flag of k8s-replicator, runs the replicator`, async () => {
+  it(`${target} of Keyferry, started with only a flag of k8s-replicator, runs the replicator`, async () => {
     const script = target === 'the starter' ? STARTER : bundle;
     const { code, stderr } = await runScript(script, ['-annotations-prefix', 'a/b']);
     assert.equal(code, 2);

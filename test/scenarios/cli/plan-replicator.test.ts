@@ -1,4 +1,4 @@
-/** `keyferry plan` for annotated Secrets and ConfigMaps. The operator then does what the plan shows. */
+/** `keyferry plan` of annotated Secrets and ConfigMaps. After each plan, the operator does what it shows. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { stringify } from 'yaml';
@@ -54,7 +54,7 @@ describe('keyferry plan of annotated objects', () => {
   const source = (allowed: object, value = 'b') => annotated('Secret', 'source/credentials', allowed, { b: value });
   const pull = annotated('Secret', 'team-a/credentials', { 'replicate-from': 'source/credentials' }, {});
 
-  it('plan shows creations, fillings and refusals of annotated objects, and the operator then does the same', async () => {
+  it('plan shows which annotated objects are created, filled or refused, and the operator then does the same', async () => {
     assert.deepEqual(await plan(push(scene.canary)), ['create Secret team-a/push', 'create Secret team-b/push']);
     assert.deepEqual(await plan(push(scene.canary), namespace('team-c')), [
       'create Secret team-a/push',
@@ -90,7 +90,7 @@ describe('keyferry plan of annotated objects', () => {
     assert.deepEqual(await scene.plane.api.list('/api/v1/namespaces/team-a/secrets'), [], 'planning writes nothing');
   });
 
-  it('plan shows changes, deletions and unchanged copies of annotated objects that the operator copied before', async () => {
+  it('after the operator made copies, plan shows which copies of annotated objects change, are deleted or stay', async () => {
     const { api } = scene.plane;
     const once = (value: string) =>
       annotated('ConfigMap', 'source/once', { 'replicate-to': 'team-a/once', 'replicate-once': 'true' }, { a: value });
@@ -110,7 +110,7 @@ describe('keyferry plan of annotated objects', () => {
       'nothing Secret team-b/push',
     ]);
     const broken = await report([push(scene.canary, 'team-[')]);
-    // An object with an invalid annotation fails, and none of its copies is deleted.
+    // If an object has an invalid annotation, its targets fail, and none of its copies is deleted.
     assert.deepEqual(new Set(broken.targets.map(({ action }) => action)), new Set(['fail']));
     assert.match(broken.targets[0]?.reason ?? '', /^IllFormed: .*replicate-to-namespaces/);
     assert.match(broken.problems[0]?.problem ?? '', /replicate-to-namespaces/);

@@ -1,6 +1,6 @@
 /**
- * `keyferry plan`: several mirrors of one target, its output and exit codes, the input that it accepts, and the number
- * of its requests.
+ * `keyferry plan`: several mirrors with one target, output and exit codes, the forms of input, and the number of
+ * requests.
  */
 import assert from 'node:assert/strict';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -37,7 +37,7 @@ describe('keyferry plan', () => {
   const run = async (args: readonly string[], input = ''): Promise<ProgramResult> =>
     await runProgram(['plan', '--kubeconfig', plane.kubeconfigPath, ...args], input);
   const yaml = (objects: readonly object[]): string => objects.map((object) => stringify(object)).join('---\n');
-  /** Runs `plan` on these objects. @returns its rows as `action namespace/name rule`, and its exit code */
+  /** Runs `plan` on these objects. @returns its rows, each as `action namespace/name rule`, and its exit code */
   const rows = async (objects: readonly object[] | string, ...args: readonly string[]): Promise<[string[], number]> => {
     const input = typeof objects === 'string' ? objects : yaml(objects);
     const { code, stdout, stderr } = await run(['-', '-o', 'json', ...args], input);
@@ -55,7 +55,7 @@ describe('keyferry plan', () => {
       },
     });
 
-  it('plan reports a conflict for a target that two mirrors want, also if one of them already exists in the cluster', async () => {
+  it('if two mirrors want the same target, plan reports a conflict, also if one of the mirrors exists already', async () => {
     const two = [mirror('left', 'one', ['to-a']), mirror('right', 'one', ['to-.+'])];
     assert.deepEqual(await rows(two), [
       [
@@ -79,7 +79,7 @@ describe('keyferry plan', () => {
     await plane.api.delete('/apis/mirrors.kts.studio/v1alpha2/namespaces/default/secretmirrors/there');
   });
 
-  it('plan shows no write for mirrors in a cycle, as the operator makes none', async () => {
+  it('plan shows no write for mirrors in a cycle, because the operator makes none', async () => {
     const [a, b] = ['to-a', 'to-b'].map((home) => ({
       mirror: {
         ...mirror('loop', 'loop', [home === 'to-a' ? 'to-b' : 'to-a']),
@@ -107,7 +107,7 @@ describe('keyferry plan', () => {
     assert.match(stdout, /Cycle: .*SecretMirror to-a\/loop → SecretMirror to-b\/loop/);
   });
 
-  it('plan counts unchanged copies, and shows them with --all', async () => {
+  it('plan only counts the copies that stay unchanged, and lists them with --all', async () => {
     const source = await plane.api.get('/api/v1/namespaces/default/secrets/one');
     const held = copy('to-a', 'one', 'default/calm');
     Object.assign(held.metadata, {
@@ -136,7 +136,7 @@ describe('keyferry plan', () => {
     await plane.api.delete('/apis/mirrors.kts.studio/v1alpha2/namespaces/default/secretmirrors/rival');
     const asYaml = await run(['-', '-o', 'yaml', '--all'], yaml(calm));
     assert.equal(planSchema.parse(parse(asYaml.stdout)).unchanged, 1);
-    // The mirror no longer claims this copy, so it would be lost.
+    // The mirror no longer claims this copy, so the operator would delete it.
     assert.deepEqual(await rows([mirror('calm', 'one', ['to-b'])]), [
       ['delete to-a/one SecretMirror default/calm', 'create to-b/one SecretMirror default/calm'],
       3,
@@ -144,7 +144,7 @@ describe('keyferry plan', () => {
     await plane.api.delete('/api/v1/namespaces/to-a/secrets/one');
   });
 
-  it('plan reports mistakes in a mirror with exit code 3, and copies nothing into a namespace that does not exist', async () => {
+  it('plan reports mistakes in a mirror with exit code 3, and shows no copy into a namespace that does not exist', async () => {
     for (const [object, problem] of [
       [mirror('bad', 'one', ['(']), /^SecretMirror default\/bad: spec\.destination\.namespaces\[0\]/],
       [
@@ -167,7 +167,7 @@ describe('keyferry plan', () => {
     assert.deepEqual(await rows([namespace('nowhere'), secret('nowhere', 'one', 'x')]), [[], 0]);
   });
 
-  it("plan with --mirrors-regex=search matches patterns with any part of a namespace's name", async () => {
+  it("plan with --mirrors-regex=search matches a pattern with any part of a namespace's name", async () => {
     await plane.api.create(namespace('not-to-a'));
     const one = [mirror('m', 'one', ['to-a'])];
     assert.deepEqual((await rows(one))[0], ['create to-a/one SecretMirror default/m']);
@@ -178,7 +178,7 @@ describe('keyferry plan', () => {
     await plane.api.delete('/api/v1/namespaces/not-to-a');
   });
 
-  it('plan accepts the forms of YAML and JSON that kubectl accepts', async () => {
+  it('plan accepts all forms of YAML and JSON that kubectl accepts', async () => {
     const created = ['create to-a/one SecretMirror default/m'];
     const spec = 'spec: {source: {name: one}, destination: {namespaces: [to-a]}}';
     const head = 'apiVersion: mirrors.kts.studio/v1alpha2\nkind: SecretMirror\n';
@@ -191,7 +191,7 @@ describe('keyferry plan', () => {
       JSON: JSON.stringify(mirror('m', 'one', ['to-a'])),
     };
     for (const [name, text] of Object.entries(cases)) assert.deepEqual((await rows(text))[0], created, name);
-    // The API server accepts these two forms, too.
+    // The API server also accepts these two forms.
     for (const name of ['empty annotations and labels', 'a merge key']) {
       const object: Json = parse(cases[name] ?? '', { merge: true });
       object.metadata.namespace = 'default';
@@ -204,14 +204,14 @@ describe('keyferry plan', () => {
     assert.deepEqual(await rows(`${empty}type:\n`), [[], 0]);
   });
 
-  it('plan fails if standard input has no manifest, because then the command before the pipe has failed', async () => {
+  it('if standard input has no manifest, plan fails, because the command before the pipe has failed', async () => {
     for (const input of ['', '# nothing\n---\n', 'apiVersion: v1\nkind: List\nitems: []\n']) {
       const { code, stdout, stderr } = await run(['-'], input);
       assert.deepEqual([code, stdout, stderr], [1, '', 'keyferry plan: standard input: contains no manifest\n']);
     }
   });
 
-  it('plan reads the manifests in a folder, and with -R in its subfolders, as kubectl does', async () => {
+  it('plan reads the manifests in a folder, and with -R also in its subfolders, as kubectl does', async () => {
     const root = path.join(folder, 'manifests');
     await mkdir(path.join(root, 'deep'), { recursive: true });
     await writeFile(path.join(root, 'deep', 'b.yml'), yaml([mirror('b', 'one', ['to-b'])]));
@@ -228,7 +228,7 @@ describe('keyferry plan', () => {
     assert.deepEqual(await shown('-R'), ['SecretMirror default/a', 'SecretMirror default/b']);
   });
 
-  it('plan refuses a manifest with an invalid name, and reports file, document and field', async () => {
+  it('plan refuses a manifest with an invalid name, and names file, document and field', async () => {
     const file = path.join(folder, 'names.yaml');
     const named = (kind: string, metadata: object, more: object = {}) => ({
       apiVersion: kind === 'SecretMirror' ? 'mirrors.kts.studio/v1alpha2' : 'v1',
@@ -264,7 +264,7 @@ describe('keyferry plan', () => {
     assert.equal((await run([file])).code, 0);
   });
 
-  it('plan removes annotations that the last applied manifest had and this one has not, as kubectl apply does', async () => {
+  it('if an annotation is in the last applied manifest but not in the new one, plan removes it, as kubectl apply does', async () => {
     const push = (annotations: object) => ({
       apiVersion: 'v1',
       kind: 'ConfigMap',
@@ -294,7 +294,7 @@ describe('keyferry plan', () => {
     assert.deepEqual(await rows([push({})]), [['delete to-a/push ConfigMap default/push'], 3]);
   });
 
-  it('plan reads objects in lists: for hundreds of copies it needs ten requests at most', async () => {
+  it('plan reads objects in lists: for hundreds of copies it sends at most ten requests', async () => {
     const names = Array.from({ length: MANY }, (_, index) => `many-${index}`);
     await plane.api.createMany(names.map((name) => namespace(name)));
     await plane.api.createMany(names.map((name) => copy(name, 'wide', 'default/wide')));
@@ -312,8 +312,8 @@ describe('keyferry plan', () => {
     const [shown] = await rows(wide);
     assert.equal(shown.filter((row) => row.startsWith('update ')).length, MANY);
     assert.equal(shown.filter((row) => row.startsWith('create ')).length, MANY);
-    // Expected: pages of 500 objects for four kinds, pages of 40 for contents of copies and of one namespace, and one
-    // source.
+    // The expected requests: pages of 500 objects for each of four kinds, pages of 40 for the contents of copies and of
+    // one namespace, and one source.
     const asked = (await requests()) - before;
     assert.ok(asked <= 10, `${asked} requests`);
   });

@@ -1,4 +1,4 @@
-/** Runs the program as a process, as users do. */
+/** Runs the program as a process, as a user does. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';
@@ -48,21 +48,21 @@ export class RunningProgram implements AsyncDisposable {
     return this.#written.stdout;
   }
 
-  /** Waits until the output so far has a text. */
+  /** Waits until the output by now matches a pattern. */
   async seen(where: 'stdout' | 'stderr', pattern: RegExp): Promise<void> {
     const message = (): string => `${pattern} in ${where}:\n${this.#written.stdout}\n${this.#written.stderr}`;
     await waitFor(() => pattern.test(this.#written[where]), { message });
   }
 
-  /** Sends SIGINT. @returns exit code and signal, once the command has ended */
+  /** Sends SIGINT and waits until the command ends. @returns exit code and signal */
   async interrupt(): Promise<unknown[]> {
     this.#child.kill('SIGINT');
     return await this.#ended;
   }
 
   /**
-   * Closes stdout, as the next program in a pipe does when it ends.
-   * @returns exit code and signal, once the command has ended
+   * Closes stdout, as the next program in a pipe does when it ends, and waits until the command ends.
+   * @returns exit code and signal
    */
   async closePipe(): Promise<unknown[]> {
     this.#child.stdout.destroy();

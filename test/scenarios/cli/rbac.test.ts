@@ -1,6 +1,5 @@
 /**
- * deploy/rbac.yaml grants enough for a SecretMirror from its creation to its deletion, and no permission that is not
- * used.
+ * deploy/rbac.yaml grants every permission that a SecretMirror needs from its creation to its deletion, and no others.
  */
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
@@ -31,7 +30,7 @@ before(async () => {
 });
 after(() => plane.stop());
 
-it('deploy/rbac.yaml permits all that SecretMirrors need, and each permission is used', async () => {
+it('deploy/rbac.yaml grants every permission that SecretMirrors need, and each of these permissions is used', async () => {
   const rights = [...COPYING, ...LEASES];
   await waitForRights(plane.api, { user: USER, groups: GROUPS }, 'keyferry', rights);
   const kubeconfig = await plane.writeKubeconfig({ token: plane.tokenFor(USER) });
@@ -44,7 +43,7 @@ it('deploy/rbac.yaml permits all that SecretMirrors need, and each permission is
   assertUsed(readAuditLog(plane, USER), callsOf(rights), callsOf(rights));
 });
 
-it("deploy/rbac.yaml grants nothing else outside of its own namespace, by the API server's own report", async () => {
+it("by the API server's report, deploy/rbac.yaml grants nothing but these permissions outside its own namespace", async () => {
   using own = plane.client({ user: USER });
   const everywhere = [...COPYING, ...CONFIG_MAPS];
   const bound = async (): Promise<boolean> => (await reviewRights(own, 'kube-system')).length === everywhere.length;

@@ -37,8 +37,8 @@ describe('keyferry status, plan and explain', () => {
     return result;
   };
   /**
-   * Runs `plan --all` on these objects, and checks that the exit code is 3 if a copy would be lost or refused.
-   * @returns its rows
+   * Runs `plan --all` on these objects. Checks that the exit code is 3 if a copy would be lost or refused.
+   * @returns the rows of the output
    */
   const plan = async (...objects: object[]): Promise<string[]> => {
     const input = objects.map((object) => stringify(object)).join('---\n');
@@ -59,7 +59,7 @@ describe('keyferry status, plan and explain', () => {
     await waitFor(async () => (await plane.api.find(where))?.status?.mirrorStatus === 'Active', { message: name });
   };
 
-  it('status and plan on a cluster without the CRD say that it is not installed', async () => {
+  it('if the CRD is not installed, status and plan say so', async () => {
     const { code, stdout } = await run(['status']);
     assert.equal(code, 0);
     assert.match(stdout, /The CRD of mirrors is not installed/);
@@ -67,7 +67,7 @@ describe('keyferry status, plan and explain', () => {
     assert.match(planned.stdout, /^cluster: the CRD secretmirrors\.mirrors\.kts\.studio is not installed: /);
   });
 
-  it('status shows a mirror that was not reconciled yet', async () => {
+  it('status shows a mirror that the operator has not reconciled yet', async () => {
     await plane.api.apply(readCrds());
     assert.match(
       (await run(['status'])).stdout,
@@ -79,7 +79,7 @@ describe('keyferry status, plan and explain', () => {
     assert.match(stdout, /\nmirrors +default +first +secret default\/one +\w+ +False +0 +never +NotSeen: /);
   });
 
-  it('plan shows what the operator then does with the manifests', async () => {
+  it('plan of manifests shows what the operator then does with them', async () => {
     await plane.api.createMany(['to-a', 'to-b', 'not-to'].map((name) => namespace(name)));
     await plane.api.create(KEYFERRY_NAMESPACE);
     await plane.api.create(secret('to-b', 'two', 'foreign'));
@@ -107,11 +107,11 @@ describe('keyferry status, plan and explain', () => {
     assert.deepEqual(await plan(secret('default', 'one', 'changed')), ['update to-a/one', 'update to-b/one']);
     const tls = { type: 'kubernetes.io/basic-auth' };
     assert.deepEqual(await plan(secret('default', 'one', CANARY, tls)), ['replace to-a/one', 'replace to-b/one']);
-    // The other mirror of the target is older, so this one has a conflict.
+    // Another mirror with the same target is older, so this mirror has a conflict.
     assert.deepEqual(await plan(mirror('younger', 'one', ['to-a'])), ['nothing to-a/one', 'conflict to-a/one']);
   });
 
-  it('status lists copies, and failing targets with their reasons', async () => {
+  it('status lists copies, and the targets that fail with their reasons', async () => {
     const { code, stdout } = await run(['status']);
     assert.equal(code, 0);
     assert.match(stdout, /\nmirrors +default +first +secret default\/one +Active +True +2 +20\S+Z +Synced: 2 copies/);
@@ -142,7 +142,7 @@ describe('keyferry status, plan and explain', () => {
     assert.match((await run(['status', '-n', 'nowhere'])).stdout, gone);
   });
 
-  it('explain explains a copy, a conflict, a source and a rule, and why a copy does not exist', async () => {
+  it('explain describes a copy, a conflict, a source and a rule, and gives the reason why a copy does not exist', async () => {
     const copy = await explained('secret', 'to-a/one');
     const { resourceVersion } = (await plane.api.get('/api/v1/namespaces/default/secrets/one')).metadata;
     assert.equal(
@@ -179,7 +179,7 @@ describe('keyferry status, plan and explain', () => {
       [none.verdict, none.object.exists, none.others.map(({ rule, why }) => `${rule}: ${why}`)],
       ['absent', false, ['SecretMirror default/first: does not select namespace not-to']],
     );
-    // The namespace does not exist yet. A pattern may match its name once it does.
+    // The namespace does not exist yet. When it is created, the pattern may match its name.
     const nowhere = await explained('secret', 'nowhere/one');
     assert.deepEqual(nowhere.notes, ['namespace nowhere does not exist, or is being deleted']);
     assert.deepEqual(
@@ -210,7 +210,7 @@ describe('keyferry status, plan and explain', () => {
     }
   });
 
-  it('status lists orphans, and explain says what becomes of them', async () => {
+  it('status lists copies without a rule, and explain says that Keyferry will delete such a copy', async () => {
     const where = '/apis/mirrors.kts.studio/v1alpha2/namespaces/default/secretmirrors/second';
     await plane.api.patch(where, { metadata: { finalizers: null } });
     await plane.api.delete(where);
@@ -229,7 +229,7 @@ describe('keyferry status, plan and explain', () => {
     );
   });
 
-  it('status of a mirror that is being deleted shows since when, and the error that blocks it', async () => {
+  it('status of a mirror that is being deleted shows the time of the deletion, and the error that blocks it', async () => {
     const where = '/apis/mirrors.kts.studio/v1alpha2/namespaces/default/secretmirrors/going';
     const going = mirror('going', 'one', ['nowhere']);
     const finalizers = ['mirrors.kts.studio/finalizer'];
@@ -250,7 +250,7 @@ describe('keyferry status, plan and explain', () => {
     await plane.api.patch(where, { metadata: { finalizers: null } });
   });
 
-  it('plan reports a mistake in a mirror with exit code 3, and counts objects that Keyferry does not use', async () => {
+  it('plan reports a mistake in a mirror with exit code 3, and counts the objects that Keyferry does not use', async () => {
     const input = [
       mirror('bad', 'one', ['to-a', '(']),
       { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'x' } },
@@ -261,7 +261,7 @@ describe('keyferry status, plan and explain', () => {
     assert.match(stdout, /1 object is not used by Keyferry\./);
   });
 
-  it('plan notes that it does not read Vault, and names patterns that match nothing', async () => {
+  it('plan notes that it does not read Vault, and names patterns that match no namespace', async () => {
     const vault = {
       addr: 'https://vault.example.com',
       path: 'secret/one',
@@ -297,7 +297,7 @@ describe('keyferry status, plan and explain', () => {
     );
   });
 
-  it('plan of invalid input names file and document, and prints no value', async () => {
+  it('if the input is invalid, plan names file and document, and prints no value', async () => {
     const file = path.join(folder, 'bad.yaml');
     const cases: readonly (readonly [string, RegExp])[] = [
       [`a: b\n---\nkind: Secret\n`, /bad\.yaml, document 1: apiVersion is missing\n/],

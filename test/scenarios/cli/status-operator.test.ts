@@ -1,4 +1,4 @@
-/** What `keyferry status` says about the operator: which process leads, and which namespaces it serves. */
+/** `keyferry status` shows which process is the leader, and works where only some namespaces are served. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -24,7 +24,7 @@ describe('what keyferry status says about the operator', () => {
   const run = async (...args: readonly string[]): Promise<ProgramResult> =>
     await runProgram(['status', '--kubeconfig', plane.kubeconfigPath, ...args]);
   const leaders = async () => statusSchema.parse(JSON.parse((await run('-o', 'json')).stdout)).leaders;
-  /** Grants a user the rights to read the objects in these namespaces. @returns a kubeconfig of the user */
+  /** Gives a user the permissions to read objects in these namespaces. @returns a kubeconfig of the user */
   const letLook = async (user: string, places: readonly string[]): Promise<string> => {
     const rules = [
       { apiGroups: [''], resources: ['secrets', 'configmaps'], verbs: ['get', 'list', 'watch'] },
@@ -43,7 +43,7 @@ describe('what keyferry status says about the operator', () => {
     return await plane.writeKubeconfig({ token: plane.tokenFor(user) });
   };
 
-  it('status names the leader and since when it leads, and notes in one line if the Lease cannot be read', async () => {
+  it('status names the leader and the time of its election; if it may not read the Lease, it notes this in one line', async () => {
     const leases = '/apis/coordination.k8s.io/v1/namespaces/default/leases';
     assert.doesNotMatch((await run()).stdout, /^Lea/m);
     assert.deepEqual(await leaders(), []);
@@ -65,7 +65,8 @@ describe('what keyferry status says about the operator', () => {
     assert.deepEqual(await leaders(), [none]);
     assert.match((await run()).stdout, /^Leader: none \(Lease default\/release\)$/m);
     await plane.api.delete(`${leases}/release`);
-    // A Lease without the label is found by its usual name, in the namespace that the documentation uses.
+    // If no Lease has the label, `status` reads the Lease `keyferry` in the namespace `keyferry`, as in the
+    // documentation.
     await plane.api.createNamespaces(['keyferry']);
     const usual = { name: 'keyferry', namespace: 'keyferry' };
     await plane.api.create({ apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: usual, spec });
@@ -73,7 +74,7 @@ describe('what keyferry status says about the operator', () => {
     assert.doesNotMatch((await run('-n', 'keyferry')).stdout, /Leader/);
   });
 
-  it('status, explain and status -w with --namespaces work with rights in these namespaces only', async () => {
+  it('with --namespaces, status, explain and status -w need permissions only in these namespaces', async () => {
     const [one, two] = ['served-a', 'served-b'];
     await plane.api.createMany([one, two, 'served-not'].map((name) => namespace(name)));
     const kubeconfig = await letLook(SERVED, [one, two]);

@@ -1,6 +1,5 @@
 /**
- * `keyferry status` and `explain` of annotated objects, before the operator starts, while it runs, and after it has
- * stopped.
+ * `keyferry status` and `explain` of annotated objects before the operator starts, while it runs, and after its end.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -63,7 +62,7 @@ describe('keyferry status of annotated objects', () => {
     return [state, reason];
   };
 
-  it('status shows annotated objects with pending copies, and refusals with reasons, before the operator starts', async () => {
+  it('before the operator starts, status shows the copies of annotated objects as pending, and refusals with reasons', async () => {
     await users.create('source/push', { a: '1' }, { 'replicate-to': 'team-a/push,team-b/push' });
     await users.create('source/taken', { a: '1' }, { 'replicate-to': 'team-b/theirs' });
     await users.create('team-b/theirs', { own: 'x' });
@@ -96,7 +95,7 @@ describe('keyferry status of annotated objects', () => {
     assert.equal(rule(now, 'team-a/denied').lastSyncTime, null);
   });
 
-  it('status with the flags of the operator reads annotations as the operator does', async () => {
+  it("with the operator's flags, status reads annotations as the operator does", async () => {
     assert.deepEqual(reported(await report('--replicator-allow-all'), 'team-a/denied'), ['Outdated', 'Outdated']);
     const ignoring = await report('--replicator-ignore-unknown');
     assert.ok(!ignoring.rules.some(({ name }) => name === 'typo'));
@@ -106,7 +105,7 @@ describe('keyferry status of annotated objects', () => {
     assert.match(bad.stderr, /--replicator-annotations-prefix: bad value "A B": must be a DNS name/);
   });
 
-  it('status shows the copies of annotated objects, and the reasons of the events, while the operator runs', async () => {
+  it('after the operator ran, status shows the copies of annotated objects, and gives the same reasons as the events', async () => {
     const operator = await scene.operator();
     for (const name of ['team-a/push', 'team-b/push', 'team-a/pull']) await users.holds(name, { a: '1' });
     await scene.of(KINDS[1]!).holds('team-b/map', { a: '1' });
@@ -133,7 +132,7 @@ describe('keyferry status of annotated objects', () => {
     assert.doesNotMatch(table, /\nreplicator +source /);
   });
 
-  it('explain explains pushed copies, filled objects and annotated rules', async () => {
+  it('explain describes pushed copies, filled objects and annotated rules', async () => {
     const copy = await explained('secret', 'team-a/push');
     assert.deepEqual(
       [copy.verdict, copy.owner, copy.source, copy.next],
@@ -172,7 +171,7 @@ describe('keyferry status of annotated objects', () => {
     );
   });
 
-  it('status -w prints an edit by hand and its repair by the operator, and no value', async () => {
+  it("status -w prints a user's edit of a copy and its repair by the operator, but no value", async () => {
     await using watch = new RunningProgram(['status', '-w', '--failed', '--kubeconfig', scene.plane.kubeconfigPath]);
     await watch.seen('stdout', /^SYSTEM /);
     await users.change('team-a/push', { a: scene.canary });
@@ -184,11 +183,11 @@ describe('keyferry status of annotated objects', () => {
     assert.deepEqual(await watch.interrupt(), [0, null]);
   });
 
-  it('status shows edits by hand, changed sources and orphans after the operator has stopped', async () => {
+  it('after the operator has stopped, status shows edited copies, changed sources and copies without a source', async () => {
     await users.change('team-a/push', { a: 'by hand' });
     await users.change('source/open', { a: '2' });
     await scene.of(KINDS[1]!).delete('source/map');
-    // This changes the version of the source, and not its data.
+    // This changes the version of the source, but not its data.
     const labels = { metadata: { labels: { some: 'label' } } };
     await users.create('source/calm', { a: '1' }, { 'replicate-to': 'team-a/calm' });
     const operator = await scene.operator(['-run-replicators=secret']);
@@ -213,7 +212,7 @@ describe('keyferry status of annotated objects', () => {
     );
   });
 
-  it('status reports an annotated object whose kind the replicator does not handle, and no orphan of that kind', async () => {
+  it('if the replicator does not serve a kind, status reports annotated objects of that kind as Ignored, and none of their copies as orphans', async () => {
     const maps = scene.of(KINDS[1]!);
     await maps.create('source/idle', { a: '1' }, { 'replicate-to': 'team-a/idle' });
     const now = await report('--replicator-run-replicators=secret');

@@ -1,6 +1,6 @@
 /**
- * `keyferry status`: copies of the original, few rights, output for programs and for terminals, a closed pipe, and no
- * server.
+ * `keyferry status`: copies of the original, a user with few permissions, output for programs and terminals, a closed
+ * pipe, and no server.
  */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -31,7 +31,7 @@ const TENANT = 'tenant';
 const NAMESPACE = { kind: 'Namespace', groupPath: '/api/v1', plural: 'namespaces' };
 const BUNDLE = path.join(import.meta.dirname, '../../../dist/keyferry.cjs');
 const NOWHERE = 12;
-/** The first character of all terminal codes. */
+/** Every control sequence of a terminal starts with this character. */
 const ESCAPE = '\u001B';
 
 describe('keyferry status', () => {
@@ -47,7 +47,7 @@ describe('keyferry status', () => {
   });
   after(() => plane.stop());
 
-  /** A copy as the original makes it: without Keyferry's label and annotations. */
+  /** A copy as the original makes it, without the label and annotations of Keyferry. */
   const original = (where: string, owner: string) =>
     secret(where, 'one', 'x', {
       metadata: {
@@ -64,7 +64,7 @@ describe('keyferry status', () => {
     return statusSchema.parse(JSON.parse(stdout));
   };
 
-  it('status lists the copies of the original before Keyferry has ever run, also those that no pattern matches now', async () => {
+  it('before Keyferry has ever run, status lists the copies of the original, also those that no pattern matches now', async () => {
     const { rules, orphans } = await report();
     assert.deepEqual(
       rules.map(({ name, copies }) => [name, copies.map((copy) => [copy.namespace, copy.sourceVersion])]),
@@ -89,7 +89,7 @@ describe('keyferry status', () => {
     assert.ok(!searched.orphans.some((orphan) => orphan.namespace === 'not-team-a'));
   });
 
-  it('status lists every failing namespace, and with --failed only these', async () => {
+  it('status lists every namespace that fails, and with --failed it lists only rules with such namespaces', async () => {
     const names = Array.from({ length: NOWHERE }, (_, index) => `full-${String(index).padStart(2, '0')}`);
     await plane.api.createMany(names.map((name) => namespace(name)));
     await plane.api.createMany(names.map((name) => secret(name, 'one', 'theirs')));
@@ -129,7 +129,7 @@ describe('keyferry status', () => {
       rules[0]?.failing.map((target) => `${target.state} ${target.reason} ${target.namespace}`),
       names.map((name) => `conflict Conflict ${name}`),
     );
-    // One of them was made by the original, the other belongs to a deleted mirror.
+    // The original made one of these copies. The other copy belongs to a deleted mirror.
     assert.deepEqual(
       rules[1]?.failing.map((target) => `${target.state} ${target.namespace}`),
       ['pending team-a', 'conflict team-b'],
@@ -142,12 +142,12 @@ describe('keyferry status', () => {
     assert.doesNotMatch(stdout, / fine |^COPY/m);
   });
 
-  it('status -o yaml has the same fields as JSON, and -A includes all namespaces', async () => {
+  it('status -o yaml has the same fields as -o json, and -A includes all namespaces', async () => {
     const { stdout } = await run('-A', '-n', 'other', '-o', 'yaml');
     assert.deepEqual(statusSchema.parse(parse(stdout)), await report());
   });
 
-  it('status -n NAMESPACE works with rights in that namespace only, and the error without -n names -n', async () => {
+  it('status -n NAMESPACE needs permissions only in that namespace, and without -n the error recommends -n', async () => {
     const role = { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'look' };
     const rules = [
       { apiGroups: [''], resources: ['secrets', 'configmaps'], verbs: ['get', 'list'] },
@@ -186,7 +186,7 @@ describe('keyferry status', () => {
     const explained = await runProgram(['explain', 'secret', 'team-a/one', '--kubeconfig', kubeconfig]);
     assert.equal(explained.code, 0, explained.stderr);
     assert.match(explained.stdout, /in other namespaces are not included: no permission to list them\n$/);
-    // The user may list SecretMirrors, and may not get a single one.
+    // The user has permission to list SecretMirrors, but not to get a single one.
     for (const [name, verdict] of [
       ['mine', 'rule'],
       ['nothing', 'unknown'],
@@ -205,7 +205,7 @@ describe('keyferry status', () => {
     assert.match(elsewhere.stderr, /namespaces\/team-b\/secrets: 403 Forbidden/);
   });
 
-  it('status -o wide shows destinations and failing targets', async () => {
+  it('status -o wide shows the destinations of rules and the targets that fail', async () => {
     const { stdout } = await run('-o', 'wide', '-n', 'default');
     assert.match(stdout, /^SYSTEM +NAMESPACE +NAME +SOURCE +DESTINATIONS +STATE .*\n/);
     assert.match(stdout, /\nmirrors +default +old +secret default\/one +team-\.\+ +Unknown +False /);
@@ -213,11 +213,11 @@ describe('keyferry status', () => {
     assert.match(stdout, /\nCOPY .*\nORPHAN /s);
   });
 
-  it('status has colours on a terminal, and none in a pipe or with NO_COLOR', async () => {
+  it('status has colours on a terminal, but not in a pipe or with NO_COLOR', async () => {
     const onTerminal = async (environment: string): Promise<string> => {
-      // With the variable CI, Node takes the terminal for one without colours.
+      // With the variable CI, Node would assume a terminal without colours.
       const status = `${process.execPath} ${BUNDLE} status --kubeconfig ${plane.kubeconfigPath}`;
-      // stderr is left out: after a second a command shows a line of progress there.
+      // stderr is left out, because a command that takes longer than a second shows a line of progress there.
       const command = `env -u CI ${environment} ${status} 2>/dev/null`;
       const child = spawn('script', ['--quiet', '--return', '--command', command, '/dev/null']);
       child.stdin.end();
@@ -236,7 +236,7 @@ describe('keyferry status', () => {
   describe('keyferry status --watch', () => {
     const LATE = '/apis/mirrors.kts.studio/v1alpha2/namespaces/default/secretmirrors/late';
 
-    it('status --watch prints changes as they come, also after its connection was lost, and ends at SIGINT', async () => {
+    it('status --watch prints each change, continues after its connection was lost, and ends at SIGINT', async () => {
       const { proxy, kubeconfig } = await proxied(plane);
       await using _ = proxy;
       await using watch = new RunningProgram(['status', '-w', '--kubeconfig', kubeconfig]);
@@ -252,7 +252,7 @@ describe('keyferry status', () => {
       assert.deepEqual(await watch.interrupt(), [0, null]);
     });
 
-    it('status --watch without the right to watch notes that once, and still prints changes', async () => {
+    it('without permission to watch, status --watch notes it one time, and still prints changes', async () => {
       const kubeconfig = await plane.writeKubeconfig({ token: plane.tokenFor(TENANT) });
       await using watch = new RunningProgram(['status', '-w', '-n', 'team-a', '--kubeconfig', kubeconfig]);
       const told = /^keyferry status: 20\S+Z the status may be out of date: .*cannot watch.*; trying again\n$/;
@@ -265,7 +265,7 @@ describe('keyferry status', () => {
       await plane.api.delete(LATE.replace('/default/', '/team-a/'));
     });
 
-    it('status --watch prints a change that comes while it makes its first report', async () => {
+    it('status --watch prints a change that happens while it makes its first report', async () => {
       const connection = await loadKubeconfig({ path: plane.kubeconfigPath, env: {} });
       await using api = new HttpKubeApi(connection);
       const stop = new AbortController();
@@ -279,7 +279,8 @@ describe('keyferry status', () => {
         const notes = await listed(lister);
         if (!notes.includes('during')) {
           await plane.api.create(namespace('during'));
-          // Waits until a list has the namespace, so that its watch event came before the report is printed without it.
+          // Waits until a list has the namespace. So its watch event comes before the first report, which does not have
+          // the namespace.
           await waitFor(async () => (await listed(lister)).includes('during'), { message: 'the event' });
         }
         const known = { apiVersion: 'keyferry.dev/v1', kind: 'Status', cluster: '', systems: [], leaders: [] } as const;
@@ -301,7 +302,7 @@ describe('keyferry status', () => {
       );
     });
 
-    it('status --watch -o json prints one report in each line, and ends when its pipe is closed', async () => {
+    it('status --watch -o json prints one report per line, and ends when its pipe is closed', async () => {
       const args = ['status', '-w', '--failed', '-o', 'json', '--kubeconfig', plane.kubeconfigPath];
       await using watch = new RunningProgram(args);
       await watch.seen('stdout', /\n/);
@@ -318,7 +319,7 @@ describe('keyferry status', () => {
     });
   });
 
-  it('status, crds and plan end without a message when their pipe is closed', async () => {
+  it('if their pipe is closed, status, crds and plan end without a message', async () => {
     const input = stringify(mirror('piped', 'one', ['team-.+']));
     for (const [args, expected] of [
       [['status'], 0],
@@ -328,7 +329,7 @@ describe('keyferry status', () => {
     ] as const) {
       const cluster = args[0] === 'crds' ? [] : ['--kubeconfig', plane.kubeconfigPath];
       const child = spawn(process.execPath, [BUNDLE, ...args, ...cluster], { stdio: ['pipe', 'pipe', 'pipe'] });
-      // The pipe is closed before the first output, so that every write fails with EPIPE.
+      // The pipe is closed before the first output, so every write fails with EPIPE.
       child.stdout.destroy();
       child.stdin.end(input);
       const [stderr, code] = await Promise.all([
@@ -339,7 +340,7 @@ describe('keyferry status', () => {
     }
   });
 
-  it('status of a cluster that cannot be reached names context and server, and no credentials', async () => {
+  it('if the cluster cannot be reached, status and plan name context and server, but no credentials', async () => {
     const port = await freePort();
     const file = path.join(plane.folder, 'unreachable.kubeconfig');
     const token = 'token-that-must-not-appear';

@@ -1,6 +1,6 @@
 /**
- * Two control planes, the second one behind a fault proxy, and the engine with a backend for each. The scene's only
- * controller copies each Secret with the label `copy` from the namespace `default` of the first cluster to the
+ * Two control planes, the second one behind a fault proxy, and an engine with a backend for each. Its only controller
+ * copies each Secret of the first cluster that is in namespace `default` and has the label `copy`. The copies are in
  * namespace `copies` of both clusters.
  */
 import { userCause } from '../../../src/copy/model/cause.ts';
@@ -36,7 +36,7 @@ export class TwoClusters implements AsyncDisposable {
   readonly proxy: FaultProxy;
   readonly manager: Manager;
   readonly backends: { readonly home: Cluster; readonly away: Cluster };
-  /** The last outcome of each rule in each cluster, by `cluster rule`. */
+  /** The last outcome of each rule in each cluster. Keys: `cluster rule`. */
   readonly outcomes = new Map<string, Outcome>();
   readonly #apis: readonly HttpKubeApi[];
   readonly #stop = new AbortController();
@@ -67,7 +67,7 @@ export class TwoClusters implements AsyncDisposable {
     return scene;
   }
 
-  /** Grants the client of the second cluster the rights on Secrets in the namespace of the copies. */
+  /** Gives the client of the second cluster the permissions for Secrets in the namespace of the copies. */
   async permit(): Promise<void> {
     const metadata = { name: 'copies', namespace: NAMESPACE };
     const apiGroup = 'rbac.authorization.k8s.io';
@@ -88,7 +88,7 @@ export class TwoClusters implements AsyncDisposable {
     ]);
   }
 
-  /** Opens the watches and starts the loops. */
+  /** Opens the watches and starts the loops of the engine. */
   async start(): Promise<void> {
     await this.manager.open(this.#stop.signal);
     await this.manager.start(this.#stop.signal);
@@ -109,13 +109,13 @@ export class TwoClusters implements AsyncDisposable {
     });
   }
 
-  /** The value in a copy, as text; `undefined` without a copy. */
+  /** The value in a copy, as text; `undefined` if the copy does not exist. */
   async copy(plane: ControlPlane, name: string): Promise<string | undefined> {
     const copy = await plane.api.find(`/api/v1/namespaces/${NAMESPACE}/secrets/${name}`);
     return copy === undefined ? undefined : Buffer.from(copy.data.text, 'base64').toString();
   }
 
-  /** Waits until a rule has this reason in the second cluster. */
+  /** Waits until the last outcome of a rule in the second cluster has this reason. */
   async reason(name: string, reason: string): Promise<void> {
     await waitFor(() => this.outcomes.get(`${AWAY} ${name}`)?.reason === reason, {
       message: () => `${reason} of ${name}, it has ${this.outcomes.get(`${AWAY} ${name}`)?.reason}`,

@@ -1,4 +1,4 @@
-/** A second cluster that does not answer delays only the copies in it. */
+/** If a second cluster does not answer, only the copies in that cluster are delayed. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -19,7 +19,7 @@ function isReady(): boolean {
 }
 
 describe('a second cluster', () => {
-  it('a second cluster that refuses connections delays neither the start nor the copies in the home cluster', async () => {
+  it('if a second cluster refuses connections, the start and the copies in the home cluster are not delayed', async () => {
     await scene.proxy.refuse();
     await scene.createSource('first', 'one');
     await scene.start();
@@ -32,7 +32,7 @@ describe('a second cluster', () => {
     assert.equal(scene.backends.home.reachability.cause, undefined);
   });
 
-  it('a second cluster that forbids the watch is reported as Forbidden, and the operator stays ready', async () => {
+  it('if a second cluster forbids the watch, its reason is Forbidden, and the operator stays ready', async () => {
     await scene.proxy.accept();
     await waitFor(() => scene.backends.away.reachability.cause?.reason === 'Forbidden', { message: 'the 403' });
     await scene.reason('first', 'Forbidden');
@@ -40,7 +40,7 @@ describe('a second cluster', () => {
     assert.ok(isReady());
   });
 
-  it('a second cluster gets its copies as soon as it grants the permissions', async () => {
+  it('if a second cluster grants the permissions later, its copies are made without a restart', async () => {
     await scene.permit();
     await scene.copied(scene.away, 'first', 'one');
     await scene.reason('first', 'Synced');
@@ -48,7 +48,7 @@ describe('a second cluster', () => {
     assert.ok(scene.manager.otherWatches.every(({ ok }) => ok));
   });
 
-  it('a second cluster that was unreachable gets each change once when it answers again', async () => {
+  it('if a second cluster was unreachable for some time, it then gets each change one time', async () => {
     await scene.proxy.refuse();
     await waitFor(() => scene.backends.away.reachability.cause !== undefined, { message: 'the loss to be noticed' });
     await scene.changeSource('first', 'three');
@@ -64,13 +64,13 @@ describe('a second cluster', () => {
     assert.deepEqual(writes.map(({ method }) => method).toSorted(), ['PATCH', 'POST']);
   });
 
-  it("the queue of a second cluster's targets has the name of that cluster", () => {
+  it('the queue for targets of a second cluster has the name of that cluster', () => {
     const names = scene.manager.engine.queues.map(({ name }) => name);
     assert.ok(names.includes('targets') && names.includes('targets management'), names.join());
   });
 });
 
-it('in a cluster whose namespaces are not watched, any namespace counts as existing', async () => {
+it('if the namespaces of a cluster are not watched, hasNamespace is true for any name', async () => {
   assert.ok(scene.backends.away.hasNamespace('any'));
   scene.backends.home.watchNamespaces(() => undefined);
   await waitFor(() => scene.backends.home.hasNamespace('default'), { message: 'the namespaces to be listed' });

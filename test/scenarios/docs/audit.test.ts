@@ -1,6 +1,6 @@
 /**
- * The statements of docs/audit.md and docs/image-pull-secrets.md about the API server: the audit policy, the queries,
- * encryption at rest, and the policy for ServiceAccounts. The test takes all of them from the pages.
+ * Checks what docs/audit.md and docs/image-pull-secrets.md say about the API server: the audit policy, the queries,
+ * encryption at rest, and the policy for ServiceAccounts. The test takes all manifests and queries from the pages.
  */
 import assert from 'node:assert/strict';
 import { execFile, spawnSync } from 'node:child_process';
@@ -57,7 +57,7 @@ before(async () => {
 });
 after(() => resources.disposeAsync());
 
-/** Runs a query of the page. @returns the lines that it prints */
+/** Runs a query of docs/audit.md. @returns the lines that it prints */
 async function query(heading: string, index = 0): Promise<string> {
   const text = AUDIT.filter((block) => block.language === 'sh' && block.heading === heading)[index]?.text ?? '';
   assert.ok(text.startsWith('jq '), heading);
@@ -66,7 +66,7 @@ async function query(heading: string, index = 0): Promise<string> {
 }
 
 describe('the audit log', { skip: hasJq ? false : 'jq is not installed' }, () => {
-  it('a query of docs/audit.md shows the author of a SecretMirror, and what it asks for', async () => {
+  it('a query of docs/audit.md shows who wrote a SecretMirror, and the namespaces that it copies to', async () => {
     await ann.create(mirror('mysecret-mirror', 'mysecret', ['team-.*']));
     const heading = 'Who wrote SecretMirrors';
     await waitFor(async () => /\tann\tcreate\tdefault\/mysecret-mirror\n/.test(await query(heading)), {
@@ -75,7 +75,7 @@ describe('the audit log', { skip: hasJq ? false : 'jq is not installed' }, () =>
     assert.match(readFileSync(plane.auditLogPath, 'utf8'), /"requestObject":\{[^\n]*"team-\.\*"/);
   });
 
-  it('a query of docs/audit.md shows the author of a SyncSecret, and no value of it', async () => {
+  it('a query of docs/audit.md shows who wrote a SyncSecret, and the audit log has none of its values', async () => {
     const metadata = { name: 'app-tls', namespace: 'production' };
     await ann.create({
       apiVersion: 'kubelb.k8c.io/v1alpha1',
@@ -91,12 +91,12 @@ describe('the audit log', { skip: hasJq ? false : 'jq is not installed' }, () =>
     for (const text of [VALUE, Buffer.from(VALUE).toString('base64')]) assert.ok(!log.includes(text), text);
   });
 
-  it('a query of docs/audit.md shows the author of a push annotation, which the admission policy of docs/audit.md records', async () => {
+  it('with the admission policy of docs/audit.md, a query of that page shows who annotated a Secret with a push', async () => {
     const heading = 'Who annotated a Secret';
     const manifests = AUDIT.filter((block) => block.language === 'yaml' && block.heading === heading);
     await plane.api.apply(manifests.map(({ text }) => text).join('\n---\n'));
     let tries = 0;
-    // A new policy is in force a moment after it is created.
+    // The API server applies a new policy a moment after its creation.
     await waitFor(
       async () => {
         tries += 1;
@@ -109,14 +109,14 @@ describe('the audit log', { skip: hasJq ? false : 'jq is not installed' }, () =>
     );
     assert.match(await query(heading), /k8s-replicator\/replicate-to-namespaces=team-\.\*\n/);
     const before = (await query(heading)).split('\n').length;
-    // This change does not concern the annotation, so no line is added.
+    // This change has nothing to do with the annotation, so the query prints no new line.
     await ann.create(secret('production', 'without', 'x'));
     assert.equal((await query(heading)).split('\n').length, before);
   });
 });
 
 describe('encryption at rest with the configuration of docs/audit.md', () => {
-  it('the EncryptionConfiguration of docs/audit.md covers Secrets and SyncSecrets', () => {
+  it('with the EncryptionConfiguration of docs/audit.md, etcd stores Secrets and SyncSecrets encrypted', () => {
     const files = globSync('**/*', { cwd: plane.folder, withFileTypes: true })
       .filter((entry) => entry.isFile() && /\.(wal|db)$|^db$/.test(entry.name))
       .map((entry) => readFileSync(path.join(entry.parentPath, entry.name)));
@@ -132,7 +132,7 @@ describe(
   'the policy for image pull secrets',
   { skip: kubernetesMinor() < 36 ? 'needs Kubernetes 1.36' : false },
   () => {
-    it('the policy of docs/image-pull-secrets.md adds the Secret to the ServiceAccount `default` of a new namespace', async () => {
+    it('the policy of docs/image-pull-secrets.md adds the Secret to the ServiceAccount `default` of each new namespace', async () => {
       const block = blocksOf('docs/image-pull-secrets.md').find(({ text }) => text.includes('MutatingAdmissionPolicy'));
       const policies = parseAllDocuments(block?.text ?? '').map((document) => document.toJS());
       await plane.api.apply(policies);

@@ -1,5 +1,6 @@
 /**
- * Reads the `sh` blocks of README and docs: their commands, those that a test can run, and the programs that they need.
+ * Reads the `sh` blocks of README and docs: all their commands, the commands that a test can run, and the programs that
+ * these need.
  */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -15,48 +16,48 @@ const MARK = 'norun=';
 export interface ShellBlock {
   readonly heading: string;
   readonly text: string;
-  /** Reasons in the fence of the block: some of its commands are not run. */
+  /** Reasons in the fence of the block why some of its commands are not run. */
   readonly reasons: readonly string[];
   /**
-   * The commands that can run.
-   * @param possible - reasons that do not count in the cluster of the test
+   * The commands of the block that can run.
+   * @param possible - reasons that do not apply in the cluster of the test
    * @throws as `runnable`
    */
   readonly commands: (possible?: readonly string[]) => string[];
 }
 
 /**
- * Commands that a test does not run, by the reason that the fence of their block names: `sh norun=no-pods,endless`. The
- * other commands of the block run.
+ * Commands that a test does not run. Keys: the reason in the fence of their block, as in `sh norun=no-pods,endless`.
+ * The test runs the other commands of the block.
  */
 const NOT_RUN: Readonly<Record<string, RegExp>> = {
-  /** Commands that make the checkout, in which the test already runs. */
+  /** Commands that make the checkout. The test runs in a checkout already. */
   checkout: /^git clone|^npm ci$/,
-  /** Commands of the demo, which starts servers of its own: test/scenarios/demo.test.ts runs it. */
+  /** Commands of the demo, which starts its own servers. test/scenarios/demo.test.ts runs the demo. */
   demo: /^npm run demo/,
-  /** Commands that run until a signal. Other tests start these. */
+  /** Commands that run until a signal. Other tests start them. */
   endless: /^npx keyferry (run|generator|syncsecret-)|^keyferry status -w/,
   /**
-   * Commands that need Pods, and a curl to a port that is forwarded to one: test/scenarios/pods/more/pages.test.ts runs
-   * these.
+   * Commands that need Pods, and a curl to a port that is forwarded to a Pod. test/scenarios/pods/more/pages.test.ts
+   * runs these commands.
    */
   'no-pods': /^kubectl (-n \S+ )?(logs|port-forward)| POD\b|^until curl |^kill \$!$/,
-  /** Commands that need the metrics-server, which no cluster of the tests has. */
+  /** Commands that need the metrics-server. No cluster of the tests has it. */
   'no-metrics-server': /^kubectl (-n \S+ )?top /,
-  /** Commands that delete what later blocks need: test/scenarios/chart tests the removal. */
+  /** Commands that delete objects which later blocks need. test/scenarios/chart tests these commands. */
   undo: /^kubectl delete -f deploy\/keyferry\.yaml$/,
-  /** Completion for shells that not every machine has: src/cli/completion tests the scripts. */
+  /** Completion for shells that some machines do not have. src/cli/completion tests the scripts. */
   'no-shell': /^keyferry completion (zsh|fish)/,
-  /** Commands that read the audit log of an API server: test/scenarios/docs/audit.test.ts runs these. */
+  /** Commands that read the audit log of an API server. test/scenarios/docs/audit.test.ts runs these commands. */
   audit: /^jq /,
-  /** Commands for SyncSecrets, of which there are none in this cluster. */
+  /** Commands for SyncSecrets. This cluster has no SyncSecrets. */
   'no-syncsecrets': /^kubectl get syncsecrets -A -o json \| kubectl replace/,
   /** Commands that check a published release. */
   'no-release': /^(cosign|gh|npm audit) /,
-  /** Commands of Vault's own program, for a server that the reader has. */
+  /** Commands of Vault's own program, for a Vault of the reader. */
   'no-vault': /^vault /,
 };
-/** Placeholders in the commands, and the names that the test puts in their place. */
+/** Placeholders in the commands, and the names with which the test replaces them. */
 const REPLACED: readonly (readonly [RegExp, string])[] = [
   [/TARGET-NAMESPACE\/NAME/g, 'team-a/mysecret'],
   [/NAMESPACE\/NAME/g, 'default/mysecret'],
@@ -65,12 +66,15 @@ const REPLACED: readonly (readonly [RegExp, string])[] = [
   [/\bNAME\b/g, 'mysecret-mirror'],
   [/\bFILE\b/g, 'management.kubeconfig'],
 ];
-/** Exit codes besides 0: of a search that finds nothing, and of `plan` and `migrate` with something to decide. */
+/**
+ * Exit codes other than 0 that are no failure: of a search without a result, and of `plan` and `migrate` if a user must
+ * decide something.
+ */
 const OTHER_CODES: readonly (readonly [RegExp, number])[] = [
   [/\| grep /, 1],
   [/keyferry (plan|migrate)|\| keyferry plan/, 3],
 ];
-/** The `sh` blocks of a page. @param page - its path from the project's root */
+/** The `sh` blocks of a page. @param page - the page's path from the project's root */
 export function shellBlocks(page: string): ShellBlock[] {
   return codeBlocks(readFileSync(path.join(ROOT, page), 'utf8'))
     .filter(({ language }) => language === 'sh')
@@ -82,17 +86,17 @@ export function shellBlocks(page: string): ShellBlock[] {
     }));
 }
 
-/** The text with each placeholder replaced by a name, as a reader would do. */
+/** The text in which each placeholder is replaced by a name, as a reader would do. */
 export function replaced(text: string): string {
   return REPLACED.reduce((result, [from, to]) => result.replaceAll(from, to), text);
 }
 
-/** Whether a command may end with this code. */
+/** Whether a command may end with this exit code. */
 export function mayEndWith(code: unknown, command: string): boolean {
   return code === 0 || OTHER_CODES.some(([pattern, allowed]) => code === allowed && pattern.test(command));
 }
 
-/** Makes a folder for `PATH` with the programs of the pages. @returns the folder */
+/** Makes a folder for `PATH` with the programs that the pages use. @returns the folder */
 export async function programFolder(folder: string): Promise<string> {
   const bin = path.join(folder, 'bin');
   await mkdir(bin);
@@ -100,7 +104,7 @@ export async function programFolder(folder: string): Promise<string> {
     await symlink(await ensureServer(name), path.join(bin, name));
   }
   await symlink(path.join(ROOT, 'bin/keyferry.cjs'), path.join(bin, 'keyferry'));
-  // In the checkout, `npx keyferry` finds the program. This script in its place does so everywhere.
+  // `npx keyferry` finds the program only in the checkout. This script finds it in every folder.
   await writeFile(path.join(bin, 'npx'), '#!/bin/sh\nexec "$@"\n');
   await chmod(path.join(bin, 'npx'), 0o755);
   return bin;
@@ -110,7 +114,7 @@ function reasonsOf(mark: string): string[] {
   return mark.startsWith(MARK) ? mark.slice(MARK.length).split(',') : [];
 }
 
-/** The commands of a block, one for each element, also where a command has several lines. */
+/** The commands of a block. A command of several lines is one element. */
 function commandsIn(block: string): string[] {
   const commands: string[] = [];
   for (const line of block.split('\n')) {
@@ -126,8 +130,8 @@ function commandsIn(block: string): string[] {
 /**
  * The commands of a block that can run.
  * @param mark - the text in the fence of the block
- * @param possible - reasons that do not count in the cluster of the test
- * @throws Error for a reason that this test does not know, or that no command of the block needs
+ * @param possible - reasons that do not apply in the cluster of the test
+ * @throws Error if a reason is unknown, or if it applies to no command of the block
  */
 function runnable(commands: readonly string[], mark: string, possible: readonly string[]): string[] {
   if (mark === '') return [...commands];

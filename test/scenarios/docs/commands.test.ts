@@ -1,7 +1,8 @@
 /**
- * The command lines of README and docs, with the real kubectl, Helm and kustomize, on a cluster in which Keyferry runs. The test runs every `sh`
- * block, page by page. The fence of a block names the reason why a command cannot be run here. Other tests run the commands that need Pods
- * (test/scenarios/pods/more/pages.test.ts) and the pages on other programs (test/scenarios/migrate/pages.test.ts).
+ * Runs the command lines of README and docs with the real kubectl, Helm and kustomize, on a cluster in which Keyferry
+ * runs. The test runs every `sh` block, page by page. The fence of a block gives the reason if a command cannot run
+ * here. Other tests run the commands that need Pods (test/scenarios/pods/more/pages.test.ts) and the pages about other
+ * programs (test/scenarios/migrate/pages.test.ts).
  */
 import { execFile } from 'node:child_process';
 import { globSync } from 'node:fs';
@@ -20,8 +21,7 @@ import { mayEndWith, programFolder, replaced, shellBlocks } from './blocks.ts';
 
 const ROOT = path.join(import.meta.dirname, '../../..');
 /**
- * README.md and docs in an order that Helm accepts: pages with Helm come first, because Helm refuses objects that
- * `kubectl apply` made.
+ * README.md and docs. Pages that use Helm come first, because Helm refuses objects that `kubectl apply` has created.
  */
 const PAGES = [
   ...new Set([
@@ -34,11 +34,11 @@ const PAGES = [
 const TIMEOUT_MS = 60_000;
 
 /**
- * Marks a command that the page shows because it fails. It is repeated until a new policy is in force, so it must
- * change nothing.
+ * Marks a command that fails on purpose. The test repeats the command until the API server applies a new policy. So the
+ * command must change nothing.
  */
 const REFUSED = / # (refused|not found: excluded)$/;
-/** The text of kubectl for such a command: a policy denies it, or the object does not exist. */
+/** What kubectl prints for a command that fails on purpose: a policy denies it, or the object does not exist. */
 const REFUSAL = /ValidatingAdmissionPolicy '.+' .*denied request|\(NotFound\)/;
 
 const resources = new AsyncDisposableStack();
@@ -53,7 +53,7 @@ before(async () => {
   const bin = await programFolder(folder);
   await symlink(path.join(ROOT, 'deploy'), path.join(folder, 'deploy'));
   env = { ...process.env, KUBECONFIG: plane.kubeconfigPath, HOME: folder, PATH: `${bin}:${process.env['PATH'] ?? ''}` };
-  // The CRDs of the cluster stay while pages install and uninstall the chart.
+  // Pages install and uninstall the chart. The CRDs of the cluster stay meanwhile.
   await run([
     'helm install keyferry deploy/helm/keyferry -n keyferry --create-namespace --set image.repository=keyferry',
     'helm uninstall keyferry -n keyferry',
@@ -82,7 +82,8 @@ async function run(commands: readonly string[]): Promise<void> {
       env,
       cwd: folder,
       timeout: TIMEOUT_MS,
-      // Killed with SIGKILL: after SIGTERM Keyferry exits with 0, and a timeout would look like success.
+      // A timeout kills with SIGKILL. After SIGTERM Keyferry would exit with 0, and the timeout would look like
+      // success.
       killSignal: 'SIGKILL',
     });
   } catch (error) {
@@ -94,7 +95,7 @@ async function run(commands: readonly string[]): Promise<void> {
   }
 }
 
-/** Repeats the commands until they fail as the page says. */
+/** Repeats the commands until they fail with the text of a refusal. */
 async function refused(commands: readonly string[]): Promise<void> {
   let last: unknown;
   await waitFor(
@@ -113,11 +114,11 @@ for (const page of PAGES) {
     for (const [index, { heading, text, commands: commandsOf }] of blocks.entries()) {
       it(`the commands of ${page}, section "${heading}", block ${index + 1}, run as the page says`, async () => {
         const commands = commandsOf();
-        // Commands that share shell variables run together. Others run one by one, so that a search without a result
-        // stops only itself.
+        // Commands that share shell variables run together. Other commands run one at a time, so that a search without
+        // a result ends only itself.
         const groups = text.includes('$(') ? [commands] : commands.map((command) => [command]);
         for (const group of groups) await (REFUSED.test(group.join('\n')) ? refused(group) : run(group));
-        // Each block that installs a release gets a cluster without one.
+        // Each block that installs a release needs a cluster without a release.
         if (/helm (install|upgrade --install) /.test(text)) await run(['helm uninstall keyferry -n keyferry']);
       });
     }

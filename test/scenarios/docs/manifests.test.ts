@@ -1,7 +1,7 @@
 /**
- * The manifests of README and docs, on a real API server with Keyferry running. The test follows each page from top to
- * bottom, as a reader does. It applies the YAML, or saves it if the block has `file=NAME`. It runs the console
- * commands, whose output must be that of the page. It skips blocks with `yaml fragment`.
+ * Checks the manifests of README and docs on a real API server, with Keyferry running. The test follows each page from
+ * top to bottom, as a reader does. It applies the YAML, or saves it if the block has `file=NAME`. It runs the console
+ * commands and compares their output with the page. It skips blocks with `yaml fragment`.
  */
 import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
@@ -23,17 +23,17 @@ import { type CodeBlock, codeBlocks } from '../../support/markdown.ts';
 import { Shell, stepsOf } from './shell.ts';
 
 const ROOT = new URL('../../..', import.meta.url);
-/** Objects that must exist before the page: its Secrets and namespaces. And the SecretMirror that the page creates. */
+/** The namespaces and Secrets that must exist before the page, and the SecretMirror that the page creates. */
 interface Given {
   readonly namespaces: readonly string[];
-  /** The Secret before the page; `undefined` if the page creates it. */
+  /** The Secret that must exist before the page; `undefined` if the page creates it. */
   readonly secret?: {
     readonly type?: string;
     readonly stringData: Readonly<Record<string, string>>;
   };
   /**
-   * Namespaces with the Secret before the mirror exists: that of the source, and one in which Keyferry does not manage
-   * it.
+   * Namespaces that have the Secret before the mirror exists: the namespace of the source, and a namespace whose Secret
+   * Keyferry does not manage.
    */
   readonly secretIn: readonly string[];
   readonly secretName: string;
@@ -57,13 +57,13 @@ const GIVEN: Readonly<Record<string, Given>> = {
     mirror: 'mysecret-mirror',
   },
 };
-/** Pages in the order of the test. Pages after docs/mirrors.md use its Secret `mysecret`. */
+/** Pages in the order of the test. Pages after docs/mirrors.md use the Secret `mysecret` of that page. */
 const PAGES = [
   ...new Set([...Object.keys(GIVEN), 'docs/mirrors.md', ...globSync('docs/*.md', { cwd: ROOT.pathname }).toSorted()]),
 ];
 /**
- * A policy wide enough for all pages. Each page shows a narrow one, which test/scenarios/mirrors-vault/policies.test.ts
- * tests.
+ * A Vault policy that is wide enough for all pages. Each page shows a narrow policy;
+ * test/scenarios/mirrors-vault/policies.test.ts tests these.
  */
 const POLICY = ['secret/*', 'mongodb/creds/*', 'sys/leases/revoke']
   .map((path) => `path "${path}" { capabilities = ["create", "read", "update"] }`)
@@ -72,7 +72,7 @@ const POLICY = ['secret/*', 'mongodb/creds/*', 'sys/leases/revoke']
 const postgres = findPostgres();
 const resources = new AsyncDisposableStack();
 const PROCESS = { env: {}, hostname: 'host', uniqueId: 'u1' };
-/** Addresses and credentials that a reader replaces, with those of the test. */
+/** Addresses and credentials that a reader replaces, and what the test puts in their place. */
 const replacements: Record<string, string> = {};
 let plane: ControlPlane;
 let shell: Shell;
@@ -110,7 +110,7 @@ before(async () => {
     await databaseRole(first, 'mongodb', 'somedb', { ttl: '1h' });
   }
   await kubernetesAuth(first);
-  // The pages on SyncSecret use one cluster as the tenant's and as the management cluster.
+  // The pages about SyncSecrets use one cluster as tenant cluster and as management cluster.
   await plane.api.apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'tenant-primary' } });
   const args = [
     '--controllers=mirrors,replicator,syncsecret-manager,syncsecret-ccm',
@@ -145,7 +145,7 @@ async function credentials(name: string, stringData: Readonly<Record<string, str
   await plane.api.apply({ apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace: 'default' }, stringData });
 }
 
-/** Applies manifests, and creates their namespaces first. */
+/** Applies manifests. Creates their namespaces first. */
 async function apply(manifests: string): Promise<void> {
   let text = manifests;
   for (const [from, to] of Object.entries(replacements)) text = text.replaceAll(from, to);
@@ -155,7 +155,7 @@ async function apply(manifests: string): Promise<void> {
   await plane.api.apply(objects);
 }
 
-/** Whether a block has a rule, which creates copies. */
+/** Whether a block has a rule. A rule makes copies. */
 function isRule({ text }: CodeBlock): boolean {
   return ['kind: SecretMirror', 'kind: SyncSecret', 'k8s-replicator/'].some((sign) => text.includes(sign));
 }
@@ -168,7 +168,7 @@ async function follow(blocks: readonly CodeBlock[]): Promise<void> {
   }
 }
 
-/** Registers the objects that must exist before the page, and deletes them after it. */
+/** Creates the objects that must exist before the page, and deletes them after the page. */
 function prepare({ namespaces, secret, secretIn, secretName: name, mirror }: Given): void {
   before(async () => {
     await plane.api.apply(namespaces.map((name) => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } })));
@@ -201,7 +201,7 @@ for (const page of PAGES) {
   });
 }
 
-it('Pods of the Deployments in deploy/ meet the Pod Security Standard `restricted`, with valid arguments and ServiceAccounts', async () => {
+it('Pods of the Deployments in docs and deploy/ meet the Pod Security Standard `restricted`, and have valid arguments and ServiceAccounts', async () => {
   const deployments = PAGES.flatMap((page) => codeBlocks(readFileSync(new URL(page, ROOT), 'utf8')))
     .filter(({ text }) => text.includes('kind: Deployment'))
     .map(({ text }) => parse(text));

@@ -1,6 +1,6 @@
 /**
- * Runs the command forms that occur in the documentation: `kubectl` and `vault` commands with the clients of the tests,
- * and `npx keyferry` with the bundle.
+ * Runs the commands of the documentation: `kubectl` and `vault` commands with the clients of the tests, and `npx
+ * keyferry` with the bundle.
  */
 import { execFile } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -20,21 +20,21 @@ const GROUPS: Readonly<Record<string, string>> = {
   syncsecrets: '/apis/kubelb.k8c.io/v1alpha1',
 };
 const TABLE = 'application/json;as=Table;g=meta.k8s.io;v=v1';
-/** Columns whose values differ in every run. */
+/** Columns of a table whose values differ in every run. */
 const VARIABLE_COLUMNS = new Set(['AGE', 'LAST SYNC TIME']);
 
-/** Texts that differ in every run: times, and versions at the end of a line. */
+/** Texts that differ in every run: times, and numbers at the end of a line such as versions. */
 const VARIABLE_TEXT = /\d{4}-\d\d-\d\dT[\d:]+Z|\b\d+$/gm;
 
 type Row = Readonly<Record<string, string>>;
 
-/** A command and the output that a page shows for it. */
+/** A command, and the output that the page shows for it. */
 export interface Step {
   readonly command: string;
   readonly shown: string;
 }
 
-/** The steps of a console block: lines that start with `$ ` are commands. */
+/** The steps of a console block. A line that starts with `$ ` is a command; the lines after it are its output. */
 export function stepsOf(text: string): Step[] {
   return text
     .split(/^\$ /m)
@@ -48,9 +48,9 @@ export function stepsOf(text: string): Step[] {
 export class Shell {
   readonly #api: TestApi;
   readonly #kubeconfig: string;
-  /** The folder with the files that the pages name. */
+  /** The folder with the files that the pages use. */
   readonly #folder: string;
-  /** The Vaults of the test, by the address that the pages use. */
+  /** The Vaults of the test. Keys: the addresses in the pages. */
   readonly #vaults: Readonly<Record<string, VaultServer>>;
 
   constructor({ api, kubeconfigPath, folder }: ControlPlane, vaults: Readonly<Record<string, VaultServer>>) {
@@ -64,7 +64,7 @@ export class Shell {
     writeFileSync(path.join(this.#folder, name), text);
   }
 
-  /** Runs a command until its output is the one that the page shows. @throws Error for an unknown command */
+  /** Runs a command until its output is the one on the page. @throws Error for an unknown command */
   async run({ command, shown }: Step): Promise<void> {
     const [call = '', filter = ''] = command.split(' | ', 2);
     const [program, verb, ...args] = call.split(/ +/);
@@ -204,7 +204,7 @@ function collection(resource: string, namespace: string | undefined): string {
   return namespace === undefined ? `${group}/${resource}` : `${group}/namespaces/${namespace}/${resource}`;
 }
 
-/** The rows of a printed table, by column, without the columns that differ in every run. */
+/** The rows of a printed table, without the columns that differ in every run. Each row has its values by column. */
 function shownRows(text: string): Row[] {
   const [header = '', ...lines] = text.split('\n');
   const columns = [...header.matchAll(/\S+(?: \S+)*/g)].map(({ 0: name, index }) => ({ name, index }));

@@ -1,7 +1,7 @@
 /**
- * Random histories of labels, consent, exclusions, limits, rules and suspensions, with kills in between. In the end
- * there must be exactly the copies that the settings allow. A copy that was allowed at all times must still be the same
- * object. The seed of a history is in its test's name.
+ * Makes random changes of labels, consent, exclusions, limits, rules and suspensions, and kills the operator from time
+ * to time. In the end there must be exactly the copies that the settings permit, and a copy that was permitted all the
+ * time must be the same object. The test's name has the seed of the changes.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -20,7 +20,7 @@ import { annotations, COPY_LABEL, labels, mirrorPath, MirrorScene, OWNED_BY, sec
 
 const SEEDS = [1, 2, 3, 4, 5, 6];
 const STEPS = 40;
-/** A history kills the operator every UPTIME - DOWNTIME steps, and starts it again DOWNTIME steps later. */
+/** Every UPTIME steps, a history restarts the operator. It kills the operator DOWNTIME steps before. */
 const UPTIME = 14;
 const DOWNTIME = 3;
 const MIRRORS = ['m0', 'm1', 'm2'];
@@ -33,7 +33,8 @@ interface Copy {
 }
 
 /**
- * One random history: its settings, and the copies that were seen. The names of all its objects begin with its seed.
+ * One random history: its settings, and the copies that its checks saw. The names of all its objects begin with the
+ * seed.
  */
 class History {
   readonly #scene: MirrorScene;
@@ -43,9 +44,9 @@ class History {
   readonly #namespaces = new Map<string, NamespaceState>();
   readonly #rules = new Map<string, RuleState>();
   readonly #suspended = new Set<string>();
-  /** Copies that have been allowed ever since a check saw them. Each must stay the same object. */
+  /** Copies that have been permitted since a check saw them. Each of these must stay the same object. */
   readonly #steady = new Map<string, Copy>();
-  /** The copies of each suspended mirror, as the first check after its suspension saw them. They must not change. */
+  /** The copies of each suspended mirror at the first check after its suspension. They must not change. */
   readonly #frozen = new Map<string, ReadonlyMap<string, Copy>>();
   #limits: LimitsState = {};
 
@@ -165,7 +166,7 @@ class History {
     else await this.#annotate(name, 'keyferry.dev/suspend', isSuspended ? 'true' : null);
   }
 
-  /** Kills the operator, and starts one with other limits. */
+  /** Kills the operator, and starts it with other limits. */
   async #restart(): Promise<void> {
     const [a, ab] = [`${this.#prefix}a`, `${this.#prefix}(a|b|home)`];
     const choices: readonly (readonly [LimitsState, string[]])[] = [
@@ -188,14 +189,14 @@ class History {
     return rule === undefined ? [] : allowedCopies(rule, this.#namespaces, this.#limits);
   }
 
-  /** Forgets, after each change, the copies that are no longer allowed and the mirrors that are no longer suspended. */
+  /** Forgets copies that are no longer permitted and mirrors that are no longer suspended. Called after each change. */
   #changed(): void {
     const allowed = new Set([...this.#rules.keys()].flatMap((name) => this.#allowed(name)));
     for (const copy of this.#steady.keys()) if (!allowed.has(copy)) this.#steady.delete(copy);
     for (const name of this.#frozen.keys()) if (!this.#suspended.has(name)) this.#frozen.delete(name);
   }
 
-  /** The copies in the cluster, by rule and by `namespace/name`. */
+  /** The copies in the cluster: for each rule, its copies by `namespace/name`. */
   async #copies(): Promise<Map<string, Map<string, Copy>>> {
     const copies = new Map([...MIRRORS, ...PUSHES].map((name) => [name, new Map<string, Copy>()]));
     for (const { metadata } of await this.#scene.api.list('/api/v1/secrets', { labelSelector: COPY_LABEL })) {
@@ -206,7 +207,7 @@ class History {
     return copies;
   }
 
-  /** One line for each copy that is missing or should not be there, by the settings. */
+  /** Compares the copies with the settings. @returns one line for each copy that is missing or should not exist */
   async #wrong(copies: ReadonlyMap<string, ReadonlyMap<string, Copy>>): Promise<string[]> {
     const wrong: string[] = [];
     for (const [name, there] of copies) {
@@ -269,7 +270,7 @@ describe('the copies after a random history', () => {
   });
 
   for (const seed of SEEDS) {
-    it(`a random history (seed ${seed}) ends with the copies that its settings allow, and copies allowed all the time were not made again`, async () => {
+    it(`after random changes (seed ${seed}), there are exactly the copies that the settings permit, and those permitted all the time are the same objects`, async () => {
       const history = new History(scene, seed);
       await history.begin();
       await history.run();

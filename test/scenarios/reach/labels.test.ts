@@ -1,6 +1,6 @@
 /**
- * SecretMirrors that select namespaces by labels and exclude some: after changes of labels and rules, a restart, and
- * with a label that flips.
+ * SecretMirrors select namespaces by labels and exclude some namespaces. Their copies follow changes of labels and
+ * rules, also after a restart, and a label that changes many times a second delays no other mirror.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -30,7 +30,7 @@ describe('SecretMirrors by labels of namespaces', () => {
     await scene.close();
   });
 
-  it('a mirror with a selector copies to the namespaces with the label, and follows a label that is added, changed or removed', async () => {
+  it('a mirror with a namespaceSelector copies to namespaces with the label, and follows when a label is added, changed or removed', async () => {
     await scene.mirror('db', [], { destination: { namespaceSelector: PROD, excludedNamespaces: ['four'] } });
     await scene.copied('one', 'db', VALUES);
     await label('four', { tier: 'prod' });
@@ -44,7 +44,7 @@ describe('SecretMirrors by labels of namespaces', () => {
     await scene.copied('two', 'db', VALUES);
   });
 
-  it('a mirror that selects by a label key no rule used before finds the namespaces that have it, and later those without it', async () => {
+  it('if a mirror selects by a label key that no rule used before, it finds the namespaces with that key, and later those without it', async () => {
     await scene.secret('default', 'late', VALUES);
     const namespaceSelector = { matchExpressions: [{ key: 'team', operator: 'Exists' }] };
     await scene.mirror('late', ['one', 'two', 'three'], { destination: { namespaceSelector } });
@@ -57,7 +57,7 @@ describe('SecretMirrors by labels of namespaces', () => {
     for (const namespace of ['two', 'three']) await scene.copied(namespace, 'late', VALUES);
   });
 
-  it('a mirror with a selector keeps its copies over a restart, and loses those whose label went meanwhile', async () => {
+  it('after a restart, a mirror with a namespaceSelector keeps its copies, and deletes those whose namespace lost the label meanwhile', async () => {
     const before = await Promise.all(['one', 'two'].map(async (namespace) => await scene.find(namespace, 'db')));
     const [first] = scene.operators;
     await first?.stop();
@@ -68,7 +68,7 @@ describe('SecretMirrors by labels of namespaces', () => {
     assert.equal(again.metadata.resourceVersion, before[0].metadata.resourceVersion, 'not written');
   });
 
-  it('status shows the selector of a mirror, and explain says of which source a copy by a selector is', async () => {
+  it('status shows the namespaceSelector of a mirror, and explain names the source of a copy that the selector causes', async () => {
     const { stdout } = await runProgram(['status', '--kubeconfig', scene.plane.kubeconfigPath, '-o', 'wide']);
     assert.match(stdout, /selector:tier=prod/);
     await label('three', { tier: 'prod' });
@@ -77,7 +77,7 @@ describe('SecretMirrors by labels of namespaces', () => {
     assert.match(explained.stdout, /is a copy of/);
   });
 
-  it('a label that flips 50 times a second delays no other mirror, and its last value decides on the copy', async () => {
+  it('if a label changes 50 times a second, other mirrors are not delayed, and the last value of the label decides on the copy', async () => {
     await scene.secret('default', 'calm', VALUES);
     let flips = 0;
     const operator = scene.operators.at(-1);
@@ -97,7 +97,7 @@ describe('SecretMirrors by labels of namespaces', () => {
     await scene.gone(secretPath('calm', 'calm'));
     await flipping;
     assert.ok(flips > 40, `${flips} flips`);
-    // At most one evaluation a second, each with one write. The 4 writes are those of the other mirror.
+    // At most one evaluation per second, with one write each. The other 4 writes are those of the mirror `calm`.
     const most = (Date.now() - from) / 1000 + 4;
     assert.ok((await writes()) - before <= most, `${(await writes()) - before} writes, at most ${most}`);
     await label('flipping', { tier: 'prod' });

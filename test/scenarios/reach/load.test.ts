@@ -1,6 +1,6 @@
 /**
- * Many mirrors with selectors, and many namespaces whose label changes at once: the work is bounded, and other mirrors
- * do not wait.
+ * Many mirrors with a namespaceSelector, and many namespaces whose label changes at the same time: the operator sends a
+ * bounded number of requests, and other mirrors do not wait.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -10,19 +10,19 @@ import { within } from '../../support/yardstick.ts';
 import { labels, mirrorPath, MirrorScene } from '../mirrors/support.ts';
 
 const VALUES = { password: 'x' };
-/** The number of mirrors that select by the label `tier`, which the tests change. */
+/** The number of mirrors that select by the label `tier`, which these tests change. */
 const SELECTING = 20;
-/** The number of mirrors whose selectors match nothing. Each selects by a key of its own. */
+/** The number of mirrors whose selector matches no namespace. Each selects by its own label key. */
 const IDLE = 480;
 const NAMESPACES = Array.from({ length: 200 }, (_, index) => `many-${index}`);
 const SINGLE_NAMESPACE = 'single';
 const CROWD = Array.from({ length: 1500 }, (_, index) => `crowd-${index}`);
 const LAST = 'crowd-1499';
-/** Requests for each copy: the copy, a status and an event of its mirror, and one more status without news. */
+/** Requests for each copy: one write of the copy, two writes of its mirror's status, one event. */
 const REQUESTS_PER_COPY = 4;
-/** Time limit from the label of one namespace to its copies, ms on an idle machine. */
+/** Time limit from the new label of one namespace to its copies, ms on an idle machine. */
 const ONE_LABEL_MS = 1000;
-/** Time limit from the labels of all namespaces to their copies, ms on an idle machine. */
+/** Time limit from the new labels of all namespaces to their copies, ms on an idle machine. */
 const ALL_LABELS_MS = 60_000;
 
 describe('under load', () => {
@@ -30,7 +30,7 @@ describe('under load', () => {
 
   const label = async (namespace: string, tier: string | null): Promise<unknown> =>
     await scene.api.patch(`/api/v1/namespaces/${namespace}`, labels({ tier }));
-  /** Counts the copies of the mirrors that select by `tier`, with a list. */
+  /** The number of copies of the mirrors that select by `tier`. */
   const copies = async (): Promise<number> => {
     const found = await scene.api.list('/api/v1/secrets', { labelSelector: 'keyferry.dev/copy=mirrors' });
     return found.filter(({ metadata }) => metadata.name.startsWith('selected-')).length;
@@ -58,14 +58,14 @@ describe('under load', () => {
     await scene.close();
   });
 
-  it('a label on one namespace brings the copies of all mirrors that select it within a second', async () => {
+  it('if a namespace gets a label that 20 mirrors select, all 20 copies exist within 1 s', async () => {
     await within(ONE_LABEL_MS, 'the copies of one namespace', async () => {
       await label(SINGLE_NAMESPACE, 'prod');
       await waitFor(async () => (await copies()) === SELECTING, { message: 'the copies of one namespace' });
     });
   });
 
-  it('a label on 200 namespaces at once brings all copies, and delays no mirror that selects by names', async () => {
+  it('if 200 namespaces get a label at once, all their copies are made, and a mirror that selects by names is not delayed', async () => {
     const all = NAMESPACES.length * SELECTING;
     await within(ALL_LABELS_MS, `${all} copies`, async () => {
       const labelled = Promise.all(NAMESPACES.map(async (namespace) => await label(namespace, 'prod')));
@@ -81,7 +81,7 @@ describe('under load', () => {
     assert.equal((await scene.status('bystander')).mirrorStatus, 'Active');
   });
 
-  it('a label that changes on 1,500 namespaces to a value that no mirror selects causes no request, and the next label is noticed', async () => {
+  it('if a label of 1,500 namespaces gets a value that no mirror selects, Keyferry sends no request, and notices the next change', async () => {
     await scene.api.createMany(CROWD.map((name) => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } })));
     const [operator] = scene.operators;
     const requests = async (): Promise<number> =>
@@ -98,8 +98,9 @@ describe('under load', () => {
     assert.ok(made >= SELECTING && made <= SELECTING * REQUESTS_PER_COPY, `${made} requests`);
   });
 
-  it('a selector with a label key that no rule used before causes no evaluation of the other rules', async () => {
-    // Waits for the last status of the copies before, which would change the resourceVersion, too.
+  it('if a mirror selects by a label key that no rule used before, the other mirrors are not evaluated again', async () => {
+    // Waits until the status includes all copies by now. A later write of the status would change the resourceVersion,
+    // too.
     const copiesBefore = NAMESPACES.length + [SINGLE_NAMESPACE, LAST].length;
     await scene.ready('selected-0', 'Synced', new RegExp(`^${copiesBefore} copies are up to date$`));
     const version = (await scene.api.get(mirrorPath('selected-0'))).metadata.resourceVersion;

@@ -1,6 +1,6 @@
 /**
- * The namespaces that a SecretMirror may copy into, by the limits of the administrator and the consent of each
- * namespace.
+ * A SecretMirror copies only into namespaces that the administrator's limits permit and that consent to it by the
+ * annotation keyferry.dev/accept-from.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -38,7 +38,7 @@ describe('the reach of SecretMirrors', () => {
     await scene.close();
   });
 
-  it('a mirror copies into no excluded namespace and into none without consent, and is not ready if it names one', async () => {
+  it('a mirror copies into no excluded namespace and no namespace without consent, and is not ready if it names such a namespace', async () => {
     await scene.mirror('named', ['open', 'closed', 'excluded', 'secluded-.*'], { source: { name: 'db' } });
     await scene.copied('open', 'db', VALUES);
     const { conditions, mirrorStatus } = await scene.ready('named', 'NotAccepted');
@@ -58,7 +58,7 @@ describe('the reach of SecretMirrors', () => {
     await scene.gone(mirrorPathOf('named'), secretPath('open', 'db'));
   });
 
-  it('a namespace takes copies from the namespaces in its consent; a mirror only counts the refusals of namespaces that a pattern matches', async () => {
+  it('if only a pattern of a mirror matches namespaces without consent, the mirror reports their number and not their names', async () => {
     await scene.mirror('db', ['open', 'closed', 'secluded.*'], {}, 'team-a');
     await scene.copied('closed', 'db', VALUES);
     const { conditions } = await scene.ready('db', 'Synced', /1 namespace does not accept copies/, 'team-a');
@@ -67,7 +67,7 @@ describe('the reach of SecretMirrors', () => {
     assert.equal(event.type, 'Normal');
   });
 
-  it('copies are deleted when a namespace withdraws its consent, and made again when it gives it again', async () => {
+  it('if a namespace withdraws its consent, its copies are deleted; if it consents again, they are made again', async () => {
     const copy = await scene.find('open', 'db');
     await consent('closed', 'team-b');
     await scene.gone(secretPath('closed', 'db'));
@@ -77,7 +77,7 @@ describe('the reach of SecretMirrors', () => {
     assert.equal((await scene.find('open', 'db')).metadata.uid, copy.metadata.uid);
   });
 
-  it('with deletePolicy retain, a copy stays unchanged when its namespace withdraws the consent', async () => {
+  it('if a namespace withdraws its consent to a mirror with deletePolicy retain, the copy stays unchanged', async () => {
     await scene.secret('team-b', 'kept', VALUES);
     await scene.mirror('kept', ['kept'], { deletePolicy: 'retain' }, 'team-b');
     await scene.copied('kept', 'kept', VALUES);
@@ -87,7 +87,7 @@ describe('the reach of SecretMirrors', () => {
     assert.deepEqual((await scene.find('kept', 'kept')).data, scene.data(VALUES), 'it stays, and is not written');
   });
 
-  it('a copy that deletePolicy retain left behind stays when the policy changes, and follows the mirror again when its namespace is selected', async () => {
+  it('a copy that deletePolicy retain left stays when the policy becomes delete, and is updated again when its namespace is selected', async () => {
     const destination = { namespaces: ['open'], name: 'shortened' };
     await scene.mirror('shortened', [], { source: { name: 'kept' }, deletePolicy: 'retain', destination }, 'team-b');
     await scene.copied('open', 'shortened', { password: 'y' });
@@ -123,7 +123,7 @@ describe('the reach of SecretMirrors', () => {
     await consent('kept', 'team-a');
   });
 
-  it('a namespace whose consent is not a valid pattern takes no copies, and one event on the Namespace says so', async () => {
+  it("if a namespace's consent is not a valid pattern, it gets no copies, and one event on the Namespace reports it", async () => {
     await scene.secret('team-b', 'fragile', VALUES);
     await scene.mirror('fragile', ['broken'], {}, 'team-b');
     await scene.copied('broken', 'fragile', VALUES);
@@ -146,7 +146,7 @@ describe('the reach of SecretMirrors', () => {
     );
   });
 
-  it('plan, status and explain report the same limits and missing consents of a mirror', async () => {
+  it('plan, status and explain report limits and missing consents of a mirror in the same way', async () => {
     const flags = ['--excluded-namespaces=excluded,never-.*', '--kubeconfig', scene.plane.kubeconfigPath];
     const status = await runProgram(['status', '-n', 'team-b', ...flags]);
     assert.match(status.stdout, /NotAccepted/);
@@ -160,7 +160,7 @@ describe('the reach of SecretMirrors', () => {
     assert.equal(planned.code, 3, 'a namespace that the rule names does not get its copy');
   });
 
-  it('explain of a missing copy names the missing consent, also where the copy has another name than its source', async () => {
+  it('explain of a missing copy reports the missing consent, also if the copy and its source have different names', async () => {
     await scene.mirror(
       'renamed',
       ['broken'],
@@ -174,7 +174,7 @@ describe('the reach of SecretMirrors', () => {
     assert.match(stdout, /SecretMirror team-b\/renamed .*NotAccepted: namespace broken does not accept copies/);
   });
 
-  it('with --source-namespaces and --require-consent, other sources are refused, and namespaces without consent get no copy', async () => {
+  it('with --source-namespaces and --require-consent, mirrors in other namespaces are refused, and namespaces without consent get no copy', async () => {
     const [first] = scene.operators;
     await first?.stop();
     await scene.operator({ args: ['--source-namespaces=team-a', '--require-consent'] });

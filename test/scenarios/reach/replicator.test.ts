@@ -1,6 +1,6 @@
 /**
- * The namespaces that an annotation may push to or pull from, by the limits of the administrator and the consent of
- * each namespace.
+ * An annotation pushes or pulls only where the administrator's limits permit it, and pushes only into namespaces that
+ * consent by the annotation keyferry.dev/accept-from.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -35,7 +35,7 @@ describe('the reach of annotations', () => {
     await scene.close();
   });
 
-  it('a push writes into no excluded namespace and into none without consent, and its event names both with the reason', async () => {
+  it('a push writes into no excluded namespace and no namespace without consent, and one event names both namespaces with the reason', async () => {
     await users.create('source/pushed', { a: '1' }, { 'replicate-to-namespaces': 'open,closed,locked,labelled' });
     await users.holds('open/pushed', { a: '1' });
     await users.holds('labelled/pushed', { a: '1' });
@@ -60,7 +60,7 @@ describe('the reach of annotations', () => {
     assert.match(explained.stdout, /Secret source\/pushed .*NotAccepted: namespace closed does not accept copies/);
   });
 
-  it('a restart repeats no event about limits and consent', async () => {
+  it('a restart does not repeat events about limits and consent', async () => {
     await patch('receiver', { annotations: { [CONSENT]: '(' } });
     const told = async (): Promise<string[]> => {
       const places = ['source', 'default'].map((place) => scene.api.list(`/api/v1/namespaces/${place}/events`));
@@ -98,7 +98,7 @@ describe('the reach of annotations', () => {
     await users.holds('open/pushed', { a: '1' });
   });
 
-  it('a push follows changes of consent and labels, and writes no copy in other namespaces', async () => {
+  it('if the consent or a label of a namespace changes, a push makes or deletes its copy there, and writes no copy elsewhere', async () => {
     const version = await users.version('open/pushed');
     await patch('labelled', { labels: { internal: 'yes' } });
     await users.gone('labelled/pushed');
@@ -111,7 +111,7 @@ describe('the reach of annotations', () => {
     assert.equal(await users.version('open/pushed'), version);
   });
 
-  it('a pull needs no consent of its namespace; in an excluded namespace the object stays unchanged', async () => {
+  it('a pull needs no consent of its namespace, but in an excluded namespace the object stays unchanged', async () => {
     await users.create('source/offered', { b: '1' }, ALLOWED);
     await users.create('closed/wanted', {}, { 'replicate-from': 'source/offered' });
     await users.holds('closed/wanted', { b: '1' });
@@ -121,7 +121,7 @@ describe('the reach of annotations', () => {
     await users.holds('locked/wanted', { own: 'x' });
   });
 
-  it('with --replicator-push=false, pushed copies are deleted, and pulls go on', async () => {
+  it('with --replicator-push=false, pushed copies are deleted, and pulls continue', async () => {
     await first.stop();
     await scene.operator([...FLAGS, '--replicator-push=false']);
     await users.gone('open/pushed');

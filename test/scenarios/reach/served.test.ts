@@ -1,6 +1,6 @@
 /**
- * `--namespace-selector`: Keyferry serves the namespaces with a label. It has the rights that the chart gives it: it
- * reads Namespaces everywhere, and all else only where an administrator bound its ClusterRole.
+ * With `--namespace-selector`, Keyferry serves only namespaces with a label. As with the chart, it has permission to
+ * read all Namespaces, but other objects only where an administrator bound its ClusterRole.
  */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -35,7 +35,7 @@ describe('keyferry run --namespace-selector', () => {
   };
   const label = async (namespace: string, team: string | null): Promise<unknown> =>
     await scene.api.patch(`/api/v1/namespaces/${namespace}`, labels({ team }));
-  /** Creates the RoleBinding of docs/install.md, as an administrator does. */
+  /** Creates the RoleBinding of docs/install.md in a namespace, as an administrator does. */
   const bind = async (namespace: string): Promise<void> => {
     await scene.api.create({
       apiVersion: `${RBAC}/v1`,
@@ -46,7 +46,7 @@ describe('keyferry run --namespace-selector', () => {
     });
     await waitForRights(scene.api, { user: USER, groups: [] }, namespace, ['core/secrets: list']);
   };
-  /** Creates namespaces that Keyferry has the rights to serve. */
+  /** Creates namespaces and gives Keyferry the permissions to serve them. */
   const open = async (...namespaces: readonly string[]): Promise<void> => {
     await scene.namespaces(...namespaces);
     for (const namespace of namespaces) await bind(namespace);
@@ -55,7 +55,7 @@ describe('keyferry run --namespace-selector', () => {
     await scene.secret(namespace, name, { password: 'x' }, { metadata: { annotations: values } });
   const copyVersion = async (namespace: string, name: string): Promise<string> =>
     (await scene.api.get(secretPath(namespace, name))).metadata.resourceVersion;
-  /** The number of open watches in a namespace, by the metrics. */
+  /** The number of open watches in a namespace, by the metrics of the operator. */
   const watchesIn = async (namespace: string): Promise<number> => {
     const text = await operator.metrics();
     return text
@@ -106,7 +106,7 @@ describe('keyferry run --namespace-selector', () => {
     await scene.close();
   });
 
-  it('a served namespace without permissions delays neither the start nor the others, and log and probe name it', async () => {
+  it('if Keyferry has no permissions in a served namespace, start and other namespaces are not delayed, and log and probe name it', async () => {
     await scene.secret('home', 'db', { password: 'x' });
     await scene.mirror('db', ['home', 'one', 'other'], { destination: { name: 'copy' } }, 'home');
     await start();
@@ -115,13 +115,13 @@ describe('keyferry run --namespace-selector', () => {
     assert.equal(status, 200);
     assert.match(text, /selects the namespace bare, where Keyferry has no permission/);
     const warnings = operator.logs().filter(({ level, advice }) => level === 'warn' && /bare/.test(advice));
-    // One warning for each watch. The later tries are not logged.
+    // One warning for each watch. Its later tries are not logged.
     assert.ok(warnings.length > 0 && warnings.length <= 4, JSON.stringify(warnings));
     await scene.ready('db', 'Synced', /"one" is not one of .* Keyferry serves \(--namespace-selector\)/, 'home');
     assert.equal(await scene.find('one', 'copy'), undefined);
   });
 
-  it('a namespace that gets the label gets its copies; without the label they stay, and nothing there is read or written', async () => {
+  it('with --namespace-selector, a namespace that gets the label gets copies; if it loses the label, nothing there is read or written', async () => {
     await label('one', 'a');
     await scene.copied('one', 'copy', { password: 'x' }, 2000);
     await label('one', null);
@@ -137,7 +137,7 @@ describe('keyferry run --namespace-selector', () => {
     await scene.copied('one', 'copy', { password: 'y' });
   });
 
-  it('a write that waits for a Retry-After is not sent when its namespace loses the label meanwhile', async () => {
+  it('if a write waits for a Retry-After and its namespace loses the label of --namespace-selector, the write is not sent', async () => {
     const { plane } = scene;
     const proxy = await startFaultProxy({ upstream: plane.url, upstreamCaPem: plane.caPem });
     const token = await requestToken(scene.api, NAME, NAME);
@@ -150,7 +150,8 @@ describe('keyferry run --namespace-selector', () => {
       await start();
       await annotated('home', 'waiting', { 'k8s-replicator/replicate-to': 'one/waiting' });
       await there('one', 'waiting');
-      // The 429 to a read of another Secret makes all calls of the client wait, also the write.
+      // The server answers a read of another Secret with 429. This makes all requests of the client wait, also the
+      // write.
       const isRead = ({ method, path }: ProxyRequest): boolean => method === 'GET' && path.endsWith('/secrets/other');
       const held = proxy.rule({ match: isRead, fault: kubernetesFault(429, 5), times: 1 });
       await annotated('home', 'other', { 'k8s-replicator/replicate-to': 'home/copy-of-other' });
@@ -172,7 +173,7 @@ describe('keyferry run --namespace-selector', () => {
     }
   });
 
-  it('copies of a deleted mirror stay in a namespace that lost the label, and are deleted when the label is back', async () => {
+  it('if a mirror is deleted, its copy in a namespace that lost the label of --namespace-selector stays until the label is back', async () => {
     await scene.mirror('brief', ['home', 'one'], { source: { name: 'db' }, destination: { name: 'brief' } }, 'home');
     await scene.copied('one', 'brief', { password: 'y' });
     await label('one', null);
@@ -184,7 +185,7 @@ describe('keyferry run --namespace-selector', () => {
     await scene.gone(secretPath('one', 'brief'));
   });
 
-  it('copies of rules in a namespace that lost the label stay, also when the rule is deleted, until the label is back', async () => {
+  it('if a namespace with rules loses the label of --namespace-selector, their copies stay until it is back, even if the rules are deleted', async () => {
     await open('rules');
     await label('rules', 'a');
     await scene.secret('rules', 'from', { password: 'x' });
@@ -198,7 +199,7 @@ describe('keyferry run --namespace-selector', () => {
     const versions = [await copyVersion('home', 'from'), await copyVersion('home', 'pushed')];
     await scene.api.delete(mirrorPath('from', 'rules'));
     await scene.api.delete(secretPath('rules', 'pushed'));
-    // Makes the operator decide on both copies again: one changes, and another copy is written after it.
+    // Makes the operator decide on both copies again: one copy is changed, and another copy is written later.
     await scene.api.patch(secretPath('home', 'pushed'), labels({ touched: 'yes' }));
     await scene.change('home', 'db', { password: 'z' });
     await scene.copied('home', 'copy', { password: 'z' });
@@ -211,7 +212,7 @@ describe('keyferry run --namespace-selector', () => {
     await scene.gone(mirrorPath('from', 'rules'), secretPath('home', 'from'), secretPath('home', 'pushed'));
   });
 
-  it('a pull from a namespace that lost the label is refused with its name, and the object keeps its content', async () => {
+  it('if a namespace loses the label of --namespace-selector, pulls from it are refused with its name, and the objects keep their content', async () => {
     await open('sources');
     await label('sources', 'a');
     await annotated('sources', 'wanted', { 'k8s-replicator/replication-allowed': 'true' });
@@ -243,7 +244,7 @@ describe('keyferry run --namespace-selector', () => {
     });
   });
 
-  it('a served namespace without permissions gets its copies once its Role exists, without a restart', async () => {
+  it('if Keyferry gets the permissions in a served namespace later, it copies there without a restart', async () => {
     await scene.secret('home', 'late', { password: 'x' });
     await scene.mirror('late', ['bare'], {}, 'home');
     await scene.ready('late', 'SyncError', /namespace bare: Forbidden/, 'home');
@@ -255,7 +256,7 @@ describe('keyferry run --namespace-selector', () => {
     });
   });
 
-  it('a namespace whose label flips has one watch for each kind in the end, and the copies by the last label', async () => {
+  it('if the label of --namespace-selector changes many times, the namespace has one watch for each kind, and copies by the last label', async () => {
     await open('flips');
     await scene.secret('home', 'flip', { password: 'x' });
     await scene.mirror('flip', ['flips'], {}, 'home');
@@ -271,7 +272,7 @@ describe('keyferry run --namespace-selector', () => {
     await waitFor(async () => (await watchesIn('flips')) === 0, { message: 'no watch' });
   });
 
-  it('status, plan and explain accept --namespace-selector; --namespaces beside it is a usage error', async () => {
+  it('status, plan and explain accept --namespace-selector, but not together with --namespaces', async () => {
     const flags = ['--kubeconfig', kubeconfig];
     const { code, stdout, stderr } = await runProgram(['status', ...flags, SELECTOR, '-o', 'json']);
     assert.equal(code, 0, stderr);
@@ -282,14 +283,14 @@ describe('keyferry run --namespace-selector', () => {
     const explained = await runProgram(['explain', 'secret', 'one/copy', ...flags, SELECTOR]);
     assert.match(explained.stdout, /SecretMirror home\/db/, explained.stderr);
     const manifest = JSON.stringify(await scene.api.get(mirrorPath('db', 'home')));
-    // `plan` needs the rights to read all kinds of rules, as it does with `--namespaces`.
+    // `plan` needs permission to read all kinds of rules, as with `--namespaces`.
     const planned = await runProgram(['plan', '--kubeconfig', scene.plane.kubeconfigPath, SELECTOR, '-'], manifest);
     assert.equal(planned.code, 0, planned.stderr);
     const both = await runProgram(['status', ...flags, SELECTOR, '--namespaces=home']);
     assert.deepEqual([both.code, /--namespaces and --namespace-selector/.test(both.stderr)], [2, true], both.stderr);
   });
 
-  it('status -w shows rules of a namespace that gets the label, and notes the namespaces that the caller may not read', async () => {
+  it('status -w shows rules of a namespace that gets the label of --namespace-selector, and notes namespaces that it may not read', async () => {
     await scene.namespaces('unread');
     await label('unread', 'a');
     await using watch = new RunningProgram(['status', '-w', '--kubeconfig', kubeconfig, SELECTOR]);
@@ -302,7 +303,7 @@ describe('keyferry run --namespace-selector', () => {
     await label('unread', null);
   });
 
-  it('a restarted operator serves the namespaces with the label, and leaves the copies in the others unchanged', async () => {
+  it('after a restart, Keyferry serves the namespaces with the label of --namespace-selector, and leaves copies elsewhere unchanged', async () => {
     await label('one', null);
     await waitFor(async () => (await watchesIn('one')) === 0, { message: 'the watches in one to end' });
     const before = await copyVersion('one', 'copy');
@@ -315,7 +316,7 @@ describe('keyferry run --namespace-selector', () => {
     await scene.copied('one', 'copy', { password: 'again' });
   });
 
-  it('a namespace that is deleted while the operator is down loses the copies of its rules in other namespaces', async () => {
+  it('if a namespace is deleted while the operator is down, the copies of its rules in other namespaces are deleted', async () => {
     await open('doomed');
     await label('doomed', 'a');
     await annotated('doomed', 'last', { 'k8s-replicator/replicate-to': 'home/last' });
@@ -324,14 +325,14 @@ describe('keyferry run --namespace-selector', () => {
     await scene.api.delete(secretPath('doomed', 'last'));
     const path = '/api/v1/namespaces/doomed';
     await scene.api.delete(path);
-    // Ends the deletion as the controller manager would. None runs here.
+    // Ends the deletion as the controller manager would do. No controller manager runs here.
     await scene.api.replace(`${path}/finalize`, { ...(await scene.api.get(path)), spec: { finalizers: [] } });
     await scene.gone(path);
     await start();
     await scene.gone(secretPath('home', 'last'));
   });
 
-  it('/healthz of a replicator alone answers 200 where only some namespaces are served', async () => {
+  it('if the replicator runs alone and serves only some namespaces, /healthz answers 200', async () => {
     for (const flag of [SELECTOR, '--namespaces=home,one']) {
       const alone = await scene.operator({ kubeconfig, args: ['--controllers=replicator', flag] });
       await waitFor(async () => (await alone.probe('/healthz')).status === 200, { message: `/healthz with ${flag}` });
@@ -339,7 +340,7 @@ describe('keyferry run --namespace-selector', () => {
     }
   });
 
-  it('the operator never reads or writes in a namespace that never had the label', () => {
+  it('the operator never reads or writes in a namespace that never had the label of --namespace-selector', () => {
     assert.deepEqual(requests('other'), []);
     assert.deepEqual(
       requests(NAME).filter((request) => /secrets|mirrors|configmaps/.test(request)),

@@ -1,6 +1,6 @@
 /**
- * The administrator's limits on namespaces also count for SyncSecrets, in the tenant's cluster and in the management
- * cluster.
+ * The administrator's limits on namespaces also apply to SyncSecrets, both in the tenant's cluster and in the
+ * management cluster.
  */
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
@@ -29,7 +29,7 @@ async function failed(api: TestApi, { metadata }: Json, message: RegExp): Promis
   );
 }
 
-it('a SyncSecret outside the limits is not copied, its existing Secret stays, and its status names the flag', async () => {
+it('if the limits do not permit a SyncSecret, it is not copied, its existing Secret stays, and its status names the flag', async () => {
   const tenant = await scene.tenant();
   await scene.namespaces('apps', 'other');
   const manager = await scene.manager();
