@@ -1,4 +1,4 @@
-/** Vault as a backend: its entries as sources and targets, and their shared sessions, credentials and leases. */
+/** Vault as a backend: its entries are sources and targets, which share sessions, credentials and leases. */
 import { withTimeout } from '../../runtime/abort.ts';
 import type { Clock } from '../../runtime/clock.ts';
 import type { VaultAddresses } from '../../vault/client/server.ts';
@@ -36,10 +36,10 @@ import { VaultTargets, type VaultTargetsOptions } from './targets.ts';
 
 export interface VaultBackendOptions {
   readonly engine: Engine;
-  /** The Secrets of the cluster that has the credentials and the copies of dynamic ones. */
+  /** The Secrets of the home cluster: those with Vault credentials, and the copies of dynamic credentials. */
   readonly secrets: KubeStore;
   readonly clock: Clock;
-  /** 0 ≤ r < 1. */
+  /** Returns a number r, 0 ≤ r < 1. */
   readonly random: () => number;
   /** Time limit of a call to Vault, ms. */
   readonly timeoutMs: number;
@@ -47,28 +47,28 @@ export interface VaultBackendOptions {
   readonly addresses: VaultAddresses;
   /** Client settings for every server. */
   readonly environment: Pick<VaultSessionsOptions, 'client' | 'maxRetries' | 'proxy'>;
-  /** The token of the process, for rules that log in with it. */
+  /** Returns the token from the environment of the process, for logins with the method `environment`. */
   readonly environmentToken?: EnvironmentToken;
   readonly onCall: VaultSessionsOptions['onCall'];
   readonly onSession: VaultSessionsOptions['onEvent'];
   readonly onWrite: VaultTargetsOptions['onWrite'];
-  /** Called if an unused lease could not be revoked. It then expires. */
+  /** Called if an unused lease could not be revoked. The lease then stays valid until it expires. */
   readonly onRevokeFailed: (key: EntryKey, leaseId: string, error: unknown) => void;
   readonly onError: VaultSourcesOptions['onError'];
 }
 
-/** Targets that are reconciled at once for each server. */
+/** How many targets are reconciled at the same time on each server. */
 const CONCURRENCY = 16;
-/** Time limit of calls that create no credentials, ms: these are fast. */
+/** Time limit of calls that create no credentials, ms. Such calls are fast. */
 const CALL_LIMIT_MS = 10_000;
-/** Time for running polls to end at a stop, ms: a response may contain a lease that must not be lost. */
+/** How long a stop waits for running polls, ms. Their responses may contain leases, which must not be lost. */
 const DRAIN_MS = 500;
 /** Time limit of the revocation of Keyferry's tokens at a stop, ms. */
 const REVOKE_MS = 2000;
 
 type OnCredential = (user: LoginKey) => void;
 
-/** The controller whose rules have leases: it records leases for a restart, and reports them to users. */
+/** The controller whose rules have leases: it records leases in the status of a rule, and reports them to users. */
 export interface LeaseObserver {
   leaseRecordsOf(key: EntryKey): Iterable<LeaseRecord>;
   onLease(key: EntryKey, event: LeaseEvent): void;
@@ -145,7 +145,7 @@ export class VaultBackend implements Backend {
       onOutcome: (entry, wrote) => engine.outcomeChanged(entry, wrote),
       onWrite: options.onWrite,
     });
-    // Credentials for Vault are in Secrets, so a changed Secret can be a changed credential.
+    // A Secret may have the credential of a login to Vault. So when the Secret changes, the login is tried again.
     const retry = (key: ObjectKey): void => this.#credentialKnown(key);
     engine.onObjects({ objectChanged: retry, objectKnown: retry });
   }
@@ -167,8 +167,9 @@ export class VaultBackend implements Backend {
   }
 
   /**
-   * The access for the controller that reads and writes entries itself, outside the queues and claims of this backend.
-   * @param onCredential called when the credential of a user of `open` has changed
+   * Access to Vault for the controller that reads and writes entries itself, without the queues and claims of this
+   * backend.
+   * @param onCredential called when a credential has changed with which this controller has opened a connection
    */
   directAccess(onCredential: OnCredential): Pick<VaultAccess, 'open' | 'close'> {
     this.#onCredential = onCredential;
@@ -183,7 +184,7 @@ export class VaultBackend implements Backend {
     return isEntryKey(key) ? this.sources.trouble(key) : undefined;
   }
 
-  /** Called when a Secret is known, or has changed: retries the sources and targets that log in with it. */
+  /** Called when a Secret is known or has changed: retries the sources and targets that log in with this Secret. */
   #credentialKnown(secret: ObjectKey): void {
     for (const key of this.#credentials.usersOf(secret)) {
       if (!isEntryKey(key)) {
@@ -198,9 +199,9 @@ export class VaultBackend implements Backend {
   }
 
   /**
-   * Revokes a lease that `rule` no longer uses: with the session that made it, else with the login of `location`. Does
-   * nothing if another rule uses the lease. Gives up after `limitMs`.
-   * @throws the reason why it could not be revoked
+   * Revokes a lease that `rule` no longer uses: in the session that the lease keeps open, or, if the lease is not in
+   * memory, with the login of `location`. Does nothing if another rule uses the lease. Gives up after `limitMs`.
+   * @throws the reason why the lease could not be revoked
    */
   async revokeLease(
     rule: RuleKey,
@@ -227,18 +228,18 @@ export class VaultBackend implements Backend {
     }
   }
 
-  /** Ends the polls. */
+  /** Ends the polls and the timers of leases. */
   async drain(): Promise<void> {
     await this.sources.stop(DRAIN_MS);
     this.leases.stop();
   }
 
-  /** Revokes Keyferry's tokens, except those that leases depend on. */
+  /** Revokes Keyferry's tokens, except tokens with leases: Vault would revoke these leases, too. */
   async stop(limitMs: number): Promise<void> {
     await this.#sessions.stop(Math.min(REVOKE_MS, limitMs));
   }
 
-  /** The credentials in a copy of a leased source; `undefined` if another client wrote to the copy. */
+  /** The dynamic credentials in a copy; `undefined` if another client wrote to the copy. */
   async #readCopy(
     copy: ResourceKey,
     rule: RuleKey,

@@ -27,7 +27,7 @@ const at = (change: Partial<VaultLocation> = {}): VaultLocation => ({
 const otherAuth = at({ auth: { method: 'token', token: { ...secret, namespace: 'other', key: 'token' } } });
 
 describe('the key of an entry', () => {
-  it('the key of an entry is the same for all spellings of address and path', () => {
+  it('the key of a Vault entry is the same for all spellings of address and path', () => {
     for (const change of [
       { path: '/secret//data/app' },
       { server: parseServer({ addr: 'HTTPS://vault.example:8200/v1/' }) },
@@ -37,7 +37,7 @@ describe('the key of an entry', () => {
     }
   });
 
-  it('the key of an entry differs by server, Vault namespace and path', () => {
+  it('the keys of Vault entries differ if server, Vault namespace or path differ', () => {
     const changes: readonly Partial<VaultLocation>[] = [
       { path: 'secret/data/app2' },
       { server: parseServer({ addr: 'https://vault.example' }) },
@@ -49,14 +49,14 @@ describe('the key of an entry', () => {
     assert.equal(new Set(keys.map(vaultTargetKey)).size, keys.length);
   });
 
-  it('the key of an entry as a source differs between rules', () => {
+  it('as a source, a Vault entry has another key for each rule', () => {
     assert.equal(vaultSourceKey(at(), asKey('mirrors:a/one')), vaultSourceKey(at(), asKey('mirrors:a/one')));
     assert.notEqual(vaultSourceKey(at(), asKey('mirrors:a/one')), vaultSourceKey(at(), asKey('mirrors:a/two')));
     assert.notEqual(vaultSourceKey(at(), asKey('mirrors:a/one')), vaultPollKey(at()));
     assert.equal(serverOf(vaultSourceKey(at(), asKey('mirrors:a/one'))), 'https://vault.example:8200');
   });
 
-  it('the key of a poll of an entry is the same only for rules with the same identity, encoding and TLS settings', () => {
+  it('rules share the poll of a Vault entry only if their login, encoding, type of the copies and TLS settings are the same', () => {
     const caBundle = '';
     assert.equal(vaultPollKey(at()), vaultPollKey(at({ server: parseServer({ addr: at().server.addr, caBundle }) })));
     const named = parseServer({ addr: at().server.addr, tlsServerName: 'vault' });
@@ -65,13 +65,13 @@ describe('the key of an entry', () => {
     }
   });
 
-  it('the key of an entry as a target is the same for all rules, because only one rule may write it', () => {
+  it('as a target, a Vault entry has the same key for all rules, because only one rule may write it', () => {
     for (const other of [otherAuth, at({ encoding: 'base64' }), at({ secretType: undefined })]) {
       assert.equal(vaultTargetKey(other), vaultTargetKey(at()));
     }
   });
 
-  it('the key of an entry as a target is the same for all names of loopback, and for the short and the long name of a Service', () => {
+  it('as a target, a Vault entry has the same key for localhost, 127.0.0.1 and [::1], and for the short and the long name of a Service', () => {
     const target = (addr: string): string => vaultTargetKey(at({ server: parseServer({ addr }) }));
     for (const [name, ...others] of [
       [
@@ -98,7 +98,7 @@ describe('the key of an entry', () => {
       'http://localhost:8200/x',
     );
     assert.equal(new Set(different.map(target)).size, different.length);
-    // The key of a poll differs, because credentials and leases belong to the address as the spec has it.
+    // The keys of polls differ, because credentials and leases belong to the address as it is written in the spec.
     const addr = 'http://localhost:8200';
     assert.notEqual(
       vaultPollKey(at({ server: parseServer({ addr }) })),
@@ -106,7 +106,7 @@ describe('the key of an entry', () => {
     );
   });
 
-  it('the server can be parsed from the key of an entry', () => {
+  it('serverOf() reads the address of the server from the key of a Vault entry', () => {
     assert.equal(serverOf(vaultPollKey(at())), 'https://vault.example:8200');
     assert.equal(
       serverOf(vaultTargetKey(at({ server: parseServer({ addr: 'http://[fd00::1]:8200/behind/a/proxy' }) }))),
@@ -129,7 +129,7 @@ describe('the origin of a lease', () => {
     }
   });
 
-  it('the origin of a lease differs by address, Vault namespace, path, login and encoding', () => {
+  it('the origins of leases differ if address, Vault namespace, path, login or encoding differ', () => {
     const others = [
       at({ server: parseServer({ addr: 'https://other.example:8200' }) }),
       at({ server: parseServer({ addr, namespace: 'team' }) }),
@@ -149,7 +149,7 @@ describe('VaultLocations', () => {
     return { locations: new VaultLocations((key) => hurried.push(key)), hurried };
   };
 
-  it('VaultLocations uses the shortest poll period of its users, and none without users', () => {
+  it('the poll period of a Vault entry is the shortest period of the rules that use it, and Infinity if no rule uses it', () => {
     const { locations } = make();
     assert.equal(locations.pollMs(asKey('vault:k')), Infinity);
     locations.set(asKey('mirrors:a/slow'), [use(180)]);
@@ -163,7 +163,7 @@ describe('VaultLocations', () => {
     assert.deepEqual([...locations.users(asKey('vault:k'))], []);
   });
 
-  it('VaultLocations requests a poll at once only for a shorter period or another location', () => {
+  it('a change of a rule causes an immediate poll only if its poll period became shorter than all others, or its location changed', () => {
     const { locations, hurried } = make();
     locations.set(asKey('mirrors:a/one'), [use(180)]);
     locations.set(asKey('mirrors:a/one'), [use(180)]);
@@ -176,7 +176,7 @@ describe('VaultLocations', () => {
     assert.deepEqual(hurried, ['vault:k', 'vault:k']);
   });
 
-  it('VaultLocations returns the location of each rule, and drops locations that are no longer used', () => {
+  it('VaultLocations returns the location of each rule, and drops a location when no rule uses it any more', () => {
     const { locations } = make();
     locations.set(asKey('mirrors:a/one'), [use(180)]);
     locations.set(asKey('mirrors:a/two'), [use(180, otherAuth), { ...use(180), key: asKey('vault:l') }]);
@@ -208,7 +208,7 @@ describe('VaultLocations', () => {
       return locations;
     };
 
-    it('the key of a target gets the path in Vault when this path is learned, and each of its rules is evaluated once', () => {
+    it('when Vault shows another path for a target, its key gets this path, and each rule of the target is evaluated one time', () => {
       const locations = named();
       assert.equal(locations.targetKeyOf(short), vaultTargetKey(short));
       assert.equal(locations.learn(short, kv2('secret/data/app')), true);
@@ -219,7 +219,7 @@ describe('VaultLocations', () => {
       assert.equal(moved.length, 2);
     });
 
-    it('the key of a target has the path of the spec if Vault does not show the mount, or the mount is no KV store', () => {
+    it('the key of a target keeps the path of the spec if Vault does not show the mount, or if the mount is not a KV store', () => {
       const locations = named();
       assert.equal(locations.learn(short, { ...kv2('secret/data/app'), known: false }), false);
       assert.equal(
@@ -229,14 +229,14 @@ describe('VaultLocations', () => {
       assert.equal(locations.targetKeyOf(short), vaultTargetKey(short));
     });
 
-    it('the key of a target changes when the mount changes', () => {
+    it('the key of a target changes when its mount changes from KV 2 to KV 1', () => {
       const locations = named();
       locations.learn(short, kv2('secret/data/app'));
       assert.equal(locations.learn(short, { ...kv2('secret/app'), mount: { path: 'secret/', kind: 'kv1' } }), true);
       assert.equal(locations.targetKeyOf(short), vaultTargetKey(short));
     });
 
-    it('the key of a target keeps the path in Vault when a rule is evaluated again', () => {
+    it('the key of a target keeps the path that Vault has shown when a rule is evaluated again', () => {
       const locations = named();
       locations.learn(short, kv2('secret/data/app'));
       locations.set(asKey('mirrors:a/two'), []);
@@ -244,7 +244,7 @@ describe('VaultLocations', () => {
       assert.equal(locations.targetKeyOf(short), vaultTargetKey(at()));
     });
 
-    it('the key of a target has the path of the spec again after no rule used the target', () => {
+    it('when no rule uses a target any more, the path that Vault has shown is forgotten, and the key has the path of the spec', () => {
       const locations = named();
       locations.learn(short, kv2('secret/data/app'));
       locations.set(asKey('mirrors:a/one'), []);

@@ -1,9 +1,9 @@
 /**
- * The locations of entries in Vault, by their keys as sources and targets, and the rules that use them.
+ * Finds the location of an entry in Vault (server, login, path) by its key, and the rules that use the entry.
  *
- * A source has a key for each rule, because dynamic credentials are made for one rule. Rules for the same KV entry with
- * the same login still share one poll (`vaultPollKey`). A key is only text
- * (`vault:https://vault.example:8200/secret/data/app#1f…`), so its location is stored as long as a rule uses it.
+ * As a source, an entry has another key for each rule, because dynamic credentials are made for one rule. Rules that
+ * read the same KV entry with the same login still share one poll (`vaultPollKey`). A key is only text
+ * (`vault:https://vault.example:8200/secret/data/app#1f…`). So its location is stored as long as a rule uses the key.
  */
 import { createHash } from 'node:crypto';
 
@@ -25,7 +25,7 @@ export interface VaultSecretKey extends ObjectRef {
   readonly key: string;
 }
 
-/** A login: the method, and the objects with its credentials. */
+/** A login to Vault: its method, and the objects in the cluster that have its credentials. */
 export type VaultAuthRef = (
   | { readonly method: 'token'; readonly token: VaultSecretKey }
   | {
@@ -40,17 +40,17 @@ export type VaultAuthRef = (
       readonly role: string;
       readonly serviceAccount: ObjectRef;
       readonly audiences: readonly string[];
-      /** Whether the server may get a token that the API server accepts. */
+      /** Whether Vault may get a token that the API server accepts, too. */
       readonly apiTokens: boolean;
     }
-  /** The token of the process: $VAULT_TOKEN, or that of `vault login`. */
+  /** The token of the process: $VAULT_TOKEN, or the token that `vault login` stored. */
   | { readonly method: 'environment' }
 ) & {
-  /** The namespace of Vault that the login is in. `undefined`: that of the server. */
+  /** The Vault namespace of the login. `undefined`: the namespace of the server's settings. */
   readonly loginNamespace?: string;
 };
 
-/** The object that holds the credential, as text: logins with different objects do not wait for each other. */
+/** The object with the credential, as text: logins with different objects have different queues. */
 export function accountOf(auth: VaultAuthRef): string {
   if (auth.method === 'environment') return auth.method;
   const { namespace, name } =
@@ -63,7 +63,7 @@ export interface VaultLocation {
   readonly auth: VaultAuthRef;
   readonly path: string;
   readonly encoding: ValueEncoding;
-  /** Type of the Secrets that get the content; `undefined`: no Secret does, so any key is valid. */
+  /** Type of the Secrets that get the content; `undefined`: no Secret gets it, so every key of a value is valid. */
   readonly secretType: string | undefined;
 }
 
@@ -76,14 +76,14 @@ export function vaultSourceKey(location: VaultLocation, rule: RuleKey): EntryKey
   return keyOf(location, [...readParameters(location), rule]);
 }
 
-/** Equal for locations of one entry that are read with the same login in the same way. @throws VaultPathError */
+/** The key of a poll: equal for locations of one entry with the same login and settings. @throws VaultPathError */
 export function vaultPollKey(location: VaultLocation): EntryKey {
   return keyOf(location, readParameters(location));
 }
 
 /**
- * The origin of a lease: address, Vault namespace and path, login, and encoding, but not TLS settings and the type of
- * the copies. A lease of another origin is never used for this location.
+ * The origin of a lease: a digest of address, Vault namespace, path, login and encoding. TLS settings and the type of
+ * the copies are not in it. A lease is never used for a location with another origin.
  * @throws VaultPathError
  */
 export function vaultLeaseOrigin(location: VaultLocation): string {
@@ -95,7 +95,8 @@ function readParameters({ server, auth, encoding, secretType }: VaultLocation): 
 }
 
 /**
- * The key of a location as a target. All rules that write to one entry have the same, because only one of them may.
+ * The key of a location as a target. It is the same for all rules that write to one entry, because only one of these
+ * rules may write.
  * @throws VaultPathError
  */
 export function vaultTargetKey({ server: { url, namespace }, path }: EntryLocation): EntryKey {
@@ -103,8 +104,8 @@ export function vaultTargetKey({ server: { url, namespace }, path }: EntryLocati
 }
 
 /**
- * One address for all names that always mean the same server. The `cluster_id` that a server reports is not used: the
- * owner of a server could claim to be another Vault, and so cause conflicts for the rules of that Vault.
+ * The same address for all host names that always mean the same server. The `cluster_id` that a server reports is not
+ * used: a server could report the id of another Vault, and so cause conflicts for the rules of the other Vault.
  */
 function commonAddress(url: URL): URL {
   const common = new URL(url);
@@ -127,38 +128,39 @@ function hashOf({ server: { url, namespace }, path }: EntryLocation, parameters:
 export interface VaultUse {
   readonly key: EntryKey;
   readonly location: VaultLocation;
-  /** Poll period. */
+  /** Poll period, seconds. */
   readonly pollSeconds: number;
 }
 
 type Users = Map<RuleKey, VaultUse>;
 
 /**
- * The locations of the keys. Controllers add them when they evaluate a rule.
+ * The locations of all keys that rules use. Controllers set them when they evaluate a rule.
  *
- * In KV 2 `secret/app` and `secret/data/app` are one entry; in KV 1 they are two. So the key of a target has the path
- * of the spec until Vault's response shows the mount (`learn`). Then its rules are evaluated again.
+ * In KV 2, `secret/app` and `secret/data/app` are one entry; in KV 1 they are two entries. So the key of a target has
+ * the path of the spec until Vault's response shows the version of the mount (`learn`). If the key then changes, the
+ * rules that use the path are evaluated again.
  */
 export class VaultLocations {
   readonly #users = new Map<EntryKey, Users>();
   readonly #usesOf = new Map<RuleKey, readonly VaultUse[]>();
-  /** Rules that use a path, by the target key with the path of the spec. */
+  /** The rules that use a path, by the target key that has the path of the spec. */
   readonly #rulesAt = new SetMap<EntryKey, RuleKey>();
-  /** The path in Vault of a target key, if it differs from the spec. Only for paths that a rule uses. */
+  /** By the target key with the path of the spec: the path in Vault, if the paths differ and a rule uses the path. */
   readonly #paths = new Map<EntryKey, string>();
   readonly #onPollNow: (key: EntryKey) => void;
   readonly #onKeyChanged: (rule: RuleKey) => void;
 
   /**
-   * @param onPollNow called when an entry has a shorter poll period than before, or another location
-   * @param onKeyChanged called when a target key of the rule has changed
+   * @param onPollNow called when a key gets a shorter poll period than before, or another location
+   * @param onKeyChanged called when the rule must be evaluated again, because its target has another key
    */
   constructor(onPollNow: (key: EntryKey) => void, onKeyChanged: (rule: RuleKey) => void = () => undefined) {
     this.#onPollNow = onPollNow;
     this.#onKeyChanged = onKeyChanged;
   }
 
-  /** The key of a location as a target. It is equal for all paths that are known to mean the same entry. */
+  /** The key of a location as a target. Paths that are known to mean the same entry have the same key. */
   targetKeyOf(location: VaultLocation): EntryKey {
     const written = vaultTargetKey(location);
     const path = this.#paths.get(written);
@@ -167,7 +169,7 @@ export class VaultLocations {
 
   /**
    * Stores the mount that Vault reported for a path.
-   * @returns whether a target key has changed; then its rules are evaluated again
+   * @returns whether the target key has changed; then `onKeyChanged` was called for each of its rules
    */
   learn(location: VaultLocation, { known, mount, dataPath }: EntryPath): boolean {
     const written = vaultTargetKey(location);
@@ -181,7 +183,7 @@ export class VaultLocations {
     return true;
   }
 
-  /** Replaces the uses of a rule. */
+  /** Replaces the keys and locations that a rule uses. */
   set(rule: RuleKey, uses: readonly VaultUse[]): void {
     const pollNow: EntryKey[] = [];
     for (const use of uses) {
@@ -215,7 +217,7 @@ export class VaultLocations {
     }
   }
 
-  /** The location of a key for a rule. Without a rule: for any user; for a source they are the same. */
+  /** The location of a key for a rule. Default: for any rule that uses the key; the key of a source has only one. */
   get(key: EntryKey, rule?: RuleKey): VaultLocation | undefined {
     const users = this.#users.get(key);
     if (rule !== undefined) return users?.get(rule)?.location;
@@ -223,7 +225,7 @@ export class VaultLocations {
     return undefined;
   }
 
-  /** Rules that use a key. */
+  /** The rules that use a key. */
   users(key: EntryKey): Iterable<RuleKey> {
     return this.#users.get(key)?.keys() ?? [];
   }

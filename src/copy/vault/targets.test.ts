@@ -1,4 +1,4 @@
-/** When an entry in Vault is read and when it is written. The responses are made up: scenarios use a real Vault. */
+/** Checks when an entry in Vault is read and written. The responses are made up; scenario tests use a real Vault. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
@@ -26,13 +26,13 @@ const LOCATION: VaultLocation = {
 };
 const TARGET = vaultTargetKey(LOCATION);
 
-test('an entry in Vault is written again if another client recreated it, even if it has the same version number', async () => {
+test('if another client has recreated an entry in Vault, it is written again, even if its version number is the same', async () => {
   const entry = { version: 0, createdTime: '' };
   let looks = 0;
   let isDown = false;
   let updates = 0;
   let now = Date.UTC(2026, 0, 1);
-  /** The fraction of a second in the time of an entry. OpenBao has none. */
+  /** The fraction of a second in the creation time of an entry. OpenBao's times have none. */
   let fraction = '.5';
   const entries = {
     resolve: async () =>
@@ -84,7 +84,7 @@ test('an entry in Vault is written again if another client recreated it, even if
   assert.deepEqual([updates, targets.written(TARGET)?.entryVersion], [1, '1 2026-01-01T00:00:01.5Z']);
   await run();
   assert.deepEqual([updates, looks], [1, 1], 'its metadata show that it is unchanged');
-  // As if another client deleted the entry with all its versions, and created it again.
+  // Another client deletes the entry with all its versions, and creates it again with the same version number.
   entry.createdTime = 'theirs';
   await run();
   assert.equal(updates, 2);
@@ -93,7 +93,8 @@ test('an entry in Vault is written again if another client recreated it, even if
   assert.equal(updates, 3);
   await run();
   assert.equal(updates, 3);
-  // Without fractions, another client can create an entry with the same version and time in the second of the write.
+  // Times are now whole seconds. So in the second of the write another client can create an entry with the same version
+  // and time.
   fraction = '';
   entry.createdTime = 'theirs';
   await run();
@@ -117,7 +118,7 @@ test('an entry in Vault is written again if another client recreated it, even if
   assert.equal(updates, 8, 'the entry has the values in another encoding');
 });
 
-test('the rule that holds an entry in Vault keeps it, and a free entry goes to the oldest rule that has its source', async () => {
+test('a rule whose content a Vault entry has keeps the entry; otherwise the oldest rule whose source exists gets it', async () => {
   const written: string[] = [];
   const entries = {
     resolve: async () =>

@@ -1,11 +1,11 @@
 /**
- * Reconciles entries in Vault as targets: compares, and writes one version if the content differs.
+ * Reconciles entries in Vault as targets: compares an entry with its source, and writes one version if they differ.
  *
- * `decide` plans an entry as any target (`planUnmarked`). An entry has no mark: the rule that last wrote or compared it
- * is its holder. After a restart nothing shows the holder.
+ * `decide` plans an entry like any other target (`planUnmarked`). An entry has no mark. Instead, its *holder* is the
+ * rule whose content it had when Keyferry last wrote or read the entry. After a restart the holder is not known.
  *
- * The fingerprint and version of the last write or read (`lastWrite`) save reads: while both are unchanged, one read of
- * the metadata every poll period is enough. `lastWrite` may be lost at any time; then the entry is read and compared.
+ * The memory has the fingerprint and version of the last write or read (`lastWrite`). While neither source nor entry
+ * changes, one read of the metadata in each poll period is enough. Without `lastWrite` the entry is read and compared.
  */
 import { getOrCreate } from '../../runtime/maps.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
@@ -33,24 +33,24 @@ export interface VaultTargetsOptions extends Pick<FactSource, 'claims' | 'now'> 
   readonly sources: Sources;
   readonly locations: VaultLocations;
   readonly access: VaultAccess;
-  /** 0 ≤ r < 1. */
+  /** Returns a number r, 0 ≤ r < 1. */
   readonly random: () => number;
   /** Called when the outcome of a claim has changed, or its target was written. */
   readonly onOutcome: (entry: Entry, wrote: boolean) => void;
-  /** Called when a version was written. `addr`: the address of the server. */
+  /** Called when a version of an entry was written. `addr`: the address of the Vault server. */
   readonly onWrite: (target: EntryKey, addr: string, entry: Entry) => void;
 }
 
 /** The content of a target when it was last written or read. */
 export interface LastWrite {
   readonly fingerprint: Fingerprint;
-  /** The version of the source. */
+  /** The version of the source that had this content. */
   sourceVersion: string;
   /** The version of the entry. @see versionOf */
   readonly entryVersion: string | undefined;
-  /** The version of the entry, if it proves that the entry is unchanged. @see distinctVersionOf */
+  /** The version of the entry, if no other content can have it; else `undefined`. @see distinctVersionOf */
   readonly distinctVersion: string | undefined;
-  /** The encoding of the location: with another encoding the same content is stored differently. */
+  /** The encoding of the location. Another encoding stores the same content as other values. */
   readonly encoding: string;
 }
 
@@ -58,11 +58,11 @@ interface EntryMemory {
   lastWrite?: LastWrite;
   /** The rule whose content the entry had when it was last written or read. */
   holder?: RuleKey;
-  /** The credential changed during a run. */
+  /** Whether the credential of the login changed during a run. */
   credentialChanged?: boolean;
 }
 
-/** One run for an entry. */
+/** One run of the target loop for an entry. */
 interface EntryRun {
   readonly target: EntryKey;
   readonly location: VaultLocation;
@@ -70,7 +70,7 @@ interface EntryRun {
   readonly signal: AbortSignal;
 }
 
-/** Wait for the content of the source, ms. */
+/** Wait before the next run if the content of the source is not loaded, ms. */
 const LATER_MS = 1000;
 
 export class VaultTargets implements TargetWriter {
@@ -80,11 +80,11 @@ export class VaultTargets implements TargetWriter {
 
   constructor(options: VaultTargetsOptions) {
     this.#options = options;
-    // `hasNamespace` and `orphanActionOf` only matter for objects that carry marks.
+    // The plan needs `hasNamespace` and `orphanActionOf` only for objects of a cluster, which carry marks.
     this.#facts = { ...options, hasNamespace: () => true, orphanActionOf: () => Promise.resolve('keep') };
   }
 
-  /** One run of the target loop. @throws VaultError, to be called again */
+  /** One run of the target loop. @throws VaultError if a later run may succeed */
   async reconcile(target: EntryKey, signal: AbortSignal): Promise<RunResult | undefined> {
     const { access, locations } = this.#options;
     const winner = winnerOf(this.#known(target));
@@ -108,13 +108,13 @@ export class VaultTargets implements TargetWriter {
       const outcome = plan.do === 'update' ? undefined : outcomeOf(plan);
       if (outcome === undefined) memory.holder = winner.claim.owner.key;
       const view = facts.viewOf(winner.claim);
-      // The source may have another version with the same content.
+      // The source may have a new version with the same content. Then only its version is stored.
       if (plan.do === 'nothing' && memory.lastWrite !== undefined && view.state === 'present')
         memory.lastWrite.sourceVersion = view.version;
       this.#settle(target, outcome, wrote);
       return this.#nextPoll(target);
     } catch (error) {
-      // The watch of the credential starts the next run.
+      // The next run starts when the watch brings the Secret with the credential.
       if (error instanceof NotKnownYetError) return undefined;
       if (error instanceof ValueConversionError) {
         const message = `Error syncing to vault: ${error.message}`;
@@ -142,14 +142,14 @@ export class VaultTargets implements TargetWriter {
     return flowsIn(target, this.#facts, readerOf(this.#memory.get(target)));
   }
 
-  /** Reports errors of the source; `reconcile` has reported those of Vault. */
+  /** Called when the runs of a target fail. Reports every error but those of Vault, which `reconcile` has reported. */
   failed(target: EntryKey, error: unknown): void {
     if (isVaultError(error)) return;
     const message = error instanceof Error ? error.message : String(error);
     this.#settle(target, { state: 'error', ...operatorCause('SyncError', message) });
   }
 
-  /** Called when the credential of a target may have changed: a run that failed before may succeed now. */
+  /** Called when the credential for a target may have changed: if the running run fails, another follows at once. */
   retry(target: EntryKey): void {
     const memory = this.#memory.get(target);
     if (memory !== undefined) memory.credentialChanged = true;
@@ -161,9 +161,10 @@ export class VaultTargets implements TargetWriter {
   }
 
   /**
-   * The content of an entry that `rule` writes, if the entry still has the version `entryVersion`. The content itself
-   * has no version. Without this, a SecretMirror that writes dynamic credentials only to Vault would get new ones at
-   * each start of Keyferry, and those that its applications use would be revoked.
+   * Reads dynamic credentials back from the entry that `rule` writes, if the entry still has version `entryVersion`.
+   * If a SecretMirror writes such credentials only to Vault, this entry is their only copy. Otherwise each start of
+   * Keyferry would request new credentials, and revoke those that applications still use.
+   * @returns a content without a version; `undefined`: they cannot be read back
    * @throws VaultError, VaultAuthMissingError
    */
   async readBack(
@@ -180,7 +181,7 @@ export class VaultTargets implements TargetWriter {
       if (entry.state !== 'found' || versionOf(entry) !== entryVersion) return undefined;
       return secretContent(entry.values, location.encoding, '', '');
     } catch (error) {
-      // Keyferry cannot have written such values.
+      // Keyferry does not write such values, so another client has written the entry.
       if (error instanceof ValueConversionError) return undefined;
       if (error instanceof NotKnownYetError) {
         const { addr } = location.server;
@@ -191,14 +192,14 @@ export class VaultTargets implements TargetWriter {
     }
   }
 
-  /** `undefined` if Vault has shown that the entry has another key. Then its rules are evaluated again. */
+  /** Opens a connection. `undefined`: Vault has shown that the entry has another key; its rules are evaluated again. */
   async #connect(target: EntryKey, location: VaultLocation, signal: AbortSignal): Promise<VaultConnection | undefined> {
     const { access, locations } = this.#options;
     const connection = await access.open(target, location, signal);
     return locations.learn(location, await connection.entries.resolve(location.path, signal)) ? undefined : connection;
   }
 
-  /** Whether the entry surely has the version of the last write; `undefined` as in `#connect`. */
+  /** Whether the entry certainly has the version of the last write or read; `undefined`: see `#connect`. */
   async #isUntouched({ target, location, memory, signal }: EntryRun): Promise<boolean | undefined> {
     const connection = await this.#connect(target, location, signal);
     if (connection === undefined) return undefined;
@@ -210,9 +211,8 @@ export class VaultTargets implements TargetWriter {
   }
 
   /**
-   * Writes the entry if it differs.
-   * @returns whether a version was written; `undefined` while the content of the source is not loaded, or see
-   *   `#connect`
+   * Writes the entry if its content differs from the source.
+   * @returns whether a version was written; `undefined`: the content of the source is not loaded, or see `#connect`
    */
   async #write({ target, location, memory, signal }: EntryRun, winner: Entry): Promise<boolean | undefined> {
     const { now, onWrite, sources } = this.#options;
@@ -232,13 +232,13 @@ export class VaultTargets implements TargetWriter {
     return update.written;
   }
 
-  /** The next poll; `undefined` without users: the engine enqueues the target when a rule claims it. */
+  /** When the target runs again; `undefined`: no rule uses it. The engine enqueues it when a rule claims it. */
   #nextPoll(target: EntryKey): RunResult | undefined {
     const pollMs = this.#options.locations.pollMs(target);
     return Number.isFinite(pollMs) ? { requeueAfterMs: pollMs * (0.9 + 0.1 * this.#options.random()) } : undefined;
   }
 
-  /** The facts without I/O. */
+  /** The facts about a target that are known without a request. */
   #known(target: EntryKey): Facts {
     return factsOf(target, this.#facts, readerOf(this.#memory.get(target)));
   }
@@ -255,8 +255,8 @@ export class VaultTargets implements TargetWriter {
 }
 
 /**
- * Reads the state of an entry from the memory.
- * @param look tells whether Vault still has the content of the last write; `undefined`: this is not known now
+ * Reads the state of an entry from the memory, and calls `look` if the plan needs the state in Vault.
+ * @param look tells whether Vault still has the content of the last write or read; `undefined`: not known now
  */
 function readerOf({ holder, lastWrite }: EntryMemory = {}, look?: () => Promise<boolean | undefined>): TargetReader {
   let isRead = false;

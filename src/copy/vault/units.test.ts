@@ -1,4 +1,4 @@
-/** Which rules share a poll, and which rule gets its credentials. The responses of Vault are made up. */
+/** Checks which rules share a poll, and which rule gets the dynamic credentials. Vault's responses are made up. */
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
 
@@ -26,7 +26,7 @@ function locationOf(encoding: ValueEncoding = 'plain'): VaultLocation {
 describe('a source in Vault', () => {
   let clock: ManualClock;
   let kind: 'kv2' | 'other';
-  /** Whether Vault tells what the mount is. */
+  /** Whether Vault's responses tell the kind of the mount. */
   let known: boolean;
   /** The key of the only value in the entry. */
   let field: string;
@@ -39,11 +39,11 @@ describe('a source in Vault', () => {
   let revoked: string[];
   /** How many times a lease was looked up. */
   let lookUps: number;
-  /** Whether Vault no longer has a lease that is looked up. */
+  /** Whether a lease that is looked up no longer exists in Vault. */
   let gone: () => boolean;
   let leaseSeconds: number;
   let renewable: boolean;
-  /** The error that a look-up of a lease gets. */
+  /** The error with which Vault answers the look-up of a lease; `undefined`: none. */
   let refusal: VaultError | undefined;
   let records: LeaseRecord[];
   let onRead: () => void;
@@ -153,7 +153,7 @@ describe('a source in Vault', () => {
     return view.state === 'present' ? view.version : undefined;
   };
 
-  it('a source in a KV store of Vault is read once for all rules, and polled once in each period', async () => {
+  it('a KV entry that is the source of two rules is read one time for both, and polled one time in each period', async () => {
     const keys = [follow(ONE), follow(TWO)];
     assert.notEqual(keys[0], keys[1]);
     await settle();
@@ -163,12 +163,12 @@ describe('a source in Vault', () => {
     assert.deepEqual([reads, looks], [1, 1]);
   });
 
-  it('a source in OpenBao is read again as long as an entry recreated in the same second could have its version', async () => {
+  it('an entry in OpenBao is read in each poll as long as a recreated entry could have the same version, then only if its version changes', async () => {
     createdTime = new Date(clock.now()).toISOString().replace('.000', '');
     const key = follow(ONE);
     await settle();
     const [first, digest] = [leaseOf(key), sources.fingerprint(key)?.digest];
-    // As if the entry was deleted with its metadata, and created again with the same version in the same second.
+    // Another client deletes the entry with its metadata, and creates it with the same version in the same second.
     value = 'y';
     await settle(POLL_MS);
     const second = leaseOf(key);
@@ -185,7 +185,7 @@ describe('a source in Vault', () => {
     assert.notEqual(leaseOf(key), second);
   });
 
-  it('a source in Vault reports a failed read with the rules that use it', async () => {
+  it('if the read of a source in Vault fails, the error is reported with the rules that use the source', async () => {
     onRead = () => {
       throw new VaultError('denied', { kind: 'permissionDenied', addr: 'x' });
     };
@@ -195,7 +195,7 @@ describe('a source in Vault', () => {
     assert.deepEqual([errors.length > 0, failedRules], [true, [ONE, TWO]]);
   });
 
-  it('a source in Vault reports no failure when its rule stops using it during a read', async () => {
+  it('if a rule stops using a source in Vault during its read, no error is reported', async () => {
     onRead = () => {
       locations.set(ONE, []);
     };
@@ -207,7 +207,7 @@ describe('a source in Vault', () => {
     assert.deepEqual([errors, reads, looks], [[], 1, 0]);
   });
 
-  it('a source in Vault that is unfollowed during a read releases the session that the read opened', async () => {
+  it('if a source in Vault is unfollowed during its read, the session of the read is released', async () => {
     const key = follow(ONE);
     let before = 0;
     onRead = () => {
@@ -218,7 +218,7 @@ describe('a source in Vault', () => {
     assert.equal(closes - before, 1);
   });
 
-  it('a source in Vault is polled at once for another rule with a shorter period', async () => {
+  it('if another rule with a shorter poll period uses a source in Vault, the source is polled at once', async () => {
     const location = locationOf();
     const key = vaultSourceKey(location, ONE);
     locations.set(ONE, [{ key, location, pollSeconds: 3600 }]);
@@ -230,7 +230,7 @@ describe('a source in Vault', () => {
     assert.deepEqual([reads, looks], [1, 1]);
   });
 
-  it('a source in Vault is polled again at once if its credential changes during a poll that fails', async () => {
+  it('if the credential of a source in Vault changes during a poll that fails, the source is polled again at once', async () => {
     const location = locationOf();
     onRead = () => {
       onRead = () => undefined;
@@ -242,7 +242,7 @@ describe('a source in Vault', () => {
     assert.deepEqual([reads, sources.view(key).state], [2, 'present']);
   });
 
-  it('a source in a KV store of Vault is polled for the remaining rules, until the last rule unfollows it', async () => {
+  it('a KV entry is polled until the last of its rules unfollows it', async () => {
     const [one, two] = [follow(ONE), follow(TWO)];
     await settle();
     sources.unfollow(one);
@@ -254,7 +254,7 @@ describe('a source in Vault', () => {
     assert.equal(looks, 1);
   });
 
-  it('each rule gets dynamic credentials of its own from Vault, without a request for credentials that nobody uses', async () => {
+  it('if two rules read dynamic credentials at the same path, each rule gets its own, with one request for each', async () => {
     kind = 'other';
     const keys = [follow(ONE), follow(TWO)];
     await settle();
@@ -263,7 +263,7 @@ describe('a source in Vault', () => {
     assert.equal([...leases.of(ONE)].length, 1);
   });
 
-  it('if Vault does not show the mount, one of the rules gets the first credentials, and no credentials are revoked', async () => {
+  it('if Vault does not show that credentials are dynamic before the read, one rule gets those of the shared read, and none are revoked', async () => {
     [kind, known] = ['other', false];
     const keys = [follow(ONE), follow(TWO)];
     await settle();
@@ -271,7 +271,7 @@ describe('a source in Vault', () => {
     assert.deepEqual([reads, revoked], [2, []]);
   });
 
-  it('if a rule has a recorded lease, each rule gets its own credentials, even if Vault does not show the mount', async () => {
+  it('if the status records a lease, each rule gets its own credentials, even if Vault does not show the kind of the mount', async () => {
     [kind, known] = ['other', false];
     records = [{ leaseId: 'old', durationSeconds: 3600, tokenExpiresAt: undefined, copies: [] }];
     const keys = [follow(ONE), follow(TWO)];
@@ -280,7 +280,7 @@ describe('a source in Vault', () => {
     assert.equal(reads, 2);
   });
 
-  it('a source in Vault with base64 encoding fails without a read if it is not in a KV store', async () => {
+  it('a source in Vault with encoding base64 fails without a read if it is not in a KV store', async () => {
     kind = 'other';
     const key = follow(ONE, locationOf('base64'));
     await settle(10 * POLL_MS);
@@ -290,7 +290,7 @@ describe('a source in Vault', () => {
   });
 
   for (const isMountKnown of [true, false]) {
-    it(`credentials from Vault that cannot be used are revoked, and each next request waits longer (mount ${isMountKnown ? 'known' : 'unknown'})`, async () => {
+    it(`dynamic credentials that cannot be used are revoked, and the wait before the next request doubles (kind of the mount ${isMountKnown ? 'known' : 'unknown'})`, async () => {
       [kind, known, field] = ['other', isMountKnown, 'no/key'];
       const key = follow(ONE);
       await settle();
@@ -309,7 +309,7 @@ describe('a source in Vault', () => {
       assert.equal(revoked.length, 3);
     });
 
-    it(`new credentials from Vault are revoked if their source is unfollowed during the read (mount ${isMountKnown ? 'known' : 'unknown'})`, async () => {
+    it(`dynamic credentials are revoked if their source is unfollowed during the read (kind of the mount ${isMountKnown ? 'known' : 'unknown'})`, async () => {
       [kind, known] = ['other', isMountKnown];
       const key = follow(ONE);
       onRead = () => {
@@ -326,7 +326,7 @@ describe('a source in Vault', () => {
     ['credentials', /take 6\d+ bytes/, () => void (value = 'x'.repeat(48 * 1024))],
     ['a lease id', /1030 characters/, () => void (leaseId = (read) => `lease-${read}`.padEnd(1030, 'y'))],
   ] as const) {
-    it(`a source in Vault fails and revokes its lease if it gets ${what} of an unusual size`, async () => {
+    it(`if Vault answers with ${what} above the maximum size, the source fails and the lease is revoked`, async () => {
       kind = 'other';
       enlarge();
       const key = follow(ONE);
@@ -339,7 +339,7 @@ describe('a source in Vault', () => {
     });
   }
 
-  it('the lease of a source in Vault that is unfollowed is kept for its rule as dropped, and is not revoked', async () => {
+  it('when a source in Vault is unfollowed, its lease is kept as dropped, and is not revoked', async () => {
     kind = 'other';
     const key = follow(ONE);
     await settle();
@@ -351,7 +351,7 @@ describe('a source in Vault', () => {
     assert.deepEqual(revoked, []);
   });
 
-  it('a source in Vault whose lease has 4 s left is polled again 1 s after a failed poll', async () => {
+  it('if a poll fails while the lease has 4 s left, the source is polled again after 1 s', async () => {
     kind = 'other';
     leaseSeconds = 5;
     follow(ONE);
@@ -365,7 +365,7 @@ describe('a source in Vault', () => {
     assert.equal(lookUps, 2);
   });
 
-  it('a source in Vault is polled again soon if its lease cannot be looked up, but not before the end of a wait that Vault requested', async () => {
+  it('if a lease cannot be looked up, the source is polled again after 5 s, but not before the end of a wait that Vault requested', async () => {
     kind = 'other';
     follow(ONE);
     await settle();
@@ -381,7 +381,7 @@ describe('a source in Vault', () => {
     assert.equal(lookUps, 3);
   });
 
-  /** Runs for `seconds`, second by second. @returns how many credentials were requested meanwhile */
+  /** Advances the clock by `seconds`, in steps of 1 s. @returns how many credentials were requested meanwhile */
   async function requestsIn(seconds: number): Promise<number> {
     const before = reads;
     for (let second = 0; second < seconds; second++) {
@@ -391,7 +391,7 @@ describe('a source in Vault', () => {
     return reads - before;
   }
 
-  it('a source in Vault whose lease ended early for the first time gets new credentials at once', async () => {
+  it('after the first early end of a lease, new credentials are requested at once', async () => {
     kind = 'other';
     const key = follow(ONE);
     await settle();
@@ -401,7 +401,7 @@ describe('a source in Vault', () => {
     assert.equal(await requestsIn(100), 0);
   });
 
-  it('a source in Vault whose leases end early again and again gets new ones at growing intervals, reports this, and soon recovers', async () => {
+  it('if one lease after the other ends early, credentials are requested at growing intervals and this is reported, until a lease lasts', async () => {
     kind = 'other';
     const key = follow(ONE);
     await settle();
@@ -414,14 +414,14 @@ describe('a source in Vault', () => {
     [gone, renewable] = [() => false, true];
     await requestsIn(62);
     assert.deepEqual([sources.trouble(key), await requestsIn(600)], [undefined, 0]);
-    // After the recovery, an early end counts as the first one again.
+    // After the recovery, the next early end counts as the first early end.
     const before = reads;
     gone = () => reads === before;
     await settle(POLL_MS);
     assert.equal(reads, before + 1);
   });
 
-  it('a source in Vault with short leases that end on time gets the next lease without a delay', async () => {
+  it('if short leases end on time, the next credentials are requested without a delay', async () => {
     [kind, leaseSeconds, renewable] = ['other', 3, false];
     let issued = clock.now();
     onRead = () => (issued = clock.now());

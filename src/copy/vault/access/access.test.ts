@@ -41,7 +41,7 @@ const failure = (kind: VaultErrorKind, more: object = {}): VaultError =>
   new VaultError('words of Vault', { kind, addr: 'https://v', path: LOCATION.path, ...more });
 
 describe('troubleOf', () => {
-  it('troubleOf reports a missing credential as pending, at any depth of causes', () => {
+  it('troubleOf reports a missing credential as pending, even if it is only the cause of the cause of the error', () => {
     const missing = new VaultAuthMissingError('secret a/b for vault approle login not found', 'user');
     for (const error of [missing, failure('connection', { cause: new Error('x', { cause: missing }) })]) {
       const trouble = troubleOf(error, LOCATION, 'reading from');
@@ -49,7 +49,7 @@ describe('troubleOf', () => {
     }
   });
 
-  it('troubleOf reports a refused login, also when the auth method is not mounted', () => {
+  it('troubleOf reports VaultAuthInvalid for a refused login, and also if the auth method is not mounted', () => {
     for (const error of [
       failure('authFailed'),
       failure('tokenInvalid'),
@@ -61,7 +61,7 @@ describe('troubleOf', () => {
     }
   });
 
-  it('troubleOf reports other errors with the action, the address and the message of Vault', () => {
+  it('troubleOf reports errors other than those of a login with the action, the address and the message of Vault', () => {
     for (const kind of ['invalidPath', 'permissionDenied', 'redirect', 'badResponse', 'tls', 'sealed'] as const) {
       const { pending, reason, message } = troubleOf(failure(kind), LOCATION, 'syncing to');
       assert.deepEqual([pending, reason], [false, 'VaultError']);
@@ -69,7 +69,7 @@ describe('troubleOf', () => {
     }
   });
 
-  it('troubleOf decides by the status and the credentials whose fault an error is, never by a text', () => {
+  it('troubleOf decides by HTTP status and owner of the credentials whose fault an error is, never by a text', () => {
     const text = fc.oneof(
       fc.constantFrom('no permission to', 'permission denied', '$VAULT_TOKEN', 'sealed', 'invalid secret id'),
       fc.string(),
@@ -89,7 +89,7 @@ describe('troubleOf', () => {
         assert.equal(faultOf(status, words, isLogin, auth), faultOf(status, 'x', isLogin, auth));
       }),
     );
-    // Vault up to version 1.13 answers a login with status 500 and `invalid secret id`. Any version can answer
+    // Vault up to version 1.13 answers a login with a wrong secret id with status 500. Any version can answer
     // `Upgrading …`.
     const upgrading = 'Upgrading from non-versioned to versioned data';
     assert.equal(faultOf(400, upgrading, false, LOCATION.auth), 'user');
@@ -110,7 +110,7 @@ describe('troubleOf', () => {
     }
   });
 
-  it('troubleOf blames the operator for its own token and for a server that does not answer, and the author of the rule for address and path', () => {
+  it('an error is the fault of the operator if Vault refuses the own token of the operator or does not answer, and of the user if address or path are wrong', () => {
     const faultOf = (kind: VaultErrorKind, auth: VaultLocation['auth'] = LOCATION.auth): Fault =>
       troubleOf(failure(kind), { ...LOCATION, auth }, 'reading from').fault;
     for (const kind of ['invalidPath', 'invalidServer', 'tooLarge'] as const) assert.equal(faultOf(kind), 'user', kind);
@@ -135,7 +135,7 @@ describe('troubleOf', () => {
   });
 });
 
-it('a call that Keyferry skipped is not reported, but a wait that Vault requested is reported', () => {
+it('isSkippedCall: true if Keyferry itself did not call Vault after an earlier error, false if Vault requested a wait', () => {
   assert.ok(isSkippedCall(failure('circuitOpen')));
   assert.ok(isSkippedCall(failure('throttled')));
   assert.ok(!isSkippedCall(failure('throttled', { status: 429 })));
@@ -143,7 +143,7 @@ it('a call that Keyferry skipped is not reported, but a wait that Vault requeste
   assert.ok(!isSkippedCall(new Error('circuitOpen')));
 });
 
-it('transient errors of Vault are retried within seconds, and other errors after the growing wait of the queue', () => {
+it('after a transient error of Vault the longest wait is a few seconds; after another error it is the longest wait of the queue', () => {
   for (const kind of ['sealed', 'timeout', 'connection', 'circuitOpen', 'unavailable', 'serverError'] as const) {
     const wait = vaultLongestWaitMs(failure(kind)) ?? Infinity;
     assert.ok(wait > LONGEST_WAIT_MS / 2 && wait <= LONGEST_WAIT_MS, `${kind}: ${wait}`);
@@ -153,7 +153,7 @@ it('transient errors of Vault are retried within seconds, and other errors after
   }
 });
 
-it('a wait that Vault requested becomes the wait of the queue', () => {
+it('if Vault requests a wait, the queue waits for this time', () => {
   assert.equal(vaultRetryAfterMs(failure('throttled', { retryAfterMs: 1500 })), 1500);
   assert.equal(vaultRetryAfterMs(failure('sealed')), undefined);
   assert.equal(vaultRetryAfterMs(new Error('x')), undefined);
@@ -163,7 +163,7 @@ const { signal } = new AbortController();
 const USER: LoginKey = asKey('generator:a/x SecretStore/s');
 const tokenIn = (name: string): VaultAuthRef => ({ method: 'token', token: { namespace: 'a', name, key: 'token' } });
 
-/** An access to Vault, and the list of what it does, in order. */
+/** A `VaultAccess`, and `done`: the calls that it makes (for example `acquire http://v`), in order of time. */
 function scene(versionOf: () => string | undefined = () => undefined): { access: VaultAccess; done: string[] } {
   const done: string[] = [];
   const nameOf = (auth: VaultAuthRef): string => (auth.method === 'token' ? auth.token.name : auth.method);
@@ -185,7 +185,7 @@ function scene(versionOf: () => string | undefined = () => undefined): { access:
 }
 
 describe('the connection of a user', () => {
-  it('the connection of a user is kept while its server, login and Secret stay the same', async () => {
+  it('a user of Vault keeps its connection while server, login and version of the Secret stay the same', async () => {
     const { access, done } = scene(() => 'v1');
     const login = (): VaultLogin => ({ server: parseServer({ addr: 'http://one' }), auth: tokenIn('t') });
     const first = await access.open(USER, login(), signal);
@@ -198,7 +198,7 @@ describe('the connection of a user', () => {
     ['server', 'http://two', 't'],
     ['login', 'http://one', 'u'],
   ] as const) {
-    it(`the connection of a user is closed before the next one is opened when its ${what} has changed`, async () => {
+    it(`when the ${what} of a user has changed, its connection is closed before the next connection is opened`, async () => {
       const { access, done } = scene();
       await access.open(USER, { server: parseServer({ addr: 'http://one' }), auth: tokenIn('t') }, signal);
       done.length = 0;
@@ -210,7 +210,7 @@ describe('the connection of a user', () => {
     });
   }
 
-  it('the connection of a user that is closed while it opens releases its session', async () => {
+  it('if a connection is closed while it is being opened, its session is released', async () => {
     const { access, done } = scene();
     const opening = access.open(USER, { server: parseServer({ addr: 'http://one' }), auth: tokenIn('t') }, signal);
     access.close(USER);
@@ -218,7 +218,7 @@ describe('the connection of a user', () => {
     assert.deepEqual(done, ['follow t', 'unfollow t', 'acquire http://one', 'release http://one']);
   });
 
-  it('a connection for a single use follows no credential, and releases its session after a failure', async () => {
+  it('once() opens a connection for one call: it follows no credential, and releases its session even if the call fails', async () => {
     const { access, done } = scene();
     const login = { server: parseServer({ addr: 'http://one' }), auth: tokenIn('t') };
     await assert.rejects(
@@ -231,11 +231,11 @@ describe('the connection of a user', () => {
 
 describe('the credential of a user', () => {
   for (const [title, now, isOutdated] of [
-    ['is outdated if the user opened with an earlier version', 'v2', true],
-    ['is not outdated if the user opened with this version', 'v1', false],
-    ['is outdated if the Secret is gone', undefined, true],
+    ['is outdated if its Secret has changed since the user opened the connection', 'v2', true],
+    ['is not outdated if its Secret is unchanged since the user opened the connection', 'v1', false],
+    ['is outdated if its Secret was deleted', undefined, true],
   ] as const) {
-    it(`the credential of a user ${title}`, async () => {
+    it(`the credential of a connection to Vault ${title}`, async () => {
       let version: string | undefined = 'v1';
       const { access } = scene(() => version);
       await access.open(USER, { server: parseServer({ addr: 'http://v' }), auth: tokenIn('t') }, signal);
@@ -244,7 +244,7 @@ describe('the credential of a user', () => {
     });
   }
 
-  it('the credential of a user is outdated if its Secrets were not known when the user opened', async () => {
+  it('the credential of a connection to Vault is outdated if its Secrets were not known when the user opened it', async () => {
     const { access } = scene();
     await access.open(USER, { server: parseServer({ addr: 'http://v' }), auth: tokenIn('t') }, signal);
     assert.equal(access.isOutdated(USER), true);

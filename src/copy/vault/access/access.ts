@@ -1,8 +1,8 @@
 /**
- * Access to Vault for sources, targets and controllers: the session of each user, and messages for its errors.
+ * Opens connections to Vault for its users (sources, targets, controllers), and turns errors of Vault into messages.
  *
- * A user holds at most one session. A changed credential is another identity, so it has another session: the new
- * session is acquired before the old one is released. A lease holds its session itself.
+ * A user has at most one session. When its credential changes, the user gets a new session, and after that releases the
+ * old session. A lease keeps its session open even when the user has closed it.
  */
 import { getOrCreate } from '../../../runtime/maps.ts';
 import type { Clock } from '../../../runtime/clock.ts';
@@ -20,7 +20,7 @@ import type { VaultLocation } from '../locations.ts';
 /** A server and a login. */
 export type VaultLogin = Pick<VaultLocation, 'server' | 'auth'>;
 
-/** A connection, which all users with one identity share until their credential changes. */
+/** A connection, which all users with the same server and credential share. */
 export interface VaultConnection {
   readonly session: VaultSession;
   readonly entries: VaultEntries;
@@ -28,13 +28,13 @@ export interface VaultConnection {
   hold(): SessionHold;
 }
 
-/** A user of a login, until `close`. */
+/** The login that a user follows until `close`. */
 interface OpenLogin {
   readonly login: VaultLogin;
   /** The version of the login's Secrets when the user last opened it. `undefined`: they were not known. */
   version: string | undefined;
   open?: {
-    /** The version of the Secrets that the session's identity is made of. */
+    /** The version of the Secrets with which the session logged in; `undefined`: no Secret, or not known. */
     readonly version: string | undefined;
     readonly hold: SessionHold;
     readonly connection: VaultConnection;
@@ -45,14 +45,14 @@ export interface VaultAccessOptions {
   readonly sessions: VaultSessions;
   readonly credentials: VaultCredentials;
   readonly clock: Clock;
-  /** Time limit of a read that may create credentials, ms. Default: that of `VaultEntries`. */
+  /** Time limit of a read that may create credentials, ms. Default: the time limit of `VaultEntries`. */
   readonly credentialsTimeoutMs?: number;
 }
 
 export class VaultAccess {
   readonly #options: VaultAccessOptions;
   readonly #logins = new Map<VaultUser, OpenLogin>();
-  /** One connection for each session, so that its users share a cache of mounts. */
+  /** One connection for each session, so that all users of the session share its cache of mounts. */
   readonly #connections = new WeakMap<VaultSession, VaultConnection>();
 
   constructor(options: VaultAccessOptions) {
@@ -83,12 +83,12 @@ export class VaultAccess {
     const { open } = followed;
     if (open !== undefined && version !== undefined && open.version === version) return open.connection;
     const connection = await this.#open(followed, signal);
-    // If the user was closed meanwhile, nobody else releases the session.
+    // If `close` was called meanwhile, it did not release this new session.
     if (this.#logins.get(user) !== followed) followed.open?.hold.release();
     return connection;
   }
 
-  /** Uses a connection once, without following its credential. @throws as `open`, and what `work` throws */
+  /** Opens a connection for `work` only, without following its credential. @throws as `open` and as `work` */
   async once<T>(login: VaultLogin, signal: AbortSignal, work: (connection: VaultConnection) => Promise<T>): Promise<T> {
     const single: OpenLogin = { login, version: undefined };
     try {
@@ -106,7 +106,7 @@ export class VaultAccess {
     return version === undefined || version !== followed.version;
   }
 
-  /** Ends the use of a connection, and no longer follows its credential. */
+  /** Closes the connection of a user, and stops following the credential. */
   close(user: VaultUser): void {
     const followed = this.#logins.get(user);
     if (followed === undefined) return;
@@ -133,12 +133,12 @@ export class VaultAccess {
   }
 }
 
-/** A failure of Vault, for users. `pending`: a credential does not exist yet. */
+/** An error of Vault, as users see it. `pending`: only the credential for the login is missing. */
 export interface VaultTrouble extends Cause {
   readonly pending: boolean;
 }
 
-/** The message of a failure, as in the original if it has one. @param doing `reading from` or `syncing to` */
+/** The reason and message for an error; the same as in ktsstudio/mirrors if it has this error. */
 export function troubleOf(error: unknown, location: VaultLocation, doing: 'reading from' | 'syncing to'): VaultTrouble {
   const missing = missingCredential(error);
   if (missing !== undefined) {
@@ -156,14 +156,14 @@ function vaultCause(reason: string, message: string, fault: Fault): Cause {
   return { ...userCause(reason, message), fault };
 }
 
-/** Statuses below 500 of a Vault that cannot answer now (developer.hashicorp.com/vault/api-docs#http-status-codes). */
+/** HTTP statuses < 500 of a Vault that cannot answer now (developer.hashicorp.com/vault/api-docs#http-status-codes). */
 const UNAVAILABLE: ReadonlySet<number> = new Set([412, 429, 472, 473]);
-/** Kinds of errors by which Keyferry itself refuses a request of a rule. */
+/** Kinds of errors with which Keyferry itself refuses a call to Vault, because the rule is wrong. */
 const ABOUT_THE_RULE = ['invalidServer', 'invalidPath', 'badRequest', 'tooLarge', 'casMismatch', 'authFailed'] as const;
 
 /**
- * The fault of an error of Vault. It depends only on the status and on the owner of the credentials, not on a text,
- * because an author may name a server that answers any text.
+ * Whose fault an error of Vault is. This depends only on the HTTP status and on the owner of the credentials. It never
+ * depends on a text, because an author of a rule may name a server that answers any text.
  */
 export function vaultFault(error: unknown, auth: VaultLogin['auth'] | undefined): Fault {
   // The API server refused the token of the ServiceAccount.
@@ -179,12 +179,12 @@ export function vaultFault(error: unknown, auth: VaultLogin['auth'] | undefined)
   return UNAVAILABLE.has(status) ? 'operator' : 'user';
 }
 
-/** Whether Vault was not called because of an earlier failure, whose message is more useful than this one. */
+/** Whether Vault was not called, because an earlier call failed. Then the message of the earlier error is kept. */
 export function isSkippedCall(error: unknown): boolean {
   return isVaultError(error, 'circuitOpen') || (isVaultError(error, 'throttled') && error.status === undefined);
 }
 
-/** Whether the login failed because its mount does not exist, which Vault's client does not count as a refusal. */
+/** Whether a login failed because its auth method is not mounted: `invalidPath`, not `authFailed`. */
 function isRefusedLogin(error: unknown): error is VaultError {
   return isVaultError(error, 'invalidPath') && error.isLogin;
 }
@@ -196,12 +196,12 @@ function textOf(error: unknown): string {
 /** Longest wait for a Vault that is down, sealed or overloaded, ms. Three such waits may follow one another. */
 export const LONGEST_WAIT_MS = 5000;
 
-/** The longest wait of a queue after a transient error, ms. */
+/** The longest wait of a queue after an error, ms; `undefined`: the queue's own limit counts. */
 export function vaultLongestWaitMs(error: unknown): number | undefined {
   return isVaultError(error) && error.transient ? LONGEST_WAIT_MS : undefined;
 }
 
-/** The wait of a queue that the server requested, ms. */
+/** The wait before the next call that an error names, ms (for example Retry-After); `undefined`: none. */
 export function vaultRetryAfterMs(error: unknown): number | undefined {
   return isVaultError(error) ? error.retryAfterMs : undefined;
 }

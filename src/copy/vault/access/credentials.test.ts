@@ -1,4 +1,4 @@
-/** How long credentials are followed, and which tokens are refused, with a real API server. */
+/** Checks how long Secrets with credentials are followed, and which tokens are refused. With a real API server. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
@@ -53,7 +53,7 @@ after(async () => {
 
 const tokenOf = (identity: VaultIdentity): string => (identity.method === 'token' ? identity.token.utf8() : '');
 
-test('a Secret stays followed when its user takes the credential from another key of it', async () => {
+test('a Secret stays followed if a user changes its login to another key of the same Secret', async () => {
   const store = new KubeStore({ api, kind: SECRET, onChange: () => undefined, onKnown: () => undefined });
   try {
     const credentials = new VaultCredentials(store);
@@ -76,7 +76,7 @@ test('a Secret stays followed when its user takes the credential from another ke
   }
 });
 
-test('a login fails with a transient error if the API server that makes its token is unavailable', async () => {
+test('if the API server cannot make the ServiceAccount token for a login, the login fails with a transient error', async () => {
   const away: KubeApi = {
     cluster: api.cluster,
     stream: (request) => api.stream(request),
@@ -97,7 +97,7 @@ test('a login fails with a transient error if the API server that makes its toke
   }
 });
 
-test('a login with a ServiceAccount that does not exist reports a missing credential', async () => {
+test('a login with a ServiceAccount that does not exist fails with a missing credential', async () => {
   const store = new KubeStore({ api, kind: SECRET, onChange: () => undefined, onKnown: () => undefined });
   try {
     const identity = await new VaultCredentials(store).identity(byServiceAccount, signal);
@@ -113,7 +113,7 @@ test('a login with a ServiceAccount that does not exist reports a missing creden
   }
 });
 
-test('a token that the API server would accept is never sent to a server that is not trusted with it', async () => {
+test('a token that the API server would accept is never sent to a Vault server that the administrator does not trust', async () => {
   await plane.api.create({
     apiVersion: 'v1',
     kind: 'ServiceAccount',

@@ -1,6 +1,6 @@
 /**
- * Makes the identities for logins to Vault, from Secrets and ServiceAccounts that rules name, or from the environment.
- * Credential Secrets are followed like sources, by a watch of their metadata, and read when their version changes.
+ * Gets the credentials for logins to Vault: from Secrets and ServiceAccounts that rules name, or from the environment.
+ * The Secrets are followed like sources: a watch brings their metadata, and they are read when their version changes.
  */
 import { getOrCreate } from '../../../runtime/maps.ts';
 import { SecretBytes } from '../../../runtime/secret-bytes.ts';
@@ -13,7 +13,7 @@ import type { KubeStore } from '../../cluster/objects/store.ts';
 import { serviceAccountToken, VaultAuthMissingError, type EnvironmentToken } from './login-tokens.ts';
 import type { ObjectRef, VaultAuthRef, VaultSecretKey } from '../locations.ts';
 
-/** The watch of a credential Secret is not listed yet. The first list starts the next attempt. */
+/** It is not known yet whether the Secret with the credential exists. The first list of its watch starts a retry. */
 export class NotKnownYetError extends Error {
   override readonly name = 'NotKnownYetError';
 }
@@ -24,7 +24,7 @@ type AccountAuthRef = Extract<VaultAuthRef, { method: 'kubernetes' }>;
 export class VaultCredentials {
   readonly #store: KubeStore;
   readonly #environment: EnvironmentToken;
-  /** The users that log in with a Secret or as a ServiceAccount. */
+  /** For each Secret or ServiceAccount: the users of `VaultAccess` that log in with it. */
   readonly #users = new Map<ObjectKey, Set<VaultUser>>();
 
   constructor(store: KubeStore, environment: EnvironmentToken = () => undefined) {
@@ -32,7 +32,7 @@ export class VaultCredentials {
     this.#environment = environment;
   }
 
-  /** Follows the credential `auth` for a user, instead of `before`. `undefined`: none. */
+  /** Follows the credential `auth` for a user, and stops following `before`. `undefined`: no credential. */
   follow(user: VaultUser, auth: VaultAuthRef | undefined, before?: VaultAuthRef): void {
     const accounts = auth === undefined ? [] : this.#accountsOf(auth);
     for (const account of accounts) {
@@ -51,19 +51,19 @@ export class VaultCredentials {
     }
   }
 
-  /** The users that log in with a Secret. */
+  /** The users that log in with this Secret. */
   usersOf(secret: ObjectKey): Iterable<VaultUser> {
     return this.#users.get(secret) ?? [];
   }
 
-  /** The known versions of a login's Secrets; `undefined` if it has none, or one is unknown or missing. */
+  /** The versions of a login's Secrets, as text; `undefined`: it has no Secret, or one is unknown or missing. */
   versionOf(auth: VaultAuthRef): string | undefined {
     if (!hasSecrets(auth)) return undefined;
     const views = secretsOf(auth).map((secret) => this.#viewOf(secret));
     return views.every((view) => view?.state === 'present') ? views.map(({ version }) => version).join(' ') : undefined;
   }
 
-  /** The present identity of a login. @throws VaultAuthMissingError, NotKnownYetError, ApiError, ConnectionError */
+  /** The current credential of a login. @throws VaultAuthMissingError, NotKnownYetError, ApiError, ConnectionError */
   async identity(auth: VaultAuthRef, signal: AbortSignal): Promise<VaultIdentity> {
     if (auth.method === 'environment') return this.#environmentIdentity();
     if (auth.method === 'kubernetes') return this.#serviceAccount(auth);
@@ -93,7 +93,7 @@ export class VaultCredentials {
     return this.#users.has(key) ? this.#store.view(key) : undefined;
   }
 
-  /** The objects that a login depends on; none for the token of the process. */
+  /** The Secrets or the ServiceAccount of a login; none if it uses the token of the process. */
   #accountsOf(auth: VaultAuthRef): readonly ObjectKey[] {
     if (hasSecrets(auth)) return [...new Set(secretsOf(auth).map((secret) => this.#keyOf(secret)))];
     if (auth.method === 'environment') return [];
@@ -137,7 +137,7 @@ function missingSecret({ namespace, name }: ObjectRef, { method }: SecretAuthRef
   return new VaultAuthMissingError(`secret ${namespace}/${name} for vault ${what} not found`, 'user');
 }
 
-/** @param contents the contents of `secretsOf(auth)` */
+/** @param contents the contents of the Secrets in `secretsOf(auth)`, in the same order */
 function identityFrom(auth: SecretAuthRef, contents: readonly Content[]): VaultIdentity {
   const { loginNamespace } = auth;
   const values = new Map(secretsOf(auth).map((secret, index) => [secret, contents[index]?.values(SECRET)]));

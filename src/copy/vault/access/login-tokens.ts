@@ -1,4 +1,4 @@
-/** Gets tokens for logins to Vault, of ServiceAccounts and of the process, or the error for a missing credential. */
+/** Gets the token for a login to Vault: a new token of a ServiceAccount, or the token of the process. */
 import { readFileSync } from 'node:fs';
 
 import type { KubeApi } from '../../../kube/api.ts';
@@ -10,13 +10,13 @@ import { isPassing, type Fault } from '../../model/cause.ts';
 import type { ObjectRef } from '../locations.ts';
 
 export interface TokenRequest {
-  /** The audiences of the token. Empty: those of the API server. */
+  /** The audiences of the token. Empty: the audiences of the API server. */
   readonly audiences: readonly string[];
-  /** Whether the token may be one that the API server accepts. */
+  /** Whether the API server may accept the token, too: only if the administrator trusts the Vault server. */
   readonly apiTokens: boolean;
 }
 
-/** The API server would accept the token, so the Vault server may not get it. */
+/** The API server would accept the token, so the Vault server must not get it. */
 export class ApiTokenRefusedError extends Error {
   override readonly name = 'ApiTokenRefusedError';
 
@@ -29,18 +29,18 @@ export class ApiTokenRefusedError extends Error {
   }
 }
 
-/** Lifetime of a token, seconds: the shortest that an API server accepts. */
+/** Lifetime of a token, seconds: an API server accepts no shorter one. */
 const JWT_SECONDS = 600;
 
 /**
- * Requests a token of a ServiceAccount for a login to Vault. The author of a rule chooses the server that gets the
- * token. If the API server accepted the token, the author could act as any ServiceAccount of the namespace. So it must
- * not, except if the administrator trusts the Vault server.
+ * Requests a token of a ServiceAccount for a login to Vault. The author of a rule chooses the Vault server that gets
+ * the token. If the API server accepted this token, the author could act as any ServiceAccount of the namespace. So
+ * such a token is refused, except if the administrator trusts the Vault server (`apiTokens`).
  *
- * A token that is requested without audiences shows the audiences of the API server. This needs no more permissions
- * than the login itself, and that token is not sent anywhere.
- * @throws VaultAuthMissingError without the ServiceAccount, ApiTokenRefusedError, CredentialUnavailableError if a retry
- *   may succeed, ApiError
+ * To learn the audiences of the API server, Keyferry first requests a token without audiences, and sends it nowhere.
+ * This needs no other permission than the login itself.
+ * @throws VaultAuthMissingError if there is no ServiceAccount, ApiTokenRefusedError, CredentialUnavailableError if a
+ *   retry may succeed, ApiError
  */
 export async function serviceAccountToken(
   api: KubeApi,
@@ -72,18 +72,18 @@ export async function serviceAccountToken(
   }
 
   if (apiTokens) return SecretBytes.fromUtf8((await create(audiences)).token);
-  // Requested for each login, because the audiences of an API server may change when it restarts. Logins are rare.
+  // They are requested for each login: an API server may have other audiences after a restart. Logins are rare.
   const own = new Set((await create([])).audiences);
   const refused = audiences.length === 0 ? [...own] : audiences.filter((audience) => own.has(audience));
   if (refused.length > 0) throw new ApiTokenRefusedError(refused);
   const made = await create(audiences);
-  // An admission webhook may have changed the request.
+  // An admission webhook may have changed the audiences in the request, so those in the token count.
   const got = made.audiences.filter((audience) => own.has(audience));
   if (got.length > 0 || made.audiences.length === 0) throw new ApiTokenRefusedError(got);
   return SecretBytes.fromUtf8(made.token);
 }
 
-/** The audiences in the token itself. @throws TypeError if it is not a JSON Web Token */
+/** The audiences in a token (`aud`). @throws TypeError if it is not a JSON Web Token */
 function audiencesOf(token: string): readonly string[] {
   let claims: unknown;
   try {
@@ -97,7 +97,7 @@ function audiencesOf(token: string): readonly string[] {
   return list.filter((audience): audience is string => typeof audience === 'string');
 }
 
-/** There is no credential for a login. Events and conditions show the message. */
+/** A login to Vault has no credential. Events and conditions show the message. */
 export class VaultAuthMissingError extends Error {
   override readonly name = 'VaultAuthMissingError';
   readonly fault: Fault;
@@ -108,12 +108,12 @@ export class VaultAuthMissingError extends Error {
   }
 }
 
-/** The missing credential that caused a login to fail, if there is one. */
+/** The `VaultAuthMissingError` in an error or its causes; `undefined`: the error has another reason. */
 export function missingCredential(error: unknown): VaultAuthMissingError | undefined {
   return causedBy(error, VaultAuthMissingError);
 }
 
-/** The first error of a class among an error and its causes. */
+/** The first error of the class `of` among an error and its causes. */
 export function causedBy<E extends Error>(error: unknown, of: abstract new (...args: never[]) => E): E | undefined {
   for (let cause: unknown = error; cause instanceof Error; cause = cause.cause) {
     if (cause instanceof of) return cause;
@@ -121,7 +121,7 @@ export function causedBy<E extends Error>(error: unknown, of: abstract new (...a
   return undefined;
 }
 
-/** The token of the process; `undefined`: there is none. */
+/** Returns the token of the process; `undefined`: there is none. */
 export type EnvironmentToken = () => SecretBytes | undefined;
 
 export interface TokenSource {
@@ -131,7 +131,7 @@ export interface TokenSource {
   readonly file: string | undefined;
 }
 
-/** The token of `source`. The file is read at each call, so that a new `vault login` is used at once. */
+/** The token in $VAULT_TOKEN, else in the file. The file is read at each call, so a new `vault login` works at once. */
 export function environmentToken({ token, file }: TokenSource): EnvironmentToken {
   return () => {
     if (token !== undefined || file === undefined) return token;

@@ -9,20 +9,20 @@ const HOUR = 3_600_000;
 const lease: LeaseTimes = { issuedAt: 0, expiresAt: HOUR, fullSeconds: 3_600, renewable: true };
 
 describe('leasePlan', () => {
-  it('leasePlan renews a lease after two thirds of its time, or a little earlier with jitter', () => {
+  it('leasePlan renews a lease after two thirds of its duration, or a little earlier with jitter', () => {
     assert.deepEqual(leasePlan(lease, 0, 0), { action: 'wait', at: (HOUR * 2) / 3, next: 'renew' });
     assert.deepEqual(leasePlan(lease, (HOUR * 2) / 3, 0), { action: 'renew', at: (HOUR * 2) / 3, next: 'renew' });
     const { at } = leasePlan(lease, 0, 0.999);
     assert.ok(at < (HOUR * 2) / 3 && at > HOUR * 0.63, String(at));
   });
 
-  it('leasePlan replaces credentials shortly before their end, if Vault shortened the last renewal', () => {
+  it('leasePlan replaces credentials before they expire if the last renewal gave less time than requested', () => {
     const cut = { ...lease, expiresAt: HOUR / 2 };
     assert.deepEqual(leasePlan(cut, 1_000, 0), { action: 'wait', at: HOUR / 2 - 360_000, next: 'replace' });
     assert.equal(leasePlan(cut, HOUR / 2 - 360_000, 0).action, 'replace');
   });
 
-  it('leasePlan does not treat a lease as shortened that is one second shorter by rounding', () => {
+  it('leasePlan still renews a lease if the last renewal gave only 1 s less than requested, because of rounding', () => {
     assert.equal(leasePlan({ ...lease, fullSeconds: 5, expiresAt: 4_000 }, 0, 0).next, 'renew');
   });
 
@@ -31,7 +31,7 @@ describe('leasePlan', () => {
     assert.equal(leasePlan(lease, HOUR + 1, 0).action, 'replace');
   });
 
-  it('leasePlan replaces a lease before its token ends', () => {
+  it('leasePlan replaces a lease before its token expires', () => {
     const tokenDeadline = HOUR / 4;
     assert.deepEqual(leasePlan({ ...lease, tokenDeadline }, 0, 0), {
       action: 'wait',
@@ -42,13 +42,13 @@ describe('leasePlan', () => {
     assert.equal(leasePlan({ ...lease, tokenDeadline: 10 * HOUR }, 0, 0).next, 'renew');
   });
 
-  it('leasePlan replaces a long lease 15 minutes before its end, and a short one after two thirds of its time', () => {
+  it('leasePlan replaces a lease of 30 days 15 minutes before its end, and a lease of 6 s after two thirds of its duration', () => {
     const month = { ...lease, expiresAt: 720 * HOUR, fullSeconds: 720 * 3_600, renewable: false };
     assert.equal(leasePlan(month, 0, 0).at, 720 * HOUR - 900_000);
     assert.equal(leasePlan({ ...lease, expiresAt: 6_000, fullSeconds: 6, renewable: false }, 0, 0).at, 4_000);
   });
 
-  it('leasePlan always names a time before the end of lease and token, and acts at that time', () => {
+  it('property: leasePlan always names a time before the end of lease and token, and its action is due at that time', () => {
     const times = fc.record({
       life: fc.integer({ min: 1_000, max: 10 * HOUR }),
       full: fc.integer({ min: 1, max: 36_000 }),

@@ -1,6 +1,6 @@
 /**
- * A Vault lease of dynamic credentials: it is renewed early, and replaced before it expires. Its times are on the
- * monotonic clock, so that a change of the wall clock does not change its remaining time.
+ * Decides when a Vault lease of dynamic credentials is renewed, looked up or replaced, and renews it. Times of a lease
+ * are on the monotonic clock, so that a change of the wall clock does not change its remaining time.
  */
 import type { Clock, Timer } from '../../../runtime/clock.ts';
 import { isVaultError } from '../../../vault/errors.ts';
@@ -20,20 +20,20 @@ export type LeaseEvent =
   | { readonly type: 'granted' | 'renewed' | 'restored'; readonly leaseId: string }
   | { readonly type: 'renewFailed'; readonly leaseId: string; readonly httpStatus: number | undefined };
 
-/** See `VaultLeases` for the states. */
+/** A lease that Keyferry keeps. `leases.ts` describes the states. */
 export interface Lease extends LeaseUser {
   state: 'live' | 'replaced' | 'dropped' | 'ending';
   readonly leaseId: string;
   content: Content;
   readonly fullSeconds: number;
   durationSeconds: number;
-  /** Monotonic ms, as the next one and `checkedAt`. */
+  /** Time of the last renewal or of the grant. Monotonic clock, ms, like `expiresAt` and `checkedAt`. */
   issuedAt: number;
   expiresAt: number;
   renewable: boolean;
-  /** The token with which the lease was made. `undefined`: a token from before a restart. */
+  /** Id of the token with which the lease was created. `undefined`: this token is from before a restart. */
   readonly tokenId: string | undefined;
-  /** When the token expires without a renewal, ms since 1970; `undefined`: unknown, or the lease does not need it. */
+  /** When the token expires without a renewal, ms since 1970; `undefined`: unknown, or the token does not expire. */
   tokenExpiresAt: number | undefined;
   readonly jitter: number;
   readonly hold: SessionHold;
@@ -43,7 +43,7 @@ export interface Lease extends LeaseUser {
   checkedAt: number;
   /** Whether Vault no longer has the lease. */
   isGone: boolean;
-  /** Whether a policy forbids to look the lease up. */
+  /** Whether a policy in Vault forbids looking up the lease. */
   isLookupForbidden: boolean;
 }
 
@@ -53,23 +53,23 @@ export interface UpkeepOptions {
 }
 
 /**
- * Keyferry does not renew a token from before a restart, and the leases expire with the token. If the expiry of the
- * token was not recorded, the lease is looked up at this interval, ms, or at the poll period if that is shorter.
+ * Keyferry cannot renew a token from before a restart, and its leases end with the token. If the expiry of the token is
+ * not recorded, the lease is looked up at this interval, ms, or at the poll period if this is shorter.
  */
 const UNSURE_POLL_MS = 10_000;
-/** A difference in the expiry of a token that does not count as a change, ms. */
+/** If a token's expiry differs by no more than this (ms), it counts as unchanged. */
 const TOKEN_END_TOLERANCE_MS = 2000;
-/** Share of a token's remaining life after which its expiry is read again. The session renews it after two thirds. */
+/** After this share of a token's remaining time its expiry is read again: the session renews a token at two thirds. */
 const TOKEN_LOOK = 0.7;
 const SHORTEST_TOKEN_LOOK_MS = 1000;
-/** Status of Vault's response for an unknown lease. */
+/** HTTP status of Vault's response to the lookup of a lease that does not exist. */
 const LEASE_GONE_STATUS = 400;
 
 /**
- * Renews a lease or looks it up, if that is due.
- * @returns ms until the next call; `replace`: new credentials are needed; `endedEarly`: the same, because Vault ended
- *   the lease early; the next call returns `replace`
- * @throws VaultError if Vault does not respond with the state of the lease; the lease stays live
+ * Renews a lease or looks it up, if this is due.
+ * @returns ms until the next call; `replace`: new credentials are needed; `endedEarly`: they are needed because Vault
+ *   ended the lease early (later calls return `replace`)
+ * @throws VaultError if Vault's response does not tell the state of the lease; the lease then stays live
  */
 export async function maintainLease(
   lease: Lease,
@@ -91,7 +91,7 @@ export async function maintainLease(
       if (!(await renew(lease, options, signal))) return 'replace';
       continue;
     }
-    // A poll may come half a second early: if it did not count, another poll would follow at once.
+    // A poll may come up to 0.5 s early. It counts all the same; otherwise the next poll would follow immediately.
     if (!lease.isLookupForbidden && now - lease.checkedAt >= everyMs - 500 && !(await exists(lease, options, signal))) {
       lease.isGone = true;
       return endedEarly(lease, clock.monotonic()) ? 'endedEarly' : 'replace';
@@ -102,7 +102,7 @@ export async function maintainLease(
   }
 }
 
-/** The action that is due for the lease now. */
+/** The plan for the lease now. */
 function planOf(lease: Lease, clock: Clock): LeasePlan {
   const { tokenId, hold, jitter } = lease;
   const now = clock.monotonic();
@@ -111,14 +111,14 @@ function planOf(lease: Lease, clock: Clock): LeasePlan {
   return leasePlan({ ...lease, tokenDeadline }, now, jitter);
 }
 
-/** The age of a lease for metrics: `old` in the last third of its life, `overdue` if an action is due. */
+/** The age of a lease for metrics. `old`: in its last third; `overdue`: a renewal or replacement is due. */
 export function ageOf(lease: Lease, clock: Clock): 'fresh' | 'old' | 'overdue' {
   if (lease.state === 'live' && planOf(lease, clock).action !== 'wait') return 'overdue';
   const { issuedAt, expiresAt } = lease;
   return clock.monotonic() - issuedAt > ((expiresAt - issuedAt) * 2) / 3 ? 'old' : 'fresh';
 }
 
-/** Reads when the token of the lease expires. For a token from before a restart the recorded time stays. */
+/** Updates the recorded expiry of the lease's token. For a token from before a restart, it stays unchanged. */
 export function updateTokenEnd(lease: Lease): void {
   if (lease.tokenId === undefined) return;
   const end = lease.hold.session.tokenEndWithoutRenewal(lease.tokenId);
@@ -126,7 +126,7 @@ export function updateTokenEnd(lease: Lease): void {
   lease.tokenExpiresAt = end;
 }
 
-/** @returns false if the lease has to be replaced */
+/** @returns whether the lease was renewed; `false`: it must be replaced */
 async function renew(lease: Lease, { clock, onEvent }: UpkeepOptions, signal: AbortSignal): Promise<boolean> {
   const { leaseId, fullSeconds } = lease;
   const askedAt = clock.monotonic();
@@ -153,7 +153,7 @@ async function exists(lease: Lease, { clock, onEvent }: UpkeepOptions, signal: A
   const { key, leaseId } = lease;
   try {
     if ((await lookupLease(lease.hold.session, leaseId, signal)) !== undefined) return true;
-    // The original finds out by a refused renewal, and alerts count refused renewals.
+    // ktsstudio/mirrors notices a missing lease by a refused renewal, and its users' alerts count refused renewals.
     onEvent(key, { type: 'renewFailed', leaseId, httpStatus: LEASE_GONE_STATUS });
     return false;
   } catch (error) {
@@ -164,19 +164,19 @@ async function exists(lease: Lease, { clock, onEvent }: UpkeepOptions, signal: A
 }
 
 export interface LeaseTimes {
-  /** The time of the last renewal, or of the grant. */
+  /** The time of the last renewal, or, if there was none, of the grant. */
   readonly issuedAt: number;
   readonly expiresAt: number;
-  /** The increment of each renewal: the duration of the grant, seconds. */
+  /** The duration of the grant, seconds. Each renewal requests this duration. */
   readonly fullSeconds: number;
   readonly renewable: boolean;
-  /** Expiry of the lease's token. `Infinity`: after the lease. `undefined`: unknown, and treated as `Infinity`. */
+  /** When the lease's token expires. `Infinity`: not before the lease. `undefined`: unknown, treated as `Infinity`. */
   readonly tokenDeadline?: number | undefined;
 }
 
 export interface LeasePlan {
   readonly action: 'renew' | 'replace' | 'wait';
-  /** For `wait`: when `next` is due; else `now`. */
+  /** When `next` is due. For `renew` and `replace`: now. */
   readonly at: number;
   readonly next: 'renew' | 'replace';
 }
@@ -190,31 +190,31 @@ export interface EarlyEnds {
   readonly until: number;
 }
 
-/** An end before this share of a lease's duration is early. */
+/** A lease ended early if it ended before this share of its duration. */
 const EARLY = 0.6;
-/** After the first early end new credentials are requested at once. Wait after the second, ms; it doubles each time. */
+/** Wait for new credentials after the second early end in a row, ms; it doubles each time. No wait after the first. */
 const EARLY_WAIT = { first: 2_000, longest: 60_000 };
-/** A series ends when no lease ends early for this time, ms. */
+/** A series of early ends is over when no lease has ended early for this time, ms. */
 const CALM_MS = 600_000;
 
-/** A renewal that gives less than this share was cut by `max_ttl`. It may lose `SLACK_MS` to rounding. */
+/** If a renewal gives less than this share of the requested time, `max_ttl` cut it. Rounding may cost `SLACK_MS`. */
 const CAPPED_BELOW = 0.9;
 const SLACK_MS = 1_000;
 const SHORTEST_MARGIN_MS = 30_000;
 const LONGEST_MARGIN_MS = 900_000;
 
 /**
- * When to renew a Vault lease and when to replace it. Pure. All times are ms, on one clock.
+ * Decides when to renew a Vault lease and when to replace it. Pure. All times are ms, on one clock.
  *
- * - A lease is renewed at two thirds of its life (a little earlier by `jitter`), whatever the poll period of its rule.
- * - If a renewal gave less time than requested, `max_ttl` cut it, and another renewal would not help. The credentials
- *   are replaced `margin` before their end.
- * - So are those of a lease that is not renewable, or whose token expires first: Vault revokes the leases of a token
- *   with it.
- * - `margin` is the time for the new credentials to reach their users: a tenth of the lease, 30 s at least, but no more
- *   than a third of the lease and no more than 15 minutes.
+ * - A lease is renewed at two thirds of its duration (a little earlier by `jitter`), whatever the poll period is.
+ * - If a renewal gave less time than requested, `max_ttl` cut it, and another renewal would not help. Then the
+ *   credentials are replaced `margin` before their end.
+ * - They are also replaced `margin` before their end if the lease is not renewable, or if its token expires earlier:
+ *   Vault revokes the leases of a token together with the token.
+ * - In the time `margin` the new credentials reach their users. It is a tenth of the lease and at least 30 s, but at
+ *   most a third of the lease and at most 15 minutes.
  *
- * @param jitter 0 ≤ jitter < 1; the same for one lease from call to call
+ * @param jitter 0 ≤ jitter < 1; the same in each call for one lease
  */
 export function leasePlan(lease: LeaseTimes, now: number, jitter: number): LeasePlan {
   const fullMs = lease.fullSeconds * 1_000;
@@ -228,12 +228,12 @@ export function leasePlan(lease: LeaseTimes, now: number, jitter: number): Lease
     : due('replace', end - marginOf(fullMs), now);
 }
 
-/** Whether a lease that Vault no longer has at `now` ended early. */
+/** Whether a lease ended early, if Vault no longer has it at `now`. */
 export function endedEarly({ issuedAt, expiresAt }: Pick<LeaseTimes, 'issuedAt' | 'expiresAt'>, now: number): boolean {
   return now - issuedAt < (expiresAt - issuedAt) * EARLY;
 }
 
-/** The series after one more early end. @param before `undefined`: no lease ended early yet */
+/** Adds one more early end to the series `before`; `undefined`: no lease has ended early yet. */
 export function withEarlyEnd(before: EarlyEnds | undefined, now: number): EarlyEnds {
   const count = before !== undefined && now - before.at < CALM_MS ? before.count + 1 : 1;
   const waitMs = count === 1 ? 0 : Math.min(EARLY_WAIT.first * 2 ** (count - 2), EARLY_WAIT.longest);

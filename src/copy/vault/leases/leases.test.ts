@@ -1,4 +1,4 @@
-/** When a lease is renewed, restored and released, even if the wall clock is set to another time. */
+/** Checks when a lease is renewed, restored and released, even if the wall clock is set to another time. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
@@ -22,7 +22,7 @@ const { signal } = new AbortController();
 const content = (text: string): Content =>
   Content.ofFields(SECRET, { data: { password: SecretBytes.fromUtf8(text).base64() } }, 'Opaque', '1');
 
-/** Leases of an hour, the paths of their requests to Vault, and the number of holds on the session (`holds`). */
+/** Makes leases of one hour, and records the paths of requests to Vault and how many leases keep the session open. */
 class Scene {
   readonly clock = new ManualClock();
   readonly requests: string[] = [];
@@ -105,7 +105,7 @@ describe('a lease of an hour', () => {
     });
   }
 
-  it('the time of a lease counts from the request, however long the response takes', async () => {
+  it('the duration of a lease counts from the request, however long the response takes', async () => {
     const clock = new ManualClock();
     const caller = {
       addr: 'https://v',
@@ -130,7 +130,7 @@ describe('a lease of an hour', () => {
     assert.equal(lease.expiresAt - scene.clock.monotonic(), 10_000);
   });
 
-  it('the metrics show a lease as overdue until it is renewed, and a replaced lease as old', async () => {
+  it('the metrics show a lease as overdue from the time of its renewal until it is renewed, and a replaced lease as old in its last third', async () => {
     const scene = new Scene();
     const lease = scene.granted();
     const ages = (): string[] => scene.leases.figures().map(({ state, age }) => `${state} ${age}`);
@@ -147,7 +147,7 @@ describe('a lease of an hour', () => {
     assert.deepEqual(ages(), []);
   });
 
-  it('the time of a renewed lease counts from the request of the renewal, not from the response', async () => {
+  it('the duration of a renewed lease counts from the request of the renewal, not from the response', async () => {
     const scene = new Scene();
     const lease = scene.granted();
     await scene.clock.advance(HOUR_MS * 0.7);
@@ -161,7 +161,7 @@ describe('a lease of an hour', () => {
     assert.equal(lease.expiresAt, requests + HOUR_MS);
   });
 
-  it('a lease is checked when its own token is lost, if its source still uses it', () => {
+  it('when the session loses the token of a live lease, the source of the lease is polled', () => {
     const scene = new Scene();
     const lease = scene.granted();
     scene.loseToken('other');
@@ -176,7 +176,7 @@ describe('a lease of an hour', () => {
 
 describe('a lease that is no longer renewed', () => {
   for (const how of ['replaced', 'dropped'] as const) {
-    it(`a lease that was ${how} is released early if its rule has many newer leases of this kind`, () => {
+    it(`a lease that was ${how} is released before it expires if its rule has 10 newer leases that were ${how}`, () => {
       const scene = new Scene();
       const of = (): string[] => Array.from(scene.leases.of(USER.rule), ({ leaseId }) => leaseId);
       scene.leases[how](scene.granted('other', OTHER));
@@ -200,9 +200,9 @@ describe('a lease that is no longer renewed', () => {
   });
 
   for (const how of ['replaced', 'dropped'] as const) {
-    it(`a lease that was ${how} is held with its token until it expires, and is not revoked`, async () => {
+    it(`a lease that was ${how} keeps the session of its token open until it expires, and is not revoked`, async () => {
       const scene = new Scene();
-      // The session has replaced the token of this lease, and would revoke the token as soon as no lease depends on it.
+      // The session has a newer token now. It would revoke the token of this lease as soon as no lease depends on it.
       const lease = scene.granted();
       scene.deadline = scene.clock.now() + HOUR_MS;
       scene.leases[how](lease);
@@ -216,14 +216,14 @@ describe('a lease that is no longer renewed', () => {
     });
   }
 
-  it('a dropped lease is released at once when it is revoked, and leaves no timer', () => {
+  it('when a dropped lease is revoked, it is released at once, and leaves no timer', () => {
     const scene = new Scene();
     scene.leases.dropped(scene.granted());
     scene.leases.ended('l');
     assert.deepEqual([scene.forgotten, scene.holds, scene.clock.pendingTimers], [['l'], 0, 0]);
   });
 
-  it('a lease that its rule restored during the revocation is checked at once', async () => {
+  it('if a rule restores a lease during its revocation, the lease is looked up at once', async () => {
     const scene = new Scene();
     const lease = scene.granted();
     scene.leases.ended('l');
@@ -232,21 +232,21 @@ describe('a lease that is no longer renewed', () => {
     assert.deepEqual(scene.requests, ['sys/leases/lookup']);
   });
 
-  it('a dropped lease is no longer held when its rule is deleted, and its token is not revoked', () => {
+  it('when a rule is deleted, its dropped lease is released, and the token of the lease is not revoked', () => {
     const scene = new Scene();
     scene.leases.dropped(scene.granted());
     scene.leases.release(USER.rule);
     assert.deepEqual([scene.forgotten, scene.holds, scene.clock.pendingTimers], [[], 0, 0]);
   });
 
-  it('a live lease is not released with its rule while a poll still uses it', () => {
+  it('when a rule is deleted, its live lease is not released, because a poll still uses it', () => {
     const scene = new Scene();
     scene.granted();
     scene.leases.release(USER.rule);
     assert.deepEqual([scene.leases.find('l')?.state, scene.holds], ['live', 1]);
   });
 
-  it('a dropped lease is restored for its rule, with its content in the type that the rule wants now', async () => {
+  it('if a rule uses its dropped lease again, the lease is restored, and its content gets the type that the rule has now', async () => {
     const scene = new Scene();
     const lease = scene.granted();
     await scene.clock.advance(HOUR_MS / 4);
@@ -289,7 +289,7 @@ describe('a lease from before a restart', () => {
     assert.deepEqual([scene.requests, lease?.expiresAt], [['sys/leases/lookup'], HOUR_MS]);
   });
 
-  it('a lease from before a restart ends with its token, unless the token has expired according to the record', async () => {
+  it('a lease from before a restart gets the recorded expiry of its token, but not if this time has passed', async () => {
     for (const leftMs of [HOUR_MS / 2, -1]) {
       const scene = new Scene();
       const tokenExpiresAt = scene.clock.now() + leftMs;
@@ -321,7 +321,7 @@ describe('a lease from before a restart', () => {
   });
 });
 
-it('credentials that cannot be used are revoked, and a failed revocation is reported', async () => {
+it('discard() revokes credentials that cannot be used, and reports a failed revocation', async () => {
   const scene = new Scene();
   await scene.leases.discard(USER, scene.connection, 'l');
   assert.deepEqual([scene.requests, scene.notRevoked], [['sys/leases/revoke'], []]);

@@ -1,7 +1,7 @@
 /**
- * Keeps the leases of dynamic credentials: they are renewed early, and replaced before they expire.
+ * Keeps the Vault leases of dynamic credentials, and knows the state of each lease.
  *
- *   granted ─┐                      ┌─ renewed (after two thirds of its life)
+ *   granted ─┐                      ┌─ renewed (after two thirds of the time until it expires)
  *            ├──▶ live ◀────────────┘
  *   restored ┘      ├──▶ due: `max_ttl` or the expiry of its token is near, or Vault no longer has it
  *                   ├──▶ replaced: another lease of the same origin replaced it; it is valid until it expires
@@ -10,11 +10,12 @@
  * A lease belongs to one rule and one origin (`vaultLeaseOrigin`). A dropped lease becomes live again if its rule
  * returns to this origin before the lease is revoked.
  *
- * Credentials cannot be read twice, so their content stays with the lease. After a restart the content comes from a
- * copy that is marked with the lease; new credentials are requested only if there is no such copy.
+ * Vault shows dynamic credentials only once, so their content is kept with the lease. After a restart the content comes
+ * from a copy that is marked with the lease id. If there is no such copy, new credentials are requested.
  *
- * A lease expires with the token that made it. So even a replaced or dropped lease holds the session of this token,
- * because applications may still use its credentials. The token can revoke the lease when its login is gone.
+ * When a token expires, Vault revokes the leases that were created with the token. So even a replaced or dropped lease
+ * keeps the session of its token open, because applications may still use the credentials. With this token, Keyferry
+ * can also revoke the lease after the rule's login is gone.
  */
 import { isVaultError } from '../../../vault/errors.ts';
 import type { LeaseGrant } from '../../../vault/kv/answers.ts';
@@ -26,43 +27,43 @@ import { SECRET } from '../../model/kind.ts';
 import type { VaultConnection } from '../access/access.ts';
 import { ageOf, type Lease, type LeaseUser, maintainLease, updateTokenEnd, type UpkeepOptions } from './lease.ts';
 
-/** The record of a lease in the status of its rule and on its copies. */
+/** What the status of a rule and the annotations of its copies record of a lease. */
 export interface LeaseRecord {
   readonly leaseId: string;
   /** Duration of the last grant or renewal; 0: unknown. */
   readonly durationSeconds: number;
-  /** When the token was going to expire, ms since 1970; `undefined`: unknown. */
+  /** When the token of the lease expires without a renewal, ms since 1970; `undefined`: unknown. */
   readonly tokenExpiresAt: number | undefined;
-  /** Copies with the credentials of the lease, according to their metadata. */
+  /** The copies that, according to their metadata, have the credentials of the lease. */
   readonly copies: readonly ResourceKey[];
-  /** For a copy that is an entry in Vault: the version with the credentials. */
+  /** If a copy is an entry in Vault: the version of the entry that has the credentials. */
   readonly entryVersion?: string | undefined;
 }
 
 export interface VaultLeasesOptions extends UpkeepOptions {
-  /** 0 ≤ r < 1. */
+  /** Returns a number r, 0 ≤ r < 1. */
   readonly random: () => number;
-  /** The recorded leases of the rule of a source, as far as they have the origin of this source. */
+  /** The recorded leases of a source's rule, but only those with the origin of this source. */
   readonly leaseRecordsOf: (key: EntryKey) => Iterable<LeaseRecord>;
-  /** The credentials in a copy, if no other client wrote to it. */
+  /** The credentials in a copy; `undefined`: another client wrote to the copy. */
   readonly readCopy: (
     copy: ResourceKey,
     user: LeaseUser,
     record: LeaseRecord,
     signal: AbortSignal,
   ) => Promise<Content | undefined>;
-  /** Called if the lease of this source may no longer be valid: the source must be polled. */
+  /** Called if the lease of this source may have ended: the source must be polled. */
   readonly onUncertain: (key: EntryKey) => void;
-  /** Called if unused credentials could not be revoked. They then expire. */
+  /** Called if unused credentials could not be revoked. They then stay valid until their lease expires. */
   readonly onRevokeFailed: (key: EntryKey, leaseId: string, error: unknown) => void;
 }
 
 /**
- * Most replaced and dropped leases of one rule that are kept; beyond it the oldest are released. Each poll would add
- * one, if a Vault reports each lease as missing, or a user edits a path again and again.
+ * Most replaced and dropped leases that are kept for one rule. If there are more, the oldest is released. The limit is
+ * needed if Vault reports every lease as missing, or a user edits the path all the time: each poll then adds a lease.
  */
 const MAX_RETIRED = 10;
-/** Content of a replaced lease, which is never used again. */
+/** Replaces the content of a replaced lease, so that its credentials do not stay in memory. */
 const NO_CONTENT = Content.ofFields(SECRET, { data: {} }, '', '');
 
 export const leaseVersion = (leaseId: string): string => `lease ${leaseId}`;
@@ -85,7 +86,7 @@ export class VaultLeases {
     return lease;
   }
 
-  /** Revokes new credentials that cannot be used. Never rejects. */
+  /** Revokes new credentials that cannot be used. Never rejects: `onRevokeFailed` gets the error. */
   async discard(
     { key }: Pick<LeaseUser, 'key'>,
     connection: VaultConnection,
@@ -100,8 +101,8 @@ export class VaultLeases {
   }
 
   /**
-   * Finds a valid lease that the rule had before a restart, or before it used another origin, with its credentials.
-   * @param type that of the content
+   * Finds a valid lease with its credentials that the rule had before a restart, or before its origin changed.
+   * @param type the type that the content gets
    * @throws VaultError, ApiError, ConnectionError
    */
   async restore(
@@ -120,21 +121,21 @@ export class VaultLeases {
       if (facts === undefined) continue;
       for (const copy of copies) {
         const held = await this.#options.readCopy(copy, user, record, signal);
-        // Another rule whose status names the same lease may have restored the lease meanwhile.
+        // If the status of another rule names the same lease, this rule may have restored the lease meanwhile.
         if (this.#known.has(leaseId)) break;
         if (held === undefined) continue;
         const content = held.withVersion(leaseVersion(leaseId), type);
         const { clock } = this.#options;
         const now = clock.now();
         const leftMs = facts.expiresAt === undefined ? durationSeconds * 1000 : facts.expiresAt - now;
-        // The time of the last renewal is unknown. Most probably it gave the recorded duration. Without a record, the
-        // remaining time counts as the duration.
+        // The time of the last renewal is computed: at that time the lease had the recorded duration left. If none is
+        // recorded, the remaining time counts as the duration.
         const seconds = durationSeconds > 0 ? durationSeconds : Math.max(0, Math.round(leftMs / 1000));
         const issuedAt = clock.monotonic() + leftMs - seconds * 1000;
         const { renewable } = facts;
         const restored = { leaseId, durationSeconds: seconds, renewable, issuedAt, content };
         const lease = this.#live(user, connection.hold(), restored);
-        // A token that should have expired by now was renewed after its expiry was recorded.
+        // If the recorded expiry of the token has passed, the token was renewed after the record was written.
         if (tokenExpiresAt > now) lease.tokenExpiresAt = tokenExpiresAt;
         this.#options.onEvent(key, { type: 'restored', leaseId });
         return lease;
@@ -159,13 +160,13 @@ export class VaultLeases {
     if (lease.state === 'live') this.#retire(lease, 'dropped');
   }
 
-  /** Whether the rule of a source has a recorded lease of its origin. */
+  /** Whether the rule of a source has a recorded lease with the origin of this source. */
   hasRecord(key: EntryKey): boolean {
     for (const _ of this.#options.leaseRecordsOf(key)) return true;
     return false;
   }
 
-  /** The lease with an id, if it has not ended. */
+  /** The lease with this id; `undefined`: it is not known, or has ended. */
   find(leaseId: string): Lease | undefined {
     return this.#known.get(leaseId);
   }
@@ -182,7 +183,7 @@ export class VaultLeases {
     });
   }
 
-  /** Whether another rule uses the lease. */
+  /** Whether a rule other than `not` uses the lease. */
   isUsedByOther(leaseId: string, not: RuleKey): boolean {
     const lease = this.#known.get(leaseId);
     return lease?.state === 'live' && lease.rule !== not;
@@ -196,12 +197,12 @@ export class VaultLeases {
       this.#end(lease);
       return;
     }
-    // The rule started to use the lease again during the revocation.
+    // During the revocation the rule has started to use the lease again. So the lease is looked up at once.
     lease.checkedAt = -Infinity;
     this.#options.onUncertain(lease.key);
   }
 
-  /** Called when the rule is gone: its leases expire. */
+  /** Called when the rule is gone: Keyferry no longer keeps its leases, and they expire in Vault. */
   release(rule: RuleKey): void {
     for (const lease of this.of(rule)) {
       if (lease.state === 'live') continue;
@@ -287,7 +288,7 @@ export class VaultLeases {
     return lease;
   }
 
-  /** The facts of a lease; `undefined` if it has ended. If a policy forbids the lookup, a renewal tells them. */
+  /** When a lease expires and whether it is renewable; `undefined`: it has ended. Renews it if no lookup is allowed. */
   async #factsOf(
     leaseId: string,
     seconds: number,

@@ -15,11 +15,11 @@ import { Content } from '../../model/content.ts';
 import { SECRET } from '../../model/kind.ts';
 import type { VaultLocation } from '../locations.ts';
 
-/** Longest lease id, in characters: in Vault it is the path and some 25 more. */
+/** Longest lease id, characters. In Vault a lease id is the path and about 25 more characters. */
 const MAX_LEASE_ID = 1024;
-/** Largest dynamic credentials, in bytes. A certificate with its key and chain takes a tenth of it. */
+/** Largest dynamic credentials, bytes. A certificate with its key and chain takes a tenth of this size. */
 const MAX_LEASED = 64 * 1024;
-/** How far a server's clock may be behind Keyferry's, ms. Synchronised clocks differ by less than a second. */
+/** How far the clock of a Vault server may be behind Keyferry's, ms. Synchronised clocks differ by less than 1 s. */
 const CLOCK_SKEW_MS = 10_000;
 const NONE = Object.freeze({});
 
@@ -27,7 +27,7 @@ export function presentView(version: string, lease?: SourceLease): SourceView {
   return { state: 'present', version, labels: NONE, annotations: NONE, ...(lease === undefined ? {} : { lease }) };
 }
 
-/** The view of an entry without values. @param addr the server's address */
+/** The view of an entry that is missing, deleted or destroyed. @param addr the server's address */
 export function absentView(entry: AbsentEntry, { path }: VaultLocation, addr: string): SourceView {
   const where = `vault ${addr}: ${path}`;
   const left = 'copies keep their data';
@@ -39,14 +39,14 @@ export function absentView(entry: AbsentEntry, { path }: VaultLocation, addr: st
   return { state: 'missing', ...userCause('VaultNotFound', message) };
 }
 
-/** `undefined` if Vault counts no versions. The time tells a recreated entry from the old one with the same number. */
+/** Number and time of an entry's version: a recreated entry may have the same number. `undefined`: not KV 2. */
 export function versionOf({ version, createdTime = '' }: Partial<WriteResult>): string | undefined {
   return version === undefined ? undefined : `${version} ${createdTime}`;
 }
 
 /**
- * The version, if no later entry can have it, too. Times of OpenBao are in whole seconds, so an entry that is deleted
- * with its metadata and created again within a second has the same number and time.
+ * The version of an entry, if no other content can have the same version; else `undefined`. OpenBao's times are whole
+ * seconds. If an entry is deleted with its metadata and recreated in the same second, it has the same number and time.
  * @param now wall clock before the entry was read or written, ms
  */
 export function distinctVersionOf(entry: Partial<WriteResult>, now: number): string | undefined {
@@ -59,7 +59,7 @@ export function distinctVersionOf(entry: Partial<WriteResult>, now: number): str
 /** @returns the content of an entry, or a failed view if its values cannot be those of a Secret */
 export function contentOf(entry: FoundEntry, location: VaultLocation, version: string): Content | SourceView {
   const { encoding, secretType, path } = location;
-  // With base64 the original may have written the entry, and in KV 1 it nests the values under one key.
+  // With base64, ktsstudio/mirrors may have written the entry. In KV 1 it nests all values under one key.
   const original = encoding === 'base64' && entry.version === undefined && entry.lease === undefined;
   const values = original ? entry.values.unnested() : entry.values;
   const bad = secretType === undefined ? [] : invalidSecretKeys(values.keys());
@@ -87,7 +87,7 @@ export function invalid(message: string): SourceView {
   return { state: 'failed', ...userCause('InvalidValues', message) };
 }
 
-/** Limits the size, because dynamic credentials stay in memory, and the status and copies have the lease id. */
+/** Why dynamic credentials are too large: they stay in memory, and the lease id goes into the status and copies. */
 function leaseProblem({ leaseId }: LeaseGrant, { weight }: Content): string | undefined {
   if (leaseId.length > MAX_LEASE_ID)
     return `the id of its lease has ${leaseId.length} characters; it may have ${MAX_LEASE_ID}`;

@@ -1,4 +1,4 @@
-/** An entry that is unfollowed during a poll leaves nothing behind. With a real API server, without Vault. */
+/** Checks that a source that is unfollowed during its poll leaves no session open. With an API server, without Vault. */
 import assert from 'node:assert/strict';
 import { after, before, mock, test } from 'node:test';
 
@@ -44,7 +44,7 @@ after(async () => {
   await plane.stop();
 });
 
-test('a poll whose source is unfollowed meanwhile closes its session and reports no error', async () => {
+test('if a source is unfollowed during its poll, the session of the poll is closed, and no error is reported', async () => {
   let onRead = (): void => undefined;
   const watched: KubeApi = {
     cluster: api.cluster,

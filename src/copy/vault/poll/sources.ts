@@ -1,10 +1,10 @@
 /**
- * Entries in Vault as sources: each is polled every period, and read if it changed, however many rules and copies it
- * has.
+ * Entries in Vault as sources: each entry is polled once in each period, and read if it has changed, however many rules
+ * and copies it has.
  *
- * `unit-reader.ts` describes the polled units, and reads them. Only polls call Vault, in a queue for each server,
- * credential and mount (a lane), so that a lane that hangs does not block another. A slow Vault does not delay writers
- * of copies either: `load` returns the cached content at once, or requests a poll and returns nothing.
+ * `unit-reader.ts` reads the units, and says what a unit is. Only polls call Vault. There is one queue (a *lane*) for
+ * each server, credential and mount, so that a mount that hangs does not block another. A slow Vault does not delay
+ * writes of copies: `load` returns the cached content at once, or requests a poll and returns `undefined`.
  */
 import { ByteCache } from '../../../runtime/maps.ts';
 import type { Clock } from '../../../runtime/clock.ts';
@@ -33,7 +33,7 @@ import type { VaultLeases } from '../leases/leases.ts';
 import { accountOf, vaultPollKey, type VaultLocations } from '../locations.ts';
 import { type DynamicUnit, Unit, UNKNOWN, contentKey, UnitReader } from './unit-reader.ts';
 
-/** A poll of a source failed and will be retried. */
+/** A failed poll. `retryInMs`: when it is tried again, ms; `undefined`: not by itself. */
 export interface FailedPoll {
   readonly source: EntryKey;
   /** The rules that use the source. */
@@ -47,7 +47,7 @@ export interface VaultSourcesOptions {
   readonly access: VaultAccess;
   readonly leases: VaultLeases;
   readonly clock: Clock;
-  /** 0 ≤ r < 1. */
+  /** Returns a number r, 0 ≤ r < 1. */
   readonly random: () => number;
   /** Called when the view or trouble of a source has changed, or its content is now in the cache. */
   readonly onChange: (key: EntryKey) => void;
@@ -55,11 +55,11 @@ export interface VaultSourcesOptions {
 }
 
 const CONTENT_CACHE_BYTES = 4 * 1024 * 1024;
-/** Polls at the same time in each lane. */
+/** How many polls run at the same time for one server, credential and mount. */
 const POLLS_AT_ONCE = 8;
-/** Limits of the wait after a failed poll of a source with a lease, ms. */
+/** Shortest and longest wait after a failed poll of a source with a lease, ms. */
 const LEASE_RETRY = { shortest: 500, longest: LONGEST_WAIT_MS };
-/** Poll period of a source without a rule, ms: its rule is evaluated, but the claims are not in the book yet. */
+/** Poll period of a source without a rule, ms: the rule was evaluated, but its new claims are not in the book yet. */
 const UNUSED_POLL_MS = 60_000;
 
 export class VaultSources implements SourceProvider {
@@ -97,7 +97,7 @@ export class VaultSources implements SourceProvider {
     return this.#contents.bytes;
   }
 
-  /** Figures of the polls of each server, which has a lane for each credential and mount. */
+  /** Figures of the queued polls, one sum for each server over its queues for credentials and mounts. */
   get queues(): readonly QueueFigures[] {
     const servers = Map.groupBy(this.#polls.all, ({ name }) => name.split(' ', 2).join(' '));
     return Array.from(servers, ([name, lanes]) => {
@@ -133,7 +133,7 @@ export class VaultSources implements SourceProvider {
     return this.#byMember.get(key)?.view ?? UNKNOWN;
   }
 
-  /** Why an entry that is present cannot be polled. */
+  /** Why a source cannot be polled now, although its content is known; `undefined`: it can be polled. */
   trouble(key: EntryKey): VaultTrouble | undefined {
     return this.#byMember.get(key)?.trouble;
   }
@@ -161,7 +161,7 @@ export class VaultSources implements SourceProvider {
     if (unit !== undefined) this.#refresh(unit);
   }
 
-  /** Called when the credential of a unit may have changed: a poll that failed before may succeed now. */
+  /** Called when the credential of a unit may have changed: polls at once, because a failed poll may succeed now. */
   retry(user: EntryKey): void {
     const unit = this.#units.get(user);
     if (unit === undefined) return;
@@ -170,7 +170,7 @@ export class VaultSources implements SourceProvider {
     this.#refresh(unit);
   }
 
-  /** Running polls may take `drainMs` to end, so that new credentials in their responses are not lost. */
+  /** Ends all polls. Running polls get `drainMs`, so that new credentials in their responses are not lost. */
   async stop(drainMs: number): Promise<void> {
     await this.#polls.stop({ drainMs, graceMs: 100 });
     this.#contents.clear();
@@ -200,7 +200,7 @@ export class VaultSources implements SourceProvider {
     if (unit.lease !== undefined) this.#options.leases.dropped(unit.lease);
   }
 
-  /** Replaces a shared unit of dynamic credentials by one for each rule. */
+  /** Replaces a shared unit by one unit for each rule, because its credentials turned out to be dynamic. */
   #split(unit: Unit): readonly DynamicUnit[] {
     const { locations } = this.#options;
     const members = [...unit.members];
@@ -249,13 +249,13 @@ export class VaultSources implements SourceProvider {
       const changed = needsContent || stateOf(unit) !== before;
       if (changed && !unit.isClosed) this.#changed(unit);
     }
-    // The unit was closed during the poll, which may have opened a session or lease. A failure is not reported then.
+    // The unit was closed during the poll. The poll may have opened a session or a lease, so both are released.
     this.#release(unit);
     return undefined;
   }
 
   #failed(unit: Unit, error: unknown): RunResult | undefined {
-    // The watch of the credential starts the next poll.
+    // The next poll starts when the watch brings the Secret with the credential.
     if (error instanceof NotKnownYetError) return undefined;
     const reported = unit.trouble !== undefined || unit.view.state === 'failed';
     if (!reported || !isSkippedCall(error)) {
@@ -284,7 +284,7 @@ function nextPoll(inMs: number): RunResult {
   return { requeueAfterMs: Number.isFinite(inMs) ? inMs : UNUSED_POLL_MS };
 }
 
-/** The state of a source for its rules, as text to compare. */
+/** The view and trouble of a unit, as text to compare. */
 function stateOf({ view, trouble }: Unit): string {
   return JSON.stringify([view, trouble]);
 }

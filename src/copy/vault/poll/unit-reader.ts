@@ -1,12 +1,12 @@
 /**
- * Reads a unit from Vault, if it changed, and sets its view.
+ * Reads a unit from Vault if the entry has changed, and sets the unit's view. A unit is what one poll reads (`Unit`).
  *
- * Every unit starts as a shared one. If its mount is not a KV store, it is split into one unit for each rule, before
- * the first read. If a policy forbids reading the mount, a recorded lease or the first response shows that the
- * credentials are dynamic. The lease of this response goes to one of the rules.
+ * At first, all rules that read an entry in the same way share one unit. If its mount is not a KV store, the unit is
+ * split into one unit for each rule before the first read. If a policy forbids reading the mount, a recorded lease or
+ * the first response shows that the credentials are dynamic. The lease in this response goes to one of the rules.
  *
- * Dynamic credentials that cannot be used are revoked at once, and the next ones are requested at growing intervals.
- * The intervals grow, too, while a server ends leases early again and again.
+ * Dynamic credentials that cannot be used are revoked at once, and new credentials are requested at growing intervals.
+ * The intervals also grow while a server ends one lease after the other early.
  */
 import { randomUUID } from 'node:crypto';
 
@@ -29,15 +29,15 @@ export interface UnitReaderOptions {
   readonly leases: VaultLeases;
   /** The cached contents, by `contentKey`. */
   readonly contents: ByteCache<Content>;
-  /** Replaces a shared unit by one unit for each rule. */
+  /** Replaces a shared unit by one unit for each rule, and returns the new units. */
   readonly split: (unit: Unit) => readonly DynamicUnit[];
-  /** Called when another unit than the one that is read has changed. */
+  /** Called when the lease in a response went to another unit than the one that is read. */
   readonly onChange: (unit: Unit) => void;
 }
 
-/** Wait after credentials that cannot be used, ms; it doubles each time. */
+/** Wait after credentials that cannot be used, ms. It doubles each time until it is the longest. */
 const UNUSABLE_WAIT = { first: 60_000, longest: 3_600_000 };
-/** Wait of a source until the rules are evaluated that now know its entry under another path, ms. */
+/** After Vault has shown another path of an entry, its rules are evaluated. The unit is polled after this time, ms. */
 const RENAMED_MS = 50;
 
 export function contentKey({ key }: Unit, version: string): string {
@@ -46,7 +46,7 @@ export function contentKey({ key }: Unit, version: string): string {
 
 export class UnitReader {
   readonly #options: UnitReaderOptions;
-  /** Part of the version of entries without a distinct version in Vault. It differs between processes. */
+  /** A prefix of versions that this process counts itself, for entries without a distinct version in Vault. */
   readonly #process = randomUUID().slice(0, 8);
   #count = 0;
 
@@ -55,8 +55,9 @@ export class UnitReader {
   }
 
   /**
-   * @returns ms until the next read, if it is not the poll period
-   * @throws VaultError if Vault does not respond with the state of the entry; the unit keeps its view
+   * Sets `unit.view` to the state of the entry.
+   * @returns ms until the next read; `undefined`: the usual poll period
+   * @throws VaultError if Vault's response does not tell the state of the entry; `unit.view` then stays unchanged
    */
   async read(unit: Unit, connection: VaultConnection, signal: AbortSignal): Promise<number | undefined> {
     const { location } = unit;
@@ -67,7 +68,7 @@ export class UnitReader {
     if (unit.view.state !== 'present') {
       const place = await connection.entries.resolve(location.path, signal);
       const { mount, known } = place;
-      // Under the new path the source's claims may be part of a cycle, so the rules are evaluated first.
+      // With the new path, claims of this source may be part of a cycle. So its rules are evaluated before the read.
       if (this.#options.locations.learn(location, place)) return RENAMED_MS;
       const noKv = known && mount.kind === 'other';
       if (!isDynamic(unit) && (noKv || (!known && this.#hasRecord(unit)))) {
@@ -94,7 +95,7 @@ export class UnitReader {
     return await this.#found(unit, connection, entry, signal);
   }
 
-  /** Renews the lease if that is due. @returns `undefined` if new credentials are needed */
+  /** Restores or renews the lease if needed. @returns ms until the next read; `undefined`: credentials are needed */
   async #maintain(unit: DynamicUnit, connection: VaultConnection, signal: AbortSignal): Promise<number | undefined> {
     const { leases, locations } = this.#options;
     if (!unit.isRestoreTried) {
@@ -113,7 +114,7 @@ export class UnitReader {
     return waitMs;
   }
 
-  /** @throws VaultError while it is too early for new credentials, because Vault ends their leases early */
+  /** @throws VaultError while no new credentials may be requested, because Vault ended the last leases early */
   #checkPace({ earlyEnds, location: { path } }: DynamicUnit, { session: { addr } }: VaultConnection): void {
     const retryAfterMs = (earlyEnds?.until ?? 0) - this.#options.clock.monotonic();
     if (retryAfterMs <= 0) return;
@@ -121,7 +122,7 @@ export class UnitReader {
     throw new VaultError(reason, { kind: 'leaseGone', addr, path, retryAfterMs });
   }
 
-  /** Whether a rule that shares the unit had dynamic credentials of this origin. */
+  /** Whether a rule that shares the unit has a recorded lease of this origin, so the credentials are dynamic. */
   #hasRecord({ members }: Unit): boolean {
     return [...members].some((member) => this.#options.leases.hasRecord(member));
   }
@@ -177,7 +178,7 @@ export class UnitReader {
     }
     const user = isDynamic(unit) ? unit : split(unit)[0];
     if (user === undefined || user.isClosed) {
-      // The rule stopped to use the source during the read.
+      // During the read the rule has stopped using the source.
       await leases.discard(unit, connection, grant.leaseId, signal);
       return undefined;
     }
@@ -190,7 +191,7 @@ export class UnitReader {
     return Math.min(user.pollMs(locations), grant.durationSeconds * 500);
   }
 
-  /** Whether the same content has a counted version. It keeps this version, so that its copies need no write. */
+  /** Whether the same content already has a version that this process counted. Then the version stays: no write. */
   #isCounted({ fingerprint }: Unit, content: Content): boolean {
     return (
       fingerprint?.fingerprint.digest === content.fingerprint.digest &&
@@ -198,7 +199,7 @@ export class UnitReader {
     );
   }
 
-  /** If Vault gives no distinct version, a change of the digest makes a new version. */
+  /** If Vault has no distinct version of an entry, this process counts one for each change of the digest. */
   #withCountedVersion({ fingerprint }: Unit, content: Content): Content {
     const same = fingerprint?.fingerprint.digest === content.fingerprint.digest;
     return content.withVersion(same ? fingerprint.version : `${this.#process}-${++this.#count}`);
@@ -224,29 +225,29 @@ export class UnitReader {
 export const UNKNOWN: SourceView = { state: 'unknown' };
 
 /**
- * Keyferry polls Vault by units. A KV entry is one unit for all rules that read it in the same way (`vaultPollKey`).
- * For dynamic credentials each rule has its own unit.
+ * A unit is what one poll reads from Vault. A KV entry is one unit for all rules that read it in the same way
+ * (`vaultPollKey`). For dynamic credentials each rule has its own unit.
  *
- * State of a unit (its view):
+ * The view of a unit is the state of its sources:
  *
  *   unknown ──▶ present ⇄ missing | failed
  *
- * - An entry that does not exist, is deleted or is destroyed is *missing*. An entry with values that a target cannot
- *   hold is *failed*. Neither ever counts as an empty entry.
- * - While Vault does not answer, a present entry stays present, with *trouble* to report. Other entries are failed, or
- *   missing while there is no credential.
+ * - If an entry does not exist, is deleted or is destroyed, the view is *missing*. If a target cannot have its values,
+ *   the view is *failed*. Neither ever counts as an empty entry.
+ * - While Vault does not answer, a present view stays present, and `trouble` has the error to report. Other views are
+ *   failed, or, while there is no credential for the login, missing.
  * - Dynamic credentials are present as long as their lease is live (`VaultLeases`).
  */
 export class Unit<R extends RuleKey | undefined = RuleKey | undefined> {
-  /** The key of the unit's polls. */
+  /** The key of the unit in the queue of polls. */
   readonly key: EntryKey;
   readonly location: VaultLocation;
-  /** The rule of dynamic credentials; `undefined`: shared. */
+  /** The rule that the dynamic credentials are for; `undefined`: all rules of `members` share the unit. */
   readonly rule: R;
   /** The sources that share the unit's view. */
   readonly members = new Set<EntryKey>();
   view = UNKNOWN;
-  /** The version of the entry that was read. @see distinctVersionOf */
+  /** The version of the entry that was read; `undefined`: it has no distinct version. @see distinctVersionOf */
   entryVersion: string | undefined;
   trouble: VaultTrouble | undefined;
   fingerprint: { readonly version: string; readonly fingerprint: Fingerprint } | undefined;
@@ -255,11 +256,11 @@ export class Unit<R extends RuleKey | undefined = RuleKey | undefined> {
   lease: Lease | undefined;
   /** `undefined`: no lease ended early. */
   earlyEnds: EarlyEnds | undefined;
-  /** Whether a lease from before a restart was searched. */
+  /** Whether Keyferry has already looked for a lease from before its restart. */
   isRestoreTried = false;
-  /** Whether the credential changed during a poll. */
+  /** Whether the credential of the login changed during a poll. */
   credentialChanged = false;
-  /** Number of unusable credentials in a row. */
+  /** How many times in a row the dynamic credentials could not be used. */
   unusableInARow = 0;
   /** Whether no rule uses the unit, or other units have replaced it. */
   isClosed = false;
@@ -276,7 +277,7 @@ export class Unit<R extends RuleKey | undefined = RuleKey | undefined> {
   }
 }
 
-/** A unit of dynamic credentials. */
+/** A unit that reads dynamic credentials for one rule. */
 export type DynamicUnit = Unit<RuleKey>;
 
 export function isDynamic(unit: Unit): unit is DynamicUnit {
