@@ -253,7 +253,7 @@ describe('the chart', () => {
     }
   });
 
-  it('by default the chart turns on only SecretMirrors; a value of another original turns on its system instead', async () => {
+  it("by default the chart turns on SecretMirrors alone; a value of another original's chart turns on that original's system instead", async () => {
     const table: [Readonly<Record<string, unknown>>, string][] = [
       [{}, 'mirrors'],
       [{ 'generator.enabled': true }, 'generator'],
@@ -294,7 +294,7 @@ describe('the chart', () => {
       const refused = await refusal({ [`limits.${name}`]: ['infra', 'kube-*'] });
       assert.ok(refused.includes(`limits.${name}: "kube-*" ${advice}`), refused);
     }
-    // The flag accepts an escape, and a metacharacter that stands for itself.
+    // These patterns are accepted, as by the flag: an escape (`\d`), and a `*` that stands for itself (`[*]`, `\*`).
     await template({ ...BOTH, 'limits.excludedNamespaces': ['kube-\\d*', 'a[*]b', 'x\\*'] });
   });
 

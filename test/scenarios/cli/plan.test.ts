@@ -107,7 +107,7 @@ describe('keyferry plan', () => {
     assert.match(stdout, /Cycle: .*SecretMirror to-a\/loop → SecretMirror to-b\/loop/);
   });
 
-  it('plan only counts the copies that stay unchanged, and lists them with --all', async () => {
+  it('plan prints the number of unchanged copies, and with --all lists them', async () => {
     const source = await plane.api.get('/api/v1/namespaces/default/secrets/one');
     const held = copy('to-a', 'one', 'default/calm');
     Object.assign(held.metadata, {

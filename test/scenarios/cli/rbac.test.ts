@@ -43,7 +43,7 @@ it('deploy/rbac.yaml grants every permission that SecretMirrors need, and each o
   assertUsed(readAuditLog(plane, USER), callsOf(rights), callsOf(rights));
 });
 
-it("by the API server's report, deploy/rbac.yaml grants nothing but these permissions outside its own namespace", async () => {
+it("outside Keyferry's namespace, the permissions of deploy/rbac.yaml that the API server reports are exactly those for copies", async () => {
   using own = plane.client({ user: USER });
   const everywhere = [...COPYING, ...CONFIG_MAPS];
   const bound = async (): Promise<boolean> => (await reviewRights(own, 'kube-system')).length === everywhere.length;

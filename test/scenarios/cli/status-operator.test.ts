@@ -65,8 +65,8 @@ describe('what keyferry status says about the operator', () => {
     assert.deepEqual(await leaders(), [none]);
     assert.match((await run()).stdout, /^Leader: none \(Lease default\/release\)$/m);
     await plane.api.delete(`${leases}/release`);
-    // If no Lease has the label, `status` reads the Lease `keyferry` in the namespace `keyferry`, as in the
-    // documentation.
+    // If no Lease has the label app.kubernetes.io/name=keyferry, `status` reads the Lease `keyferry` in namespace
+    // `keyferry`, as in the documentation.
     await plane.api.createNamespaces(['keyferry']);
     const usual = { name: 'keyferry', namespace: 'keyferry' };
     await plane.api.create({ apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: usual, spec });

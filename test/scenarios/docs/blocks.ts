@@ -158,7 +158,7 @@ function joined(commands: readonly string[]): string[] {
   return result;
 }
 
-/** The text without the indentation that it has in a list. */
+/** The text without the indentation of the list in which it stands. */
 function unindented(text: string): string {
   const indent = /^ */.exec(text)?.[0] ?? '';
   return text

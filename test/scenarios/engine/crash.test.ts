@@ -14,8 +14,8 @@ import { assertNoCanaries, makeCanary } from '../../support/canary.ts';
 import { Keyferry } from '../../support/keyferry.ts';
 
 /**
- * Makes the process fail as Node does on a malformed response. It waits until the operator handles uncaught errors,
- * which may take long.
+ * A script that throws the error that Node throws for a malformed response. It first waits until the operator has its
+ * handler for uncaught errors.
  */
 const FAULT = `const timer = setInterval(() => {
   if (process.listenerCount('uncaughtException') === 0) return;

@@ -143,7 +143,7 @@ describe('a ring of SecretMirrors', () => {
 });
 
 describe('mirrors in a chain, and two ways of mirrors to one target', () => {
-  it('mirrors in a chain, and two mirrors that reach one target on different ways, do not report Cycle', async () => {
+  it('mirrors in a chain, and two mirrors that reach one target in different ways, do not report Cycle', async () => {
     await scene.namespaces('top', 'left', 'right', 'bottom');
     await scene.secret('top', NAME, { a: '1' });
     await scene.mirror(NAME, ['left', 'right'], {}, 'top');

@@ -13,7 +13,9 @@ import { HOME, mirrorPath, MirrorScene } from '../mirrors/support.ts';
 import { overwrite, OVERWRITE_FLAGS } from './admission.ts';
 
 const MARK = 'keyferry.dev/overwritten';
-/** The most writes of a copy in one test: two without a pause, then one after each pause of 5, 10, 20, 40 s …. */
+/**
+ * The most writes of a copy in one test: two without a pause, then one after each pause of 5, 10, 20, 40 s and so on.
+ */
 const MOST_WRITES = 7;
 /** The longest time until the next write after the policy is deleted, if a pause has just begun, ms. */
 const HEAL_MS = 100_000;

@@ -35,9 +35,9 @@ describe('leases of mirrors', { skip }, () => {
   let scene: VaultScene;
   let database: PostgresServer;
   let operator: Keyferry;
-  /** The proxy before the API server. */
+  /** The proxy in front of the API server. */
   let cluster: FaultProxy;
-  /** The proxy before Vault. */
+  /** The proxy in front of Vault. */
   let proxy: FaultProxy;
   let kubeconfig: string;
 

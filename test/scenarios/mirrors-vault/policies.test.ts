@@ -171,7 +171,7 @@ describe('the policies in docs/vault.md', () => {
       const secretId = Buffer.from(data['secret-id'], 'base64').toString();
       assert.ok(secretId.length > 30 && !output.includes(secretId), name);
     }
-    // Tokens of Vault start with one of these prefixes.
+    // Service tokens of Vault start with `hvs.`, batch tokens with `hvb.`.
     assert.doesNotMatch(output, /hv[sb]\./);
   });
 });

@@ -1,5 +1,5 @@
 /**
- * A mirror reports invalid entries, invalid addresses and a Vault that is down to its author. Other mirrors are not
+ * A mirror reports to its author that an entry or an address is invalid, or that Vault is down. Other mirrors are not
  * delayed.
  */
 import assert from 'node:assert/strict';

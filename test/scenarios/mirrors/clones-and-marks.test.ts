@@ -38,9 +38,8 @@ const untouched = async (...objects: readonly Json[]): Promise<boolean> => {
 };
 
 /**
- * Creates an object again with its marks, in another namespace or with another name, as a user does with `kubectl get
- * -o yaml
- * kubectl apply`.
+ * Creates an object again with its marks, in another namespace or with another name. A user does so with `kubectl get
+ * -o yaml` and `kubectl apply`.
  */
 const clone = async ({ metadata, data, type }: Json, namespace: string, name: string = metadata.name): Promise<Json> =>
   await scene.api.create({
@@ -291,7 +290,7 @@ describe('a copy without the annotation keyferry.dev/target', { concurrency: 4 }
     await scene.gone(mirrorPath('sourceless'), secretPath('sourceless-a', 'sourceless'));
   });
 
-  it("if another mirror uses a copy of the original as source, the copy's own mirror can still take it over", async () => {
+  it('if another mirror has a copy that the original made as its source, the mirror that selects this copy can still take it over', async () => {
     await scene.namespaces('chained-a', 'chained-b');
     await original('chained', 'chained');
     await scene.mirror('next', ['chained-b'], { source: { name: 'chained' } }, 'chained-a');

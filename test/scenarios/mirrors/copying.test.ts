@@ -1,6 +1,6 @@
 /**
- * The copies of a SecretMirror: the first scenario of the original's article, what copies look like, how they follow
- * changes, and repairs.
+ * Copies of a SecretMirror: their content, how they follow changes, how Keyferry repairs them, and the first scenario
+ * of the original's article.
  */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -102,7 +102,7 @@ describe("the first scenario of the original's article", () => {
 });
 
 describe('copies', { concurrency: 8 }, () => {
-  it('copies name their source, and have its labels and annotations, except those of other tools such as kubectl, Helm and Argo CD', async () => {
+  it('copies get annotations that name their source, and its labels and annotations except those of tools such as kubectl, Helm and Argo CD', async () => {
     await scene.namespaces('shape-a');
     const never = {
       [LAST_APPLIED]: '{"data":{"a":"leak"}}',
@@ -250,7 +250,7 @@ describe('copies', { concurrency: 8 }, () => {
     'example.com/own': { any: 'thing' },
   };
   for (const [type, values] of Object.entries(typed)) {
-    it(`copies have the type ${type} from the start`, async () => {
+    it(`the copy of a Secret of type ${type} is created with that type`, async () => {
       const name = `type-${type.replaceAll(/[/.]/g, '-')}`;
       await scene.namespaces(name);
       await scene.secret(HOME, name, values, { type });
@@ -259,7 +259,7 @@ describe('copies', { concurrency: 8 }, () => {
     });
   }
 
-  it('copies have the type kubernetes.io/dockerconfigjson from the start', async () => {
+  it('the copy of a Secret of type kubernetes.io/dockerconfigjson is created with that type', async () => {
     await scene.namespaces('type-docker');
     const config = Buffer.from(JSON.stringify({ auths: { 'registry.example': { password: scene.canary } } }));
     const data = { '.dockerconfigjson': config.toString('base64') };
@@ -369,7 +369,7 @@ describe('changes of copies by hand', { concurrency: 8 }, () => {
     });
   }
 
-  it('the label that marks a copy is restored when a user removes it', async () => {
+  it('if a user removes the label keyferry.dev/copy from a copy, Keyferry restores the label', async () => {
     await made('hand-label');
     const path = secretPath('hand-label', 'hand-label');
     await scene.api.patch(path, labels({ [COPY_LABEL]: null }));

@@ -1,4 +1,4 @@
-/** Specs of SecretMirrors that the API server accepts, and those that it refuses, with the expected message. */
+/** Specs of SecretMirrors that the API server must accept, and specs that it must refuse with a given message. */
 
 /** A spec as a user could write it, valid or not. */
 export type AnySpec = Readonly<Record<string, unknown>> | undefined;

@@ -26,7 +26,7 @@ describe('copies that the original left behind', () => {
   const original = async (where: string, name: string, mirror: string): Promise<Json> =>
     await scene.secret(where, name, { a: 'old' }, { metadata: { annotations: { [OWNED_BY]: `${HOME}/${mirror}` } } });
 
-  it("a copy of the original stays unchanged if the mirror's pattern matches only a part of the namespace's name", async () => {
+  it("a copy that the original made stays unchanged if the mirror's pattern matches only a part of the namespace's name", async () => {
     const operator = await scene.operator();
     await scene.copied('part-a', 'part', { a: '1' });
     await scene.change(HOME, 'part', { a: '2' });
@@ -37,7 +37,7 @@ describe('copies that the original left behind', () => {
     await operator.stop();
   });
 
-  it("with --mirrors-regex=search, a copy of the original is updated if the mirror's pattern matches a part of the namespace's name", async () => {
+  it('with --mirrors-regex=search, Keyferry updates a copy of the original in a namespace whose name a pattern matches in part', async () => {
     await scene.operator({ args: ['--mirrors-regex=search'] });
     await scene.copied('not-part-a', 'part', { a: '2' });
     await scene.ready('part', 'Conflict', /not-part-b/);

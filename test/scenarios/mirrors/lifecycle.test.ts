@@ -150,7 +150,7 @@ describe('a mirror that is edited', { concurrency: 4 }, () => {
     assert.ok(await isThere(secretPath('kept-a', 'kept-v2')), 'the new copy stays');
   });
 
-  it('an edit of a mirror that changes no copy updates observedGeneration in the status, and writes no copy', async () => {
+  it('if an edit of a mirror changes no copy, the status gets the new observedGeneration, and no copy is written', async () => {
     const [copy] = await settled('period');
     await spec('period', { pollPeriodSeconds: 60 });
     const status = await scene.ready('period', 'Synced');

@@ -83,7 +83,7 @@ describe('an author of SecretMirrors', () => {
     assert.equal(Object.keys((await scene.find('team-1', 'labelled')).metadata.labels).length, 2001);
   });
 
-  it('mirrors with slow, thousands of, or too long patterns in one namespace do not delay mirrors of other namespaces', async (t) => {
+  it('mirrors whose patterns are slow, too many or too long do not delay mirrors of other namespaces', async (t) => {
     await staysResponsive(t, operator, async () => {
       await createMany('slow', (index) => [`${'([a-z0-9-]{1,30}){1,30}.*x'.repeat(8)}${index}`]);
       await createMany('many', (index) => Array.from({ length: 1000 }, (_, other) => `a${index}-${other}.*`));
@@ -103,7 +103,7 @@ describe('an author of SecretMirrors', () => {
     });
   });
 
-  it('after a restart, mirrors with slow patterns and long lists in one namespace do not delay mirrors of other namespaces', async (t) => {
+  it('after a restart, mirrors whose patterns are slow, too many or too long do not delay mirrors of other namespaces', async (t) => {
     await operator.stop();
     operator = await scene.operator({ command: 'mirrors' });
     await staysResponsive(t, operator, async () => {

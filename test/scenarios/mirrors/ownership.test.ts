@@ -46,7 +46,9 @@ const settled = async (name: string, spec: Json = {}): Promise<Json> => {
   return copy;
 };
 
-/** Status writes of a mirror are one second apart, so all effects of an event are visible after this time. */
+/**
+ * A status is written one second after the status before, so every effect of an event is visible after this time, ms.
+ */
 const SETTLE_MS = 1000;
 
 describe("a user's Secret in the place of a copy", { concurrency: 8 }, () => {
@@ -115,8 +117,9 @@ describe("a user's Secret in the place of a copy", { concurrency: 8 }, () => {
     await scene.ready('makes-way', 'Synced');
   });
 
-  it('a Secret with all marks of a mirror that does not claim it stays while it has the retain mark; then the claiming mirror takes it over', async () => {
-    // The mark names `bystander`, which exists and does not claim the Secret. So the Secret counts as its orphan.
+  it('if a user marks a Secret as a retained copy of another mirror, it stays; without the retain mark, the mirror that claims it takes it over', async () => {
+    // The mark names the mirror `bystander`, which does not claim this Secret. So for Keyferry it is a copy that
+    // `bystander` left.
     await settled('bystander');
     await scene.namespaces('forged');
     const forged = await scene.secret(

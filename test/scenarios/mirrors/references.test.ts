@@ -11,10 +11,7 @@ import { permitEverything } from './permit-everything.ts';
 import { HOME, mirrorPath, MirrorScene } from './support.ts';
 
 const THEIRS = 'secrets-of-others';
-/**
- * Names that would lead to another object if they were put into a URL unchanged, or that a proxy on the way would
- * resolve.
- */
+/** Names that would lead to another object if Keyferry put them into a URL unescaped, or if a proxy resolved them. */
 const CLIMBING = [`../../${THEIRS}/secrets/theirs`, '..', 'a/b', 'a?b', 'a#b', `..%2f..%2f${THEIRS}`];
 const PLACE = { addr: 'http://127.0.0.1:1', path: 'secret/data/x' };
 

@@ -1,4 +1,4 @@
-/** The operator is stopped or killed: after its next start it catches up with all changes, and repeats nothing. */
+/** If the operator is stopped or killed, its next start catches up with all changes and repeats none. */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
 
@@ -103,7 +103,7 @@ describe('an operator that is killed', () => {
   });
 });
 
-it('an operator restarted on a settled cluster writes nothing to the API server', async () => {
+it('if all copies are up to date, a restart of the operator writes nothing to the API server', async () => {
   // The control plane takes some seconds to empty a deleted namespace. Its deletions must not change the list of
   // Secrets below.
   const gone = async (): Promise<boolean> => (await scene.api.find('/api/v1/namespaces/down-gone')) === undefined;

@@ -68,7 +68,7 @@ describe('SecretMirrors by labels of namespaces', () => {
     assert.equal(again.metadata.resourceVersion, before[0].metadata.resourceVersion, 'not written');
   });
 
-  it('status shows the namespaceSelector of a mirror, and explain names the source of a copy that the selector causes', async () => {
+  it('status shows the namespaceSelector of a mirror, and explain of a copy that it causes names the source', async () => {
     const { stdout } = await runProgram(['status', '--kubeconfig', scene.plane.kubeconfigPath, '-o', 'wide']);
     assert.match(stdout, /selector:tier=prod/);
     await label('three', { tier: 'prod' });

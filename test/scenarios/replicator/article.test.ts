@@ -48,7 +48,7 @@ async function shows(name: string, values: Readonly<Record<string, string>>): Pr
 }
 
 describe('replicate-from and replicate-to', () => {
-  it("the manifests of k8s-replicator's page copy between ConfigMaps, also without data", async () => {
+  it("the ConfigMap manifests of k8s-replicator's page work: ConfigMaps are copied, also without data", async () => {
     await apply('from');
     await maps.becomes(
       'team-a/my-copy',

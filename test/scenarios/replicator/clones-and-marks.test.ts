@@ -22,9 +22,8 @@ after(() => scene.close());
 for (const kind of KINDS) {
   describe(`clones and marks of a ${kind.kind}`, { concurrency: 4 }, () => {
     /**
-     * Creates an object again with its marks, in another namespace or with another name, as a user does with `kubectl
-     * get -o yaml
-     * kubectl apply`.
+     * Creates an object again with its marks, in another namespace or with another name. A user does so with `kubectl
+     * get -o yaml` and `kubectl apply`.
      */
     const clone = async ({ metadata, data }: Json, place: string, more: Json = {}): Promise<Json> => {
       const [namespace, name] = place.split('/');

@@ -1,9 +1,9 @@
 /**
  * A stand-in for k8s-replicator v1.3.0, for tests of two controllers on one cluster. It copies a source's data to the
- * targets in `replicate-to`, which must name a namespace, and into objects with `replicate-from`. It does so if the
- * version that is recorded on the target is not the source's, and the target is not frozen. It records the annotations
- * of the original. As in the original, each write is a PUT of the whole object at the resourceVersion that was read,
- * and decisions come from the watch cache, not from the live object.
+ * targets in `replicate-to`, which must name a namespace, and into objects with `replicate-from`. It skips a target
+ * that records the source's version, or that replicate-once has frozen. It records the annotations of the original. As
+ * in the original, each write is a PUT of the whole object at the resourceVersion that was read, and decisions come
+ * from the watch cache, not from the live object.
  *
  * States: watching → stopped. It handles one event at a time.
  */
