@@ -1,7 +1,7 @@
 /**
- * A backend holds content, as source and as target: a Kubernetes cluster (`copy/cluster/cluster.ts`) or Vault
- * (`copy/vault/backend.ts`). The engine uses backends by this interface alone. Each has its own queues and its own
- * start, so that a backend that does not respond delays no other.
+ * The interface of a backend, which holds content as source and as target: a Kubernetes cluster
+ * (`copy/cluster/cluster.ts`) or Vault (`copy/vault/backend.ts`). The engine uses backends by this interface alone.
+ * Each backend has its own queues and its own start, so that a backend that does not respond delays no other.
  */
 import type { WatchHealth } from '../../kube/watch/watch-target.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
@@ -12,49 +12,53 @@ import type { SourceView } from '../model/claim.ts';
 import type { Content, Fingerprint } from '../model/content.ts';
 
 export interface Backend {
-  /** First part of its resource keys: a cluster's name, or `vault`. */
+  /** First part of the backend's resource keys: the name of a cluster, or `vault`. */
   readonly name: string;
   readonly queueing: TargetQueueing;
   sourcesOf(source: ResourceKey): SourceProvider;
   targetsOf(target: ResourceKey): TargetWriter;
-  /** Settles when every watch opened so far is listed; rejects if the backend is stopped before. Not in Vault. */
+  /** Settles when every watch that is open now is listed; rejects if the backend is stopped before. Absent in Vault. */
   synced?(): Promise<void>;
-  /** Settles when targets can be reconciled; rejects as `synced`. In Vault at once: each target waits for its login. */
+  /**
+   * Settles when targets can be reconciled; rejects as `synced`. Absent: at once (Vault; each target logs in itself).
+   */
   ready?(): Promise<void>;
   readonly watches: readonly WatchHealth[];
-  /** Queues besides the engine's. */
+  /** Queues of the backend, besides those of the engine. */
   readonly queues: readonly QueueFigures[];
-  /** Size of the contents in the cache, bytes. */
+  /** Memory that the cached contents take, bytes. */
   readonly cachedBytes: number;
-  /** First part of a stop: lets work end that is not in the queues of the engine. */
+  /** First part of a stop: waits for the work that is not in the queues of the engine. */
   drain?(): Promise<void>;
-  /** Second part, after the queues have stopped. */
+  /** Second part of a stop, after the queues have stopped. */
   stop(limitMs: number): Promise<void>;
 }
 
 /** How the targets of a backend are queued. */
 export interface TargetQueueing {
-  /** For metrics: `targets`. */
+  /** Name of the queues in metrics: `targets`. */
   readonly name: string;
-  /** Targets that are reconciled at once in each lane. */
+  /** Most targets that are reconciled at the same time in each lane. */
   readonly concurrency: number;
-  /** The lane of a target. Lanes do not wait for each other. `undefined`: all targets share one lane. */
+  /**
+   * The target's lane, a queue that does not wait for others (Vault: one for each server). `undefined`: there is one.
+   */
   readonly laneOf: ((target: ResourceKey) => string) | undefined;
   /**
-   * The namespaces that take turns in a lane: those of the targets, or those of their rules, which costs memory for
-   * each target that waits.
+   * Which namespaces take turns in a lane: those of the targets, or those of the targets' rules. `rule` costs memory
+   * for each target that waits.
    */
   readonly shareBy: 'target' | 'rule';
-  /** The wait that the server requested, ms, for errors of other APIs than Kubernetes. */
+  /** For errors of other APIs than Kubernetes: the wait that the server requested, ms; `undefined`: none. */
   readonly retryAfterMs: (error: unknown) => number | undefined;
-  /** The longest wait after a transient error of this backend, ms. */
+  /** Longest wait after a transient error of this backend, ms; `undefined`: another error. */
   readonly longestWaitMs: (error: unknown) => number | undefined;
 }
 
 /**
- * `before` and `after` are undefined if the object was or is unknown. `initial`: the change comes from a list. `own`:
- * it is the result of an own write (a watch can report it before the response), whose run enqueues the target if it is
- * not done.
+ * Called for each change of an object. `before` or `after` is undefined if the object was or is unknown. `initial`: the
+ * change comes from a list. `own`: Keyferry's own write made the change, and a watch may report it before the response
+ * to the write. The run that wrote enqueues the target itself if more has to be done.
  */
 export type OnObjectChange = (
   key: ObjectKey,
@@ -64,22 +68,22 @@ export type OnObjectChange = (
   own?: boolean,
 ) => void;
 
-/** The events of all objects in clusters. */
+/** Receives the events of all objects in all clusters. */
 export interface ObjectEvents {
   readonly objectChanged: OnObjectChange;
-  /** Called when a list or GET has shown whether the object exists, or the server refuses both. */
+  /** Called when a list or GET has shown whether the object exists, or when the server refuses both. */
   readonly objectKnown: (key: ObjectKey) => void;
 }
 
-/** The sources of a backend, or a part of them. They are followed on request. */
+/** Gives the sources of a backend. A source is watched or polled only between `follow` and `unfollow`. */
 export interface SourceProvider {
-  /** The state of a source, without I/O. */
+  /** The state of a source, from memory alone. */
   view(source: ResourceKey | undefined): SourceView;
-  /** The fingerprint of the source's content at the version of its view, if the content has been read. */
+  /** The fingerprint of the source's content at the version of its view; `undefined`: this content was not read yet. */
   fingerprint(source: ResourceKey | undefined): Fingerprint | undefined;
-  /** The content at the version of the view, or a newer one, which the view then has too. `undefined`: it is gone. */
+  /** Reads the content at the view's version, or at a newer one, which then is the view's. `undefined`: it is gone. */
   load(source: ResourceKey, signal: AbortSignal): Promise<Content | undefined>;
-  /** Called when the only copy of the source has its content: the values are not needed any more. */
+  /** Called when the only copy of the source has its content, so that the values can be dropped from memory. */
   copied?(source: ResourceKey): void;
   follow(source: ResourceKey): void;
   unfollow(source: ResourceKey): void;
@@ -87,9 +91,9 @@ export interface SourceProvider {
 
 export interface TargetWriter {
   reconcile(target: ResourceKey, signal: AbortSignal): Promise<RunResult | undefined>;
-  /** The claims that would write the content of their source into a target now. Without I/O. */
+  /** The claims that would copy their source into this target if it were written now. From memory alone. */
   flowsInto(target: ResourceKey): Flows;
-  /** Reports to the rules that `reconcile` fails repeatedly, or with an error that is not transient. */
+  /** Called if `reconcile` fails repeatedly, or with an error that is not transient. Reports the error to the rules. */
   failed(target: ResourceKey, error: unknown): void;
 }
 

@@ -1,7 +1,8 @@
 /**
- * The backends of the engine, by the first part of a key: they read the sources, and their targets are queued here.
+ * Has the engine's backends. By the first part of a key it finds the backend that reads the source, or queues the
+ * target.
  *
- * Each backend has its own queues, one for each of its lanes (in Vault, for each server), so that no backend waits for
+ * Each backend has its own queues, one for each of its lanes (in Vault: for each server), so that no backend waits for
  * another. The queues accept keys from the beginning, and start when their backend is ready.
  */
 import type { KeyedQueue } from '../../runtime/queue/keyed-queue.ts';
@@ -14,12 +15,12 @@ import { backendOf, namespaceOf, type ResourceKey } from '../model/keys.ts';
 import type { Backend, SourceProvider } from './backend.ts';
 
 export interface BackendsOptions extends Required<Pick<KeyedQueueOptions, 'clock' | 'retryAfterMs' | 'retryMaxMsOf'>> {
-  /** The namespace of the rule of a target. It may change. @see TargetQueueing.shareBy */
+  /** The namespace of the rule that claims a target. It may change. @see TargetQueueing.shareBy */
   readonly ruleNamespaceOf: (target: ResourceKey) => string;
   readonly onError: KeyedQueueOptions<ResourceKey>['onError'];
 }
 
-/** @param since see `Worker` in `runtime/queue/keyed-queue-options.ts` */
+/** @param since start of the target's latency; see `Worker` in `runtime/queue/keyed-queue-options.ts` */
 type TargetWorker = (target: ResourceKey, signal: AbortSignal, since: number) => Promise<RunResult | undefined>;
 
 interface QueuedBackend {
@@ -53,7 +54,7 @@ export class Backends {
       retryMaxMsOf: (error) => retryMaxMsOf(error) ?? limits.longestWaitMs(error),
       onError,
     });
-    // A single lane exists from the beginning, for the metrics.
+    // If there is only one lane, it is created now, so that metrics show it before its first target.
     if (laneOf === undefined) lanes.of('');
     this.#backends.set(backend.name, { backend, lanes });
     return backend;
@@ -68,7 +69,7 @@ export class Backends {
     return this.#find(key).backend;
   }
 
-  /** The queue of a target. @throws as `of` */
+  /** The queue of a target's lane. @throws as `of` */
   queueOf(target: ResourceKey): KeyedQueue<ResourceKey> {
     const { backend, lanes } = this.#find(target);
     return lanes.of(backend.queueing.laneOf?.(target) ?? '');
@@ -86,7 +87,7 @@ export class Backends {
     return this.#sources(source)?.fingerprint(source);
   }
 
-  /** As `SourceProvider.load`. `undefined` also if the content lacks a key of the selection, which remembers this. */
+  /** As `SourceProvider.load`. `undefined` also if a key of the selection is missing; the selection remembers this. */
   async load(source: ResourceKey, signal: AbortSignal, selection?: KeySelection): Promise<Content | undefined> {
     const content = await this.of(source).sourcesOf(source).load(source, signal);
     return content === undefined || selection === undefined ? content : selection.select(content).chosen;
@@ -104,13 +105,13 @@ export class Backends {
     this.of(source).sourcesOf(source).unfollow(source);
   }
 
-  /** Starts the queues of each backend as soon as it is ready. */
+  /** Starts the queues of each backend as soon as the backend is ready. */
   start(worker: TargetWorker): void {
     const startOne = async ({ backend, lanes }: QueuedBackend): Promise<void> => {
       try {
         await backend.ready?.();
       } catch (error) {
-        // A stop closes the watches, and `ready` rejects if they were never listed.
+        // A stop closes the watches. Then `ready` rejects if the watches never had a complete list.
         if (this.#stopped) return;
         throw error;
       }

@@ -1,6 +1,6 @@
 /**
- * The engine under any history of changes of rules and copies: when the engine has nothing more to do, a second engine
- * that is started with the same rules and objects changes nothing either. This shows that no decision waits for a
+ * Property test of the engine with random changes of rules and copies. When the engine has nothing more to do, a second
+ * engine starts with the same rules and objects, and must change nothing. This shows that no decision waits for a
  * restart.
  */
 import assert from 'node:assert/strict';
@@ -28,7 +28,7 @@ const RETAIN = 'retain';
 const PRESENT: SourceView = { state: 'present', version: '1', labels: {}, annotations: {} };
 const CONTENT = { digest: 'd', keys: 'k', type: 'Opaque' };
 
-/** What a rule says. With the policy `invalid`, the rule leaves its copies as they are. */
+/** The spec of a rule in this test. With the policy `invalid`, the rule leaves its copies as they are. */
 type Spec = { readonly targets: readonly number[]; readonly policy: 'delete' | 'retain' | 'invalid' };
 
 class CopyShape implements Shape {
@@ -49,7 +49,7 @@ class CopyShape implements Shape {
   }
 }
 
-/** The rules and objects on the server: they stay when a process ends. */
+/** The rules and objects on the server. They stay when a process ends. */
 class Cluster {
   readonly specs = new Map<RuleKey, { readonly version: string; readonly spec: Spec }>();
   readonly objects = new Map<ResourceKey, Observed>();
@@ -64,7 +64,7 @@ class Cluster {
   }
 }
 
-/** A process with the real engine, claim book and plan. */
+/** A process of Keyferry, with the real engine, claim book and plan. */
 class Process {
   readonly #clock = new ManualClock();
   readonly #cluster: Cluster;
@@ -104,7 +104,7 @@ class Process {
     }
   }
 
-  /** Changes an object on the server, and tells the engine. @param own whether this process made the change */
+  /** Changes an object on the server, and reports the change to the engine. @param own this process made the change */
   put(target: ObjectKey, object: Observed | undefined, own = false): void {
     const before = this.#cluster.objects.get(target);
     if (object === undefined) this.#cluster.objects.delete(target);
@@ -174,7 +174,7 @@ function reconcilerOn({ specs }: Cluster): WholeReconciler {
       const version = specs.get(rule)?.version;
       return await Promise.resolve(version === undefined ? { state: 'gone' } : { state: 'there', version });
     },
-    // The same policy as that of SecretMirrors.
+    // The same orphan policy as that of SecretMirrors.
     orphanPolicy: (rule, { annotations }, ruleThere) => {
       if (annotations[RETAIN] === 'true') return 'keep';
       const policy = ruleThere ? specs.get(rule)?.spec.policy : undefined;
@@ -197,10 +197,10 @@ const change = fc.oneof(
   fc.record({ do: fc.constant('restore'), target, rule }),
 );
 
-/** Groups of changes. The engine runs after each group, so that it sees all changes of a group together. */
+/** Groups of changes. The engine runs after each group, so it notices all changes of a group together. */
 const histories = fc.array(fc.array(change, { minLength: 1, maxLength: 2 }), { minLength: 6, maxLength: 12 });
 
-test('after any history of changes, a restart of an engine that has nothing to do changes no object', async () => {
+test('after any history of changes, when the engine has nothing to do, a restart changes no object', async () => {
   await fc.assert(
     fc.asyncProperty(histories, async (history) => {
       const cluster = new Cluster();
@@ -213,7 +213,7 @@ test('after any history of changes, a restart of an engine that has nothing to d
           if (one.do === 'edit') cluster.specs.set(rule, { version: cluster.next(), spec: one.spec });
           if (one.do === 'remove') cluster.specs.delete(rule);
           if (one.do === 'delete') process.put(target, undefined);
-          // A restore of a backup brings the copy back with its marks.
+          // A restore from a backup brings the copy back together with its marks.
           if (one.do === 'restore') {
             const place = target.slice('c:Secret/'.length);
             const marks = { [OWNER]: rule, 'keyferry.dev/target': place };

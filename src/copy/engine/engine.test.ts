@@ -1,4 +1,4 @@
-/** The start of backends, turns between namespaces, decisions about orphans, and failures and preparations of rules. */
+/** Tests the engine: start of backends, turns of namespaces, orphans, failures and preparations (finalizers). */
 import { type ObjectKey, parseRuleKey, type ResourceKey, type RuleKey } from '../model/keys.ts';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -24,7 +24,7 @@ const COPY = observe({
   creationTimestamp: '2026-01-01T00:00:00Z',
 });
 
-test('a backend that is not synced delays no other backend', async () => {
+test('if a backend is not synced, no other backend waits for it', async () => {
   const synced = Promise.withResolvers<void>();
   const [late, other] = [stubBackend('late', synced.promise), stubBackend('other')];
   const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
@@ -43,7 +43,7 @@ test('a backend that is not synced delays no other backend', async () => {
   }
 });
 
-test('targets of rules in different namespaces take turns, whatever namespace the targets are in', async () => {
+test('namespaces of rules take turns, although all their targets are in one namespace', async () => {
   const backend = stubBackend('c', Promise.resolve(), 'rule');
   const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
   engine.backends.add(backend);
@@ -71,12 +71,12 @@ test('targets of rules in different namespaces take turns, whatever namespace th
   }
 });
 
-test('the slow work of a shape is done in steps before its target is decided, and is repeated if the source changed meanwhile', async () => {
+test("a shape's slow work is done in steps before its target is decided, and again if the source changed meanwhile", async () => {
   const backend = stubBackend('c');
   const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
   engine.backends.add(backend);
   const owner: Owner = { key: RULE, title: 'rule', rank: '' };
-  /** How many steps each work takes. There are two works, because the source changes once during the first work. */
+  /** Steps of each work that is left. There are two works, because the source changes once, during the first work. */
   const left = [1, 2];
   const done: string[] = [];
   const shape = Object.assign(new LeaveShape(userCause('Left', '')), {
@@ -107,7 +107,7 @@ test('the slow work of a shape is done in steps before its target is decided, an
   }
 });
 
-test('thousands of changed rules that claim one target cause only a few decisions on the target', async () => {
+test('if thousands of changed rules claim one target, the target is decided only a few times', async () => {
   const clock = new ManualClock();
   const backend = stubBackend('c');
   const engine = new Engine({ clock, onError: (_loop, _key, error) => assert.fail(String(error)) });
@@ -150,18 +150,18 @@ test('thousands of changed rules that claim one target cause only a few decision
   }
 });
 
-test('a stop before a backend is synced causes no error', async () => {
+test('if the engine is stopped before a backend is synced, there is no error', async () => {
   const synced = Promise.withResolvers<void>();
   const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
   engine.backends.add(stubBackend('late', synced.promise));
   await engine.start(new AbortController().signal);
   await engine.stop();
   synced.reject(new Error('the watch was stopped'));
-  // If nothing handles the rejection, the test runner fails this test.
+  // If nothing handles this rejection, the test runner fails the test.
   await setImmediate();
 });
 
-test('a copy is an orphan only if its rule was evaluated after the last change of the rule', async () => {
+test("a copy is an orphan only if its rule was evaluated after the rule's last change", async () => {
   const gates: PromiseWithResolvers<void>[] = [];
   const evaluated: string[] = [];
   const reconciler: WholeReconciler = {
@@ -199,7 +199,7 @@ test('a copy is an orphan only if its rule was evaluated after the last change o
   }
 });
 
-test('a rule updates its status when one of its copies is deleted, because the rule may wait for the end of its last copy', async () => {
+test('if a copy of a rule is deleted, the status of the rule is updated, because a deleted rule waits for its last copy', async () => {
   const updated: string[] = [];
   const clock = new ManualClock();
   const engine = new Engine({ clock, onError: (_loop, _key, error) => assert.fail(String(error)) });
@@ -221,7 +221,7 @@ test('a rule updates its status when one of its copies is deleted, because the r
     }),
   );
   const copy: ObjectKey = asKey(TARGET);
-  // A mark counts only in the place that this annotation names.
+  // A mark counts only in the namespace and name that this annotation contains.
   const marked = observedObject({ annotations: { 'keyferry.dev/target': 'b/copy' } });
   engine.objectChanged(copy, undefined, marked, true);
   engine.enqueueRule(RULE);
@@ -237,7 +237,7 @@ test('a rule updates its status when one of its copies is deleted, because the r
   }
 });
 
-test('a rule that cannot be evaluated is not read from the server to decide on its copies', async () => {
+test('if a rule cannot be evaluated, it is not read from the server to decide on its copies', async () => {
   let liveGets = 0;
   const tried = Promise.withResolvers<void>();
   const reconciler: WholeReconciler = {
@@ -266,7 +266,7 @@ test('a rule that cannot be evaluated is not read from the server to decide on i
   }
 });
 
-test('while a rule is evaluated in steps, none of its copies is an orphan, and a change of the rule causes another evaluation', async () => {
+test('while a rule is evaluated in steps, none of its copies is an orphan; if it changes meanwhile, it is evaluated again', async () => {
   let evaluations = 0;
   let during: Promise<string> | undefined;
   const reconciler: WholeReconciler = {
@@ -334,7 +334,7 @@ test('while the evaluation of a changed rule fails, none of its copies is an orp
   }
 });
 
-test('a rule with a slow evaluation delays neither the start nor other rules, and none of its copies is an orphan before the evaluation ends', async () => {
+test('a slow evaluation delays neither the start nor other rules, and before its end no copy of its rule is an orphan', async () => {
   const gate = { open: false };
   let done = false;
   const reconciler: WholeReconciler = {
@@ -369,7 +369,7 @@ test('a rule with a slow evaluation delays neither the start nor other rules, an
   }
 });
 
-test('a copy that its rule claims is never an orphan', async () => {
+test('if a rule claims its copy, the copy is never an orphan', async () => {
   const target = TARGET;
   const reconciler: WholeReconciler = {
     name: 'rules',
@@ -399,7 +399,7 @@ test('a copy that its rule claims is never an orphan', async () => {
   }
 });
 
-test('a failed preparation of a rule is reported until it succeeds, even if the rule is evaluated meanwhile', async () => {
+test('a rule reports its failed preparation until the preparation succeeds, even if the rule is evaluated meanwhile', async () => {
   const reported: (string | undefined)[] = [];
   let isRefused = true;
   let isPrepared = false;
@@ -442,7 +442,7 @@ test('a failed preparation of a rule is reported until it succeeds, even if the 
   }
 });
 
-test('a rule is ready after its evaluation, unless a failure, a problem of the rule or one of its claims is the cause that it is not', async () => {
+test('after its evaluation a rule is ready, except if it has a failure or a problem, or one of its claims is not done', async () => {
   const problems = new Map<string, Cause>();
   let isRefused = true;
   const reconciler: WholeReconciler = {
@@ -482,7 +482,7 @@ test('a rule is ready after its evaluation, unless a failure, a problem of the r
   }
 });
 
-test('the latency of a write counts from the enqueue of its target, and includes failed runs', async () => {
+test('the latency of a write counts from the time when its target was enqueued, failed runs included', async () => {
   const clock = new ManualClock();
   const written: [string, number][] = [];
   const owner = { key: RULE, title: RULE, rank: '' };
@@ -520,7 +520,7 @@ test('the latency of a write counts from the enqueue of its target, and includes
   }
 });
 
-/** Rules that are prepared once they are in `prepared`. Each rule claims one target, which has the name of the rule. */
+/** Rules whose preparation is missing until they are in `prepared`. Each rule claims the target with its own name. */
 function unpreparedRules(
   prepare: (rule: RuleKey) => Promise<void>,
   prepared: ReadonlySet<string>,
@@ -549,7 +549,7 @@ function unpreparedRules(
   };
 }
 
-test('the preparation of a rule delays neither the start nor other rules; meanwhile its copies are no orphans, and its target and source wait', async () => {
+test("the preparation of a rule delays neither the start nor other rules; until it is done, the rule's target and source wait, and its copies are no orphans", async () => {
   const prepared = new Set(['rules:z/ready']);
   const gate = Promise.withResolvers<void>();
   const reconciler = unpreparedRules(async (rule) => {
@@ -584,7 +584,7 @@ test('the preparation of a rule delays neither the start nor other rules; meanwh
   }
 });
 
-test('namespaces take turns in the preparation of their rules, and one namespace does not take all slots', async () => {
+test('namespaces take turns in the preparation of their rules, so that one namespace cannot occupy all workers', async () => {
   const order: string[] = [];
   const prepared = new Set<string>();
   const gates = new Map<string, PromiseWithResolvers<void>>();
@@ -612,7 +612,7 @@ test('namespaces take turns in the preparation of their rules, and one namespace
   }
 });
 
-test('rules that copy themselves are prepared only while few of their targets are untried; a hanging target delays only its namespace, a failed one none', async () => {
+test('of rules that copy themselves, only a few are prepared before their targets are tried; a hanging target delays only its namespace, a failed one none', async () => {
   const prepared = new Set<string>();
   const rules = unpreparedRules(async (rule) => {
     await Promise.resolve();
@@ -674,7 +674,7 @@ test('rules that copy themselves are prepared only while few of their targets ar
   }
 });
 
-test('if the server does not store the finalizer of a rule, the write is repeated with a back-off, and the rule reports it', async () => {
+test('if the server does not store the finalizer of a rule, the write is repeated with a back-off, and the rule reports the failure', async () => {
   let tries = 0;
   const clock = new ManualClock();
   const reconciler = unpreparedRules(async () => {

@@ -1,14 +1,14 @@
 /**
  * The engine: three level-triggered loops over keyed queues.
  *
- *   rules    evaluate a rule, put its claims into the book, enqueue the targets touched (`rule-loop.ts`)
+ *   rules    evaluate a rule, put its claims into the book, enqueue the targets concerned (`rule-loop.ts`)
  *   targets  take all claims on one target, plan, do one write, record the outcome
  *   status   update the status of a rule, at most once a second
  *
- * Handlers only enqueue keys. The targets of a backend (`backends.ts`) start when every rule except the heavy ones was
- * evaluated once and the backend is synced, because a target looks unclaimed before its rule is evaluated. The copies
- * of a heavy rule get the answer `later` until its evaluation. Even then a copy is deleted only after its owner was
- * read from the server.
+ * Handlers of events only enqueue keys. Before its rule is evaluated, a target looks as if no rule claimed it. So the
+ * targets of a backend (`backends.ts`) start only when the backend is synced and every rule was evaluated once. Only
+ * heavy rules, whose evaluation takes long, are not waited for: their copies get the answer `later` until then.
+ * Besides, a copy is deleted only after its owner was read from the server.
  */
 import { retryAfterMs } from '../../kube/errors.ts';
 import { type Clock, systemClock } from '../../runtime/clock.ts';
@@ -28,41 +28,41 @@ import { RuleLoop } from './rule-loop.ts';
 
 export interface EngineOptions {
   readonly clock?: Clock;
-  /** Called when a run has failed and will be repeated. */
+  /** Called when a run has failed and will be repeated. `key`: the rule or target. */
   readonly onError: (
     loop: 'rules' | 'targets' | 'status',
     key: string,
     error: unknown,
     retryInMs: number | undefined,
   ) => void;
-  /** Called when a target was written for a rule. @param ms since the event that made the write necessary */
+  /** Called when a target was written for a rule. @param ms time since the event that caused the write */
   readonly onWritten?: ((rule: RuleKey, ms: number) => void) | undefined;
 }
 
-/** Transient errors are reported to users only after this many failed attempts in a row (about 5 s). */
+/** A transient error is reported to users only after this many failed attempts in a row (about 5 s). */
 const REPORT_AFTER_ATTEMPTS = 6;
-/** Longest wait after a transient error, ms: each target is tried within 8 s after an outage without a Retry-After. */
+/** Longest wait after a transient error, ms: 8 s after an outage each target was tried, if there was no Retry-After. */
 const PASSING_WAIT_MS = 8000;
 /** Shortest time between two status updates of a rule, ms. */
 const STATUS_INTERVAL_MS = 1000;
-/** Delay of a status update, ms: it then includes the rest of a burst. */
+/** Delay of a status update, ms, so that one update includes the other changes of a burst. */
 const STATUS_DELAY_MS = 50;
-/** Delay while claims are pending, ms: their outcomes then need no second update. */
+/** Delay of a status update while claims of the rule are pending, ms, so that their outcomes need no second update. */
 const STATUS_PENDING_DELAY_MS = 2000;
-/** The first targets of one event have normal priority, the others low. Writing this many takes about half a second. */
+/** Number of targets of one event that have normal priority; all others have low priority. Writing them takes 0.5 s. */
 const NORMAL_PRIORITY_TARGETS = 250;
 /**
- * A copy that no rule claims any more is decided after this time, ms. The next event may bring another rule that claims
- * the copy and takes it over, for example if one `kubectl apply` swaps the names of two rules.
+ * If no rule claims a copy any more, it is decided after this time, ms. Meanwhile another rule may claim the copy and
+ * take it over, for example if one `kubectl apply` swaps the names of two rules.
  */
 const UNCLAIMED_DELAY_MS = 500;
-/** A decision takes time for each claim on its target. With more claims, changes are decided together, with a delay. */
+/** A decision takes time for each claim on its target. If there are more claims, the target is decided with a delay. */
 const FEW_CLAIMS = 100;
 const MS_PER_CLAIM = 0.25;
-/** Wait of a target whose source changed during the slow work of a shape, ms. */
+/** If a source changed during the slow work of a shape, its target waits this long, ms. */
 const WARM_UP_AGAIN_MS = 1000;
 const STATUS_CONCURRENCY = 4;
-/** Time for aborted work to end at a stop, ms. */
+/** Time for aborted work to end when the engine is stopped, ms. */
 const GRACE_MS = 100;
 
 export class Engine implements ObjectEvents {
@@ -71,7 +71,7 @@ export class Engine implements ObjectEvents {
     onChange: (targets) => this.#enqueueTargets(targets, 'normal'),
   });
   readonly book = this.claims.book;
-  /** The slices that all long work on rules and targets shares. */
+  /** Time slices for all long work on rules and targets, so that such work does not block the event loop. */
   readonly slices: Slices;
   readonly cycles = this.claims.cycles;
   readonly #clock: Clock;
@@ -79,7 +79,7 @@ export class Engine implements ObjectEvents {
   readonly #rules: RuleLoop;
   readonly #status: KeyedQueue<RuleKey>;
   readonly #writes = new Map<RuleKey, number>();
-  /** The targets that are reconciled now, and the start of their latency, monotonic ms. */
+  /** The targets that are reconciled now, each with the start of its latency, monotonic ms. */
   readonly #running = new Map<ResourceKey, number>();
   readonly #onWritten: EngineOptions['onWritten'];
   readonly #listeners: Partial<ObjectEvents>[] = [];
@@ -103,7 +103,7 @@ export class Engine implements ObjectEvents {
     });
     this.backends = new Backends({
       ...common,
-      // For a target without a rule (an orphan) its own namespace counts.
+      // If no rule claims the target (an orphan), the namespace of the target itself is used.
       ruleNamespaceOf: (target) => namespaceOf(this.book.firstOn(target)?.claim.owner.key ?? target),
       onError: (key, error, retryInMs, attempt) => {
         options.onError('targets', key, error, retryInMs);
@@ -128,12 +128,13 @@ export class Engine implements ObjectEvents {
   }
 
   /**
-   * Starts the loops. Call it when the watches of the rules are synced. Settles when every rule but the heavy ones was
-   * evaluated. Then the targets of each backend start, once it is synced.
+   * Starts the loops. Call it when the watches of the rules are synced. Settles when every rule except the heavy ones
+   * was evaluated. Then the targets of each backend start as soon as the backend is synced.
    */
   async start(signal: AbortSignal): Promise<void> {
     this.#started = true;
-    // A target without claims in the book looks unclaimed. For copies of heavy rules `orphanActionOf` says `later`.
+    // A target without claims in the book looks like an orphan. For a copy of a heavy rule `orphanActionOf` says
+    // `later`.
     await this.#rules.start(signal);
     this.backends.start((...run) => this.#runTarget(...run));
     // After the targets: a user may have thousands of rules without a finalizer, and each write causes an evaluation.
@@ -141,7 +142,7 @@ export class Engine implements ObjectEvents {
     this.#status.start((rule, running) => this.#runStatus(rule, running), { concurrency: STATUS_CONCURRENCY });
   }
 
-  /** Lets running work end within `drainMs`, all queues together, then aborts it. */
+  /** Waits for running work, at most `drainMs` for all queues together, then aborts it. */
   async stop(drainMs = 0): Promise<void> {
     const until = this.#clock.monotonic() + drainMs;
     const limits = (): StopOptions => ({ drainMs: Math.max(0, until - this.#clock.monotonic()), graceMs: GRACE_MS });
@@ -150,7 +151,9 @@ export class Engine implements ObjectEvents {
     await this.#status.stop(limits());
   }
 
-  /** Announces sources of a rule, so that they are listed with the other objects. Does nothing after the start. */
+  /**
+   * Follows the sources of a rule before its evaluation, so that the first lists include them. Only before the start.
+   */
   expectSources(rule: RuleKey, sources: readonly ResourceKey[]): void {
     if (!this.#started) this.#follow(this.book.replace(rule, [], sources));
   }
@@ -160,7 +163,7 @@ export class Engine implements ObjectEvents {
     this.#rules.add(rule, priority);
   }
 
-  /** Called when the rules of a namespace are watched again. Some may be gone, so their copies are decided again. */
+  /** Called when the rules of a namespace are watched again. Rules may be gone, so their copies are decided again. */
   rulesReturned(namespace: string): void {
     for (const rule of this.claims.owners) {
       if (namespaceOf(rule) === namespace) this.#enqueueTargets(this.claims.ownedBy(rule), 'low');
@@ -169,7 +172,7 @@ export class Engine implements ObjectEvents {
 
   /**
    * Called when a target may differ from its desired state.
-   * @param unclaimedMs delay if no rule claims it, ms
+   * @param unclaimedMs delay if no rule claims the target, ms
    */
   enqueueTarget(target: ResourceKey, priority: Priority = 'normal', unclaimedMs = 0): void {
     const claims = this.book.countOn(target);
@@ -177,7 +180,7 @@ export class Engine implements ObjectEvents {
     this.backends.queueOf(target).add(target, { priority, delayMs: claims === 0 ? unclaimedMs : contestedMs });
   }
 
-  /** As `enqueueTarget`, without waiting for the end of a back-off. */
+  /** As `enqueueTarget`, but ends a back-off of the target, so that it runs at once. */
   retryTarget(target: ResourceKey): void {
     const queue = this.backends.queueOf(target);
     queue.forget(target);
@@ -192,7 +195,9 @@ export class Engine implements ObjectEvents {
       if (this.claims.versionOf(rule) !== undefined) this.enqueueStatus(rule);
   }
 
-  /** The first targets get the priority, the others a low one: thousands of targets must not delay other rules. */
+  /**
+   * The first targets get `priority`, the others a low one: thousands of targets must not delay those of other rules.
+   */
   #enqueueTargets(targets: Iterable<ResourceKey>, priority: Priority, unclaimedMs = 0): void {
     let touched = 0;
     for (const target of targets)
@@ -204,15 +209,16 @@ export class Engine implements ObjectEvents {
   }
 
   /**
-   * Called when an object changed that may be source, target or both. Updates the index of marks and enqueues the keys
-   * concerned. `own`: an own write changed the target, and its run continues.
+   * Called when an object has changed that may be a source, a target or both. Updates the index of marks, and enqueues
+   * the sources, targets and rules concerned. `own`: Keyferry's own write changed the target, and the run that wrote
+   * goes on.
    */
   readonly objectChanged: OnObjectChange = (key, before, after, initial, own = false) => {
     const { was, is } = this.claims.objectChanged(key, before, after);
-    // The rule may be waiting for the deletion of its last copy.
+    // If the rule is being deleted, it waits until its last copy is deleted.
     if (was !== undefined && was !== is) this.enqueueStatus(was);
     const priority = initial ? 'low' : 'normal';
-    // A refused rule claims the copies that it has, so a lost copy changes its claims.
+    // A refused rule claims only the copies that it has, so the loss of a copy changes its claims.
     if (was !== undefined && was !== is && this.claims.findingsOf(was).refusal !== undefined)
       this.enqueueRule(was, priority);
     if (!own && (was !== undefined || is !== undefined || this.book.isClaimed(key))) this.enqueueTarget(key, priority);
@@ -226,12 +232,12 @@ export class Engine implements ObjectEvents {
     for (const { objectKnown } of this.#listeners) objectKnown?.(key);
   }
 
-  /** Calls `listener` for the objects of all clusters from now on. The key of an object has the cluster. */
+  /** Calls `listener` for each later change of an object in any cluster. The key of the object names the cluster. */
   onObjects(listener: Partial<ObjectEvents>): void {
     this.#listeners.push(listener);
   }
 
-  /** Called when the outcome of a claim has changed, or a target was written for it. */
+  /** Called when the outcome of a claim has changed, or when a target was written for the claim. */
   outcomeChanged(entry: Entry, wrote: boolean): void {
     const { target, claim } = entry;
     const { owner } = claim;
@@ -242,7 +248,7 @@ export class Engine implements ObjectEvents {
     if (since !== undefined) this.#onWritten?.(owner.key, this.#clock.monotonic() - since);
   }
 
-  /** Every rule that was evaluated or failed before, for metrics. */
+  /** For metrics: every rule that was evaluated or has failed, and whether it is ready. */
   *readiness(): Iterable<RuleReadiness> {
     for (const [rule, cause] of this.#rules.failures) yield { rule, cause };
     for (const rule of this.claims.rules) {
@@ -255,8 +261,9 @@ export class Engine implements ObjectEvents {
   }
 
   /**
-   * Whether to delete an orphan, a target with the mark of a rule that does not claim it. Reads the rule live.
-   * @returns `later` while that cannot be decided
+   * Whether to delete an orphan, which is a target with the mark of a rule that does not claim it. Reads the rule from
+   * the server.
+   * @returns `later`: this cannot be decided yet
    */
   readonly orphanActionOf: FactSource['orphanActionOf'] = (rule, target, observed, signal) => {
     return this.claims.orphanActionOf(rule, target, observed, {
@@ -271,7 +278,7 @@ export class Engine implements ObjectEvents {
     if (isGone) this.#writes.delete(rule);
     const unclaimedMs = isGone ? 0 : UNCLAIMED_DELAY_MS;
     this.#enqueueTargets(change.targets, 'normal', unclaimedMs);
-    // A copy that was kept only because it was a source may be an orphan now.
+    // Keyferry keeps a copy that other claims use as their source. Now it may be an orphan.
     this.#enqueueTargets(change.unusedSources, 'normal');
     this.#enqueueTargets(change.orphans, 'normal', unclaimedMs);
     this.enqueueStatus(rule);
@@ -289,7 +296,8 @@ export class Engine implements ObjectEvents {
       const steps = work();
       if (steps === undefined) continue;
       await this.slices.run(steps, signal);
-      // The source has changed meanwhile. A source that changes again and again must not occupy a worker.
+      // The source changed during the work. A source that changes again and again must not occupy a worker: the target
+      // waits.
       if (work() !== undefined) return { requeueAfterMs: WARM_UP_AGAIN_MS };
     }
     this.cycles.visited(target);
@@ -320,7 +328,7 @@ export class Engine implements ObjectEvents {
   }
 }
 
-/** Whether an error is reported to users: a transient one only when it lasts. */
+/** Whether an error is reported to users: a transient error only if it lasts. */
 function isReported(error: unknown, attempt: number): boolean {
   return attempt >= REPORT_AFTER_ATTEMPTS || !isPassing(error);
 }

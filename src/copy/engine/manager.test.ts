@@ -1,4 +1,4 @@
-/** The manager opens each controller and each backend independently of the others. */
+/** Tests that the manager opens each controller and each backend independently of the others. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { reconcilerOf } from '../../../test/support/reconciler.ts';
@@ -27,7 +27,7 @@ function controller(name: string, log: string[], manager: Manager, installed?: P
   };
 }
 
-test('neither a controller that waits for its API nor a remote backend delays the other controllers', async () => {
+test('a controller that waits for its API and an unreachable remote cluster do not delay the other controllers', async () => {
   const log: string[] = [];
   const installed = Promise.withResolvers<void>();
   const manager = new Manager({ home: 'local', onError: (_loop, _key, error) => assert.fail(String(error)) });
@@ -52,7 +52,7 @@ test('neither a controller that waits for its API nor a remote backend delays th
   await manager.stop(0);
 });
 
-test('the start waits for the watches of the home cluster, and an abort of its signal ends it', async () => {
+test('the start waits for the watches of the home cluster, and ends when its signal is aborted', async () => {
   const stop = new AbortController();
   const manager = new Manager({ home: 'local', onError: (_loop, _key, error) => assert.fail(String(error)) });
   manager.engine.backends.add(stubBackend('local', new Promise(() => undefined)));

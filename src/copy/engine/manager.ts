@@ -1,11 +1,11 @@
 /**
- * Joins the engine, its backends and its controllers. No other file does.
+ * Joins the engine, its backends and its controllers. No other file does this.
  *
  *   new ──open──▶ opening ──home cluster synced──▶ standby ──start──▶ leading ──drain──▶ drained ──stop──▶ stopped
  *
- * - A controller that waits for its API delays no other.
- * - The home cluster is the one that this process runs in: `open` and the readiness depend on its watches alone. Any
- *   other backend that does not answer delays only its own targets (`Backends.start`).
+ * - A controller that waits for its API delays no other controller.
+ * - `open` and the readiness depend only on the watches of the home cluster, in which this process runs. If another
+ *   backend does not answer, only its own targets wait (`Backends.start`).
  */
 import type { CheckResult } from '../../observe/routes.ts';
 import { orAborted, sleep } from '../../runtime/abort.ts';
@@ -21,11 +21,11 @@ export interface ManagerOptions {
   readonly onWritten?: EngineOptions['onWritten'];
 }
 
-/** How long the start waits for the APIs of the other controllers once one is open, ms. */
+/** How long the start waits for the other controllers' APIs after the first controller has opened, ms. */
 const API_WAIT_MS = 1000;
-/** A watch that is disconnected for longer makes the process not ready, ms. */
+/** If a watch is disconnected for longer than this, the process is not ready, ms. */
 const DISCONNECTED_LIMIT_MS = 3000;
-/** A worker is stuck after this time, ms: longer than any of its calls may take. */
+/** If a worker is busy for longer than this, it counts as stuck, ms: no call of a worker may take so long. */
 const STUCK_MS = 300_000;
 
 export class Manager {
@@ -44,7 +44,7 @@ export class Manager {
     this.#controllers.push(controller);
   }
 
-  /** Opens the watches of all controllers. Settles when they are listed: a warm standby. */
+  /** Opens the watches of all controllers. Settles when they are listed, so that this replica can take over quickly. */
   async open(signal: AbortSignal): Promise<void> {
     const opening = this.#controllers.map(async (controller) => {
       await controller.installed?.(signal);
@@ -54,7 +54,7 @@ export class Manager {
       if (this.#started) controller.work?.start();
     });
     const all = Promise.all(opening);
-    // Any error but an abort is a bug, and ends the process, also after `open` has settled.
+    // An error that is not an abort is a bug. It ends the process, also after `open` has settled.
     all.catch((error: unknown) => {
       if (!signal.aborted) throw error;
     });
@@ -64,14 +64,14 @@ export class Manager {
     if (listed !== undefined) await orAborted(listed, signal, 'waiting for the first lists of the home cluster');
   }
 
-  /** Starts the loops. Settles when the rules were evaluated once. */
+  /** Starts the loops. Settles when every rule except the heavy ones was evaluated. */
   async start(signal: AbortSignal): Promise<void> {
     await this.engine.start(signal);
     this.#started = true;
     for (const { work } of this.#open) work?.start();
   }
 
-  /** First part of a stop: running work may end within `drainMs`, then the controllers receive no more events. */
+  /** First part of a stop: running work may end within `drainMs`. Then the controllers receive no more events. */
   async drain(drainMs: number): Promise<void> {
     const { backends } = this.engine;
     this.#started = false;
@@ -88,7 +88,7 @@ export class Manager {
     await Promise.all(this.engine.backends.all.map(async (backend) => await backend.stop(limitMs)));
   }
 
-  /** Whether the caches are complete and fresh. */
+  /** Whether the caches of the home cluster are complete and up to date. */
   readiness(): CheckResult[] {
     const { watches } = this.#homeBackend();
     const missing = this.#controllers.flatMap((one) => one.missing ?? []).map((message) => ({ ok: false, message }));
@@ -96,25 +96,25 @@ export class Manager {
     return results.length === 0 ? [{ ok: false, message: 'no watch is open yet' }] : results;
   }
 
-  /** The watches of the other backends. The process is ready without them. */
+  /** The watches of the other backends. The process is ready even if they fail. */
   get otherWatches(): readonly (CheckResult & { readonly backend: string })[] {
     const others = this.engine.backends.all.filter(({ name }) => name !== this.#home);
     return others.flatMap(({ name, watches }) => watches.map((watch) => ({ backend: name, ...freshness(watch) })));
   }
 
-  /** The queues of the engine, and of controllers with queues of their own. */
+  /** The queues of the engine, and those of controllers with their own work. */
   get queues(): readonly NamedQueue[] {
     return [...this.engine.queues, ...this.#open.flatMap(({ work }) => work?.queues ?? [])];
   }
 
-  /** Whether the rules of all controllers are ready; empty before the start. */
+  /** For each rule of all controllers, whether it is ready; empty before the start. */
   *ruleReadiness(): Iterable<RuleReadiness> {
     if (!this.#started) return;
     yield* this.engine.readiness();
     for (const { work } of this.#open) yield* work?.readiness() ?? [];
   }
 
-  /** Whether no worker is stuck. */
+  /** Fails if a worker is stuck. */
   liveness(): CheckResult {
     for (const { name, queue } of this.queues) {
       const { longestRunningMs } = queue.metrics();

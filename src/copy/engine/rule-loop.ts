@@ -1,16 +1,17 @@
 /**
- * The loop of rules: evaluates a rule and puts its claims into the book.
+ * The loop of rules: evaluates each changed rule and puts its claims into the claim book. It has three queues:
  *
  *   rules        evaluates rules; a rule whose evaluation takes long moves to the next queue
  *   rules heavy  evaluates these rules from then on
  *   finalizers   writes missing finalizers; until then the targets of a rule stay unchanged
  *
- * If a rule copies its own object, the answer to the write of its finalizer has the values, which must still be in
- * memory when the copy is made. Such a rule is *untried* from the write of its finalizer to the next run of its target,
- * even a failed one. While many rules are untried, finalizers wait. Each namespace has a share of the untried rules, so
- * that it waits only for its own.
+ * Some rules copy their own object. The response to the write of such a rule's finalizer has the values, which must
+ * still be in memory when the copy is made. So the rule is *untried* from this write to the next run of its target,
+ * even a failed run. While many rules are untried, other finalizers wait. Each namespace has a share of the untried
+ * rules, so that it waits only for its own rules.
  *
- * A rule is *outdated* from its change until its claims are in the book: none of its copies counts as an orphan then.
+ * A rule is *outdated* from its change until its claims are in the book. During this time none of its copies counts as
+ * an orphan.
  */
 import { KeyedQueue } from '../../runtime/queue/keyed-queue.ts';
 import { type Slices, TooLongError } from '../../runtime/queue/slices.ts';
@@ -22,11 +23,11 @@ import { controllerOf, namespaceOf, type ResourceKey, type RuleKey } from '../mo
 import type { NamedQueue, RuleReconciler } from './controller.ts';
 
 const RULE_CONCURRENCY = 8;
-/** A rule whose evaluation takes longer than this, ms, moves to the queue of heavy rules. Most take less than 1 ms. */
+/** If its evaluation takes longer than this, a rule moves to the queue of heavy rules, ms. Most take less than 1 ms. */
 const HEAVY_AFTER_MS = 30;
 const HEAVY_CONCURRENCY = 2;
 const FINALIZER_CONCURRENCY = 8;
-/** Finalizers wait while so many rules are untried: enough for those being written, waiting for a run, and running. */
+/** Finalizers wait while this many rules are untried: 8 each for writing, for waiting for a run, and for running. */
 const MOST_UNTRIED = 3 * FINALIZER_CONCURRENCY;
 
 export interface RuleLoopOptions extends Omit<KeyedQueueOptions<RuleKey>, 'name' | 'groupOf' | 'onError'> {
@@ -36,7 +37,7 @@ export interface RuleLoopOptions extends Omit<KeyedQueueOptions<RuleKey>, 'name'
   readonly onError: (...failure: Parameters<KeyedQueueOptions<RuleKey>['onError']>) => boolean;
   /** Called when the claims of a rule were put into the book. */
   readonly onEvaluated: (rule: RuleKey, change: ClaimsChange) => void;
-  /** Called when `failureOf` the rule has changed. */
+  /** Called when `failureOf` for this rule has changed. */
   readonly onFailure: (rule: RuleKey) => void;
 }
 
@@ -48,15 +49,15 @@ export class RuleLoop {
   readonly #finalizers: KeyedQueue<RuleKey>;
   /** The untried rules; see the head of this file. */
   readonly #untried = new Set<RuleKey>();
-  /** The number of untried rules in each group of finalizers. */
+  /** Number of untried rules of each controller and namespace. */
   readonly #untriedIn = new GroupRuns(FINALIZER_CONCURRENCY);
-  /** Rules that may have changed since their evaluation: their claims may be incomplete. */
+  /** Rules that may have changed after their last evaluation, so that their claims may be incomplete. */
   readonly #changed = new Set<RuleKey>();
   readonly #evaluating = new Set<RuleKey>();
   readonly #heavyKeys = new Set<RuleKey>();
-  /** The failure of each rule that fails, for its status. */
+  /** The present failure of each rule that fails, for its status. */
   readonly #failures = new Map<RuleKey, Cause>();
-  /** Whether all rules that existed at the start were evaluated. */
+  /** Whether every rule that existed at the start was evaluated, except the heavy ones. */
   #isEvaluated = false;
 
   constructor(options: RuleLoopOptions) {
@@ -84,7 +85,7 @@ export class RuleLoop {
     this.#reconcilers.set(reconciler.rules.name, reconciler);
   }
 
-  /** @throws Error for a rule of a controller that was not added */
+  /** @throws Error if the rule's controller was not added */
   reconcilerOf(rule: RuleKey): RuleReconciler {
     const reconciler = this.#reconcilers.get(controllerOf(rule));
     if (reconciler === undefined) throw new Error(`no controller for the rule ${rule}`);
@@ -105,7 +106,7 @@ export class RuleLoop {
     (this.#heavyKeys.has(rule) ? this.#heavy : this.#rules).add(rule, { priority });
   }
 
-  /** Whether the rule may have claims that are not in the book. */
+  /** Whether the rule may have claims that are not in the book yet. */
   isOutdated(rule: RuleKey): boolean {
     return this.#changed.has(rule) || this.#evaluating.has(rule);
   }
@@ -118,7 +119,7 @@ export class RuleLoop {
     return this.#failures;
   }
 
-  /** Starts the evaluations. Settles when every rule but the heavy ones was evaluated. */
+  /** Starts the evaluations. Settles when every rule except the heavy ones was evaluated. */
   async start(signal: AbortSignal): Promise<void> {
     this.#rules.start((rule, running) => this.#run(rule, running, HEAVY_AFTER_MS), { concurrency: RULE_CONCURRENCY });
     this.#heavy.start((rule, running) => this.#run(rule, running), { concurrency: HEAVY_CONCURRENCY });
@@ -162,7 +163,7 @@ export class RuleLoop {
     const preparation = reconciler.preparationOf?.(rule);
     const [entry] = claims.book.of(rule);
     if (preparation === 'first' || entry === undefined) this.#tried(rule);
-    // A failure of the preparation stays until the preparation succeeds.
+    // A failed preparation (finalizer) is reported until it succeeds, even if the evaluation succeeds.
     if (preparation === undefined) {
       this.#finalizers.forget(rule);
       this.#failures.delete(rule);
@@ -171,7 +172,7 @@ export class RuleLoop {
     return again ?? undefined;
   }
 
-  /** Evaluates the rule and puts its claims into the book. A change meanwhile adds the rule to the queue again. */
+  /** Evaluates the rule and puts its claims into the book. If the rule changes meanwhile, the queue runs it again. */
   async #claim(reconciler: RuleReconciler, rule: RuleKey, signal: AbortSignal, limitMs: number): Promise<ClaimsChange> {
     const { claims, slices } = this.#options;
     this.#changed.delete(rule);
@@ -188,7 +189,7 @@ export class RuleLoop {
     }
   }
 
-  /** Writes the finalizer of a rule. The change of its object then adds the rule to the queue again. */
+  /** Writes the finalizer of a rule. This changes the rule object, and the change enqueues the rule again. */
   async #writeFinalizer(rule: RuleKey, signal: AbortSignal): Promise<void> {
     const reconciler = this.reconcilerOf(rule);
     const preparation = reconciler.preparationOf?.(rule);
@@ -207,7 +208,7 @@ export class RuleLoop {
     if (this.#failures.delete(rule)) this.#options.onFailure(rule);
   }
 
-  /** Called after the run of a target. Mostly no rule is untried, and no claims have to be listed. */
+  /** Called after each run of a target. Returns at once in the usual case that no rule is untried. */
   targetTried(target: ResourceKey): void {
     if (this.#untried.size === 0) return;
     for (const { claim } of this.#options.claims.book.on(target)) {
@@ -215,7 +216,7 @@ export class RuleLoop {
     }
   }
 
-  /** Ends the untried state of a rule: a target of it had a run, or needs none. */
+  /** Ends the untried state of a rule, because one of its targets has run, or none has to. */
   #tried(rule: RuleKey): void {
     if (!this.#untried.delete(rule)) return;
     this.#untriedIn.ended(finalizerGroupOf(rule));
@@ -229,7 +230,7 @@ export class RuleLoop {
   }
 }
 
-/** The rules of one controller in a namespace. */
+/** The group of a rule among the finalizers: its controller and namespace. */
 function finalizerGroupOf(rule: RuleKey): string {
   return `${controllerOf(rule)} ${namespaceOf(rule)}`;
 }

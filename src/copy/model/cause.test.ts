@@ -1,4 +1,4 @@
-/** Whose fault a failure of the API server is, and which message a tenant reads. */
+/** Tests who has to remove the cause of an API server's error (user or operator), and which message a tenant reads. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
@@ -16,7 +16,7 @@ function causeOf(status: number, reason: string, message: string): Cause {
   return failureOf(apiErrorOf(CALL, status, Buffer.from(JSON.stringify(body)), undefined, 0));
 }
 
-/** Answers of the API server, whose fault each of them is, and which message a tenant reads. */
+/** Answers of the API server, with the fault of each answer, and the message that a tenant reads. */
 const ANSWERS: readonly (readonly [status: number, reason: string, message: string, fault: Fault, read: string])[] = [
   [
     403,
@@ -122,17 +122,17 @@ for (const [status, reason, message, fault, read] of ANSWERS) {
   });
 }
 
-test('if the API server does not answer, this is the fault of the operator, and a tenant reads no address', () => {
+test("if the API server does not answer, this is the operator's fault, and a tenant reads no address", () => {
   for (const error of [new Error('POST /api: connect ECONNREFUSED 10.0.0.1:6443'), new ConnectionError('E', 'x')]) {
     const { fault, publicMessage } = failureOf(error);
     assert.deepEqual([fault, publicMessage], ['operator', 'the API server did not answer']);
   }
 });
 
-/** The API server quotes names and values with %q of Go, which is like JSON for these texts. */
+/** The API server quotes names and values with Go's %q, which gives the same result as JSON for these texts. */
 const quoted = JSON.stringify;
 
-/** Messages of the API server. Others choose two parts of them: the name of the object, and some other text. */
+/** Messages of the API server. Users can choose two parts of each: the name of the object, and another text. */
 const MESSAGES: readonly (readonly [number, string, (name: string, text: string) => string])[] = [
   [
     403,
@@ -162,7 +162,7 @@ const MESSAGES: readonly (readonly [number, string, (name: string, text: string)
   [503, 'ServiceUnavailable', (_, text) => `error trying to reach service: ${text}`],
 ];
 
-/** Texts by which an answer is judged if the API server itself wrote them. Users can put them into names and values. */
+/** Texts that Keyferry looks for in messages of the API server. Users can put such texts into names and values. */
 const PHRASES = [
   'no permission to',
   'permission denied',
@@ -184,7 +184,7 @@ const PHRASES = [
   '\n',
 ];
 
-test('property: texts that others choose change neither whose fault an answer is nor whether a tenant reads its message', () => {
+test("property: a user's text in an API server's message changes neither the fault nor whether a tenant reads the message", () => {
   const text = fc
     .array(fc.oneof(fc.constantFrom(...PHRASES), fc.string({ maxLength: 12 })), { maxLength: 5 })
     .map((parts) => parts.join(''));
@@ -200,7 +200,7 @@ test('property: texts that others choose change neither whose fault an answer is
   );
 });
 
-test('property: a message 403 without the words of the API server is the fault of the operator', () => {
+test("property: if a 403 does not have the API server's own words, it is the fault of the operator", () => {
   fc.assert(
     fc.property(fc.string(), (message) => {
       const error = new ApiError(CALL, 403, { reason: 'Forbidden', message, causes: [] });

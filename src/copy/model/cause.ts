@@ -1,6 +1,6 @@
 /**
- * A cause: why something is not done, and whose fault it is. The code that makes a cause sets both as fields. No reader
- * decides them from a text, because texts hold names, paths and messages of users and servers.
+ * A cause says why something is not done, and whose fault this is. The code that makes a cause sets both as fields. No
+ * reader decides from the text of a message, because it contains names, paths and messages of users and servers.
  */
 import {
   ApiError,
@@ -12,37 +12,37 @@ import {
   reasonOfStatus,
 } from '../../kube/errors.ts';
 
-/** Who can remove the cause: the author of the rule, or the people who run Keyferry, clusters and Vault; or nobody. */
+/** Who can remove the cause: the rule's author, or those who run Keyferry, the clusters and Vault; `nobody`: no one. */
 export type Fault = 'user' | 'operator' | 'nobody';
 
-/** Reason and message are those of a condition of Kubernetes: one word in CamelCase, and a text for people. */
+/** Reason and message are those of a Kubernetes condition: one word in CamelCase, and a text for people. */
 export interface Cause<Reason extends string = string> {
   readonly reason: Reason;
   readonly message: string;
   readonly fault: Fault;
   /**
-   * The message for a tenant: the same, or another text if the message has names that a tenant may not know (quotas,
-   * webhooks, addresses, rules of others).
+   * The message that a tenant may read: `message` itself, or another text if `message` has names that a tenant must not
+   * know (quotas, webhooks, addresses, rules of others).
    */
   readonly publicMessage: string;
 }
 
-/** A cause that the author of the rule can remove: a mistake in it, or the state of an object that it names. */
+/** A cause that the rule's author can remove: a mistake in the rule, or the state of an object that the rule names. */
 export function userCause<R extends string>(reason: R, message: string, publicMessage = message): Cause<R> {
   return { reason, message, fault: 'user', publicMessage };
 }
 
-/** A cause that the operator's people can remove: missing permissions, silent servers, and all that is not known. */
+/** A cause for those who run Keyferry: missing permissions, servers that do not answer, and everything unknown. */
 export function operatorCause<R extends string>(reason: R, message: string, publicMessage = message): Cause<R> {
   return { reason, message, fault: 'operator', publicMessage };
 }
 
-/** Nothing is wrong: work is under way, or is not needed any more. */
+/** Nothing is wrong: the work is not finished yet, or is not needed any more. */
 export function nobodyCause<R extends string>(reason: R, message: string, publicMessage = message): Cause<R> {
   return { reason, message, fault: 'nobody', publicMessage };
 }
 
-/** The fields of the cause alone, of an outcome, plan or view. */
+/** Takes only the fields of the cause from an object that has more fields: an outcome, a plan or a view. */
 export function causeOf<R extends string>({ reason, message, fault, publicMessage }: Cause<R>): Cause<R> {
   return { reason, message, fault, publicMessage };
 }
@@ -66,12 +66,12 @@ export function isPassing(error: unknown): boolean {
   return error instanceof ConnectionError || isServerFailure(error) || isConflict(error) || isNotFound(error);
 }
 
-/** The text for a tenant, because the tenant may not be allowed to know the other owner. */
+/** The text for a tenant about a conflict. It does not name the other owner, whom the tenant may not know. */
 export const OTHER_OWNER = 'an object of another owner is in its place, or it keeps changing';
 
 /**
- * The cause of an error, for a status. Its message is the server's. A tenant reads this only if it is about the
- * tenant's own object, because others name quotas, webhooks, policies and users.
+ * Makes the cause of an error, for a status. `message` is the server's message. A tenant reads this message only if it
+ * is about the tenant's own object, because other messages name quotas, webhooks, policies and users.
  */
 export function failureOf(error: unknown): Cause {
   if (!(error instanceof ApiError)) {
@@ -96,6 +96,6 @@ export function failureOf(error: unknown): Cause {
   if (isNamespaceTerminating(error)) return nobodyCause(reason, message, 'its namespace is being deleted');
   if (isConflict(error)) return userCause(reason, message, OTHER_OWNER);
   const refused = `the API server refused it (${reasonOfStatus(status)}); see the log of the operator`;
-  // 422 of an unknown cause: the object is not valid, but the message may be about another object.
+  // 422 for an unknown reason: the object is not valid, but the message may be about another object.
   return status === 422 ? userCause(reason, message, refused) : operatorCause(reason, message, refused);
 }

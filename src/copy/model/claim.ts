@@ -1,6 +1,6 @@
 /**
- * A claim is data: the owner desires that targets hold the content of a source, in a given shape. Controllers make
- * claims from rules; the engine reconciles the targets and records the outcomes.
+ * A claim says that its owner (a rule) wants a target to have the content of a source, in a given shape. It is pure
+ * data. Controllers make claims from rules. The engine reconciles the targets and records the outcome of each claim.
  */
 import { type Cause, causeOf, nobodyCause, sameCause, userCause } from './cause.ts';
 import { type ResourceKey, type RuleKey, parseResourceKey } from './keys.ts';
@@ -11,42 +11,42 @@ import { type Observed, contentVersion } from './observed.ts';
 
 export interface Owner {
   readonly key: RuleKey;
-  /** For people: `SecretMirror default/mysecret-mirror`. */
+  /** The owner's name for people: `SecretMirror default/mysecret-mirror`. */
   readonly title: string;
-  /** Orders owners that claim one target; see `rankOf`. The smallest wins. */
+  /** If several owners claim the same target, the one with the smallest rank wins. @see rankOf */
   readonly rank: string;
 }
 
-/** Orders rules by age: creationTimestamp, then uid. */
+/** Rank by the age of rules: creationTimestamp, then uid. */
 export function rankOf(creationTimestamp: string, uid: string): string {
   return `${creationTimestamp} ${uid}`;
 }
 
 /**
  * - `own`: Keyferry creates and deletes the target.
- * - `fill`: the target belongs to a user; Keyferry fills its data.
- * - `release`: the owner is being deleted; the target is deleted if it carries the owner's mark.
+ * - `fill`: the target is an object of a user, and Keyferry fills its data.
+ * - `release`: the owner is being deleted; if the target has the owner's mark, the target is deleted.
  */
 export type ClaimMode = 'own' | 'fill' | 'release';
 
-/** Targets for which a rule desires the same share one claim, because there are tens of thousands of targets. */
+/** The targets for which a rule wants the same share one claim, because there are tens of thousands of targets. */
 export interface Claim {
   readonly owner: Owner;
   readonly mode: ClaimMode;
   readonly source: ResourceKey | undefined;
-  /** The key that the source has as a target, if it is a different one (Vault). */
+  /** The source's key as a target, if it differs from `source` (in Vault). `undefined`: it is the same. */
   readonly sourcePlace?: ResourceKey | undefined;
-  /** The source is the object of the rule itself: its deletion ends the claim, so the claim does not protect it. */
+  /** The source is the rule's own object. Its deletion ends the claim, so the claim does not keep it from deletion. */
   readonly isRuleSource?: true | undefined;
   /**
-   * The generation of such a source, if the status of the rule reports it. A new generation makes a new claim, so that
-   * each outcome belongs to one generation.
+   * Generation of the rule's own object as source, if the rule's status reports it. A new generation makes a new claim,
+   * so that each outcome belongs to one generation.
    */
   readonly sourceGeneration?: number | undefined;
   readonly shape: Shape;
 }
 
-/** A claim on one target. */
+/** A target with the claim on it. */
 export interface Claimed {
   readonly target: ResourceKey;
   readonly claim: Claim;
@@ -57,7 +57,7 @@ export function claimAll(targets: Iterable<ResourceKey>, claim: Claim): Claimed[
   return Array.from(targets, (target) => ({ target, claim }));
 }
 
-/** The source of a claim, by its key as a target; `undefined` if the claim copies nothing. */
+/** The key that the source of a claim has as a target; `undefined`: the claim copies nothing. */
 export function targetKeyOfSource({ mode, source, sourcePlace }: Claim): ResourceKey | undefined {
   return mode === 'release' ? undefined : (sourcePlace ?? source);
 }
@@ -67,30 +67,30 @@ export interface SourceLease {
   readonly id: string;
   /** Duration of the last grant or renewal, seconds. */
   readonly seconds: number;
-  /** The login and path that it belongs to, see `vaultLeaseOrigin`. */
+  /** The login and path that the lease was made with. @see vaultLeaseOrigin */
   readonly origin: string;
-  /** When the token of the lease expires without a renewal, ms since 1970; `undefined`: the lease does not need it. */
+  /** When the token of the lease expires if it is not renewed, ms since 1970; `undefined`: the lease needs no token. */
   readonly tokenExpiresAt: number | undefined;
 }
 
-/** The state of a source as its metadata show it. */
+/** The state of a source, as far as its metadata shows the state. */
 export type SourceView =
   | { readonly state: 'unknown' }
   | ({ readonly state: 'missing' } & Cause)
   | ({ readonly state: 'failed' } & Cause)
   | {
       readonly state: 'present';
-      /** Another version may mean other content. */
+      /** If the version is the same, the content is the same. Another version may have other content. */
       readonly version: string;
       readonly labels: Readonly<Record<string, string>>;
       readonly annotations: Readonly<Record<string, string>>;
       readonly lease?: SourceLease;
     };
 
-/** Labels or annotations by key. `null`: the key must not exist. Other keys are not changed. */
+/** Changes labels or annotations by key. `null`: the key must not exist. All other keys stay unchanged. */
 export type FieldPatch = Readonly<Record<string, string | null>>;
 
-/** The desired state of a target. With `wait` and `fail` the target stays unchanged. */
+/** The desired state of a target. `wait`, `fail`: the target stays unchanged. */
 export type DesiredState =
   | ({ readonly kind: 'wait'; readonly for: WaitsFor } & Cause)
   | ({ readonly kind: 'fail' } & Cause)
@@ -98,60 +98,68 @@ export type DesiredState =
       readonly kind: 'be';
       readonly labels: FieldPatch;
       readonly annotations: FieldPatch;
-      /** Annotations that are written with any write. A difference in them alone causes no write. */
+      /** Annotations that are written only together with another change: a difference in them alone causes no write. */
       readonly bookkeeping: FieldPatch;
-      /** Labels that are written with any write. A difference in them alone causes no write. Default: none. */
+      /** As `bookkeeping`, for labels. Default: none. */
       readonly bookkeepingLabels?: FieldPatch;
-      /** `source`: the content of the source. `keep`: unchanged. `minimal`: the least that the type allows. */
+      /**
+       * `source`: the source's content. `keep`: the target's own. `minimal`: the least that the type of the target
+       * allows.
+       */
       readonly data: 'source' | 'keep' | 'minimal';
-      /** `undefined`: the type of the source (for `minimal` in an existing target: its own type). '': any type. */
+      /** `undefined`: the source's type; with `minimal`, an existing target keeps its type. '': any type. */
       readonly type?: string;
-      /** `undefined`: unchanged. An immutable Secret never becomes mutable, and the API server refuses other data. */
+      /**
+       * `undefined`: unchanged. An immutable Secret never becomes mutable, and the API server refuses to change its
+       * data.
+       */
       readonly immutable?: boolean;
       /** All owner references of the target; `undefined`: unchanged. */
       readonly ownerReferences?: readonly OwnerReference[];
-      /** The outcome of a target that is in its desired state, but cannot be all that the user requested. */
+      /** The outcome if the target is in this state, but the user requested more than this. Default: `synced`. */
       readonly remark?: Waiting | Failed;
     };
 
-/** The desired state of a target that is written. */
+/** The desired state of a target that is to be written. */
 export type DesiredObject = Extract<DesiredState, { kind: 'be' }>;
 
-/** Targets stay unchanged until a watch or GET has shown their source. */
+/** The desired state before a watch or GET has reported the source: unchanged. */
 export const UNREAD: DesiredState = {
   kind: 'wait',
   for: 'watch',
   ...nobodyCause('Pending', 'the source has not been read yet'),
 };
 
-/** The desired state of a target that stays unchanged because of a failure. */
+/** The desired state if something has failed: unchanged. */
 export function failing(cause: Cause): DesiredState {
   return { kind: 'fail', ...causeOf(cause) };
 }
 
-/** A controller's pure function for the desired state of targets. Claims of a rule with equal shapes share one. */
+/**
+ * A controller's pure function that gives the desired state. All claims of a rule with equal shapes share one shape.
+ */
 export interface Shape {
-  /** Shapes with the same id desire the same state. */
+  /** Two shapes with the same id give the same desired state. */
   readonly id: string;
-  /** The part of the source's content that the target gets. Default: all. */
+  /** The keys of the source that the target gets. Default: all. */
   readonly selection?: KeySelection | undefined;
-  /** Does the slow work of `desiredState` for a source in steps; `undefined`: none is due. Absent if there is none. */
+  /** Does the slow work of `desiredState` for a source in steps; `undefined`: it is done. Absent: no work is slow. */
   readonly warmUp?: ((source: SourceView) => Steps<void> | undefined) | undefined;
   desiredState(source: SourceView, observed: Observed | undefined, now: number): DesiredState;
-  /** The version of the source that the target holds, according to its annotations. */
+  /** The version of the source whose content the target has, according to the target's annotations. */
   heldVersion(observed: Observed): string | undefined;
 }
 
 /**
  * The event that a claim waits for.
  * - `watch`: a watch or GET will report the state of the source or target.
- * - `source`: the source does not exist. `content`: the source is empty.
- * - `target`: the target is being deleted, its cluster cannot be used, or there is no login for it.
- * - `namespace`: the namespace of the target does not exist, or is being deleted.
+ * - `source`: the source will exist. `content`: the source will not be empty.
+ * - `target`: the target's deletion ends, its cluster can be used, or there is a login for the target.
+ * - `namespace`: the target's namespace will exist, or its deletion ends.
  */
 export type WaitsFor = 'watch' | 'source' | 'content' | 'target' | 'namespace';
 
-/** The claim cannot be carried out until something else happens. */
+/** The claim waits for the event `for`. */
 export interface Waiting extends Cause {
   readonly state: 'waiting';
   readonly for: WaitsFor;
@@ -171,7 +179,7 @@ export type Outcome =
   | Waiting
   | Failed
   | ({ readonly state: 'pending' | 'synced' | 'conflict' } & Cause)
-  /** `kept`: the target stays, because it is the source of other copies. */
+  /** `kept`: the target was not deleted, because other copies have it as their source. */
   | ({ readonly state: 'released'; readonly kept?: true } & Cause);
 
 export type OutcomeState = Outcome['state'];
@@ -185,12 +193,12 @@ export function sameOutcome(a: Outcome, b: Outcome): boolean {
   return a.state === b.state && sameCause(a, b);
 }
 
-/** Whether the claim has no final outcome: nothing was tried yet, or a watch will report soon. */
+/** Whether the outcome is not final: nothing was tried yet, or a watch will report soon. */
 export function isUnderWay(outcome: Outcome): boolean {
   return outcome.state === 'pending' || (outcome.state === 'waiting' && outcome.for === 'watch');
 }
 
-/** The desired state of the copies of a rule that is not valid: unchanged, with a reason. */
+/** The shape for copies of an invalid rule: they stay unchanged, and their outcome is the cause. */
 export class LeaveShape implements Shape {
   readonly id: string;
   readonly #desired: DesiredState;
@@ -209,15 +217,15 @@ export class LeaveShape implements Shape {
   }
 }
 
-/** Claims that keep the copies of a rule unchanged. */
+/** Claims that leave the copies of an invalid rule unchanged. */
 export function leavingClaims(owner: Owner, targets: Iterable<ResourceKey>, cause: Cause): Claimed[] {
   return claimAll(targets, { owner, mode: 'own', source: undefined, shape: new LeaveShape(cause) });
 }
 
 /**
- * The view of a source in a cluster: the same for the operator and for the short commands.
- * @param observed `undefined`: there is no such object, as far as is known
- * @param isKnown whether an object that exists would be known
+ * The state of a source in a cluster. The operator and the commands (such as `plan`) use this same function.
+ * @param observed `undefined`: no such object is known
+ * @param isKnown whether the object would be known if it existed
  */
 export function sourceView(source: ResourceKey, observed: Observed | undefined, isKnown: () => boolean): SourceView {
   if (observed !== undefined) {

@@ -8,7 +8,7 @@ import { CONFIG_MAP, isForbiddenType, type Kind, SECRET } from './kind.ts';
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
 const key = fc.stringMatching(/^[-._a-zA-Z0-9]{1,20}$/);
 
-test('any values are written as they were read, and equal data has the same digest in any order of keys', () => {
+test('property: all values are written as they were read; equal data has the same digest in any order of keys', () => {
   fc.assert(
     fc.property(fc.dictionary(key, fc.string({ unit: 'grapheme' }), { noNullPrototype: true }), (values) => {
       const data = Object.fromEntries(Object.entries(values).map(([name, value]) => [name, base64(value)]));
@@ -33,7 +33,7 @@ test('different data has different digests', () => {
   assert.equal(new Set(all).size, all.length);
 });
 
-test('the content of a ConfigMap has text and binary data, and an absent binaryData stays absent', () => {
+test('the content of a ConfigMap has text and binary data; without binaryData the content has none', () => {
   const content = Content.ofObject(CONFIG_MAP, { data: { a: 'plain' }, binaryData: { b: '/w==' } }, '1');
   assert.deepEqual(
     content.pieces.map(({ field, json }) => [field, json.utf8()]),
@@ -50,7 +50,7 @@ test('the content of a ConfigMap has text and binary data, and an absent binaryD
   );
 });
 
-test('a data key named __proto__ is kept like any other key', () => {
+test('a data key with the name __proto__ is copied like any other key', () => {
   const data = JSON.parse('{"__proto__":"eA=="}') as Record<string, string>;
   assert.equal(Content.ofFields(SECRET, { data }, '', '1').pieces[0]?.json.utf8(), '{"__proto__":"eA=="}');
 });
@@ -63,7 +63,7 @@ const MANIFEST: Kind = {
   isCustom: true,
 };
 
-test('stringData replaces data in a custom resource as the API server does it in a Secret', () => {
+test('in a custom resource stringData replaces values of data, as the API server does it in a Secret', () => {
   const cases: readonly [string, Record<string, unknown>, Record<string, string>][] = [
     ['none', {}, {}],
     ['only data', { data: { a: 'eA==' } }, { a: 'eA==' }],
@@ -94,13 +94,13 @@ test('stringData replaces data in a custom resource as the API server does it in
   assert.equal(piece?.json.utf8(), '{"__proto__":"eA=="}');
 });
 
-test('an object without a type has the default type of its kind', () => {
+test('if an object has no type, its content has the default type of its kind', () => {
   for (const type of [undefined, '', null]) assert.equal(Content.ofObject(MANIFEST, { type }, '1').type, 'Opaque');
   assert.equal(Content.ofObject(MANIFEST, { type: 'kubernetes.io/tls' }, '1').type, 'kubernetes.io/tls');
   assert.equal(Content.ofObject(SECRET, {}, '1').type, '');
 });
 
-test('a content with another version or type has the same keys and digest', () => {
+test('if only version or type of a content change, its keys and digest stay the same', () => {
   const keys = Array.from({ length: 500 }, (_, index) => `key-${index}`);
   const content = Content.ofObject(SECRET, { data: Object.fromEntries(keys.map((one) => [one, ''])) }, '1');
   const other = content.withVersion('2', 'other');
@@ -110,14 +110,14 @@ test('a content with another version or type has the same keys and digest', () =
   );
 });
 
-test('no text form of a content shows a secret value', () => {
+test('no text form of a content shows a secret value: util.inspect, JSON, String()', () => {
   const content = Content.ofObject(SECRET, { data: { password: base64('hunter2-hunter2') } }, '1');
   for (const text of [inspect(content, { depth: 9 }), JSON.stringify(content), String(content.pieces[0]?.json)]) {
     assert.doesNotMatch(text, /hunter2|aHVudGVyMi/);
   }
 });
 
-test('the minimal content of a Secret has the keys that its type requires, and some types are never created', () => {
+test('the minimal content of a Secret has the keys that its type requires; Secrets of some types are never created', () => {
   const keys = (type: string) => Object.keys(SECRET.minimal(type)['data'] ?? {});
   assert.deepEqual(keys('Opaque'), []);
   assert.deepEqual(keys('kubernetes.io/tls'), ['tls.crt', 'tls.key']);

@@ -1,7 +1,8 @@
 /**
- * The content of a Secret or ConfigMap, ready to be written: its data as JSON in `SecretBytes`.
+ * The content of a Secret or ConfigMap, ready to be written: its data as JSON, in `SecretBytes`.
  *
- * All copies of a source send the same bytes, so the JSON is made once. Single values are only extracted for Vault.
+ * All copies of a source send the same bytes, so the JSON is made only one time. Single values are extracted only for
+ * Vault.
  */
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
@@ -11,33 +12,33 @@ import { joinKeys } from './observed.ts';
 
 export interface ContentPiece {
   readonly field: string;
-  /** A JSON object: key → base64 or text. */
+  /** A JSON object from keys to values, in base64 or as text. */
   readonly json: SecretBytes;
 }
 
-/** Memory of a content besides its bytes: objects, buffers, digest and cache entry. Measured: 850. */
+/** Memory that a content takes besides its bytes: objects, buffers, digest and cache entry. Measured: 850. */
 const OVERHEAD_BYTES = 1024;
 
-/** The part of a content that stays in memory when its values are dropped: enough to compare it with another one. */
+/** What stays in memory when the values of a content are dropped. It is enough to compare two contents. */
 export interface Fingerprint {
-  /** Equal for equal data of any type. Never leaves the process. */
+  /** Two contents with equal data have the same digest, whatever their types are. It never leaves the process. */
   readonly digest: string;
-  /** As `Observed.ownKeys`. */
+  /** The data keys, joined as in `Observed.ownKeys`. */
   readonly keys: string;
-  /** '' for a kind without types. */
+  /** '' if the kind has no types. */
   readonly type: string;
 }
 
 export class Content {
-  /** The version of the source that this is the content of. */
+  /** The version of the source that had this content. */
   readonly version: string;
-  /** '' for a kind without types. */
+  /** '' if the kind has no types. */
   readonly type: string;
-  /** Fields that are not empty, in the order of the kind, and always its first field. */
+  /** The fields with data, in the order of `Kind.fields`. The first field is always here, even if it is empty. */
   readonly pieces: readonly ContentPiece[];
-  /** All copies share this object. */
+  /** All copies of a source share this object. */
   readonly fingerprint: Fingerprint;
-  /** Memory in bytes. Most Secrets are much smaller than the objects around them. */
+  /** Memory that this content takes, bytes. Most Secrets are much smaller than the objects around their bytes. */
   readonly weight: number;
 
   private constructor(
@@ -62,9 +63,9 @@ export class Content {
   }
 
   /**
-   * Extracts the content of an object. The caller should drop the object.
+   * Extracts the content of an object. The caller should drop the object afterwards.
    * @param version see `contentVersion`
-   * @param known becomes the fingerprint if it is equal, so that there is one object
+   * @param known is used as the fingerprint if it is equal, to save memory
    */
   static ofObject(
     kind: Kind,
@@ -85,7 +86,7 @@ export class Content {
     return Content.ofFields(kind, fields, typeOf(kind, object), version, known);
   }
 
-  /** Makes content from the maps in an object's JSON: for each field, key → base64 or text. */
+  /** Makes content from the maps in the JSON of an object: for each field, the values by key, in base64 or as text. */
   static ofFields(
     kind: Kind,
     fields: Readonly<Record<string, Readonly<Record<string, string>>>>,
@@ -100,7 +101,7 @@ export class Content {
       const names = Object.keys(values).sort();
       if (names.length === 0 && index > 0) continue;
       keys.push(...names);
-      // A null prototype, so that a key named `__proto__` is stored like any other.
+      // The object has no prototype, so that a key named `__proto__` is stored like any other.
       const sorted: Record<string, string> = Object.create(null) as Record<string, string>;
       for (const key of names) sorted[key] = values[key] ?? '';
       pieces.push({ field: name, json: SecretBytes.fromUtf8(JSON.stringify(sorted)) });
@@ -108,7 +109,7 @@ export class Content {
     return new Content(version, type, pieces, joinKeys(keys), known);
   }
 
-  /** The values of these keys alone, under the names `to`. Absent keys are left out. */
+  /** The content with the values of these keys alone, which get the names `to`. Keys that are absent are left out. */
   pick(chosen: readonly { readonly from: string; readonly to: string }[]): Content {
     const keys: string[] = [];
     const pieces = this.pieces.flatMap(({ field, json }, index): ContentPiece[] => {
@@ -116,14 +117,14 @@ export class Content {
       const found = chosen.filter(({ from }) => Object.hasOwn(values, from)).sort(byName);
       if (found.length === 0 && index > 0) return [];
       keys.push(...found.map(({ to }) => to));
-      // `fromEntries` makes `__proto__` an ordinary key.
+      // `fromEntries` treats `__proto__` as an ordinary key.
       const picked = Object.fromEntries(found.map(({ from, to }) => [to, values[from] ?? '']));
       return [{ field, json: SecretBytes.fromUtf8(JSON.stringify(picked)) }];
     });
     return new Content(this.version, this.type, pieces, joinKeys(keys));
   }
 
-  /** The keys, parsed at each call. */
+  /** The keys. Each call parses the JSON again. */
   get names(): ReadonlySet<string> {
     return new Set(this.pieces.flatMap(({ json }) => Object.keys(JSON.parse(json.utf8()) as object)));
   }
@@ -133,7 +134,7 @@ export class Content {
     return new Content(version, type, this.pieces, this.fingerprint.keys);
   }
 
-  /** The single values. Each call parses them again, so this is not for many copies. */
+  /** The single values by key. Each call parses the JSON again, so it must not be called for each of many copies. */
   values(kind: Kind): Map<string, SecretBytes> {
     const values = new Map<string, SecretBytes>();
     for (const { field, json } of this.pieces) {
@@ -150,21 +151,21 @@ function byName({ to: a }: { readonly to: string }, { to: b }: { readonly to: st
   return a < b ? -1 : Number(a > b);
 }
 
-/** The type of an object; '' for a kind without types. */
+/** The type of an object; '' if its kind has no types. */
 function typeOf({ typed, defaultType = '' }: Kind, { type }: Readonly<Record<string, unknown>>): string {
   return typed && typeof type === 'string' && type !== '' ? type : defaultType;
 }
 
 /**
- * The effective values of base64 values and of texts that replace some of them, as the API server merges `data` and
- * `stringData` of a Secret. A custom resource keeps base64 as it was written, with stray bits or line breaks. So the
- * bytes are encoded again: then equal bytes have equal texts.
+ * Merges base64 values with texts that replace some of them, as the API server merges `data` and `stringData` of a
+ * Secret. A custom resource keeps base64 as the user wrote it, even with line breaks. So the bytes are encoded again,
+ * and equal bytes give equal texts.
  */
 function merged(
   base64: Readonly<Record<string, string>>,
   overlay: Readonly<Record<string, string>>,
 ): Record<string, string> {
-  // A null prototype, so that a key named `__proto__` is stored like any other.
+  // The object has no prototype, so that a key named `__proto__` is stored like any other.
   const values: Record<string, string> = Object.create(null) as Record<string, string>;
   for (const [key, value] of Object.entries(base64)) values[key] = Buffer.from(value, 'base64').toString('base64');
   for (const [key, text] of Object.entries(overlay)) values[key] = Buffer.from(text).toString('base64');

@@ -18,7 +18,7 @@ function chosenOf(selection: KeySelection, content: Content): Content {
 }
 
 describe('chosen keys', () => {
-  it('the chosen keys make the same content as an object that has only these keys', () => {
+  it('if keys are chosen, the content is the same as that of an object with only these keys', () => {
     const source = secret({ a: 'MQ==', b: 'Mg==', c: 'Mw==' });
     const chosen = chosenOf(select({ from: 'b', to: 'a' }, { from: 'c' }, { from: 'x', optional: true }), source);
     const same = secret({ a: 'Mg==', c: 'Mw==' });
@@ -26,7 +26,7 @@ describe('chosen keys', () => {
     assert.equal(chosen.names.size, 2);
   });
 
-  it('one key of the binary data of a ConfigMap can be chosen under two names', () => {
+  it('a key of the binary data of a ConfigMap can be chosen twice, under two names', () => {
     const source = Content.ofFields(CONFIG_MAP, { data: { a: '1' }, binaryData: { b: 'AA==' } }, '', '1');
     const binary = chosenOf(select({ from: 'b', to: 'x' }, { from: 'b', to: 'y' }), source);
     assert.deepEqual(texts(binary), ['data {}', 'binaryData {"x":"AA==","y":"AA=="}']);
@@ -34,25 +34,25 @@ describe('chosen keys', () => {
     assert.equal(binary.fingerprint.digest, same.fingerprint.digest);
   });
 
-  it('a chosen key can have the name of a property that each JavaScript object has', () => {
+  it('a chosen key can have a name that each JavaScript object has as a property, such as toString', () => {
     const source = secret(JSON.parse('{"__proto__":"MQ==","toString":"Mg=="}') as Record<string, string>);
     const chosen = chosenOf(select({ from: '__proto__' }, { from: 'toString', to: 'a' }), source);
     assert.deepEqual(texts(chosen), ['data {"__proto__":"MQ==","a":"Mg=="}']);
     assert.equal(select({ from: 'valueOf' }).select(source).missing?.message, 'valueOf');
   });
 
-  it('the chosen keys that the source lacks are named in the cause, unless they are optional', () => {
+  it('if the source lacks chosen keys that are not optional, the cause names them', () => {
     const result = select({ from: 'a' }, { from: 'b', to: 'a2' }, { from: 'c' }).select(secret({ a: '' }));
     assert.deepEqual([result.missing?.message, result.chosen], ['b c', undefined]);
   });
 
-  it('equal choices of keys from one source share one content in memory', () => {
+  it('if two selections choose the same keys of a source, they share one content in memory', () => {
     const source = secret({ a: 'MQ==' });
     assert.equal(chosenOf(select({ from: 'a' }), source), chosenOf(select({ from: 'a' }), source));
     assert.notEqual(chosenOf(select({ from: 'a', to: 'b' }), source), chosenOf(select({ from: 'a' }), source));
   });
 
-  it('the result of a choice is known without the values only for the last content that it was made from', () => {
+  it('without the values, a selection knows its result only for the last content that it was applied to', () => {
     const selection = select({ from: 'a' });
     const [first, second] = [secret({ a: 'MQ==', b: '' }), secret({ b: '' }, '2')];
     assert.equal(selection.known(first.fingerprint), undefined);

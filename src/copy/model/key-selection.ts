@@ -1,17 +1,17 @@
-/** Selects the keys that copies get of their source. Engine and plan use it: they see only the chosen content. */
+/** Selects the keys of a source that its copies get. Engine and plan handle only the selected content. */
 import { getOrCreate } from '../../runtime/maps.ts';
 import type { Cause } from './cause.ts';
 import type { Content, Fingerprint } from './content.ts';
 
 export interface ChosenKey {
   readonly from: string;
-  /** The name of the key in the copies. No two keys have the same. */
+  /** The name of the key in the copies. It differs for each chosen key. */
   readonly to: string;
   /** Whether the source may lack the key. */
   readonly optional: boolean;
 }
 
-/** The result of a selection: one of these two fields. */
+/** The result of a selection: either `chosen` or `missing` is set. */
 interface Selected<C> {
   /** The content that copies get. */
   readonly chosen?: C;
@@ -19,29 +19,29 @@ interface Selected<C> {
   readonly missing?: Cause;
 }
 
-/** Most selections that are remembered for one content. All copies with the same selection then send the same bytes. */
+/** Most selections that are stored for one content. All copies with the same selection then send the same bytes. */
 const MAX_SHARED = 8;
 
-/** The remembered selections of each content, as long as the content itself is in memory. */
+/** The results of selections by content. They are in memory as long as the content itself. */
 const shared = new WeakMap<Content, Map<string, Content>>();
 
-/** A choice of the keys of a source, and of their names in the copies. Pure: results are kept only to save work. */
+/** Which keys of a source are copied, and their names in the copies. Pure: results are stored only to save work. */
 export class KeySelection {
-  /** Equal for equal choices. */
+  /** Two selections with the same choice of keys have the same id. */
   readonly id: string;
   readonly #keys: readonly ChosenKey[];
   readonly #missing: (keys: readonly string[]) => Cause;
-  /** The result for the last content of the source. */
+  /** The result for the last content that was selected from, to answer `known` without the values. */
   #last: { readonly of: string; readonly result: Selected<Fingerprint> } | undefined;
 
-  /** @param missing the cause for a source without these keys */
+  /** @param missing makes the cause if the source lacks these keys */
   constructor(keys: readonly ChosenKey[], missing: (keys: readonly string[]) => Cause) {
     this.#keys = keys;
     this.#missing = missing;
     this.id = JSON.stringify(keys.map(({ from, to, optional }) => [from, to, optional]));
   }
 
-  /** The part of the content that the copies get. */
+  /** Selects from this content. If a key that is not optional is missing, the copies get nothing. */
   select(content: Content): Selected<Content> {
     const made = getOrCreate(shared, content, () => new Map<string, Content>());
     let chosen = made.get(this.id);
@@ -58,7 +58,7 @@ export class KeySelection {
     return cause === undefined ? { chosen } : { missing: cause };
   }
 
-  /** The last result of `select`, if it was made from this content; `undefined`: the content must be read. */
+  /** The last result of `select`, if the content was the same; `undefined`: the content must be read. */
   known(whole: Fingerprint | undefined): Selected<Fingerprint> | undefined {
     return whole !== undefined && this.#last?.of === identity(whole) ? this.#last.result : undefined;
   }

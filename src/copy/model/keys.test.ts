@@ -1,4 +1,4 @@
-/** Each key can be parsed into the parts that it was made of, for any names that Kubernetes and Vault allow. */
+/** Tests that each key can be parsed into its parts, for all names that Kubernetes and Vault allow. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
@@ -41,7 +41,7 @@ test('the key of an object can be parsed into cluster, kind, namespace and name'
   );
 });
 
-test('the key of a rule can be parsed into its parts, with a kind and without', () => {
+test('the key of a rule can be parsed into controller, kind (if it has one), namespace and name', () => {
   fc.assert(
     fc.property(controller, kind, name, name, (which, what, namespace, called) => {
       const plain = ruleKey(which, namespace, called);
@@ -57,7 +57,7 @@ test('the key of a rule can be parsed into its parts, with a kind and without', 
   );
 });
 
-test('the rule can be parsed from the key of a login, whatever the purpose of the login is', () => {
+test('the key of a login can be parsed into its rule, whatever text the purpose of the login is', () => {
   fc.assert(
     fc.property(controller, name, name, fc.string(), (which, namespace, called, purpose) => {
       const rule = ruleKey(which, namespace, called);
@@ -68,7 +68,7 @@ test('the rule can be parsed from the key of a login, whatever the purpose of th
   );
 });
 
-test('the key of an entry in Vault has the server, and an empty namespace', () => {
+test('the key of a Vault entry can be parsed into its server, and has an empty namespace', () => {
   for (const server of ['https://vault.example:8200', 'http://[fd00::1]:8200']) {
     const key = entryKey(server, 'secret/data/a/b', '1f');
     assert.deepEqual([serverOf(key), backendOf(key), namespaceOf(key), isEntryKey(key)], [server, 'vault', '', true]);

@@ -1,27 +1,27 @@
 /**
- * The keys of rules, objects, entries and logins. A key is a reference as text, for maps, queues and logs. Only this
- * module makes keys and reads them. The types are branded, so that no other text can be used as a key.
+ * The keys of rules, objects, Vault entries and logins. A key is a reference as text, for maps, queues and logs. Only
+ * this module makes keys and reads them. The types are branded, so that TypeScript refuses any other text as a key.
  */
 import { flatText } from '../../runtime/text/texts.ts';
 
 declare const BRAND: unique symbol;
 type Key<Of extends string> = string & { readonly [BRAND]: Of };
 
-/** A rule, in which a user requests copies: `mirrors:default/mysecret-mirror`, `replicator:Secret/default/app`. */
+/** A rule, with which a user requests copies: `mirrors:default/mysecret-mirror`, `replicator:Secret/default/app`. */
 export type RuleKey = Key<'rule'>;
 /** An object of a cluster: `local:Secret/default/mysecret`. */
 export type ObjectKey = Key<'object'>;
 /** An entry in Vault: `vault:https://vault.example:8200/secret/data/app#1f…`. */
 export type EntryKey = Key<'entry'>;
-/** A resource that can hold content. */
+/** A resource that can hold content: an object in a cluster, or an entry in Vault. */
 export type ResourceKey = ObjectKey | EntryKey;
 
-/** A use of a Vault login outside the engine: a rule and a purpose. The engine itself uses the key of the entry. */
+/** A Vault login that is used outside the engine: its rule and a purpose. The engine uses the entry's key instead. */
 export type LoginKey = Key<'login'>;
 /** The user of a login to Vault. */
 export type VaultUser = EntryKey | LoginKey;
 
-/** The backend of the keys of entries. */
+/** The name of Vault's backend, with which the keys of its entries begin. */
 export const VAULT_BACKEND = 'vault';
 const ENTRY_PREFIX = `${VAULT_BACKEND}:`;
 
@@ -34,7 +34,7 @@ export interface ObjectName {
 
 export interface RuleParts {
   readonly controller: string;
-  /** The kind of the rule's object, if the rules of the controller have several kinds; else `''`. */
+  /** The kind of the rule's object. `''`: the controller has rules of only one kind. */
   readonly kind: string;
   readonly namespace: string;
   readonly name: string;
@@ -47,18 +47,18 @@ export function resourceKey(cluster: string, kind: string, namespace: string, na
 
 /**
  * @param server scheme, host and port
- * @param digest differs for each namespace of Vault, and for a source also for each login and rule
+ * @param digest differs for each Vault namespace; for a source also for each login and rule
  */
 export function entryKey(server: string, path: string, digest: string): EntryKey {
   return `${VAULT_BACKEND}:${server}/${path}#${digest}` as EntryKey;
 }
 
-/** The key of a rule whose controller has rules of one kind. */
+/** The key of a rule. The controller has rules of only one kind. */
 export function ruleKey(controller: string, namespace: string, name: string): RuleKey {
   return flatText(controller, ':', namespace, '/', name) as RuleKey;
 }
 
-/** The key of a rule whose controller has rules of several kinds. */
+/** The key of a rule. The controller has rules of several kinds. */
 export function ruleKeyOfKind(controller: string, kind: string, namespace: string, name: string): RuleKey {
   return flatText(controller, ':', kind, '/', namespace, '/', name) as RuleKey;
 }
@@ -67,12 +67,12 @@ export function loginKey(rule: RuleKey, purpose: string): LoginKey {
   return `${rule} ${purpose}` as LoginKey;
 }
 
-/** The rule of `loginKey`. */
+/** The rule that `loginKey` was called with. */
 export function ruleOfLogin(login: LoginKey): RuleKey {
   return login.slice(0, login.indexOf(' ')) as RuleKey;
 }
 
-/** The parts of an object's key. @throws TypeError for the key of an entry */
+/** The parts of an object's key. @throws TypeError if the key is that of a Vault entry */
 export function parseResourceKey(key: ResourceKey): ObjectName {
   const colon = key.indexOf(':');
   const first = key.indexOf('/', colon);
@@ -87,7 +87,7 @@ export function parseResourceKey(key: ResourceKey): ObjectName {
   };
 }
 
-/** The kind of an object, by its key. @throws TypeError for the key of an entry */
+/** The kind in an object's key. @throws TypeError if the key is that of a Vault entry */
 export function kindOf(key: ResourceKey): string {
   const colon = key.indexOf(':');
   const slash = key.indexOf('/', colon);
@@ -113,7 +113,7 @@ export function isEntryKey(key: ResourceKey | VaultUser): key is EntryKey {
   return key.startsWith(ENTRY_PREFIX);
 }
 
-/** The server of an entry: the argument of `entryKey`. */
+/** The server that `entryKey` was called with. */
 export function serverOf(key: EntryKey): string {
   const start = ENTRY_PREFIX.length;
   const host = key.indexOf('//', start);
@@ -121,22 +121,22 @@ export function serverOf(key: EntryKey): string {
   return key.slice(start, end < 0 ? undefined : end);
 }
 
-/** The backend a key belongs to: the cluster's name, or `vault`. */
+/** The name of the backend that has the resource: the cluster's name, or `vault`. */
 export function backendOf(key: ResourceKey): string {
   return key.slice(0, key.indexOf(':'));
 }
 
-/** The controller of a rule: `mirrors`. */
+/** The name of the controller that serves the rule: `mirrors`. */
 export function controllerOf(rule: RuleKey): string {
   return rule.slice(0, rule.indexOf(':'));
 }
 
-/** A rule without its controller, for users: `default/mysecret-mirror`. */
+/** The rule's name for users, without its controller: `default/mysecret-mirror`. */
 export function ruleName(rule: RuleKey): string {
   return rule.slice(rule.indexOf(':') + 1);
 }
 
-/** The namespace of a rule of any controller, or of an object. `''` for an entry in Vault. */
+/** The namespace of a rule, or of an object. `''` for an entry in Vault. */
 export function namespaceOf(key: RuleKey | ResourceKey): string {
   if (key.startsWith(ENTRY_PREFIX)) return '';
   const end = key.lastIndexOf('/');

@@ -1,4 +1,4 @@
-/** The kinds of objects that the engine copies, and the fields of their content. All other fields are metadata. */
+/** The kinds of objects that the engine copies, and their fields with content. All other fields are metadata. */
 import { randomInt } from 'node:crypto';
 import { parseResourceKey, type ResourceKey } from './keys.ts';
 
@@ -15,24 +15,24 @@ export interface Kind {
   /** Path of the API group: `/api/v1`. */
   readonly groupPath: string;
   readonly plural: string;
-  /** The fields with content, in the order of writing. The first one is always written, even if it is empty. */
+  /** The fields with content, in the order in which they are written. The first one is written even if it is empty. */
   readonly fields: readonly [ContentField, ...ContentField[]];
-  /** A field whose texts replace values of the first field with the same keys, as `stringData` in a Secret. */
+  /** A field whose texts replace values of the first field, key by key, as `stringData` does in a Secret. */
   readonly overlay?: string;
   /** Whether objects of this kind have a `type`. */
   readonly typed: boolean;
-  /** The type of an object without one. */
+  /** The type of an object that has no type of its own. */
   readonly defaultType?: string;
   /**
-   * A custom resource that only describes content: its type and `immutable` can be changed in place, it may have any
-   * type, and its status is a subresource.
+   * The kind is a custom resource that only describes content. So its type and `immutable` can be changed in place,
+   * every type is allowed, and its status is a subresource.
    */
   readonly isCustom?: true;
-  /** The least content that the API server accepts for a type: by field, then by key. */
+  /** The least content that the API server accepts for this type: values by field and key. */
   minimal(type: string): Readonly<Record<string, Readonly<Record<string, string>>>>;
 }
 
-/** The path of the objects of a kind in the namespace of `key`. */
+/** Path of the collection of this kind in the namespace of `key`. */
 export function collectionPath({ groupPath, plural }: Kind, key: ResourceKey): string {
   return `${groupPath}/namespaces/${parseResourceKey(key).namespace}/${plural}`;
 }
@@ -45,7 +45,7 @@ const utf8 = (text: string): string => Buffer.from(text).toString('base64');
 
 const ALPHANUMERICS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
 
-/** A random password, because a server might accept an empty one. Length as in k8s-replicator. */
+/** A random password, because a server might accept an empty one. As long as in k8s-replicator. */
 function randomPassword(): string {
   return Array.from({ length: 128 }, () => ALPHANUMERICS.charAt(randomInt(ALPHANUMERICS.length))).join('');
 }
@@ -89,9 +89,9 @@ export const CONFIG_MAP: Kind = {
 };
 
 /**
- * Types of Secrets that are never created from the input of users. For the first, the control plane issues a token of
- * any ServiceAccount in the namespace (CVE-2026-42876 in External Secrets Operator). With the second, nodes can join
- * the cluster.
+ * Types of Secrets that Keyferry never creates, because users choose the content. For a Secret of the first type, the
+ * control plane issues a token of any ServiceAccount in the namespace (CVE-2026-42876 in External Secrets Operator).
+ * With a Secret of the second type, a node can join the cluster.
  */
 export const FORBIDDEN_TYPES: readonly string[] = [
   'kubernetes.io/service-account-token',

@@ -30,7 +30,7 @@ const OURS: ManagedFieldsEntry = {
   },
 };
 
-test('the last-applied annotation is dropped, because it can contain secret values', () => {
+test('the last-applied annotation is not kept, because it can contain secret values', () => {
   const observed = observe({
     ...META,
     annotations: { [LAST_APPLIED]: '{"data":{"password":"hunter2"}}', kept: 'yes' },
@@ -39,7 +39,7 @@ test('the last-applied annotation is dropped, because it can contain secret valu
   assert.doesNotMatch(JSON.stringify(observed), /hunter2/);
 });
 
-test('the managed fields show which data keys, labels and annotations only Keyferry wrote', () => {
+test('from the managed fields Keyferry knows the data keys, labels and annotations that it wrote itself', () => {
   const cases: readonly [string, readonly ManagedFieldsEntry[] | undefined, string | undefined][] = [
     ['only Keyferry', [OURS], 'password,user'],
     ['unknown writers', undefined, undefined],
@@ -65,14 +65,14 @@ test('the managed fields show which data keys, labels and annotations only Keyfe
   assert.deepEqual(observe({ ...META, managedFields: [OURS] }).ownAnnotations, ['a']);
 });
 
-test('the managed fields show whether Keyferry made a Secret immutable', () => {
+test('from the managed fields Keyferry knows whether it made a Secret immutable itself', () => {
   const managedFields = [{ ...OURS, fieldsV1: { ...OURS.fieldsV1, 'f:immutable': {} } }];
   const observed = observe({ ...META, managedFields });
   assert.deepEqual([observed.ownImmutable, observed.ownKeys], [true, 'password,user']);
   assert.equal(observe({ ...META, managedFields: [OURS] }).ownImmutable, undefined);
 });
 
-test('the version of the content of a custom resource changes with its generation or uid, not with a status or a label', () => {
+test('the content version of a custom resource changes with its generation or uid, but not with a change of status or labels', () => {
   const version = (meta: Partial<ObjectMeta>, isCustom: boolean): string =>
     contentVersion(observe({ ...META, ...meta }, { isCustom }));
   assert.equal(version({ generation: 3 }, false), '7');
@@ -81,7 +81,7 @@ test('the version of the content of a custom resource changes with its generatio
   assert.notEqual(version({ generation: 3 }, true), version({ generation: 3, uid: 'v' }, true));
 });
 
-test('a custom resource counts as unchanged after a change of only its status or finalizers, and as changed after any other change', () => {
+test('if only the status or finalizers of a custom resource change, it counts as unchanged; any other change counts', () => {
   const isSame = (meta: Partial<ObjectMeta>): boolean => {
     const before = { ...META, generation: 3, labels: { a: '1' }, annotations: { b: '1' }, managedFields: [OURS] };
     const after = { ...before, resourceVersion: '8', ...meta };
@@ -102,16 +102,16 @@ test('a custom resource counts as unchanged after a change of only its status or
   }
 });
 
-test('different lists of data keys are joined to different texts, whatever characters the keys have', () => {
+test('joinKeys gives different texts for different lists of data keys, whatever characters the keys have', () => {
   const lists = [['a,b'], ['a', 'b'], ['["a', 'b"]'], ['a\nb'], ['a,b', ''], [''], [], ['__proto__'], ['a/b']];
   assert.equal(new Set(lists.map((list) => joinKeys(list))).size, lists.length);
 });
 
-test('the order of data keys does not change the text that they are joined to', () => {
+test('joinKeys gives the same text for the same data keys in any order', () => {
   assert.equal(joinKeys(['b', 'a']), joinKeys(['a', 'b']));
 });
 
-test('huge labels and annotations are dropped, except the annotations that a controller reads', () => {
+test('very long labels and annotations are not kept, but annotations that a controller reads are', () => {
   const many = (count: number, value: string): Record<string, string> =>
     Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, value]));
   const options = { isRead: (annotation: string) => annotation.startsWith('ours/') };
@@ -132,12 +132,12 @@ test('huge labels and annotations are dropped, except the annotations that a con
     /200000 characters; the maximum is 32768/u,
   );
   assert.equal(lengthProblem('a,b'), undefined);
-  // Two different values stay different, even if only digests of them are kept.
+  // Of a too long value only the digest is kept. Two different values must still be different.
   const other = observe({ ...META, annotations: { 'ours/huge': 'b,'.repeat(100_000) } }, options);
   assert.notEqual(other.annotations['ours/huge'], observed.annotations['ours/huge']);
 });
 
-test('a long value is replaced by its digest, so that a map with only long values does not become empty', () => {
+test('if all values of a map are too long, their digests are kept, so that the map does not become empty', () => {
   const options = { isRead: () => false };
   const observed = observe({ ...META, annotations: { note: 'x'.repeat(MAX_KEPT) } }, options);
   assert.deepEqual(Object.keys(observed.annotations), ['note']);
@@ -153,14 +153,14 @@ test('a long value is replaced by its digest, so that a map with only long value
   );
 });
 
-test('thousands of data keys are joined to a digest of less than 100 characters', () => {
+test('joinKeys gives a digest of less than 100 characters for thousands of data keys', () => {
   const keys = Array.from({ length: 4000 }, (_, index) => `key-${index}-${'x'.repeat(200)}`);
   assert.ok(joinKeys(keys).length < 100);
   assert.equal(joinKeys(keys), joinKeys(keys.toReversed()));
   assert.notEqual(joinKeys(keys), joinKeys(keys.slice(1)));
 });
 
-test('an object counts as full if its annotations leave almost no room for another one, counted in bytes', () => {
+test('an object counts as full if less than 1 KiB of the allowed 256 KiB is left for annotations', () => {
   const full = (annotations: Record<string, string>): boolean =>
     observe({ uid: 'u', name: 'n', resourceVersion: '1', creationTimestamp: '', annotations }).full === true;
   assert.equal(full({ 'keyferry.dev/x': 'y'.repeat(255 * 1024 - 14) }), false);

@@ -1,13 +1,13 @@
 /**
- * The stored part of a watched object: enough to plan with, and nothing that could be secret.
+ * The part of a watched object that stays in memory: enough to plan with, and nothing that can be secret.
  *
- * `last-applied-configuration` (it has the values of a Secret that `kubectl apply` created) and `managedFields` are
- * dropped. Of `managedFields`, the data keys that Keyferry wrote last are kept, if no other client wrote data: this
- * shows changes by other clients without reading values.
+ * Two parts of the metadata are dropped. `last-applied-configuration` can contain the values of a Secret that was
+ * created with `kubectl apply`. Of `managedFields` only the names of the data keys that Keyferry wrote last are kept,
+ * and only if no other client wrote data. So Keyferry notices changes by other clients without reading values.
  *
- * An object may have 256 KiB of annotations and more of labels, and a user may create thousands of such objects. So
- * labels and annotations that no controller reads are kept up to 16 KiB, and single values up to 32 KiB: longer values
- * are replaced by their length and digest.
+ * An object may have 256 KiB of annotations and even more labels, and a user may create thousands of such objects. So
+ * labels and annotations that no controller reads are kept up to 16 KiB. A value above 32 KiB is replaced by its length
+ * and digest.
  */
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
@@ -18,40 +18,40 @@ import type { ObjectName } from './keys.ts';
 
 /** Keyferry's name in `metadata.managedFields`. */
 export const FIELD_MANAGER = 'keyferry';
-/** On every copy, besides the mark of its owner: the place of the copy itself, as `<namespace>/<name>`. */
+/** Each copy has this annotation besides the mark of its owner. It holds the copy's own `<namespace>/<name>`. */
 export const PLACE_ANNOTATION = 'keyferry.dev/target';
 export const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
 
 export interface Observed {
   readonly uid: string;
   readonly resourceVersion: string;
-  /** Only of a custom resource. @see contentVersion */
+  /** Set only for a custom resource. @see contentVersion */
   readonly generation?: number;
-  /** RFC 3339, as the server gave it. */
+  /** Creation time, RFC 3339, as the server sent it. */
   readonly created: string;
   readonly deleting: boolean;
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
-  /** The data keys that Keyferry wrote, joined; `undefined` if another client wrote data, type or `immutable`. */
+  /** The data keys that Keyferry wrote, as text. `undefined`: another client wrote data, type or `immutable`. */
   readonly ownKeys: string | undefined;
-  /** The labels and annotations that Keyferry wrote last. They are removed when they are no longer desired. */
+  /** The labels and annotations that Keyferry wrote last. It removes them when they are no longer desired. */
   readonly ownLabels: readonly string[];
   readonly ownAnnotations: readonly string[];
-  /** The owner references of the object, if it has any. @see ownersText */
+  /** The owner references of the object as text (see `ownersText`); absent: it has none. */
   readonly owners?: string;
-  /** Keyferry has made the object immutable. */
+  /** Keyferry itself made the object immutable. */
   readonly ownImmutable?: true;
-  /** Some labels or annotations of the object were not kept. */
+  /** Some labels or annotations were too long to keep. */
   readonly trimmed?: true;
-  /** The annotations of the object almost reach the limit of the API server. */
+  /** The annotations almost reach the API server's limit. */
   readonly full?: true;
-  /** Set for an object that a watch brings whole. */
+  /** Set if a watch reports the whole object and not only its metadata. */
   readonly content?: KeptContent;
 }
 
-/** The kept content of an object that a watch brings whole. See `StoredContent` in `store.ts`. */
+/** The kept content of an object that a watch reports as a whole. @see StoredContent in `store.ts` */
 export interface KeptContent {
-  /** `revisionOf` the object that had this content. At a later revision the content is not known. */
+  /** The object's revision (`revisionOf`) when it had this content. For a later revision the content is unknown. */
   readonly revision: number | string;
   /** The kept part of the object's status, which may be newer than the content. */
   readonly status?: object | undefined;
@@ -60,54 +60,59 @@ export interface KeptContent {
 export interface ObserveOptions {
   /** @see Kind.isCustom */
   readonly isCustom?: boolean | undefined;
-  /** Shares equal values between objects. */
+  /** Shares equal values between objects, to save memory. */
   readonly lists?: KeyLists;
-  /** Default: all annotations are read. */
+  /** Default: every annotation counts as read by a controller. */
   readonly isRead?: IsRead | undefined;
 }
 
-/** Whether a controller reads an annotation: if so, it is always kept. `undefined`: it is never kept. */
+/**
+ * Whether a controller reads this annotation. `true`: it is kept. `false`: kept if there is room. `undefined`: dropped.
+ */
 export type IsRead = (annotation: string) => boolean | undefined;
 
 const NONE: Readonly<Record<string, string>> = Object.freeze({});
 const NO_KEYS: readonly string[] = Object.freeze([]);
 
-/** Most characters of labels that no controller reads, and of such annotations: more than usual objects have. */
+/** Most characters of labels, and of annotations, that no controller reads. Usual objects have fewer. */
 export const MAX_KEPT = 16 * 1024;
-/** Longest value that is kept, characters: room for two thousand names of namespaces. */
+/** Longest value that is kept, characters: enough for the names of two thousand namespaces. */
 export const MAX_VALUE = 32 * 1024;
-/** The API server's limit for all annotations of an object, bytes of names and values. */
+/** The API server's limit for the annotations of an object, bytes of all names and values. */
 const MOST_ANNOTATIONS = 256 * 1024;
-/** An object with less room than this is full, bytes: enough for a few annotations of Keyferry. */
+/**
+ * An object with less room for annotations than this counts as full, bytes. A few annotations of Keyferry fit in it.
+ */
 const LEAST_ROOM = 1024;
-/** Longest text of all owner references of an object; a longer one is replaced by its digest. */
+/** Longest text of the owner references of an object, characters; a longer text is replaced by its digest. */
 const MAX_OWNERS = 4096;
-/** Longest text of all data keys of an object; a longer one is replaced by its digest. */
+/** Longest text of the data keys of an object, characters; a longer text is replaced by its digest. */
 const MAX_KEYS = 1024;
 
 type NameInNamespace = Pick<ObjectName, 'namespace' | 'name'>;
 
-/** The value of `PLACE_ANNOTATION`. */
+/** The value that `PLACE_ANNOTATION` has on the object with this name. */
 export function placeText({ namespace, name }: NameInNamespace): string {
   return `${namespace}/${name}`;
 }
 
-/** Whether the marks on an object were written for another one. @see Claims.ownerOf */
+/** Whether the marks on this object were written for another object, and copied from there. @see Claims.ownerOf */
 export function isMarkedElsewhere(annotations: Texts, place: NameInNamespace): boolean {
   const marked = annotations[PLACE_ANNOTATION];
   return marked !== undefined && marked !== placeText(place);
 }
 
-/** A namespace of an index: the strings and values that its objects share. */
+/** A namespace in an index, with the strings and values that its objects share. */
 export interface KeptIn {
   readonly name: string;
   readonly lists: KeyLists;
 }
 
 /**
- * An object of an index, with the bits of the feeds that confirm it. There are tens of thousands, so all copies of a
- * source share one object for their labels and one for their annotations. Only `PLACE_ANNOTATION` differs on each copy:
- * if it names the copy itself, it is not stored, but computed for each reader.
+ * An object in an index of watched objects. `feeds` has a bit for each watch that reports the object. There are tens of
+ * thousands of objects, so all copies of a source share one object for their labels and one for their annotations. Only
+ * `PLACE_ANNOTATION` differs on each copy. If it names the copy itself, it is not stored, but added when annotations
+ * are read.
  */
 export class Slot implements Observed {
   feeds = 0;
@@ -122,7 +127,7 @@ export class Slot implements Observed {
   readonly #annotations: Texts;
   readonly #keptIn: KeptIn | undefined;
   readonly #name: string;
-  // Rare fields: with `declare`, an object without them needs no memory for them.
+  // Rare fields. Because of `declare`, an object without them needs no memory for them.
   declare readonly generation?: number;
   declare readonly owners?: string;
   declare readonly ownImmutable?: true;
@@ -130,7 +135,7 @@ export class Slot implements Observed {
   declare readonly full?: true;
   declare content?: KeptContent;
 
-  /** @param keptIn `undefined`: no index keeps the object @param name the same string as the key in the index */
+  /** @param keptIn `undefined`: the object is in no index @param name the string that is also the key in the index */
   constructor(
     meta: ObjectMeta,
     { lists, isRead, isCustom = false }: ObserveOptions,
@@ -173,14 +178,15 @@ export class Slot implements Observed {
   }
 }
 
-/** The stored part of an object's metadata. */
+/** The part of an object's metadata that stays in memory. */
 export function observe(meta: ObjectMeta, options: ObserveOptions = {}): Observed {
   return new Slot(meta, options);
 }
 
 /**
- * The version of an object's content. A write of the status changes the resourceVersion of a custom resource, but not
- * its generation. So for custom resources the version is uid and generation; for other kinds it is the resourceVersion.
+ * The version of an object's content. If it is the same, the content is the same. A write of the status changes the
+ * resourceVersion of a custom resource, but not its generation. So for custom resources the version is uid and
+ * generation, and for other kinds the resourceVersion.
  */
 export function contentVersion({
   uid,
@@ -190,12 +196,12 @@ export function contentVersion({
   return versionAt(uid, generation ?? resourceVersion);
 }
 
-/** The version of the content of an object with this uid. */
+/** The content version of the object with this uid at this revision. */
 export function versionAt(uid: string, revision: number | string): string {
   return typeof revision === 'string' ? revision : flatText(uid, ':', revision);
 }
 
-/** Whether the stored metadata of two versions of an object are equal except for the resourceVersion. */
+/** Whether the kept metadata of two versions of an object are equal, apart from the resourceVersion. */
 export function sameButVersion(a: Observed, b: Observed): boolean {
   return isDeepStrictEqual(withoutVersion(a), withoutVersion(b));
 }
@@ -204,7 +210,7 @@ function withoutVersion(observed: Observed): object {
   return { ...observed, annotations: observed.annotations, resourceVersion: '', feeds: 0, content: undefined };
 }
 
-/** Whether the metadata show that an object is immutable. `undefined`: another client may have made it immutable. */
+/** Whether the object is immutable, as far as its metadata shows. `undefined`: another client may have made it so. */
 export function immutableBy({ ownImmutable, ownKeys }: Observed): boolean | undefined {
   if (ownImmutable === true) return true;
   return ownKeys === undefined ? undefined : false;
@@ -218,7 +224,7 @@ export function versionOf(
   return versionAt(meta.uid, revisionOf(meta, kind));
 }
 
-/** The part of a content version that changes. To save memory it lacks the uid, which the object has anyway. */
+/** The part of a content version that changes: without the uid, which the object has anyway, to save memory. */
 export function revisionOf(
   { resourceVersion, generation = 0 }: Pick<ObjectMeta, 'resourceVersion' | 'generation'>,
   { isCustom = false }: Pick<ObserveOptions, 'isCustom'>,
@@ -226,7 +232,7 @@ export function revisionOf(
   return isCustom ? generation : resourceVersion;
 }
 
-/** Owner references as text: equal references have equal texts. */
+/** Owner references as text. Equal references have equal texts. */
 export function ownersText(references: readonly OwnerReference[]): string {
   const lines = references.map(({ apiVersion, kind, name, uid, controller, blockOwnerDeletion }) => {
     return [apiVersion, kind, name, uid, String(controller === true), String(blockOwnerDeletion === true)].join(' ');
@@ -240,7 +246,7 @@ type Texts = Readonly<Record<string, string>>;
 function isFull(annotations: Texts): boolean {
   let length = 0;
   for (const key in annotations) length += key.length + (annotations[key]?.length ?? 0);
-  // A character takes at most three bytes, so counting bytes is rarely needed.
+  // A character takes at most three bytes. So if there are few characters, the bytes need not be counted.
   if (length * 3 <= MOST_ANNOTATIONS - LEAST_ROOM) return false;
   let bytes = 0;
   for (const key in annotations) bytes += Buffer.byteLength(key) + Buffer.byteLength(annotations[key] ?? '');
@@ -248,9 +254,9 @@ function isFull(annotations: Texts): boolean {
 }
 
 /**
- * The part of labels or annotations that is kept: at least one key if the map is not empty, because the JSON patch for
- * an empty map differs (`changes` in `object-writer.ts`).
- * @param except a key that the caller keeps itself
+ * The labels or annotations that stay in memory. If the map is not empty, at least one key stays, because the JSON
+ * patch for an empty map differs (`changes` in `object-writer.ts`).
+ * @param except a key that the caller stores itself
  */
 function keptOf(
   map: Texts,
@@ -284,16 +290,16 @@ function keptOf(
   return { kept: lists?.map(kept) ?? kept, trimmed };
 }
 
-/** Prefix of a replaced value. No usual value starts with this character. */
+/** Begins the text that replaces a long value. No usual value begins with this character. */
 const TOO_LONG = '\0too long: ';
 
-/** Replaces a long value. Different values have different replacements. */
+/** Replaces a long value by its length and digest, so that different values have different replacements. */
 function tooLong(value: string): string {
   const digest = createHash('sha256').update(value).digest('base64url');
   return `${TOO_LONG}${value.length} characters, ${digest}`;
 }
 
-/** The problem of a value that was too long to keep. */
+/** The error message for a value that was too long to keep; `undefined`: it was not. */
 export function lengthProblem(value: string): string | undefined {
   if (!value.startsWith(TOO_LONG)) return undefined;
   return `it has ${Number.parseInt(value.slice(TOO_LONG.length), 10)} characters; the maximum is ${MAX_VALUE}`;
@@ -302,14 +308,14 @@ export function lengthProblem(value: string): string | undefined {
 /** A key that the API server accepts in Secrets and ConfigMaps. */
 const USUAL_KEY = /^[-._a-zA-Z0-9]+$/;
 
-/** Joins data keys for `Observed.ownKeys`; a long text becomes a digest. A key of a custom resource can be any text. */
+/** The text of data keys for `Observed.ownKeys`; a long text becomes a digest. A custom resource may have any key. */
 export function joinKeys(keys: Iterable<string>): string {
   const sorted = [...keys].sort();
   const joined = sorted.every((key) => USUAL_KEY.test(key)) ? sorted.join(',') : JSON.stringify(sorted);
   return joined.length <= MAX_KEYS ? joined : createHash('sha256').update(joined).digest('base64');
 }
 
-/** Fields that other clients may write, because they are not content of any kind. */
+/** Fields that have no content in any kind, so other clients may write them. */
 const NOT_CONTENT: ReadonlySet<string> = new Set(['f:metadata', 'f:status', 'f:apiVersion', 'f:kind']);
 
 type FieldSet = Readonly<Record<string, Readonly<Record<string, unknown>>>>;
@@ -341,7 +347,7 @@ function ownFields(
   return { ownKeys, ownLabels: labels, ownAnnotations: annotations, ...(immutable ? { ownImmutable: true } : {}) };
 }
 
-/** Names of the members of a field that is a map: `{"f:a": {}, ".": {}}` → `a`. */
+/** The names in a field set of `managedFields`: `{"f:a": {}, ".": {}}` → `a`. */
 function members(field: Readonly<Record<string, unknown>> | undefined): readonly string[] {
   if (field === undefined) return NO_KEYS;
   return Object.keys(field)

@@ -1,8 +1,8 @@
 /**
- * The meaning of the rules of one API. The operator and the commands use the same object, so that a command reports
- * exactly the actions of the operator.
+ * Says what the rules of one API mean. The operator and the commands use the same object, so that a command such as
+ * `plan` reports exactly what the operator does.
  *
- * A rule set does no I/O and writes nothing. It reads caches that others fill: rules, namespaces, views of sources.
+ * A rule set does no I/O. It reads caches that other code fills: rules, namespaces, states of sources.
  */
 import type { Steps } from '../../runtime/queue/slices.ts';
 import type { Cause } from './cause.ts';
@@ -12,21 +12,21 @@ import type { Observed } from './observed.ts';
 
 /** The part of the engine's state that an evaluation may read. */
 export interface EngineView {
-  /** Targets that carry the rule's mark in the place that it was written for. */
+  /** Targets with the mark of this rule, if the mark was written for the target itself. */
   ownedBy(rule: RuleKey): Iterable<ResourceKey>;
 }
 
-/** The number of targets that a rule requests, for the limits. */
+/** The number of targets that a rule requests. It counts against the limits of an administrator. */
 export interface Demand {
   readonly namespace: string;
-  /** Orders rules by age, as `Owner.rank`. */
+  /** As `Owner.rank`: older rules come first. */
   readonly rank: string;
   readonly count: number;
-  /** Whether the limits allow these targets besides those of older rules. */
+  /** Whether the limits allow the rule's targets in addition to those of older rules. */
   readonly isAdmitted: boolean;
 }
 
-/** Why a rule must not copy into namespaces that it selects: a limit of an administrator, or no consent. */
+/** Why a rule must not copy into namespaces that it selects: an administrator's limit, or no consent of a namespace. */
 export interface OutOfReach extends Cause {
   /**
    * `all`: the rule must not copy at all. `named`: the rule names some of these namespaces, or has no others, so it is
@@ -35,45 +35,47 @@ export interface OutOfReach extends Cause {
   readonly part: 'all' | 'named' | 'others';
 }
 
-/** The results of an evaluation besides claims. */
+/** The results of an evaluation besides its claims. */
 export interface Findings {
-  /** Why the rule is not applied: it is suspended, has a mistake or too many targets. Its copies stay unchanged. */
+  /** Why the rule is not applied (suspended, a mistake, too many targets). Its copies stay unchanged. */
   readonly refusal?: Cause | undefined;
   readonly outOfReach?: OutOfReach | undefined;
 }
 
 export interface Evaluation extends Findings {
   readonly owner: Owner;
-  /** Version of the rule that was evaluated. */
+  /** The version of the rule that was evaluated. */
   readonly version: string;
   readonly claims: readonly Claimed[];
-  /** Sources that the rule depends on, even without a claim. The engine follows them while they are listed here. */
+  /**
+   * Sources that the rule depends on, even without a claim. The engine follows (watches, polls) them while listed here.
+   */
   readonly sources: readonly ResourceKey[];
-  /** The demand on the limits of rules; `undefined`: none. */
+  /** The rule's demand, for the limits; `undefined`: the rule requests no targets. */
   readonly demand?: Demand | undefined;
 }
 
-/** A rule on the server. */
+/** Whether a rule exists on the server, and in which version. */
 export type RuleState = { readonly state: 'gone' } | { readonly state: 'there'; readonly version: string };
 
 export interface RuleSet {
-  /** First part of the rule keys: `mirrors`. */
+  /** The controller's name, with which its rule keys begin: `mirrors`. */
   readonly name: string;
-  /** The limits of the rules. They record the demand of each evaluation when its claims count. */
+  /** The limits for all rules. After each evaluation whose claims are put into the book, they record its demand. */
   readonly limits?: { readonly record: (rule: RuleKey, demand: Demand | undefined) => void };
-  /** Turns a rule into claims; `undefined`: it is gone. A change between the steps must enqueue the rule again. */
+  /** Turns a rule into claims; `undefined`: it is gone. A change between two steps must enqueue the rule again. */
   evaluate(rule: RuleKey, view: EngineView): Steps<Evaluation | undefined>;
-  /** Does the slow work of `evaluate` in steps (compiling patterns). */
+  /** Does slow work before `evaluate`, in steps, for example compiles patterns. */
   warmUp?(rule: RuleKey): Steps<void>;
   /**
-   * The rule that this controller's marks on an object name. `undefined` for a kind or cluster in which the controller
-   * creates nothing. `Claims` checks the place of the marks, but not the cluster.
+   * The rule that the controller's marks on an object name. `undefined`: they name none, or the controller creates no
+   * copies of this kind or in this cluster. `Claims` checks whether the marks were written for this namespace and name.
    */
   ownerOf(observed: Observed, target: ResourceKey): RuleKey | undefined;
-  /** Whether to delete a target that its rule does not claim. `ruleThere`: the rule exists, and is not refused. */
+  /** Whether to delete a target that its rule does not claim. `ruleThere`: the rule exists and is not refused. */
   orphanPolicy(rule: RuleKey, observed: Observed, ruleThere: boolean): 'delete' | 'keep';
-  /** Why the rule is not ready, if neither its evaluation nor its claims' outcomes show it: an unreadable source. */
+  /** Why the rule is not ready, if neither its evaluation nor the outcomes of its claims show it: unreadable source. */
   problemOf?(rule: RuleKey): Cause | undefined;
-  /** Whether a rule selects the object's namespace; `undefined`: the object cannot be a copy, by its kind or name. */
+  /** Whether a rule selects the object's namespace. `undefined`: the rule never copies objects of this kind or name. */
   selects?(rule: RuleKey, object: ResourceKey): boolean | undefined;
 }
