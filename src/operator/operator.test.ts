@@ -1,4 +1,4 @@
-/** Which annotations are kept at any length. No user may choose their names: many of them would use up the memory. */
+/** Which annotations are kept at any length. If users could choose the names, many long ones would fill the memory. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
@@ -19,13 +19,13 @@ function readBy(command: string, annotations: readonly string[]): readonly strin
   return annotations.filter((annotation) => isRead(annotation) === true);
 }
 
-test('every process keeps the marks of all controllers at any length, and no process an invented annotation', () => {
+test('every process keeps long marks of all controllers, but no long annotations with invented names', () => {
   for (const command of ['run', 'mirrors', 'replicator', 'syncsecret-manager']) {
     assert.deepEqual(readBy(command, [...MARKS, ...INVENTED]), MARKS, command);
   }
 });
 
-test('a process that serves only tenants does not keep the annotations of other controllers at any length', () => {
+test('a process that serves only tenants keeps no long annotations of other controllers; other processes keep them', () => {
   const others = [MIRROR_ANNOTATIONS.ownedBy, 'k8s-replicator/invented'];
   assert.deepEqual(readBy('mirrors', others), others);
   assert.deepEqual(readBy('syncsecret-manager', others), []);

@@ -50,13 +50,13 @@ export interface OperatorOptions {
 const EVENT_COMPONENT = 'keyferry';
 /** Time for running writes to end at a stop, ms. */
 const DRAIN_MS = 3000;
-/** Time for the last events after that, ms. */
+/** Time after that in which the last events can be sent, ms. */
 const EVENTS_DRAIN_MS = 1000;
 /** Limit of the whole stop, ms. It is 0.5 s less than the limit of the process, which then still releases its Lease. */
 const STOP_MS = 4000;
 /** Pause between log lines about dropped events, ms. A metric counts all of them. */
 const DROPPED_LOG_MS = 60_000;
-/** Minimum time for the last steps of a stop, ms. */
+/** Minimum time for the steps of a stop after the writes, ms, even if the writes took the whole limit. */
 const MIN_LEFT_MS = 100;
 
 export class Operator {
@@ -139,7 +139,7 @@ export class Operator {
     this.#addMetrics(vault);
   }
 
-  /** Opens the watches. Settles when they are listed: then the process is a standby. */
+  /** Opens the watches. Resolves when they are listed: then the process is a standby. */
   async open(signal: AbortSignal): Promise<void> {
     await this.manager.open(signal);
     this.#options.log.info('caches are synced');
@@ -163,7 +163,7 @@ export class Operator {
     await Promise.all([this.#events.stop({ drainMs: Math.min(EVENTS_DRAIN_MS, leftMs) }), this.manager.stop(leftMs)]);
   }
 
-  /** The `/healthz` of the original, if `--controllers` names its controller alone. */
+  /** The `/healthz` of an original, if `--controllers` names its controller alone; `undefined`: that of Keyferry. */
   get healthz(): ((stuck: readonly string[]) => Reply) | undefined {
     const { config } = this.#options;
     const [only, ...others] = this.#entries;
@@ -262,9 +262,9 @@ function ruleSnapshot({ rule, cause }: RuleReadiness): RuleSnapshot {
 }
 
 /**
- * Selects the annotations that this process keeps at any length: those that any controller reads, even one of another
- * process, which may have made the object. Exception: a tenant can write any number of such annotations. So a process
- * that serves only tenants keeps those of its own controllers.
+ * Selects the annotations that this process keeps at any length: those that any controller of Keyferry reads, because
+ * another process may have made the object. Exception: a process that serves only tenants keeps only annotations of its
+ * own controllers, because a tenant could write any number of the others.
  */
 export function readAnnotations(config: Config): IsRead {
   const running = CONTROLLER_LIST.filter(({ name }) => config.controllers.includes(name));

@@ -81,7 +81,7 @@ async function runUntil(config: Config, env: NodeJS.ProcessEnv, log: Log, signal
   await using api = openApi(connection, config, metrics);
   await using otherApi = other && openApi(other, config, metrics);
   const { leaderElect } = config;
-  // A client of its own: the Retry-After of another request must not delay the renewal of the Lease.
+  // The Lease has a client of its own: the Retry-After of another request must not delay its renewal.
   await using leaseApi = new HttpKubeApi(connection, { maxSockets: 2, maxHoldMs: leaderElect.retryPeriodMs });
   const elector = leaderElect.enabled ? newElector(leaderElect, leaseApi, connection.namespace, log) : undefined;
   // The only Lease is in the home cluster. It fences the writes to both clusters.
@@ -122,7 +122,7 @@ async function runUntil(config: Config, env: NodeJS.ProcessEnv, log: Log, signal
       await elector.run({ signal: until.signal, onStartedLeading });
     }
   } finally {
-    // Ends the wait of a controller for its API, which would keep the process alive.
+    // A controller may still wait for its API to be installed, which would keep the process alive.
     ended.abort(new Error('the operator has stopped'));
     await operator.stop();
     log.info('stopped');
@@ -130,7 +130,7 @@ async function runUntil(config: Config, env: NodeJS.ProcessEnv, log: Log, signal
   rollback.signal.throwIfAborted();
 }
 
-/** @throws KubeconfigError, with flag and file */
+/** The connection to the management cluster; `undefined`: there is none. @throws KubeconfigError, with flag and file */
 async function managementConnection(
   { management }: Config,
   env: NodeJS.ProcessEnv,
@@ -151,7 +151,7 @@ async function managementConnection(
 }
 
 function openApi(connection: Connection, { kube }: Config, metrics: Metrics): HttpKubeApi {
-  // Enough for the longest runs of all queues (`runtime/queue/turns.ts`), so that hanging calls do not take all.
+  // Sockets for the longest runs of all queues (`runtime/queue/turns.ts`), so that hanging calls cannot take them all.
   const maxSockets = 4 * Math.max(8, kube.maxConcurrentWrites);
   const { cluster } = connection;
   return new HttpKubeApi(connection, {
@@ -168,9 +168,9 @@ async function workUntil(operator: Operator, signal: AbortSignal): Promise<void>
   if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
 }
 
-/** Advice for a Lease that cannot be read or written. The usual mistake: the permissions are in another namespace. */
+/** Advice for a Lease that cannot be read or written. The usual mistake: its permissions are in another namespace. */
 function leaseAdvice(namespace: string): string {
-  return `nothing is copied until then: the namespace ${namespace} and the permission to get, create and update Leases in it are necessary; --leader-elect-namespace names another one`;
+  return `nothing is copied until the Lease can be read and written: namespace ${namespace} must exist, and Keyferry needs permission to get, create and update Leases in it; to use another namespace, set --leader-elect-namespace`;
 }
 
 /** @param here the namespace of the Pod, or of the kubeconfig's context */

@@ -1,12 +1,12 @@
 /** The signals that end a command. A closed terminal sends SIGHUP. */
 export const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 
-/** Signals within this time are one stop, ms: npm, terminals and systemd signal the whole group, npm twice. */
+/** Signals within this time count as one, ms: npm, terminals and systemd signal all processes of a group, npm twice. */
 const SAME_STOP_MS = 1000;
 
 /**
  * Calls `stop` at the first of these signals. A signal more than `SAME_STOP_MS` later ends the process at once.
- * @returns removes the handlers. After a signal it keeps them: a second signal of the same stop may come
+ * @returns a function that removes the handlers. After a signal it keeps them: the same stop may send a second signal
  */
 export function onStopSignal(stop: (signal: NodeJS.Signals) => void): () => void {
   let stoppedAt: number | undefined;

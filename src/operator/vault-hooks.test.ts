@@ -7,7 +7,7 @@ import { vaultHooks } from './vault-hooks.ts';
 import { asKey, asKeys } from '../../test/support/keys.ts';
 import type { RuleKey } from '../copy/model/keys.ts';
 
-test('a failed login is logged as one warning, also if entries fail with it; other failures name their rules', () => {
+test('a failed login causes one warning, even if entries fail because of it; any other failure causes a warning with its rules', () => {
   const lines: [string, string, unknown][] = [];
   const write =
     (level: string): Log['warn'] =>

@@ -1,4 +1,4 @@
-/** The log lines and metrics of the Vault backend. */
+/** Turns the events of the Vault backend into log lines and metrics. */
 import { controllerOf } from '../copy/model/keys.ts';
 import type { VaultBackendOptions } from '../copy/vault/backend.ts';
 import { BoundedLabel, MAX_VAULTS } from '../observe/metrics/metric-registry.ts';
@@ -34,7 +34,7 @@ export function vaultHooks(log: Log, metrics: Metrics): Hooks {
       log.warn('cannot revoke a Vault lease, it stays valid until it expires', { source, lease, error });
     },
     onError: ({ source, rules, error, retryInMs }) => {
-      // The failed login has its own log line, and each entry that is read with this login fails with it.
+      // A failed login is logged once as a warning. So entries that fail because of it are logged at level debug.
       const level = causesOf(error).some((cause) => failedLogins.has(cause)) ? 'debug' : 'warn';
       log[level]('reconcile failed, retrying', { queue: 'polls', source, rule: rules.join(', '), error, retryInMs });
     },

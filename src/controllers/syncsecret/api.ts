@@ -31,15 +31,15 @@ export const SYNC_SECRET_CRD_ADVICE = crdAdvice(`${SYNC_SECRET.plural}.${SYNC_SE
 export const SYNC_SECRET_FINALIZER = 'kubelb.k8c.io/lb-finalizer';
 /** The finalizer that KubeLB's program writes. Keyferry removes it. KubeLB's documentation has another name. */
 export const ORIGINAL_FINALIZER = 'kubelb.k8c.io/cleanup';
-/** The finalizers that Keyferry removes when a SyncSecret may go. */
+/** The finalizers that Keyferry removes when a SyncSecret may be deleted. */
 export const OWN_FINALIZERS: ReadonlySet<string> = new Set([SYNC_SECRET_FINALIZER, ORIGINAL_FINALIZER]);
 
 /** Labels on a copy in the management cluster: they name the tenant's SyncSecret. */
 export const ORIGIN_LABELS = {
   name: 'kubelb.k8c.io/origin-name',
-  /** The key in KubeLB's program. */
+  /** The key that KubeLB's program writes. */
   namespace: 'kubelb.k8c.io/origin-ns',
-  /** The key in KubeLB's documentation. */
+  /** The key that KubeLB's documentation names. */
   documentedNamespace: 'kubelb.k8c.io/origin-namespace',
 } as const;
 
@@ -47,7 +47,7 @@ export const ORIGIN_LABELS = {
 export const MANAGED_BY_LABEL = 'kubelb.k8c.io/managed-by';
 export const MANAGED_BY_KUBELB = 'kubelb';
 
-/** The type of the one condition in the status. */
+/** The type of the only condition in the status. */
 export const SYNCED_CONDITION = 'Synced';
 
 export type SyncSecretPhase = 'Pending' | 'Synced' | 'Failed' | 'Terminating';

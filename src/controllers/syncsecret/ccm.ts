@@ -1,7 +1,6 @@
 /**
- * The CCM copies the SyncSecrets of a tenant cluster into the tenant's namespace of the management cluster. Here are
- * its watches, finalizers, marks and the status of the chain. What SyncSecrets mean is in
- * `rules/sync-secret-rule-set.ts`.
+ * The CCM copies the SyncSecrets of a tenant cluster into the tenant's namespace of the management cluster. This file
+ * has its watches, finalizers, marks and statuses. `rules/sync-secret-rule-set.ts` turns the SyncSecrets into claims.
  */
 import type { Controller, Preparation } from '../../copy/engine/controller.ts';
 import type { Cause } from '../../copy/model/cause.ts';
@@ -40,7 +39,7 @@ function create(context: ControllerContext): Controller {
   const copyKey = (name: string): ObjectKey => resourceKey(management.api.cluster, SYNC_SECRET.kind, namespace, name);
   const copyOf = (name: string): CopyStatus | undefined => {
     const { generation, content } = index.find(copyKey(name)) ?? {};
-    // The index also has the answers to own writes, in which the status still describes the earlier content.
+    // After a write of Keyferry, the index has the server's answer, whose status still describes the earlier content.
     if (content === undefined || content.revision !== generation) return undefined;
     return { generation, status: content.status ?? {} };
   };
@@ -52,7 +51,7 @@ function create(context: ControllerContext): Controller {
     unreachable() === undefined && management.watches.every((watch) => watch.synced) ? 1 : 0,
   );
   const stopped = new AbortController();
-  /** Reads the uid of a cluster. Then evaluates all again: the uid decides what is copied and what is an orphan. */
+  /** Reads the uid of a cluster, then enqueues all rules and copies: the uid decides which SyncSecrets are copied. */
   const identify = async (of: keyof ClusterUids, what: string, advice: string, onKnown?: () => void): Promise<void> => {
     const { api } = of === 'own' ? cluster : management;
     await readClusterUid(api, stopped.signal, (uid, error) => {
@@ -64,14 +63,14 @@ function create(context: ControllerContext): Controller {
     });
   };
   const open = (): void => {
-    // Each change of a SyncSecret enqueues it.
+    // Each change of a SyncSecret enqueues its rule.
     reconciler.watches.add(watchSyncSecrets(context, reconciler.store.sink));
     const advice = 'grant `get` on the namespace kube-system';
     const until = 'until then copies without a SyncSecret are not deleted';
     const synced = new Promise<void>((resolve, reject) => {
       identify('own', 'the cluster', `${advice}; ${until}`, resolve).catch(reject);
     });
-    // An evaluation that waits for the uid gets the error. If none waits, an error at the stop must not be unhandled.
+    // An evaluation that waits for the uid gets the error. If none waits, Node must not report an unhandled rejection.
     synced.catch(() => undefined);
     reconciler.watches.add({ synced });
     const untilThere = 'until then SyncSecrets in namespaces tenant-* are not copied';
@@ -80,7 +79,7 @@ function create(context: ControllerContext): Controller {
     const lists = new KeyLists();
     const scope = { namespace, isSource: () => false, statusOf: (object: KubeObject) => statusOf(object, lists) };
     management.watchContents(SYNC_SECRET, scope, {
-      // A changed copy enqueues the status of its SyncSecret. For a deleted copy, the engine does that.
+      // After a change of a copy, the status of its SyncSecret is enqueued. After its deletion, the engine does so.
       upsert: ({ metadata }) => {
         for (const { claim } of engine.book.on(copyKey(metadata.name))) engine.enqueueStatus(claim.owner.key);
         return true;
@@ -88,7 +87,7 @@ function create(context: ControllerContext): Controller {
       remove: () => undefined,
       prune: () => undefined,
     });
-    // When the management cluster becomes unreachable or reachable, waiting SyncSecrets report it. Others stay.
+    // When the management cluster becomes unreachable or reachable, SyncSecrets without a final outcome report it.
     reachability.onChange(() => {
       for (const [rule] of reconciler.store.all()) if (engine.book.isUnderWay(rule)) engine.enqueueStatus(rule);
     });
@@ -102,11 +101,11 @@ interface ClusterUids {
   management?: string;
 }
 
-/** The part of the management cluster that the CCM's duties need. */
+/** The facts about the management cluster that the reconciler of the CCM needs. */
 export interface Management extends Pick<CcmRulesOptions, 'namespace' | 'copyOf'> {
   readonly name: string;
   readonly uids: Readonly<ClusterUids>;
-  /** Why the cluster cannot be used; `undefined`: it can. */
+  /** Why the cluster cannot be used; `undefined`: it can be used. */
   readonly unreachable: () => Cause | undefined;
 }
 
@@ -115,7 +114,7 @@ export class CcmReconciler extends SyncSecretReconciler<CcmRules> {
   protected readonly target = 'its copy in the management cluster';
   readonly #management: Management;
   readonly #isManagers: (namespace: string) => boolean;
-  /** Uids of objects whose mark this CCM replaced, because it named another namespace. */
+  /** Uids of SyncSecrets whose mark this CCM replaced, because the mark named another namespace. */
   readonly #remarked = new Map<RuleKey, string>();
   /** Whether the log has the warning about another CCM. */
   #knowsOtherCcm = false;
@@ -138,12 +137,12 @@ export class CcmReconciler extends SyncSecretReconciler<CcmRules> {
     });
   }
 
-  /** Whether the SyncSecret may be a rule. In a tenant's namespace that is known only when both clusters are. */
+  /** Whether the SyncSecret may be a rule. `dutyOf` decides, which may need the uids of both clusters. */
   protected isRule({ metadata: { namespace = '' }, origin, propagated }: SyncSecretRule): boolean {
     return propagated !== undefined || (origin !== 'another' && !this.#isManagers(namespace));
   }
 
-  /** Without the mark, a manager in this cluster may serve the object. So a deleted object keeps it to the end. */
+  /** A deleted object keeps the mark until it is gone: without it, a manager in this cluster may serve the object. */
   protected override marksOf({ metadata, propagated }: SyncSecretRule): readonly string[] {
     return metadata.deletionTimestamp === undefined && propagated !== undefined ? [PROPAGATED_ANNOTATION] : [];
   }
@@ -152,7 +151,7 @@ export class CcmReconciler extends SyncSecretReconciler<CcmRules> {
     return this.#management.unreachable();
   }
 
-  /** The mark is written with the finalizer. Another namespace in it is replaced once: the tenant may be renamed. */
+  /** The mark is written with the finalizer. If it names another namespace (a renamed tenant), it is replaced once. */
   preparationOf(rule: RuleKey): Preparation | undefined {
     const { namespace } = this.rules.options;
     const object = this.store.get(rule);
@@ -180,7 +179,7 @@ export class CcmReconciler extends SyncSecretReconciler<CcmRules> {
     const { namespace } = this.rules.options;
     const object = this.store.get(rule);
     if (object === undefined) this.#remarked.delete(rule);
-    // The other namespace is back in the mark, so another CCM runs. Each would replace the other's mark without end.
+    // Another CCM has put its namespace back into the mark. If both replaced it again, they would do so without end.
     else if (this.#remarked.get(rule) === object.metadata.uid && object.propagated !== namespace)
       this.#warnOfOtherCcm(object);
     return await super.updateStatus(...args);
@@ -201,7 +200,7 @@ export class CcmReconciler extends SyncSecretReconciler<CcmRules> {
     result: RuleResult,
     signal: AbortSignal,
   ): Promise<RunResult | undefined> {
-    // If the manager serves the SyncSecret, the manager also writes its status.
+    // While the duty is `keep`, a manager may serve the SyncSecret and write its status.
     if (this.rules.dutyOf(object) === 'keep') return undefined;
     const { outcome, failure } = result;
     const state = tenantState(result, this.unreachable(), this.rules.options.copyOf(object.metadata.uid));

@@ -1,4 +1,4 @@
-/** The reconcilers wait for lists before they evaluate a rule, and for its evaluation before they act. */
+/** A rule is evaluated only after the first lists of its watches. Finalizer and status change only after that. */
 import assert from 'node:assert/strict';
 import { describe, it, test } from 'node:test';
 
@@ -35,7 +35,7 @@ const syncSecret: KubeObject = {
     annotations: { [PROPAGATED_ANNOTATION]: NAMESPACE },
   },
 };
-/** A Secret that is no longer offered and has KubeLB's finalizer. */
+/** A Secret that has KubeLB's finalizer, but lost the label of the synchronizer. */
 const leftSecret: KubeObject = { metadata: { ...metadata, finalizers: [ORIGINAL_FINALIZER] } };
 
 const api: KubeApi = { cluster: 'c', request: unused, stream: unused };
@@ -114,7 +114,7 @@ const RECONCILERS: Readonly<Record<string, (situation: Situation) => RuleReconci
 
 describe('no rule is evaluated before the lists that its claims depend on', () => {
   for (const [controller, create] of Object.entries(RECONCILERS)) {
-    it(`${controller} evaluates no rule before its watches are listed`, async () => {
+    it(`${controller} evaluates no rule before the first lists of its watches are complete`, async () => {
       const { promise, resolve } = Promise.withResolvers<void>();
       const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
       for (const name of ['c', 'm']) engine.backends.add(stubBackend(name));
@@ -174,7 +174,7 @@ describe('the finalizer of KubeLB on a Secret that is no longer offered', () => 
     return sent;
   }
 
-  it('the finalizer of KubeLB on a Secret stays until the claim of its present version was tried', async () => {
+  it('a Secret keeps the finalizer of KubeLB until the claim from its present version has an outcome', async () => {
     assert.equal(await requests(undefined, 'never'), 0);
     assert.equal(await requests(SYNCED, 'never'), 0);
     assert.equal(await requests(SYNCED, 'before'), 0);

@@ -1,6 +1,6 @@
 /**
- * The manager makes a Secret of each SyncSecret in the management cluster, with KubeLB's status. What SyncSecrets mean
- * is in `rules/sync-secret-rule-set.ts`.
+ * The manager makes a Secret of each SyncSecret in the management cluster, and writes the status as KubeLB does.
+ * `rules/sync-secret-rule-set.ts` turns the SyncSecrets into claims.
  */
 import type { Controller, Preparation } from '../../copy/engine/controller.ts';
 import type { ResourceKey, RuleKey } from '../../copy/model/keys.ts';
@@ -25,7 +25,7 @@ export const syncSecretManager: ControllerEntry = {
   programs: async () => [(await import('./migration.ts')).kubelbMigration],
 };
 
-/** The manager leaves a deletion to the CCM for so many deletion timeouts, so that the CCM ends it first. */
+/** The manager leaves a deletion to the CCM for this number of deletion timeouts. The CCM ends it after one. */
 const LEFT_LIMITS = 2;
 
 function create(context: ControllerContext): Controller {
@@ -33,7 +33,7 @@ function create(context: ControllerContext): Controller {
   const { index } = cluster.store(SECRET);
   const reconciler = new ManagerReconciler(context, (secret) => index.find(secret) !== undefined);
   const open = (): void => {
-    // Each change of a SyncSecret enqueues it.
+    // Each change of a SyncSecret enqueues its rule.
     reconciler.watches.add(watchSyncSecrets(context, reconciler.store.sink));
     reconciler.watches.add(watchCopies(cluster, SECRET, 'syncsecret', COPY_OF_SYNC_SECRET));
   };

@@ -13,7 +13,7 @@ export class SyncSecretMetrics {
   readonly #started = new Map<RuleKey, number>();
   readonly #clock: Pick<Clock, 'monotonic'>;
 
-  /** @param role its name in the metrics */
+  /** @param role the controller, as a part of the metrics' names */
   constructor(registry: MetricRegistry, role: 'ccm' | 'manager', clock: Pick<Clock, 'monotonic'>) {
     const name = `kubelb_${role}_sync_secret_reconcile`;
     this.#total = registry.counter(`${name}_total`, 'Reconciliations of SyncSecrets.', ['namespace', 'result']);
@@ -30,7 +30,7 @@ export class SyncSecretMetrics {
     if (!this.#started.has(rule)) this.#started.set(rule, this.#clock.monotonic());
   }
 
-  /** Counts the result of the last `started`. Without a `started` before it, it does nothing. */
+  /** Counts the result of the reconciliation that `started` began. If none has begun, it does nothing. */
   finished(rule: RuleKey, result: 'success' | 'error'): void {
     const started = this.#started.get(rule);
     if (started === undefined) return;

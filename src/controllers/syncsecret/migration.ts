@@ -1,4 +1,4 @@
-/** Reports on a cluster of KubeLB. Its SyncSecrets stay as they are. */
+/** Finds, for `keyferry migrate`, objects of KubeLB that Keyferry would treat differently. It changes none of them. */
 import { someOf } from '../../runtime/text/texts.ts';
 import { MANAGED_BY_KUBELB, MANAGED_BY_LABEL, ORIGIN_LABELS, ORIGINAL_FINALIZER, SYNC_SECRET } from './api.ts';
 import type { KubeObject } from '../../kube/api.ts';
@@ -57,7 +57,7 @@ function syncSecretFindings({ metadata }: KubeObject, travel: Travel): Finding[]
     ['labels', labels, travel.labels(labels)],
     ['annotations', annotations, travel.annotations(annotations)],
   ] as const) {
-    // Keyferry writes the origin labels too, so no finding names them.
+    // Keyferry writes marks of its own, so no finding names the origin labels of KubeLB.
     const staying = Object.keys(map).filter((key) => !(key in travelling) && !isMark(key));
     if (staying.length === 0) continue;
     texts.push(`its ${what} ${someOf(staying, MAX_NAMED)} do not travel; --propagate-${what} allows keys`);
@@ -66,7 +66,7 @@ function syncSecretFindings({ metadata }: KubeObject, travel: Travel): Finding[]
   return texts.map((text) => ({ verdict: 'difference', object, text }));
 }
 
-/** Secrets with KubeLB's finalizer that are no longer offered: KubeLB would hold them forever. */
+/** Finds a Secret that has KubeLB's finalizer but lost the label `managed-by`: KubeLB never removes the finalizer. */
 function secretFindings({ metadata }: KubeObject): Finding[] {
   const { namespace = '', name, finalizers = [], labels = {} } = metadata;
   if (!finalizers.includes(ORIGINAL_FINALIZER) || labels[MANAGED_BY_LABEL] === MANAGED_BY_KUBELB) return [];

@@ -10,10 +10,10 @@ test('a state that is not final is written when it has lasted 1.5 s', () => {
   assert.equal(pending.waitMs(asKey('a'), true, 2000), 500);
   assert.equal(pending.waitMs(asKey('a'), true, 2500), 0);
   pending.done(asKey('a'), 2600);
-  assert.equal(pending.waitMs(asKey('a'), false, 10_000), 1500, 'a later one counts anew');
+  assert.equal(pending.waitMs(asKey('a'), false, 10_000), 1500, 'the time of a later state begins anew');
 });
 
-test('while other rules get done, no state of a rule that waits for its turn is written, unless it has a problem', () => {
+test('while other rules are completed, the state of a waiting rule is written only if a problem is known', () => {
   const pending = new Pending();
   pending.waitMs(asKey('a'), true, 0);
   pending.waitMs(asKey('b'), true, 0);
@@ -23,7 +23,7 @@ test('while other rules get done, no state of a rule that waits for its turn is 
   assert.equal(pending.waitMs(asKey('a'), true, 4500), 0, 'nothing was done for a while');
 });
 
-test('while 10,000 rules get done one after the other, no state of a waiting rule is written', () => {
+test('while 10,000 rules are completed one after the other, no state of a waiting rule is written', () => {
   const pending = new Pending();
   const rules = Array.from({ length: 10_000 }, (_, index) => asKey<RuleKey>(`r${index}`));
   for (const rule of rules) pending.waitMs(rule, true, 0);
@@ -37,7 +37,7 @@ test('while 10,000 rules get done one after the other, no state of a waiting rul
   }
 });
 
-test('the states of two stuck rules are written one after the other, although others get done', () => {
+test('if two rules are stuck while other rules are completed, their states are written one after the other', () => {
   const pending = new Pending();
   const stuck = asKeys<RuleKey>(['stuck', 'stuck too']);
   const written: string[] = [];
@@ -51,7 +51,7 @@ test('the states of two stuck rules are written one after the other, although ot
   assert.deepEqual(written, ['stuck 1', 'stuck too 3']);
 });
 
-test('the end of a rule that was never pending is no progress, so the state of a waiting rule is written', () => {
+test('if only a rule that never waited is completed, the state of a waiting rule is still written', () => {
   const pending = new Pending();
   pending.waitMs(asKey('a'), true, 0);
   pending.done(asKey('settled'), 2000);

@@ -1,26 +1,26 @@
 /**
- * Decides when to write a state that is not final, such as `Pending`. Each write costs as much as a copy, and most
- * rules are done soon. So only a state that lasts is written. While other rules get done, a rule may just wait for its
- * turn. Then only the rule that waits longest gets its state written, after a time in which its turn should have come.
+ * Decides when to write a status that is not final, such as `Pending`. Each write costs as much as a copy, and most
+ * rules are done soon. So such a state is written only if it lasts. While other rules are being completed, a rule
+ * probably just waits in the queue. Then it is written only for the rule that has waited longest, after a long time.
  */
 import type { RuleKey } from '../../copy/model/keys.ts';
 
 /** A state is written if it lasts longer than this, ms. */
 const WAIT_MS = 1500;
-/** Pause before a rule that waits for its turn is checked again, ms. */
+/** Pause before a rule that probably waits in the queue is checked again, ms. */
 const TURN_MS = 3000;
-/** The rule that waits longest should have had its turn within this time, ms. */
+/** If the rule that has waited longest is not done within this time, its state is written, ms. */
 const PASSED_MS = 15_000;
 
 export class Pending {
-  /** When each rule began to wait, monotonic ms, in the order of their turns. */
+  /** When each rule began to wait, monotonic ms, in the order in which they began. */
   readonly #since = new Map<RuleKey, number>();
-  /** The rule that waits longest, and since when it is the first one, monotonic ms. */
+  /** The rule that has waited longest, and the time at which it became the first one, monotonic ms. */
   #first: { readonly rule: RuleKey; readonly since: number } | undefined;
   #doneAt = -Infinity;
 
   /**
-   * @param isTurn whether the rule may just wait for its turn: nothing wrong is known
+   * @param isTurn whether the rule may just wait in the queue, because no problem is known
    * @param now monotonic clock, ms
    * @returns ms until the next check; 0: write the state now
    */

@@ -1,7 +1,7 @@
 /**
- * Reads the SyncSecrets for `status` and `plan`, in a tenant cluster and in the management cluster. The copy of a
- * propagated SyncSecret is in the other cluster, which is not read, but its status shows the result. Any other
- * SyncSecret has its Secret here.
+ * Reads the SyncSecrets for `status` and `plan`, in a tenant cluster or in the management cluster. The copy of a
+ * propagated SyncSecret is in the other cluster. The commands do not read that cluster, but the status shows the
+ * result. Any other SyncSecret becomes a Secret in the same namespace.
  */
 import { COPY_LABEL } from '../common/excluded-metadata.ts';
 import { KeyLists } from '../../copy/model/key-lists.ts';
@@ -47,9 +47,9 @@ export class SyncSecretReader implements RuleReader {
   /** Whether a manager serves SyncSecrets of this cluster. */
   #hasManager = false;
   readonly #labelsOf: (object: ResourceKey) => Observed['labels'];
-  /** All SyncSecrets, under the rule keys of the manager. */
+  /** All SyncSecrets, by the rule keys of the manager. */
   readonly #all: RuleStore<SyncSecretRule>;
-  /** The namespaces of the management cluster that get copies of SyncSecrets here. */
+  /** The namespaces of the management cluster that get copies of SyncSecrets of this cluster. */
   readonly #propagatedTo = new Set<string>();
 
   constructor({ inventory, scope }: ReaderContext) {
@@ -87,7 +87,7 @@ export class SyncSecretReader implements RuleReader {
     for (const [key, rule] of this.#all.all()) if (isManaged(rule)) yield key;
   }
 
-  /** A Secret with this label belongs to the synchronizer, of KubeLB or of Keyferry. */
+  /** Why a Secret is in use: the synchronizer of KubeLB or of Keyferry reads it. `undefined`: it lacks the label. */
   heldBy(object: ResourceKey): string | undefined {
     const isOffered = this.#labelsOf(object)[MANAGED_BY_LABEL] === MANAGED_BY_KUBELB;
     return isOffered ? `the label ${MANAGED_BY_LABEL} offers it to the secret synchronizer` : undefined;
@@ -106,10 +106,10 @@ export class SyncSecretReader implements RuleReader {
     return [this.#fateOf(namespace)];
   }
 
-  /** Explains that for a SyncSecret that no controller has seen. Other SyncSecrets show the kind of cluster. */
+  /** Explains it for a SyncSecret that no controller has seen yet. Other SyncSecrets show the kind of this cluster. */
   #fateOf(namespace: string): string {
     const here = `becomes a Secret in namespace ${namespace} of this cluster; its name is the uid that the SyncSecret gets when it is created`;
-    // If both programs serve this cluster, the manager serves the namespaces of the copies.
+    // If CCM and manager both serve this cluster, the manager serves the namespaces of the copies.
     if (this.#hasManager && (this.#propagatedTo.size === 0 || this.#propagatedTo.has(namespace))) return here;
     const [place, ...others] = this.#propagatedTo;
     if (place === undefined)
@@ -142,7 +142,7 @@ export class SyncSecretReader implements RuleReader {
     }
   }
 
-  /** The SyncSecret that a user wrote: for a copy, the tenant's. */
+  /** Names the SyncSecret that a user wrote. If this one is a copy, that is the SyncSecret in the tenant's cluster. */
   #sourceOf(inventory: Inventory, { metadata, origin }: SyncSecretRule): string {
     const { namespace = '', name } = metadata;
     const observed = inventory.objects.get(resourceKey(this.#cluster, SYNC_SECRET.kind, namespace, name));
@@ -174,8 +174,8 @@ export class SyncSecretReader implements RuleReader {
 }
 
 /**
- * Whether the manager of this cluster makes a Secret of it. If the SyncSecret has no marks of a copy, and no controller
- * has seen it, it may also belong to a tenant cluster.
+ * Whether the manager of this cluster makes a Secret of the SyncSecret. `false` also if a SyncSecret is no copy and no
+ * controller has seen it yet: then this may be a tenant cluster.
  */
 function isManaged({ metadata, origin, propagated, status }: SyncSecretRule): boolean {
   if (origin === 'another') return true;

@@ -195,7 +195,7 @@ describe('a SyncSecret that is being deleted', () => {
     assert.match(scene.calls[1] ?? '', /Last state: a webhook refused it$/);
   });
 
-  it('a SyncSecret that is being deleted does not wait longer because its status cannot be written', async () => {
+  it('if writing the status of a SyncSecret that is being deleted is forbidden, it still loses its finalizer at the time limit', async () => {
     const scene = new Scene({ statusError: forbidden });
     await scene.update(waiting);
     scene.now += SOON_MS;
@@ -210,7 +210,7 @@ describe('a SyncSecret that is being deleted', () => {
     assert.deepEqual(scene.warnings, [], 'the permissions of KubeLB do not include the status');
   });
 
-  it('a failed write of the status of a SyncSecret that is being deleted is logged, unless it is forbidden', async () => {
+  it('if writing the status of a SyncSecret that is being deleted fails, but is not forbidden, a warning is logged', async () => {
     const scene = new Scene({ statusError: new Error('the connection was closed') });
     await scene.update(waiting);
     scene.now += SOON_MS;
@@ -218,14 +218,14 @@ describe('a SyncSecret that is being deleted', () => {
     assert.deepEqual(scene.warnings, ['the status of a SyncSecret that is being deleted cannot be written']);
   });
 
-  it('a SyncSecret that only the finalizer of another client holds reports that it is being deleted, without an event', async () => {
+  it('if a deleted SyncSecret has only the finalizer of another client, its status says that it is being deleted; no event is recorded', async () => {
     const scene = new Scene({ finalizers: ['example.com/other'] });
     await scene.update(waiting);
     assert.deepEqual(scene.calls, ['status Terminating: SyncSecret is being deleted']);
   });
 });
 
-it('a SyncSecret that is released while active waits for its target without a time limit, and reports nothing', async () => {
+it('a SyncSecret that must no longer be copied, but is not deleted, waits for its target without a time limit and without a status', async () => {
   const scene = new Scene({ isDeleted: false, isMarked: true });
   assert.deepEqual(await scene.update(waiting), { requeueAfterMs: LIMIT_MS });
   scene.now += 2 * LIMIT_MS;

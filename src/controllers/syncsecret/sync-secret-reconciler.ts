@@ -1,6 +1,6 @@
 /**
- * The duties that CCM and manager share: store, finalizers, statuses and deletions of SyncSecrets. They differ in
- * status and target. What SyncSecrets mean is in `rules/sync-secret-rule-set.ts`.
+ * The part that the reconcilers of CCM and manager share: store, finalizers, statuses and deletions of SyncSecrets.
+ * Their targets and statuses differ. `rules/sync-secret-rule-set.ts` turns the SyncSecrets into claims.
  */
 import type { Cause } from '../../copy/model/cause.ts';
 import { isUnderWay } from '../../copy/model/claim.ts';
@@ -37,7 +37,7 @@ import { MAX_TEXT, MORE_FINALIZERS, ruleOf, ruleVersion, type SyncSecretRule } f
 import { type RuleResult, type SyncState, terminatingState } from './rules/status.ts';
 import type { SyncSecretRules } from './rules/sync-secret-rule-set.ts';
 
-/** Field manager of writes to rules. Not `FIELD_MANAGER`: a SyncSecret may also be a copy, see `RuleClient`. */
+/** Field manager of writes to rules. It differs from that of copies: a SyncSecret can be both. See `RuleClient`. */
 const RULES_MANAGER = 'keyferry-rules';
 /** Pause before a failed write of a status is tried again, ms. */
 const STATUS_RETRY_MS = 5000;
@@ -45,7 +45,7 @@ const STATUS_RETRY_MS = 5000;
 export abstract class SyncSecretReconciler<Rules extends SyncSecretRules = SyncSecretRules> implements RuleReconciler {
   abstract readonly rules: Rules;
   readonly store: RuleStore<SyncSecretRule>;
-  /** The watches of SyncSecrets and, at least, of targets in this cluster. */
+  /** The watches that must be listed before a rule is evaluated: of SyncSecrets, and of targets in this cluster. */
   readonly watches = new AwaitedWatches();
   readonly getLive: RuleReconciler['getLive'];
   protected readonly context: ControllerContext;
@@ -57,7 +57,7 @@ export abstract class SyncSecretReconciler<Rules extends SyncSecretRules = SyncS
   readonly #lists = new KeyLists();
   readonly #statuses: RuleStatuses<SyncSecretRule, SyncSecretStatus>;
 
-  /** @param role the name in those of the controller, its metrics and the source of its events */
+  /** @param role part of the names of the controller, of its metrics and of the source component of its events */
   constructor(role: 'ccm' | 'manager', context: ControllerContext) {
     this.context = context;
     const { engine, cluster, clock, config } = context;
@@ -97,7 +97,7 @@ export abstract class SyncSecretReconciler<Rules extends SyncSecretRules = SyncS
     });
   }
 
-  /** The target of a SyncSecret in words: it is deleted first. */
+  /** Names the target of a SyncSecret in messages: `its Secret`. */
   protected abstract readonly target: string;
   /** Whether a SyncSecret is a rule of this controller. */
   protected abstract isRule(rule: SyncSecretRule): boolean;
@@ -105,7 +105,7 @@ export abstract class SyncSecretReconciler<Rules extends SyncSecretRules = SyncS
   protected marksOf(_object: SyncSecretRule): readonly string[] {
     return [];
   }
-  /** Why the cluster of the targets cannot be used; `undefined`: it can. */
+  /** Why the cluster of the targets cannot be used; `undefined`: it can be used. */
   protected unreachable(): Cause | undefined {
     return undefined;
   }
@@ -117,7 +117,7 @@ export abstract class SyncSecretReconciler<Rules extends SyncSecretRules = SyncS
 
   abstract preparationOf(rule: RuleKey): Preparation | undefined;
 
-  /** Adds the finalizer, and removes that of KubeLB. @throws ApiError */
+  /** Adds the finalizer of Keyferry, and removes that of KubeLB. @throws ApiError */
   async prepare(rule: RuleKey, signal: AbortSignal): Promise<void> {
     const object = this.store.get(rule);
     if (object === undefined || object.metadata.deletionTimestamp !== undefined) return;
@@ -126,7 +126,7 @@ export abstract class SyncSecretReconciler<Rules extends SyncSecretRules = SyncS
     await this.#client.addFinalizer(whole, SYNC_SECRET_FINALIZER, changes, signal);
   }
 
-  /** Writes the status of an active SyncSecret. */
+  /** Writes the status of a SyncSecret that is copied: it is neither deleted nor released. */
   protected abstract report(
     rule: RuleKey,
     object: SyncSecretRule,
@@ -153,7 +153,7 @@ export abstract class SyncSecretReconciler<Rules extends SyncSecretRules = SyncS
       this.#deletions.forget(rule);
       return undefined;
     }
-    // Without the finalizer, nothing was done for the SyncSecret yet.
+    // While the finalizer is missing, the claim has made no copy, so its outcome is not reported.
     const isOutdated = evaluated !== ruleVersion(object) || this.preparationOf(rule) === 'first';
     if (!this.rules.isActive(object)) {
       return isOutdated ? undefined : await this.#release(rule, object, entries, signal);
@@ -168,7 +168,7 @@ export abstract class SyncSecretReconciler<Rules extends SyncSecretRules = SyncS
   /**
    * Removes the finalizer when the target is gone, or at the time limit. Until then the status explains the wait. A
    * target that remains after the limit is an orphan, and is deleted as soon as possible.
-   * @param object is being deleted, or is released while active. @param entries its claims, which release their targets
+   * @param object is being deleted, or must no longer be copied. @param entries its claims, with the mode `release`
    */
   async #release(
     rule: RuleKey,
@@ -181,7 +181,7 @@ export abstract class SyncSecretReconciler<Rules extends SyncSecretRules = SyncS
     const marks = this.marksOf(object);
     const unreachable = this.unreachable();
     if (marks.length === 0 && !finalizers.some((one) => OWN_FINALIZERS.has(one))) {
-      // Only another client's finalizer holds the object.
+      // Only finalizers of other clients remain, so Keyferry does not wait for anything.
       if (deletionTimestamp === undefined) return undefined;
       return await this.writeStatus(rule, object, terminatingState(undefined), signal);
     }
@@ -200,7 +200,7 @@ export abstract class SyncSecretReconciler<Rules extends SyncSecretRules = SyncS
     if (isTimedOut) {
       const last = waitsFor === undefined ? '' : ` Last state: ${waitsFor}`;
       const message = `the SyncSecret no longer waits for ${this.target}, which will be deleted when possible.${last}`;
-      // Only one event for all retries.
+      // Equal events are recorded once, so retries of this write add none.
       this.#statuses.record(rule, object, [{ type: 'Warning', reason: 'DeletionTimeout', message }]);
     }
     const annotations = marks.length === 0 ? undefined : Object.fromEntries(marks.map((key) => [key, null]));
@@ -211,8 +211,8 @@ export abstract class SyncSecretReconciler<Rules extends SyncSecretRules = SyncS
   }
 
   /**
-   * Writes into the status what the deletion waits for. A failure does not prolong the deletion: KubeLB's permissions
-   * lack the status.
+   * Writes into the status what the deletion waits for. If the write fails, the deletion goes on: RBAC roles made for
+   * KubeLB do not permit writes of the status.
    * @returns whether the status was written
    */
   async #report(
@@ -232,7 +232,7 @@ export abstract class SyncSecretReconciler<Rules extends SyncSecretRules = SyncS
     }
   }
 
-  /** The object with all its finalizers, because a write replaces the whole list. @throws ApiError */
+  /** Reads the object if the store lacks some of its finalizers: a write replaces the whole list. @throws ApiError */
   async #withFinalizers(rule: RuleKey, object: SyncSecretRule, signal: AbortSignal): Promise<KubeObject> {
     if (!object.metadata.finalizers.includes(MORE_FINALIZERS)) return object;
     const { metadata, ...rest } = await this.#client.get(ruleName(rule), signal);
@@ -243,7 +243,7 @@ export abstract class SyncSecretReconciler<Rules extends SyncSecretRules = SyncS
   /**
    * Writes phase and condition if they differ. Records a Warning event when the condition turns False or gets another
    * cause.
-   * @returns when to try again, if another client keeps changing them. @throws ApiError
+   * @returns when to try again, if another client keeps changing them; otherwise `undefined`. @throws ApiError
    */
   protected async writeStatus(
     rule: RuleKey,
@@ -257,7 +257,7 @@ export abstract class SyncSecretReconciler<Rules extends SyncSecretRules = SyncS
     const condition = nextCondition(before, next, generation, this.context.clock.now(), MAX_TEXT);
     const { status, reason, message } = condition;
     const isNews = before?.status !== status || before.reason !== reason || before.message !== message;
-    // Waiting for a turn is no reason for a warning.
+    // A SyncSecret that just waits in the queue gets no warning.
     const isWarning = status === 'False' && isWaiting !== true && isNews;
     const events: RuleEvent[] = isWarning ? [{ type: 'Warning', reason, message }] : [];
     const observed = generation === undefined ? {} : { observedGeneration: generation };
@@ -265,7 +265,7 @@ export abstract class SyncSecretReconciler<Rules extends SyncSecretRules = SyncS
     return await this.#statuses.write(rule, object, written, signal);
   }
 
-  /** Stores the answer to an own write: only metadata. Without a new generation, type and `immutable` stay. */
+  /** Stores the answer to an own write. It has only metadata: with the same generation, other fields are the same. */
   #storeMetadata(object: KubeObject): void {
     const { namespace = '', name, generation } = object.metadata;
     const stored = this.store.get(this.store.key(namespace, name));
@@ -286,7 +286,7 @@ export const SYNC_SECRET_ENTRY = {
   annotationReader: () => isReadMark,
 } satisfies Partial<ControllerEntry>;
 
-/** Only SyncSecrets with the finalizer keep values in the cache. The write of a finalizer brings others. */
+/** Only values of SyncSecrets with the finalizer are cached. For others, the answer to its write has the values. */
 const HAS_FINALIZER: ContentUse['isSource'] = ({ metadata }) =>
   metadata.finalizers?.includes(SYNC_SECRET_FINALIZER) === true;
 

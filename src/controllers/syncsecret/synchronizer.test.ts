@@ -11,7 +11,7 @@ import { secretRule, secretVersion, SYNCHRONIZER_CONTROLLER } from './rules/sync
 const labels = { [MANAGED_BY_LABEL]: MANAGED_BY_KUBELB };
 const common = { name: 'x', namespace: 'default', uid: 'u', creationTimestamp: '' };
 
-test('the rule of a Secret that lost its label stays while the Secret has the finalizer of KubeLB', () => {
+test('the rule of a Secret that lost its label stays only while the Secret has the finalizer of KubeLB', () => {
   for (const [finalizers, expected] of [
     [[ORIGINAL_FINALIZER], false],
     [['example.com/other'], undefined],

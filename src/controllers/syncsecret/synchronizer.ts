@@ -1,6 +1,6 @@
 /**
- * The secret synchronizer makes a SyncSecret of each labelled Secret in a tenant cluster. It removes the finalizer that
- * KubeLB puts on Secrets, and reads no other Secrets. What the Secrets mean is in `rules/synchronizer-rule-set.ts`.
+ * The secret synchronizer makes a SyncSecret of each labelled Secret in a tenant cluster. It also removes KubeLB's
+ * finalizer from these Secrets. It reads no other Secrets. `rules/synchronizer-rule-set.ts` turns them into claims.
  */
 import type { Entry } from '../../copy/book/claim-book.ts';
 import type { Controller, Preparation, RuleProgress, RuleReconciler } from '../../copy/engine/controller.ts';
@@ -52,7 +52,7 @@ function create(context: ControllerContext): Controller {
   const labelSelector = `${MANAGED_BY_LABEL}=${MANAGED_BY_KUBELB}`;
   const open = (): void => {
     reconciler.watches.add(
-      // Each change of a labelled Secret enqueues it.
+      // Each change of a labelled Secret enqueues its rule.
       cluster.watchContents(SECRET, { labelSelector, isSource: () => true }, labelledSecretSink(reconciler.secrets)),
       // Each SyncSecret of KubeLB enqueues the rule of its Secret.
       watchSyncSecrets(context, ofKubeLb.sink, () => false),
@@ -61,20 +61,20 @@ function create(context: ControllerContext): Controller {
   return { reconciler, open };
 }
 
-/** The part that is kept of a SyncSecret of KubeLB. */
+/** The metadata that is kept of a SyncSecret that KubeLB made; `undefined`: KubeLB did not make it. */
 function keptOfKubeLb(object: KubeObject): KubeObject | undefined {
   if (!isOfKubeLb(object)) return undefined;
   const { name, namespace = '', uid, resourceVersion, creationTimestamp } = object.metadata;
   return { metadata: { name, namespace, uid, resourceVersion, creationTimestamp } };
 }
 
-/** Stores the events of the watch of labelled Secrets. For such a watch, a lost label looks like a deletion. */
+/** Stores the events of the watch of labelled Secrets. If a Secret loses the label, the watch reports a deletion. */
 export function labelledSecretSink(secrets: RuleStore<SecretRule>): WatchSink {
   return {
     ...secrets.sink,
     remove: (object) => {
       const withoutLabel = { ...object, metadata: { ...object.metadata, labels: {} } };
-      // A Secret that lost its label still exists, and KubeLB's finalizer would block its deletion forever.
+      // A Secret that only lost its label stays a rule if it has KubeLB's finalizer, which would block its deletion.
       if (secretRule(withoutLabel) === undefined) secrets.sink.remove(object);
       else secrets.put(withoutLabel);
     },
@@ -107,12 +107,12 @@ export class SynchronizerReconciler implements RuleReconciler {
     this.#client = new RuleClient({ api: cluster.api, kind: SECRET, metadataOnly: true });
     this.getLive = liveRules(async (rule, signal) => {
       const live = await this.#read(rule, signal);
-      // Metadata does not include this field.
+      // The read brings only metadata, so `immutable` comes from the store.
       return live && secretVersion({ ...live, immutable: secrets.get(rule)?.immutable === true });
     });
   }
 
-  /** Reads the Secret of this rule before its next evaluation, if the Secret is not offered. */
+  /** Lets `prepare` read the Secret before the next evaluation of its rule: it may have KubeLB's finalizer. */
   expectFinalizer(rule: RuleKey): void {
     this.#unread.add(rule);
   }
@@ -125,7 +125,7 @@ export class SynchronizerReconciler implements RuleReconciler {
     return this.#unread.has(rule) ? 'beside' : undefined;
   }
 
-  /** Reads a Secret that may have KubeLB's finalizer. Until then, the SyncSecret of KubeLB is kept. */
+  /** Reads a Secret that may have KubeLB's finalizer. Until then, the SyncSecret that KubeLB made of it is kept. */
   async prepare(rule: RuleKey, signal: AbortSignal): Promise<void> {
     try {
       if (this.secrets.get(rule) === undefined) await this.#read(rule, signal);
@@ -135,7 +135,7 @@ export class SynchronizerReconciler implements RuleReconciler {
     this.#unread.delete(rule);
   }
 
-  /** Reads a Secret. It becomes a rule if it has KubeLB's finalizer and is not offered. @throws ApiError */
+  /** Reads a Secret. If it has KubeLB's finalizer and no longer the label, it becomes a rule. @throws ApiError */
   async #read(rule: RuleKey, signal: AbortSignal): Promise<SecretRule | undefined> {
     const object = await this.#client.get(ruleName(rule), signal);
     const read = secretRule(object);
@@ -153,12 +153,12 @@ export class SynchronizerReconciler implements RuleReconciler {
     } catch (error) {
       if (!isObjectGone(error, secret.metadata.name)) throw error;
     }
-    // No watch reports a Secret without the label, so its rule ends here, unless a new Secret has the name.
+    // No watch reports a Secret without the label. So its rule ends here, if no new Secret has taken the name.
     const latest = this.secrets.get(rule);
     if (latest?.isOffered === false && latest.metadata.uid === secret.metadata.uid) this.secrets.sink.remove(latest);
   }
 
-  /** The CCM writes the status of SyncSecrets, and Secrets have none. So a problem becomes an event. */
+  /** Records an event for a problem. A Secret has no status, and the status of its SyncSecret is written by the CCM. */
   async updateStatus(
     rule: RuleKey,
     entries: Iterable<Entry>,
@@ -178,7 +178,7 @@ export class SynchronizerReconciler implements RuleReconciler {
       this.#warned.set(rule, problem.message);
       this.#warn(secret, problem);
     }
-    // Only now: until the SyncSecret has its mark, the finalizer alone shows that both belong together.
+    // Only now: while the SyncSecret has no mark yet, only the finalizer shows that it was made of this Secret.
     const isTried = entry !== undefined && !isUnderWay(entry.outcome);
     if (isTried && secret.metadata.finalizers !== undefined) await this.#removeFinalizer(rule, secret, signal);
   }

@@ -18,7 +18,7 @@ const CRD_ADVICE = /the CRD syncsecrets\.kubelb\.k8c\.io is not installed: run `
  * have.
  */
 const LEASE_ADVICE =
-  /"advice":"nothing is copied until then: the namespace kubelb .*--leader-elect-namespace names another one"/;
+  /"advice":"nothing is copied until the Lease can be read and written: namespace kubelb .*set --leader-elect-namespace"/;
 
 let plane: ControlPlane;
 before(async () => (plane = await startControlPlane({ controllerManager: false })));

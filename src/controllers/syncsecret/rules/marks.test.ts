@@ -9,7 +9,7 @@ type Case = readonly [
   string | undefined,
 ];
 
-it('originPlace reads the annotation, else the labels, and returns no text that is not a namespace and name', () => {
+it('originPlace() reads the annotation, otherwise the labels; if both are missing or malformed, it returns undefined', () => {
   const labels = { 'kubelb.k8c.io/origin-name': 'app', 'kubelb.k8c.io/origin-ns': 'team' };
   const documented = { 'kubelb.k8c.io/origin-name': 'app', 'kubelb.k8c.io/origin-namespace': 'docs' };
   const mark = (text: string) => ({ 'keyferry.dev/origin': text });

@@ -1,5 +1,5 @@
 /**
- * The marks on SyncSecrets and Secrets. A mark names the object from which its object was made.
+ * The marks on SyncSecrets and Secrets. A mark names the object from which the marked object was made.
  *
  *   Secret ──synchronizer──▶ SyncSecret ──CCM──▶ copy in the management cluster ──manager──▶ Secret
  *          SECRET_ANNOTATION            ORIGIN_ANNOTATION                         OWNER_ANNOTATION
@@ -11,13 +11,13 @@ import { ORIGIN_LABELS } from '../api.ts';
 
 /** On a copy in the management cluster: `<uid of the tenant's kube-system>/<namespace>/<name>` of the SyncSecret. */
 export const ORIGIN_ANNOTATION = `${OWN_PREFIX}origin`;
-/** On a tenant's SyncSecret: the namespace of its copy. A manager in the same cluster ignores the object. */
+/** On a tenant's SyncSecret: the namespace of its copy. A manager in the tenant's cluster ignores such a SyncSecret. */
 export const PROPAGATED_ANNOTATION = `${OWN_PREFIX}propagated`;
 /** On a Secret: the name of its SyncSecret in the same namespace. */
 export const OWNER_ANNOTATION = `${OWN_PREFIX}syncsecret`;
 /** On a SyncSecret of the synchronizer: the name of its Secret in the same namespace. */
 export const SECRET_ANNOTATION = `${OWN_PREFIX}secret`;
-/** On a Secret that got the type Opaque instead of this type, because Keyferry never creates one of this type. */
+/** On a Secret of type Opaque: the type of its SyncSecret, if Keyferry never creates Secrets of that type. */
 export const ORIGINAL_TYPE_ANNOTATION = `${OWN_PREFIX}original-type`;
 /** On every copy: the version of the source's content that it has. */
 export const SOURCE_VERSION_ANNOTATION = `${OWN_PREFIX}source-version`;
@@ -33,7 +33,7 @@ const READ_ANNOTATIONS: ReadonlySet<string> = new Set([
   SOURCE_VERSION_ANNOTATION,
 ]);
 
-/** The annotations that the controllers read. A tenant may write any number of others with the prefix. @see IsRead */
+/** Whether the controllers read an annotation. Tenants may write any number of others with the prefix. @see IsRead */
 export function isReadMark(annotation: string): boolean {
   return READ_ANNOTATIONS.has(annotation);
 }
@@ -65,8 +65,8 @@ export function originLabels(namespace: string, name: string): Record<string, st
 const PLACE = /^[a-z0-9][a-z0-9.-]*\/[a-z0-9][a-z0-9.-]*$/;
 
 /**
- * `<namespace>/<name>` of the tenant's SyncSecret that an object in the management cluster comes from, for messages.
- * From labels (of Secrets, and of copies of KubeLB) long names are shortened.
+ * For messages: `<namespace>/<name>` of the tenant's SyncSecret that an object in the management cluster was made from;
+ * `undefined`: it names none. Secrets and copies of KubeLB name it only in labels, in which long names are shortened.
  */
 export function originPlace({
   labels,
@@ -83,7 +83,7 @@ export function originPlace({
   return PLACE.test(labelled) ? labelled : undefined;
 }
 
-/** The object that the marks of a SyncSecret name as its origin. */
+/** The object that the marks of a SyncSecret name. `itself`: a synchronizer made it of a Secret. `another`: a copy. */
 export type Origin = 'none' | 'itself' | 'another';
 
 export function originOf({

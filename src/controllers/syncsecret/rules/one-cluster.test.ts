@@ -27,7 +27,7 @@ const propagated = { finalizers: [SYNC_SECRET_FINALIZER], annotations: { [PROPAG
 const copied = { labels: { 'kubelb.k8c.io/origin-name': 'x', 'kubelb.k8c.io/origin-ns': 'y' } };
 const markedCopy = { annotations: { [ORIGIN_ANNOTATION]: 'x/app/one' } };
 
-describe('whose a namespace is', () => {
+describe('the zone of a namespace', () => {
   const cases: readonly (readonly [
     namespace: string,
     own: string | undefined,
@@ -48,12 +48,12 @@ describe('whose a namespace is', () => {
     ['tenant-b', 'unknown', 'unknown', 'unknown'],
   ];
   for (const [namespace, own, management, zone] of cases) {
-    it(`where the CCM knows its cluster as ${own} and the management cluster as ${management}, the zone of namespace ${namespace} is ${zone}`, () => {
+    it(`if the uid of the tenant cluster is ${own ?? 'not read yet'} and that of the management cluster ${management ?? 'not read yet'}, namespace ${namespace} is in zone ${zone}`, () => {
       assert.equal(zoneOf(namespace, own, management, NOBODYS), zone);
       assert.equal(
         zoneOf(namespace, own, management, () => true),
         'manager',
-        'a manager in the process has it',
+        'a manager in the same process serves it',
       );
     });
   }
@@ -88,7 +88,7 @@ describe('the manager', () => {
     ['a propagated SyncSecret', rule('n', propagated), 'none', 'none'],
     ['a deleted propagated SyncSecret', rule('n', { ...propagated, ...deleted }), 'free', 'free'],
     [
-      'a deleted propagated SyncSecret without our finalizer',
+      'a deleted propagated SyncSecret without the finalizer',
       rule('n', { ...propagated, ...deleted, finalizers: ['x'] }),
       'none',
       'none',
@@ -97,7 +97,7 @@ describe('the manager', () => {
     ['a copy with the annotation propagated', rule('n', { ...copied, ...propagated }), 'serve', 'none'],
   ];
   for (const [title, object, served, other] of cases) {
-    it(`the duties of the manager for ${title} in a served and in another namespace are ${served}, ${other}`, () => {
+    it(`the duty of the manager for ${title} is ${served} in a namespace that it serves, and ${other} in another namespace`, () => {
       assert.equal(
         managerDuty(object, () => true),
         served,
@@ -106,7 +106,7 @@ describe('the manager', () => {
     });
   }
 
-  it('the manager serves all namespaces; beside a CCM only tenant-*; with patterns only those that they match', () => {
+  it('by default the manager serves all namespaces, or tenant-* if a CCM is in the process; with patterns, those that match', () => {
     const names = ['app', 'tenant-a', 'my-tenant-a'];
     const served = (patterns: readonly string[], hasCcm = false): string[] =>
       names.filter(servedNamespaces(patterns, hasCcm));
@@ -116,7 +116,7 @@ describe('the manager', () => {
     assert.deepEqual(served(['app', 'my-.*'], true), ['app', 'my-tenant-a']);
   });
 
-  it('the manager leaves the deletion of a propagated SyncSecret to the CCM for a time after it saw the deletion', () => {
+  it('after the manager has seen the deletion of a propagated SyncSecret, it leaves the deletion to the CCM for a limited time', () => {
     let now = 5;
     let present: SyncSecretRule | undefined;
     const rules = new ManagerRules(ruleScope(), {
@@ -129,7 +129,7 @@ describe('the manager', () => {
       return rules.leftMs(RULE);
     };
     const object = rule('app', { ...propagated, ...deleted });
-    assert.equal(remainingMs(rule('app')), 0, 'its own');
+    assert.equal(remainingMs(rule('app')), 0, 'the manager serves it');
     assert.equal(remainingMs(object), 1000);
     now += 400;
     assert.equal(remainingMs(object), 600);
@@ -138,6 +138,6 @@ describe('the manager', () => {
     now += 1;
     assert.equal(remainingMs(object), 0, 'the time does not begin again');
     assert.equal(remainingMs(undefined), 0);
-    assert.equal(remainingMs(object), 1000, 'another object of the name');
+    assert.equal(remainingMs(object), 1000, 'another object with the same name');
   });
 });

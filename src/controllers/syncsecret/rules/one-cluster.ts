@@ -1,7 +1,7 @@
 /**
- * Decides which program serves a SyncSecret. One cluster can be that of a tenant, the management cluster, or both. No
- * object that users write and no timing decides that: the CCM compares the uids of both `kube-system` namespaces, and a
- * flag gives the manager its namespaces.
+ * Decides whether CCM or manager serves a SyncSecret. A cluster can be a tenant cluster, the management cluster, or
+ * both. The CCM knows this from the uids of both `kube-system` namespaces, and the manager has its namespaces from a
+ * flag. Neither objects of users nor the order of events decide.
  *
  *   SyncSecret                                the CCM                       the manager
  *   a copy, by its marks                      leaves it alone               serves it in its namespaces
@@ -12,13 +12,13 @@
  *
  * - A forged `PROPAGATED_ANNOTATION` or mark harms only the object that has it. The CCM releases a SyncSecret that has
  *   the annotation but is not to be copied: it deletes the copy and removes the annotation.
- * - In one process, the manager has the namespaces `tenant-*` by default, and the CCM leaves them alone, whatever the
- *   uids are.
- * - In two processes, a manager of all namespaces leaves a SyncSecret when the CCM has marked it. To avoid that, give
- *   it `tenant-*`.
+ * - If both run in one process, the manager serves `tenant-*` by default, and the CCM leaves these namespaces alone,
+ *   whatever the uids are.
+ * - In two processes, a manager that serves all namespaces serves a SyncSecret until the CCM has marked it. To avoid
+ *   that, let the manager serve only `tenant-*`.
  * - A deleted object outside of the manager's namespaces may still have the finalizer after twice the deletion timeout.
- *   Then no CCM is at work (the object was cloned or restored), and the manager removes the finalizer. A copy that
- *   remains is an orphan of its CCM.
+ *   Then no CCM works on it (the object is a clone, or from a backup), and the manager removes the finalizer. A copy
+ *   that remains is an orphan of its CCM.
  */
 import { WholePatterns } from '../../../runtime/text/whole-patterns.ts';
 import { OWN_FINALIZERS } from '../api.ts';
@@ -28,18 +28,18 @@ import type { SyncSecretRule } from './rule.ts';
 /** The prefix of tenants' namespaces in a management cluster. In a tenant's cluster it means nothing. */
 const TENANT_PREFIX = 'tenant-';
 
-/** The program to which the SyncSecrets of a namespace belong, as a CCM sees it. */
+/** The program to which the SyncSecrets of a namespace belong, as a CCM sees it. `unknown`: a uid is not known. */
 export type Zone = 'ccm' | 'manager' | 'unknown';
 
-/** What the CCM does with a SyncSecret. `keep`: it neither changes nor deletes a copy. */
+/** What the CCM does with a SyncSecret. `keep`: it leaves an existing copy as it is. `release`: it deletes the copy. */
 export type CcmDuty = 'copy' | 'keep' | 'release' | 'none';
 
-/** What the manager does with a SyncSecret. `free`: it removes the finalizer after a time. */
+/** What the manager does with a SyncSecret. `free`: it removes the finalizer after twice the deletion timeout. */
 export type ManagerDuty = 'serve' | 'free' | 'none';
 
 type IsServed = (namespace: string) => boolean;
 
-/** The manager's namespaces. @param patterns from the flag; empty: all, or `tenant-*` beside a CCM in the process */
+/** The manager's namespaces. @param patterns from the flag; empty: all, or `tenant-*` if a CCM is in the process */
 export function servedNamespaces(patterns: readonly string[], hasCcm: boolean): IsServed {
   if (patterns.length === 0) return (namespace) => !hasCcm || namespace.startsWith(TENANT_PREFIX);
   const served = new WholePatterns(patterns);

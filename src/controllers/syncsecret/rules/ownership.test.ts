@@ -34,7 +34,7 @@ describe('the CCM', () => {
   const marked = observedObject({ annotations: { [ORIGIN_ANNOTATION]: 'cluster/app/db' } });
   const ownerIn = (target: ResourceKey): string | undefined => ccm('cluster').ownerOf(marked, target);
 
-  it('the CCM owns only SyncSecrets in its own namespace of the management cluster', () => {
+  it('the CCM owns marked objects only if they are SyncSecrets in its own namespace of the management cluster', () => {
     assert.equal(ownerIn(asKey(`m:SyncSecret/tenant-one/${UID}`)), `${CCM_CONTROLLER}:app/db`);
     for (const target of [
       `m:SyncSecret/tenant-two/${UID}`,
@@ -75,7 +75,7 @@ describe('the manager', () => {
     return manager.ownerOf(observedObject({ owners }), asKey(`c:Secret/tenant-one/${UID}`));
   };
 
-  it("KubeLB's owner reference is a mark only if the uid in it is the name of the Secret", () => {
+  it('an owner reference of KubeLB counts as a mark only if its uid is the name of the Secret', () => {
     assert.equal(ownerOf(UID), `${MANAGER_CONTROLLER}:tenant-one/db`);
     assert.equal(ownerOf('0a1b2c3d-0000-4000-8000-000000000002'), undefined);
     assert.equal(ownerOf(UID, 'LoadBalancer'), undefined);

@@ -16,7 +16,7 @@ export interface SyncSecretRule {
   readonly origin: Origin;
   /** The value of `PROPAGATED_ANNOTATION`. */
   readonly propagated: string | undefined;
-  /** The status, with the condition `Synced` alone. */
+  /** The status. Of its conditions, only `Synced` is kept. */
   readonly status: SyncSecretStatus;
 }
 
@@ -27,10 +27,10 @@ export const MAX_TEXT = 1024;
 const MAX_NAMESPACE = 64;
 /** Maximum length of a kept list of finalizers, characters. A user's list may have a megabyte. */
 const MAX_FINALIZERS = 4096;
-/** Stands in a kept list for foreign finalizers that were dropped. The API server accepts no finalizer of this name. */
+/** Stands for finalizers that were dropped from a list. The API server accepts no finalizer of this name. */
 export const MORE_FINALIZERS = '…';
 
-/** Drops foreign finalizers if the list is too long, and never those of `OWN_FINALIZERS`. */
+/** If the list is too long, drops all finalizers except those of `OWN_FINALIZERS`. */
 function keptFinalizers(finalizers: readonly string[]): readonly string[] {
   if (finalizers.reduce((length, one) => length + one.length, 0) <= MAX_FINALIZERS) return finalizers;
   return [...finalizers.filter((one) => OWN_FINALIZERS.has(one)), MORE_FINALIZERS];

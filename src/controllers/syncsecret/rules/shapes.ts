@@ -1,4 +1,4 @@
-/** The desired states of the three kinds of copies. Pure. */
+/** The shapes of a SyncSecret's copy, of a SyncSecret's Secret, and of the SyncSecret of a labelled Secret. Pure. */
 import { COPY_LABEL, TOO_LARGE } from '../../common/excluded-metadata.ts';
 import { userCause } from '../../../copy/model/cause.ts';
 import {
@@ -37,8 +37,8 @@ abstract class SyncShape<Of> implements Shape {
   protected readonly travel: Travel;
   protected readonly of: Of;
   /**
-   * Whether labels and annotations of other clients are removed. As in KubeLB, a copy has only those that travel;
-   * KubeLB lets all travel. `false`: users may add some.
+   * Whether labels and annotations of other clients are removed. As in KubeLB, a copy has only those that travel (in
+   * KubeLB: all). `false`: users may add some.
    */
   protected get isWhollyOurs(): boolean {
     return true;
@@ -71,7 +71,7 @@ abstract class SyncShape<Of> implements Shape {
     return annotations[SOURCE_VERSION_ANNOTATION];
   }
 
-  /** The desired state except the data of the source. */
+  /** The fields of the desired state other than the data. */
   protected abstract fieldsOf(source: Present, observed: Observed | undefined): Fields;
 }
 
@@ -95,7 +95,7 @@ export interface CopyOf {
 export class CopyShape extends SyncShape<CopyOf> {
   constructor(rule: RuleKey, travel: Travel, of: CopyOf) {
     const isUnknown = of.cluster === UNKNOWN_CLUSTER;
-    // The rule key itself is the id of most rules: this saves memory. It lacks a known uid, the same for all.
+    // Most shapes have the rule key as id, which saves memory. The uid of the cluster is the same for all rules.
     const isUsual = !of.immutable && !isUnknown;
     super(isUsual ? rule : flatText(rule, of.immutable ? ' immutable' : '', isUnknown ? ' unknown' : ''), travel, of);
   }
@@ -106,7 +106,7 @@ export class CopyShape extends SyncShape<CopyOf> {
       labels: { ...this.travel.labels(labels), ...originLabels(namespace, name) },
       annotations: { ...this.travel.annotations(annotations), [ORIGIN_ANNOTATION]: this.#markOn(observed) },
       immutable,
-      // The owners are in the other cluster. Garbage collection here would not find them, and delete the copy.
+      // The owners are in the tenant cluster. Garbage collection would not find them here, and delete the copy.
       ownerReferences: [],
     };
   }
@@ -179,7 +179,7 @@ export class ManifestShape extends SyncShape<Omit<CopyOf, 'cluster'>> {
 }
 
 /**
- * The desired state of the SyncSecret of a Secret that is no longer offered and has KubeLB's finalizer: it only gets
+ * The desired state of a SyncSecret whose Secret lost the label but has KubeLB's finalizer: the SyncSecret gets only
  * the mark. When the finalizer is gone, the mark shows that the SyncSecret must be deleted.
  */
 export class MarkShape implements Shape {

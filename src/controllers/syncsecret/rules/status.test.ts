@@ -1,4 +1,4 @@
-/** Which parts of failures and statuses in the management cluster a tenant reads. */
+/** Which parts of a failure, and of a status in the management cluster, a tenant can read. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
@@ -9,7 +9,7 @@ import { SYNCED } from '../../../copy/model/claim.ts';
 import type { SyncSecretStatus } from '../api.ts';
 import { tenantState } from './status.ts';
 
-test('a tenant reads the reason of a public message; of an internal message it reads only the public text', () => {
+test('if the message of a failure is public, the tenant reads message and reason; if it is internal, only its public text', () => {
   const read = (cause: Cause): unknown => {
     const result = { failure: undefined, outcome: { state: 'error', ...cause } } as const;
     const { reason, message } = tenantState(result, undefined, undefined);

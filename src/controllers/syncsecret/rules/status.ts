@@ -11,7 +11,7 @@ export interface SyncState {
   readonly status: 'True' | 'False';
   readonly reason: string;
   readonly message: string;
-  /** Nothing is wrong: the SyncSecret waits for its turn, or for the other cluster. */
+  /** Whether no problem is known: the SyncSecret waits in the queue, or for the other cluster. */
   readonly isUnderWay?: true;
 }
 
@@ -27,18 +27,18 @@ const SYNCED_MESSAGE = 'Secret synced successfully';
 const TERMINATING_MESSAGE = 'SyncSecret is being deleted';
 const FAILED_REASON = 'SyncFailed';
 
-/** The result for an active SyncSecret. */
+/** The latest result for a SyncSecret that is copied. */
 export interface RuleResult {
-  /** Its claim, perhaps of an earlier version. */
+  /** The claim of the SyncSecret, perhaps from an earlier version of it. */
   readonly entry?: Entry | undefined;
-  /** The outcome of the present version's claim; `undefined`: there is none. */
+  /** The outcome of the claim from the present version; `undefined`: there is no outcome yet. */
   readonly outcome: Outcome | undefined;
-  /** Why `prepare` or `evaluate` failed. */
+  /** Why `prepare` or `evaluate` failed; `undefined`: it did not fail. */
   readonly failure: Cause | undefined;
 }
 
 /**
- * The status in the management cluster, in KubeLB's form.
+ * The status of a SyncSecret in the management cluster, with KubeLB's reasons and messages.
  * @param exists whether the Secret exists. @param originalType see `SecretShape`
  * @returns `undefined` while there is nothing new to write
  */
@@ -66,13 +66,13 @@ function failed(message: string): SyncState {
 /** @param waitsFor the reason of the wait, in words */
 export function terminatingState(waitsFor: string | undefined): SyncState {
   const message = waitsFor === undefined ? TERMINATING_MESSAGE : `${TERMINATING_MESSAGE}; ${waitsFor}`;
-  // KubeLB writes True here.
+  // As in KubeLB, the condition is True during a deletion.
   return { phase: 'Terminating', status: 'True', reason: 'Terminating', message };
 }
 
 /**
- * The status of the whole chain, for the tenant. In phase `Pending` it is not final.
- * @param unreachable why the management cluster cannot be used
+ * The status of a tenant's SyncSecret, which covers the copy and its Secret. In phase `Pending` it is not final.
+ * @param unreachable why the management cluster cannot be used; `undefined`: it can be used
  * @param copy `undefined`: no copy is known
  */
 export function tenantState(
@@ -102,7 +102,7 @@ export function tenantState(
   return copyState(copy);
 }
 
-/** The state that the status of a copy shows. */
+/** Translates the status of a copy for the tenant. @param copy `undefined`: no copy is known */
 export function copyState(copy: CopyStatus | undefined): SyncState {
   const isPresent = copy !== undefined && copy.status.observedGeneration === copy.generation;
   const [condition] = isPresent ? (copy.status.conditions ?? []) : [];
@@ -117,7 +117,7 @@ export function copyState(copy: CopyStatus | undefined): SyncState {
   return UNDER_WAY;
 }
 
-/** The message stays the same from the beginning to the end, because another one would be another write. */
+/** The message is the same while the copy and its Secret are made: each change of it would cost one more write. */
 const NOT_MADE = 'the Secret in the management cluster is not made yet';
 const UNDER_WAY: SyncState = { ...pending('Pending', NOT_MADE), isUnderWay: true };
 

@@ -1,6 +1,6 @@
 /**
- * What SyncSecrets mean for CCM and manager. Each SyncSecret has one claim to one target: for the CCM a copy in the
- * management cluster, for the manager a Secret beside it. A deleted SyncSecret releases its target. See `RuleSet`.
+ * Turns SyncSecrets into claims, for CCM and manager (see `RuleSet`). Each SyncSecret claims one target: for the CCM a
+ * copy in the management cluster, for the manager a Secret in its namespace. A deleted SyncSecret releases its target.
  */
 import { type Cause, nobodyCause, operatorCause, userCause } from '../../../copy/model/cause.ts';
 import { type Claim, LeaveShape, type Owner, rankOf, type Shape } from '../../../copy/model/claim.ts';
@@ -31,7 +31,7 @@ import { Travel } from './travel.ts';
 export const CCM_CONTROLLER = 'syncsecret-ccm';
 export const MANAGER_CONTROLLER = 'syncsecret-manager';
 
-/** In a Secret of this type, the control plane writes a token. So Keyferry makes a Secret of another type. */
+/** The control plane writes a token into each Secret of this type. So Keyferry makes one of type Opaque instead. */
 const TOKEN_TYPE = 'kubernetes.io/service-account-token';
 
 export interface SyncSecretRulesOptions {
@@ -76,7 +76,7 @@ export abstract class SyncSecretRules<
   }
 }
 
-/** The evaluation of a rule with one claim, from its own object. @param claimed `withoutSource`: no content */
+/** The evaluation of a rule with one claim. The rule's object is its source, except if `withoutSource` has a mode. */
 export function oneClaim(
   { cluster, reach }: RuleScope,
   rule: { readonly key: RuleKey; readonly kind: Kind; readonly object: KubeObject; readonly version: string },
@@ -91,8 +91,8 @@ export function oneClaim(
   }
   const source = resourceKey(cluster, kind.kind, namespace, name);
   const to = parseResourceKey(target).namespace;
-  // With a refusal, an existing copy stays: the tenant cannot know the administrator's limits, and has no other copy.
-  // No consent is needed, because the namespace exists for the tenant.
+  // If a limit refuses the copy, an existing copy stays: the tenant cannot know the administrator's limits, and has no
+  // other copy. The namespace needs no annotation of consent, because it exists for the tenant.
   const refusal = reach.fromRefusal(namespace, undefined) ?? reach.toRefusal(to, to, undefined);
   const allowed = refusal === undefined ? shape : new LeaveShape(refusal);
   const claim = { owner, mode: 'own', source, isRuleSource: true, sourceGeneration, shape: allowed } as const;
@@ -134,7 +134,7 @@ export interface CcmRulesOptions extends SyncSecretRulesOptions {
   readonly copyOf: (name: string) => CopyStatus | undefined;
 }
 
-/** For a SyncSecret that may belong to a manager: its copy stays as it is. */
+/** The shape for a SyncSecret that may belong to a manager: its copy stays as it is. */
 const KEPT: Shape = {
   id: 'kept',
   desiredState: () => ({
@@ -158,7 +158,7 @@ export class CcmRules extends SyncSecretRules<CcmRulesOptions> {
     if (copy === undefined) return undefined;
     const { phase, reason, message } = copyState(copy);
     if (phase === 'Synced') return undefined;
-    // The status does not say whose fault a failure is. If the operator must act, the manager's metrics show that.
+    // The status does not say whose fault a failure is. If an administrator must act, the manager's metrics show that.
     return phase === 'Failed' ? userCause(reason, message) : nobodyCause(reason, message);
   }
 
@@ -175,7 +175,7 @@ export class CcmRules extends SyncSecretRules<CcmRulesOptions> {
       const rule = store.key(origin, name);
       const own = clusterUid();
       if (own === undefined || (cluster === own && own !== UNKNOWN_CLUSTER)) return rule;
-      // Another tenant cluster of the same name has marked this copy, so it is not this cluster's.
+      // The mark has the uid of another tenant cluster with the same --cluster-name, which owns this copy.
       if (cluster !== UNKNOWN_CLUSTER && own !== UNKNOWN_CLUSTER) return undefined;
       // If a uid is unknown, the copy's name decides: it is the uid of its SyncSecret.
       return store.get(rule)?.metadata.uid === place.name ? rule : undefined;
@@ -191,7 +191,7 @@ export class CcmRules extends SyncSecretRules<CcmRulesOptions> {
     const own = clusterUid();
     if (zoneOf(namespaceOf(rule)) === 'unknown') return 'keep';
     const [cluster] = annotations[ORIGIN_ANNOTATION]?.split('/') ?? [];
-    // Without the uid, the copy may belong to another tenant cluster of the same name.
+    // If the uid in the mark is missing or another one, the copy may belong to another cluster of the same name.
     return own !== undefined && own !== UNKNOWN_CLUSTER && cluster === own ? 'delete' : 'keep';
   }
 
@@ -225,7 +225,7 @@ export class CcmRules extends SyncSecretRules<CcmRulesOptions> {
 }
 
 export interface ManagerRulesOptions extends SyncSecretRulesOptions {
-  /** Counts the time for which a deletion is left to a CCM; `undefined`: no deletion is left. */
+  /** Counts how long the manager leaves a deletion to a CCM; `undefined`: it leaves no deletion to a CCM. */
   readonly leftDeletions?: Deletions;
   readonly isServed: (namespace: string) => boolean;
 }
@@ -241,7 +241,7 @@ export class ManagerRules extends SyncSecretRules<ManagerRulesOptions> {
     return name === undefined ? undefined : this.options.store.key(place.namespace, name);
   }
 
-  /** After a change of the flag, Secrets in namespaces that are no longer served stay. */
+  /** If `--served-namespaces` no longer includes a namespace, the Secrets there are kept. */
   orphanPolicy(rule: RuleKey): 'delete' | 'keep' {
     return this.options.isServed(namespaceOf(rule)) ? 'delete' : 'keep';
   }
@@ -276,12 +276,12 @@ export class ManagerRules extends SyncSecretRules<ManagerRulesOptions> {
   }
 }
 
-/** The type of a SyncSecret whose Secret gets another one; `undefined`: the Secret gets the same. */
+/** The type of a SyncSecret whose Secret gets another type; `undefined`: the Secret gets the same type. */
 export function originalTypeOf({ type }: SyncSecretRule): string | undefined {
   return type === TOKEN_TYPE ? type : undefined;
 }
 
-/** The SyncSecret in the owner reference with this uid. KubeLB marks a Secret so, and names it by the uid. */
+/** The SyncSecret in the owner reference with this uid. KubeLB gives a Secret this reference, and the uid as name. */
 function ownerByUid(owners: string | undefined, uid: string): string | undefined {
   for (const line of owners?.split('\n') ?? []) {
     const [apiVersion, kind, name, ownerUid] = line.split(' ');

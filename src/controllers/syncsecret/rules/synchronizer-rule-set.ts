@@ -1,4 +1,4 @@
-/** What labelled Secrets mean: each claims the SyncSecret of the same name. */
+/** Turns labelled Secrets into claims (see `RuleSet`): each Secret claims the SyncSecret with its name. */
 import { COPY_LABEL } from '../../common/excluded-metadata.ts';
 import { parseResourceKey, resourceKey, type ResourceKey, type RuleKey } from '../../../copy/model/keys.ts';
 import { SECRET } from '../../../copy/model/kind.ts';
@@ -16,14 +16,14 @@ import { Travel } from './travel.ts';
 
 export const SYNCHRONIZER_CONTROLLER = 'syncsecret-synchronizer';
 
-/** The part of a Secret that is kept. */
+/** The part of a Secret that Keyferry keeps as a rule. It has no values. */
 export interface SecretRule {
   readonly metadata: Pick<
     ObjectMeta,
     'name' | 'namespace' | 'uid' | 'resourceVersion' | 'creationTimestamp' | 'finalizers'
   >;
   readonly immutable: boolean;
-  /** `false`: the Secret is not offered any more, but still has KubeLB's finalizer. */
+  /** `false`: the Secret lost the label or is being deleted, but still has KubeLB's finalizer. */
   readonly isOffered: boolean;
 }
 
@@ -56,14 +56,14 @@ function isOfManager(metadata: ObjectMeta): boolean {
   return ownerReferences.some(({ kind, uid }) => kind === SYNC_SECRET.kind && uid === name);
 }
 
-/** Changes when the claims of a Secret may change. */
+/** A text that changes when the claims of a Secret may change. */
 export function secretVersion({ metadata: { uid, finalizers }, immutable, isOffered }: SecretRule): string {
   return `${uid} ${immutable} ${isOffered} ${finalizers?.join(',') ?? ''}`;
 }
 
 /**
- * Whether KubeLB, and not Keyferry, made this SyncSecret of a Secret: its origin labels name itself, and it has no
- * mark. The Secret may have lost its label while no program ran, and then it still has KubeLB's finalizer.
+ * Whether KubeLB, not Keyferry, made this SyncSecret of a Secret: its origin labels name itself, and it has no mark of
+ * Keyferry. If the Secret lost its label while no program ran, the Secret still has KubeLB's finalizer.
  */
 export function isOfKubeLb({ metadata }: KubeObject): boolean {
   return metadata.annotations?.[SECRET_ANNOTATION] === undefined && originOf(metadata) === 'itself';

@@ -16,7 +16,7 @@ test('no label or annotation travels by default', () => {
   assert.deepEqual([travel({}).labels(map), travel({}).annotations(map)], [{}, {}]);
 });
 
-test('a key travels if a pattern for labels, or one for annotations, matches it as a whole', () => {
+test('a label travels only if a pattern for labels matches its whole key, an annotation only if one for annotations does', () => {
   const map = asMap(['app', 'myapp', 'app2', 'team.example.com/a', 'team.example.com/b', 'x']);
   const some = travel({ propagateLabels: ['app', 'team\\.example\\.com/.*'], propagateAnnotations: ['x'] });
   assert.deepEqual(Object.keys(some.labels(map)), ['app', 'team.example.com/a', 'team.example.com/b']);

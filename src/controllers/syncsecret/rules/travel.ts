@@ -1,7 +1,7 @@
 /**
- * Decides which labels and annotations of a tenant reach another object. Programs in the management cluster obey some:
- * one logs in at the address in `vault-addr`. No list of such keys is complete, so only keys travel that an
- * administrator allows. CCM and manager both check that: a tenant's token can write SyncSecrets without the CCM.
+ * Decides which labels and annotations travel: which ones a copy gets from its source. Programs in the management
+ * cluster act on some: one logs in at the address in `vault-addr`. So only keys that an administrator allows travel.
+ * CCM and manager both check this: with its token, a tenant can write SyncSecrets there without the CCM.
  */
 import type { SyncSecretConfig } from '../../../config/config.ts';
 import { finish } from '../../../runtime/queue/slices.ts';
@@ -28,7 +28,7 @@ export class Travel {
     return finish(copiedMetadata(map, (key) => isAllowed(key, this.#annotations)));
   }
 
-  /** Labels for the SyncSecret beside a Secret: those that any copy gets, and those that may travel on from there. */
+  /** Labels for the SyncSecret of a labelled Secret: those that any copy gets, and those that the flag allows. */
   labelsOfSecret(map: Texts): Record<string, string> {
     return finish(copiedMetadata(map, (key, value) => isCopied(key, value) || isAllowed(key, this.#labels)));
   }
