@@ -1,7 +1,7 @@
 /**
- * The Dockerfile makes the same image as `npm run image`, and that image is tested by starting it. This test needs no
- * container engine: it reads the Dockerfile, and runs the commands of its build stage on the files that `.dockerignore`
- * lets through.
+ * Tests that the Dockerfile makes the same image as `npm run image`, which image.test.ts tests by starting it. This
+ * test needs no container engine: it reads the Dockerfile, and runs the commands of its build stage on the files that
+ * `.dockerignore` lets through.
  */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -32,7 +32,7 @@ let folder: string;
 before(async () => (folder = await Reaper.shared().temporaryFolder('keyferry-dockerfile-')));
 after(async () => await Reaper.shared().removeFolder(folder));
 
-it('the Dockerfile has the same user, environment, entrypoint and labels as the image of `npm run image`', () => {
+it('the Dockerfile sets the same user, environment, entrypoint and labels as `npm run image`', () => {
   const source = { version: MANIFEST.version, revision: COMMIT };
   assert.deepEqual(
     {
@@ -47,7 +47,7 @@ it('the Dockerfile has the same user, environment, entrypoint and labels as the 
   assert.deepEqual(all('CMD'), []);
 });
 
-it('the Dockerfile has the same Node and Debian release as the image of `npm run image`', () => {
+it('the Dockerfile uses the same Node version and Debian release as `npm run image`', () => {
   for (const version of Object.values(MANIFEST.optionalDependencies)) {
     assert.equal(version, nodePin('amd64').version);
     const bases = stages.slice(0, -1).map(({ base }) => base);
@@ -58,7 +58,7 @@ it('the Dockerfile has the same Node and Debian release as the image of `npm run
   assert.ok(all('COPY').some(({ text, flags }) => text === `${NODE_PATH} ${NODE_PATH}` && flags['from'] === 'node'));
 });
 
-it('the Dockerfile runs commands only on the platform that builds, so that no other platform must be emulated', () => {
+it('the Dockerfile runs commands only on the platform that builds, so an image for another platform needs no emulation', () => {
   for (const { platform, instructions } of stages) {
     if (platform === '$BUILDPLATFORM') continue;
     assert.deepEqual(
@@ -69,7 +69,7 @@ it('the Dockerfile runs commands only on the platform that builds, so that no ot
   assert.equal(stages[0]?.platform, '$BUILDPLATFORM');
 });
 
-it('the Dockerfile builds the same files as `npm run image` from what .dockerignore lets through', async () => {
+it('from the files that .dockerignore lets through, the Dockerfile builds the same files as `npm run image`', async () => {
   const [context, image] = ['context', 'image'].map((name) => path.join(folder, name)) as [string, string];
   for (const file of await contextFiles()) cpSync(path.join(ROOT, file), path.join(context, file));
   symlinkSync(path.join(ROOT, 'node_modules'), path.join(context, 'node_modules'));
@@ -115,7 +115,7 @@ function halves(pair: string): [string, string] {
   return [pair.slice(0, at), pair.slice(at + 1)];
 }
 
-/** The files that a container engine gets, by `.dockerignore`. Supports `*`, `!path` and `**` + `/*.suffix` in it. */
+/** Lists the files that `.dockerignore` lets through. Supports `*`, `!path` and `**` + `/*.suffix` in this file. */
 async function contextFiles(): Promise<string[]> {
   const rules = readFileSync(path.join(ROOT, '.dockerignore'), 'utf8')
     .split('\n')
@@ -138,8 +138,8 @@ async function contextFiles(): Promise<string[]> {
 }
 
 /**
- * Each file with its mode and content, and each link with its target. The bundle's content is left out, because it
- * names its commit.
+ * Lists each file with its mode and content, and each link with its target. The content of the bundle is left out,
+ * because it names the commit.
  */
 function list(tree: string): string[] {
   return globSync('**/*', { cwd: tree })

@@ -1,5 +1,6 @@
 /**
- * A reader for Dockerfiles. It knows the instructions that ours uses: https://docs.docker.com/reference/dockerfile/.
+ * Reads Dockerfiles. It knows only the instructions that Keyferry's Dockerfile uses:
+ * https://docs.docker.com/reference/dockerfile/.
  */
 
 export interface Instruction {

@@ -1,4 +1,7 @@
-/** The container image, unpacked into a folder and started with chroot as its user, without a container engine. */
+/**
+ * Tests the container image without a container engine: unpacks it into a folder, and starts it with chroot as its
+ * user.
+ */
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import { existsSync, globSync, lstatSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
@@ -19,7 +22,7 @@ import { ensureBundle } from '../../support/bundle.ts';
 import { HttpClient } from '../../support/http.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
-/** The environment of `chroot`: only the path to find it, so that the image gets no other variable of this machine. */
+/** The environment of `chroot`: only PATH, so that the image gets no other variable of this machine. */
 const PATH = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin' };
 const architecture = process.arch === 'arm64' ? 'arm64' : 'amd64';
 const SOURCE = { version: '0.0.0', revision: '0123456789abcdef0123456789abcdef01234567' };
@@ -60,7 +63,7 @@ describe('the container image', { skip }, () => {
 
   const chroot = (...command: readonly string[]): string[] => [`--userspec=${USER_ID}:${USER_ID}`, root, ...command];
 
-  it('the container image has at most 60 MB, and a second build with the same inputs has the same bytes', async () => {
+  it('the container image has at most 60 MB, and two builds with the same inputs have the same bytes', async () => {
     assert.ok(statSync(archive).size <= 60e6);
     const [again = ''] = buildImage([architecture], await ensureBundle(), path.join(folder, 'second'), SOURCE);
     assert.ok(readFileSync(archive).equals(readFileSync(again)));
@@ -85,7 +88,7 @@ describe('the container image', { skip }, () => {
     );
   });
 
-  it('in the container image, the user of Keyferry can write nothing but /tmp', () => {
+  it('in the container image, the user of Keyferry has permission to write only to /tmp', () => {
     const writable = files(root).filter((file) => {
       const { mode, uid, gid } = lstatSync(path.join(root, file));
       const bits = 0o002 | (gid === USER_ID ? 0o020 : 0) | (uid === USER_ID ? 0o200 : 0);
@@ -94,7 +97,7 @@ describe('the container image', { skip }, () => {
     assert.deepEqual(writable, ['tmp']);
   });
 
-  it('the container image runs as each original, by the program name of that original', async () => {
+  it('if the container image is started with the program name of an original, Keyferry runs the command for this original', async () => {
     for (const [program, command] of [
       ['/manager', 'mirrors'],
       ['/k8s-replicator', 'replicator'],

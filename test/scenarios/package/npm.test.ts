@@ -1,4 +1,4 @@
-/** The npm package, packed and then installed in an empty folder, without the checkout and without a network. */
+/** Tests the npm package: packs it, and installs it in an empty folder without the checkout and without a network. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
@@ -11,7 +11,7 @@ import { Reaper } from '../../servers/reaper.ts';
 import { ensureBundle } from '../../support/bundle.ts';
 
 const ROOT = path.join(import.meta.dirname, '../../..');
-/** What a user of the package needs: no sources, tests or documents. */
+/** The files that the package may contain: no sources, tests or documents. */
 const CONTENT = /^(package\.json|README\.md|LICENSE|bin\/|dist\/keyferry\.cjs$|deploy\/)/;
 
 let folder: string;
@@ -27,7 +27,7 @@ before(async () => {
   const [{ filename, files }] = JSON.parse(stdout) as [{ filename: string; files: { path: string }[] }];
   packed = files.map((file) => file.path);
   await npm(folder, ['init', '--yes']);
-  // Without the optional dependency, which is Node: the Node of this test runs the package.
+  // Leaves out the optional dependency, which is Node itself. The Node of this test runs the package.
   ({ stderr: warnings } = await npm(folder, [
     'install',
     '--offline',
@@ -57,8 +57,8 @@ it('the npm package builds its bundle when it is packed, and runs no script when
     scripts: Record<string, string>;
   };
   assert.equal(scripts['prepack'], 'npm run build');
-  // npm runs the script `dependencies` only in a checkout. It skips the four below in installed packages, and warns
-  // about them.
+  // npm runs the script `dependencies` only in a checkout. In an installed package, npm skips the four scripts below
+  // and warns about them.
   assert.equal(scripts['dependencies'], 'npm run build');
   for (const name of ['preinstall', 'install', 'postinstall', 'prepare']) assert.equal(scripts[name], undefined, name);
 });

@@ -1,4 +1,4 @@
-/** The Terraform module, with the real Terraform and Helm provider, on a real API server. */
+/** Tests the Terraform module with the real Terraform and Helm provider, on a real API server. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -32,7 +32,7 @@ describe('the Terraform module', { skip }, () => {
     const plugins = path.join(folder, 'plugins');
     mkdirSync(plugins);
     symlinkSync(provider ?? '', path.join(plugins, 'terraform-provider-helm'));
-    // Makes Terraform use the provider in this folder, whatever version the module names.
+    // Makes Terraform use the provider in this folder, even if the module names another version.
     const override = `dev_overrides {\n    "hashicorp/helm" = "${plugins}"\n  }`;
     writeFileSync(path.join(folder, 'terraformrc'), `provider_installation {\n  ${override}\n}\n`);
   });
@@ -47,7 +47,7 @@ describe('the Terraform module', { skip }, () => {
       HOME: folder,
       TF_CLI_CONFIG_FILE: path.join(folder, 'terraformrc'),
       CHECKPOINT_DISABLE: '1',
-      // Older versions of the provider read this variable, newer ones the next.
+      // Older versions of the provider read KUBECONFIG, newer versions KUBE_CONFIG_PATH.
       KUBECONFIG: plane.kubeconfigPath,
       KUBE_CONFIG_PATH: plane.kubeconfigPath,
     };
@@ -68,8 +68,8 @@ describe('the Terraform module', { skip }, () => {
     );
   });
 
-  it('the Terraform module installs and changes the chart with its values, and leaves the CRDs when it is destroyed', async () => {
-    // Without `wait`: no kubelet runs here, so no replica becomes ready.
+  it('the Terraform module installs and changes the chart with its values, and terraform destroy keeps the CRDs', async () => {
+    // Do not wait for ready replicas: no kubelet runs here, so no replica becomes ready.
     const flags = ['-auto-approve', '-input=false', '-var=wait=false'];
     await run('apply', ...flags);
     assert.equal((await container()).image, 'registry.example.com/keyferry:0.1.0');
@@ -79,12 +79,12 @@ describe('the Terraform module', { skip }, () => {
       args,
     );
     assert.match(await run('output', 'chart_version'), /^"\d+\.\d+\.\d+"\n$/);
-    // With -detailed-exitcode, a plan that would change something fails.
+    // With -detailed-exitcode, `plan` fails if it would change something.
     await run('plan', '-input=false', '-detailed-exitcode', '-var=wait=false');
     await run('apply', ...flags, '-var=image=registry.example.com/other');
     assert.equal((await container()).image, 'registry.example.com/other:0.1.0');
 
-    // Fails because CRDs stay, which this version of the provider calls an error; 2.0.3 does not.
+    // `destroy` fails because the CRDs stay: this version of the provider reports them as an error; 2.0.3 does not.
     await assert.rejects(run('destroy', ...flags), /manifest-/);
     assert.equal(await plane.api.find(DEPLOYMENT), undefined);
     const crd = 'secretmirrors.mirrors.kts.studio';

@@ -1,6 +1,6 @@
 /**
- * Keyferry as two Pods of a real cluster, from `helm install` to `helm uninstall`. Each test is the next step of one
- * story.
+ * Tests Keyferry as two Pods of a real cluster, from `helm install` to `helm uninstall`. Each test continues where the
+ * test before it ended.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe } from 'node:test';
@@ -30,11 +30,11 @@ import { takeover } from './takeover.ts';
 const MEMORY_LIMIT = 256 * 2 ** 20;
 const SYSTEMS = { 'mirrors.enabled': true, 'replicator.enabled': true };
 const VALUE = 'never in a log';
-/** Limit for a new leader after a clean end of the old one, which releases the Lease, ms. */
+/** Time limit for a new leader after the old leader ended cleanly and released the Lease, ms. */
 const GRACEFUL_MS = 5_000;
 /**
- * Limit after a kill, ms. The next container is faster; if it starts late, another Pod waits for the 15 s of the Lease,
- * and looks every 2 s.
+ * Time limit for a new leader after a kill, ms. Usually the next container of the Pod leads. If it starts late, another
+ * Pod waits until the Lease expires (15 s), and looks every 2 s.
  */
 const KILLED_MS = 18_000;
 
@@ -57,7 +57,7 @@ describe('Keyferry in Pods', { skip }, () => {
     t.diagnostic(`both Pods were ready after ${seconds()}`);
   });
 
-  step('copies of a SecretMirror and of an annotated Secret are made', async (t) => {
+  step('Keyferry in Pods makes the copies of a SecretMirror and of an annotated Secret', async (t) => {
     const { api } = cluster;
     await api.createNamespaces(['source', 'project-a', 'project-b']);
     await api.create(replicated('annotated', 'source', 'project-a', VALUE));
@@ -85,7 +85,7 @@ describe('Keyferry in Pods', { skip }, () => {
     });
   });
 
-  step('helm test passes', async () => {
+  step('helm test of the installed chart passes', async () => {
     const { code, stdout, stderr } = await helm(['test', RELEASE, `--namespace=${HOME}`], cluster.kubeconfigPath);
     assert.equal(code, 0, stdout + stderr);
   });
@@ -138,7 +138,7 @@ describe('Keyferry in Pods', { skip }, () => {
     assert.ok(used < MEMORY_LIMIT, `${used} bytes`);
   });
 
-  step('helm upgrade changes values, in a namespace with the Pod Security level restricted', async () => {
+  step('helm upgrade changes values in a namespace with the Pod Security level restricted', async () => {
     const labels = {
       'pod-security.kubernetes.io/enforce': 'restricted',
       'pod-security.kubernetes.io/warn': 'restricted',

@@ -1,4 +1,6 @@
-/** Keyferry as Pods of a real cluster: how it is installed, which Pods it has, and which of them leads. */
+/**
+ * Helpers for Keyferry as Pods of a real cluster: they install the chart, list its Pods, and find the Pod that leads.
+ */
 import assert from 'node:assert/strict';
 import { it, type TestContext } from 'node:test';
 
@@ -12,7 +14,7 @@ import { CHART, helm, valueFlags } from '../chart/helm.ts';
 export const RELEASE = 'keyferry';
 export const HOME = 'keyferry';
 export const DEPLOYMENT = `deploy/${RELEASE}`;
-/** Limit for a rollout, ms: the kubelet probes every 10 s, and one Pod is replaced after the other. */
+/** Time limit for a rollout, ms: the kubelet probes every 10 s, and the Pods are replaced one after the other. */
 export const ROLLOUT_TIMEOUT_MS = 180_000;
 
 const image = missingForPods() === false ? await ensureImage() : undefined;
@@ -20,7 +22,7 @@ const image = missingForPods() === false ? await ensureImage() : undefined;
 /** Why these tests cannot run on this machine; `false` if they can. */
 export const skip = missingForPods() || (image !== undefined && 'missing' in image && image.missing);
 
-/** The archive of Keyferry's image. @throws Error if there is none (see `skip`) */
+/** The archive of Keyferry's image. @throws Error if there is no image (see `skip`) */
 export function archiveOfImage(): string {
   if (image === undefined || 'missing' in image) throw new Error('there is no image');
   return image.archive;
@@ -45,7 +47,7 @@ export async function install(cluster: RealCluster, values: Values = {}, namespa
   return stderr;
 }
 
-/** Waits until all Pods of the Deployment's last version are ready, and no others are left. */
+/** Waits until all Pods of the Deployment's last version are ready, and no older Pods are left. @returns the Pods */
 export async function rolledOut(cluster: RealCluster, namespace = HOME): Promise<Json[]> {
   return waitFor(
     async () => {
@@ -82,7 +84,7 @@ export async function holderOf(cluster: RealCluster, namespace = HOME): Promise<
   return lease?.spec?.holderIdentity ?? '';
 }
 
-/** The Pod that leads. */
+/** Waits until a Pod leads. @returns this Pod */
 export async function leaderOf(cluster: RealCluster, namespace = HOME): Promise<Json> {
   return waitFor(
     async () => {
@@ -108,7 +110,7 @@ export function replicated(name: string, namespace: string, to: string, value = 
   };
 }
 
-/** Returns a function for tests that are steps of a story: each fails at once if an earlier one has failed. */
+/** Returns a function for tests that build on each other: after one test has failed, each later test fails at once. */
 export function story(): (name: string, work: (t: TestContext) => Promise<void>) => void {
   let failed: string | undefined;
   return (name, work) =>

@@ -1,4 +1,4 @@
-/** Measures how copies go on when the leading Pod ends. */
+/** Measures how soon copies are made again after the leading Pod has ended. */
 import assert from 'node:assert/strict';
 
 import type { RealCluster } from '../../servers/real-cluster/cluster.ts';
@@ -12,7 +12,7 @@ const BEFORE = 20;
 export interface Takeover {
   /** Time from the end of the old leader until the Lease has another holder, ms. */
   readonly heldAfterMs: number;
-  /** Time from the end of the old leader until the first copy by the new one, ms. */
+  /** Time from the end of the old leader until the first copy by the new leader, ms. */
   readonly copiedAfterMs: number;
 }
 

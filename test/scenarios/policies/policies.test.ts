@@ -1,6 +1,6 @@
 /**
- * The three ValidatingAdmissionPolicies of the chart, on a real API server with real users. Each policy is also removed
- * for a moment, to show what it prevents.
+ * Tests the three ValidatingAdmissionPolicies of the chart on a real API server with real users. Each policy is also
+ * removed for a moment, to show what the policy prevents.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -22,7 +22,7 @@ const VALUES = {
   'policies.requesterRights.enabled': true,
   'policies.fence.enabled': true,
   'policies.protectCopies.enabled': true,
-  // The tests' controller manager acts as a user of this group, and deletes copies with their namespace.
+  // The controller manager of the tests is a user in this group. It deletes the copies in a deleted namespace.
   'policies.protectCopies.groups': ['platform', 'system:masters'],
 };
 
@@ -115,7 +115,7 @@ function mirror(name: string, namespaces: readonly string[]): Json {
   };
 }
 
-/** Waits until the new policies are in force, which takes a moment. */
+/** Waits until the API server applies the new policies, which takes a moment. */
 async function inForce(): Promise<void> {
   for (const [index, attempt] of [
     async () => await author.create(mirror('probe', ['nowhere'])),
@@ -155,14 +155,14 @@ async function succeeds(attempt: () => Promise<unknown>, message: string): Promi
 }
 
 describe('the requester policy', () => {
-  it('the requester policy refuses a SecretMirror into a namespace where its author lacks the right, and names both', async () => {
+  it('the requester policy refuses a SecretMirror into a namespace where its author lacks the right copy-into, and names author and namespace', async () => {
     await assert.rejects(
       author.create(mirror('far', ['team-a', 'team-b'])),
       /namespaces\[1\]: author needs the verb copy-into on the resource namespaces of the API group keyferry\.dev, with the resource name team-b/,
     );
   });
 
-  it('the requester policy reads the right copy-into from RBAC, for namespaces and for patterns as they are written', async () => {
+  it('the requester policy reads the right copy-into from RBAC; a pattern needs a right with the same text as its name', async () => {
     await role('copy-into', ['keyferry.dev'], ['namespaces'], ['copy-into'], ['team-b', 'project-a-.+']);
     await bind('copy-into', 'authors');
     await succeeds(() => author.create(mirror('allowed', ['team-b', 'project-a-.+'])), 'the right to copy');
@@ -171,26 +171,26 @@ describe('the requester policy', () => {
     await copied('project-a-x', 'shared');
   });
 
-  it('the requester policy checks no right while the source and destination of a mirror stay the same, and checks a new destination', async () => {
+  it('for an update of a SecretMirror, the requester policy checks rights only if source or destination change', async () => {
     await author.patch(`${MIRRORS}/allowed`, { metadata: { labels: { a: 'b' } }, spec: { pollPeriodSeconds: 60 } });
     const namespaces = ['team-b', 'project-a-.+', 'kube-system'];
     await assert.rejects(author.patch(`${MIRRORS}/allowed`, { spec: { destination: { namespaces } } }), /kube-system/);
   });
 
-  it("the requester policy does not block the deletion of a SecretMirror by Keyferry's finalizer", async () => {
+  it('when a SecretMirror is deleted, the requester policy does not stop Keyferry from removing its finalizer', async () => {
     await author.create(mirror('passing', ['team-b']));
     await author.delete(`${MIRRORS}/passing`);
     await waitFor(async () => (await plane.api.find(`${MIRRORS}/passing`)) === undefined, { message: 'its deletion' });
   });
 
-  it('the requester policy refuses more than 24 entries, because each entry costs the API server a check', async () => {
+  it('the requester policy refuses a SecretMirror with more than 24 namespaces, because the API server checks each of them', async () => {
     const many = Array.from({ length: 25 }, () => 'team-b');
     await assert.rejects(author.create(mirror('many', many)), /24 entries at most/);
     await author.create(mirror('as-many', many.slice(1)));
     await author.delete(`${MIRRORS}/as-many`);
   });
 
-  it('the requester policy also checks new and changed push annotations', async () => {
+  it('the requester policy also checks push annotations (replicate-to, replicate-to-namespaces) when they are added or changed', async () => {
     const push = (value: string, to: 'to' | 'to-namespaces' = 'to'): Json => ({
       annotations: { [`k8s-replicator/replicate-${to}`]: value },
     });
@@ -213,7 +213,7 @@ describe('the requester policy', () => {
 });
 
 describe('the fence policy', () => {
-  it('the fence policy stops a stolen token of Keyferry from writing objects that are no copies', async () => {
+  it('with the fence policy, a stolen token of Keyferry cannot write objects that are no copies', async () => {
     await secret('team-b', 'of-a-user');
     await assert.rejects(secret('team-b', 'planted', {}, thief), /only with the label keyferry\.dev\/copy/);
     const labels = { 'keyferry.dev/copy': 'mirrors' };
@@ -224,7 +224,7 @@ describe('the fence policy', () => {
     await assert.rejects(thief.delete(pathOf('team-b', 'of-a-user')), /only copies/);
   });
 
-  it('the fence policy permits what Keyferry must write: copies, filled objects, and copies of the originals', async () => {
+  it('the fence policy permits all writes that Keyferry needs: copies, filled objects, and copies of the originals', async () => {
     const annotations = { 'k8s-replicator/replication-allowed': 'true' };
     await secret('team-a', 'open', { annotations });
     await secret('team-b', 'filled', { annotations: { 'k8s-replicator/replicate-from': 'team-a/open' } });
@@ -297,7 +297,7 @@ describe('the policy protect-copies', () => {
     });
   });
 
-  it('the policy protect-copies leaves a Secret with only the copy label, and a clone of a copy, to their user', async () => {
+  it('the policy protect-copies lets a user change a Secret that has only the copy label, and a clone of a copy', async () => {
     await secret('team-b', 'labelled');
     const path = pathOf('team-b', 'labelled');
     await author.patch(path, { metadata: { labels: { 'keyferry.dev/copy': 'mirrors' } } });

@@ -1,5 +1,6 @@
 /**
- * Keyferry takes over objects that KubeLB made: they stay the same objects, and nothing is deleted or created again.
+ * Tests that Keyferry takes over objects that KubeLB made: they stay the same objects, and nothing is deleted or
+ * created again.
  */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
@@ -16,10 +17,10 @@ afterEach(async () => await scene.clear());
 after(async () => await scene.close());
 
 const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
-/** Longer than the pauses before repeated writes. */
+/** A wait, ms, that is longer than the pauses before repeated writes. */
 const QUIET_MS = 1500;
 const VALUES = { a: 'one', b: 'two' };
-/** Labels and annotations of a tenant's SyncSecret. KubeLB copies all of them, in both of its programs. */
+/** Labels and annotations of a tenant's SyncSecret. Both programs of KubeLB copy all of them. */
 const TRAVELLED = {
   labels: { app: 'web', 'app.kubernetes.io/managed-by': 'Helm' },
   annotations: { note: 'x', 'k8s-replicator/replicate-to': '*' },
@@ -37,13 +38,16 @@ const DOCUMENTED: Spelling = {
   originNamespace: 'kubelb.k8c.io/origin-namespace',
 };
 
-/** Creates what KubeLB makes of a tenant's SyncSecret: its finalizer, and copy and Secret in the management cluster. */
+/**
+ * Creates what KubeLB would create for a tenant's SyncSecret: the finalizer on it and, in the management cluster, its
+ * copy and the Secret.
+ */
 async function madeByKubelb(tenant: Tenant, object: Json, spelling = IN_SOURCE): Promise<Chain> {
   const { managementApi: api } = scene;
   const { namespace, name, uid, labels = {}, annotations = {} } = object.metadata;
   const finalizers = [spelling.finalizer];
   await scene.tenantApi.patch(syncSecretPath(namespace, name), { metadata: { finalizers } });
-  // The annotation of `kubectl apply`, which holds the values. KubeLB copies it, too.
+  // `kubectl apply` writes this annotation, which contains the values. KubeLB copies the annotation, too.
   const applied = { [LAST_APPLIED]: JSON.stringify({ data: object.data, stringData: object.stringData }) };
   const { apiVersion, kind, data, stringData, type } = object;
   const copy = await api.create({
@@ -100,7 +104,7 @@ async function deletions(tenant: Tenant): Promise<AsyncDisposable & { readonly s
 }
 
 describe('objects of KubeLB', () => {
-  it("copies and Secrets that KubeLB made stay the same objects, and get Keyferry's marks, finalizer, labels and content", async () => {
+  it('Keyferry adopts the copies and Secrets that KubeLB made without recreating them, and gives them its marks, finalizer, labels and content', async () => {
     const tenant = await scene.tenant();
     await scene.namespaces('before');
     const text = (value: string): string => scene.canary + value;
@@ -130,7 +134,7 @@ describe('objects of KubeLB', () => {
     };
     const made = new Map<string, Chain>();
     for (const [name, object] of Object.entries(objects)) made.set(name, await madeByKubelb(tenant, object));
-    // A SyncSecret whose values changed while no program ran.
+    // The values of this SyncSecret changed while no program ran.
     const changed = await scene.create('before', 'changed', VALUES);
     made.set('changed', await madeByKubelb(tenant, changed));
     objects['changed'] = await scene.change(scene.tenantApi, changed, { a: 'three' });
@@ -179,7 +183,7 @@ describe('objects of KubeLB', () => {
     await scene.gone(scene.tenantApi, ...Object.values(objects));
   });
 
-  /** Waits until SyncSecret and copy have Keyferry's finalizer alone. @returns copy and Secret */
+  /** Waits until Keyferry's finalizer is the only one on SyncSecret and copy. @returns copy and Secret */
   async function adopted(tenant: Tenant, object: Json): Promise<Chain> {
     return await waitFor(
       async () => {
@@ -194,7 +198,7 @@ describe('objects of KubeLB', () => {
     );
   }
 
-  it("a copy of KubeLB whose SyncSecret is gone stays, because another cluster with the tenant's name may own it", async () => {
+  it("if the SyncSecret of a copy that KubeLB made is gone, the copy stays, because another cluster with the tenant's name may own it", async () => {
     const tenant = await scene.tenant();
     const object = await scene.create('default', 'gone', VALUES);
     const { copy } = await madeByKubelb(tenant, object);
@@ -209,7 +213,7 @@ describe('objects of KubeLB', () => {
     assert.equal(kept.metadata.uid, copy.metadata.uid);
   });
 
-  it('a SyncSecret of KubeLB that is being deleted is deleted with its copy and Secret', async () => {
+  it("if KubeLB's SyncSecret is being deleted when Keyferry starts, Keyferry deletes its copy and Secret, and the SyncSecret is gone", async () => {
     const tenant = await scene.tenant();
     const object = await scene.create('default', 'deleted', VALUES);
     const { copy, secret } = await madeByKubelb(tenant, object);

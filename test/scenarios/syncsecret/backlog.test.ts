@@ -1,4 +1,4 @@
-/** The manager starts on many SyncSecrets without its finalizer, as there are after a move from KubeLB. */
+/** Starts the manager on many SyncSecrets without the manager's finalizer, as after a move from KubeLB. */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, it } from 'node:test';
 
@@ -8,12 +8,12 @@ import { secretPath, syncSecretPath, SyncSecretScene, syncSecretsPath } from './
 
 const FINALIZER = 'kubelb.k8c.io/lb-finalizer';
 /**
- * The number of SyncSecrets of the busy tenant: many times OVERTAKING, so that a start that treats all of them first
- * would fail.
+ * The number of SyncSecrets of the busy tenant: many times OVERTAKING. So the test fails if a start handles all of them
+ * before other tenants.
  */
 const BACKLOG = 600;
 /**
- * The most finalizers of the busy tenant that may be written before the other tenant's first Secret: a few rounds of
+ * The limit for the busy tenant's finalizers that are written before the other tenant's first Secret: a few rounds of
  * parallel writes.
  */
 const OVERTAKING = 50;
@@ -25,7 +25,7 @@ after(async () => await scene.close());
 
 const hasFinalizer = ({ metadata }: Json): boolean => metadata.finalizers?.includes(FINALIZER) === true;
 
-it(`at a start, ${BACKLOG} SyncSecrets of one tenant without a finalizer do not delay the first Secret of another tenant`, async () => {
+it(`if ${BACKLOG} SyncSecrets of one tenant lack the finalizer at a start, the first Secret of another tenant is not delayed`, async () => {
   const { managementApi: api } = scene;
   await api.createNamespaces(['backlog', 'neighbour']);
   await api.createMany(
@@ -56,7 +56,7 @@ it(`at a start, ${BACKLOG} SyncSecrets of one tenant without a finalizer do not 
     overtaken <= OVERTAKING,
     `${overtaken} finalizers were written before it, in ${(madeAt - firstAt).toFixed(0)} ms`,
   );
-  // No SyncSecret has a Secret without having the finalizer: the finalizer comes first.
+  // The manager writes the finalizer before it creates a Secret. So no SyncSecret without finalizer has a Secret.
   const secrets = new Set((await api.list('/api/v1/namespaces/backlog/secrets')).map(({ metadata }) => metadata.name));
   const bare = (await api.list(syncSecretsPath('backlog'))).filter((one) => !hasFinalizer(one));
   assert.deepEqual(
@@ -65,7 +65,7 @@ it(`at a start, ${BACKLOG} SyncSecrets of one tenant without a finalizer do not 
   );
 });
 
-it('while the finalizer of a SyncSecret cannot be written, its Secret is neither made nor changed; afterwards it is', async () => {
+it('while the finalizer of a SyncSecret cannot be written, its Secret is not created or changed; afterwards the Secret follows', async () => {
   const { managementApi: api } = scene;
   await api.createNamespaces(['held', 'other']);
   const first = await scene.manager();

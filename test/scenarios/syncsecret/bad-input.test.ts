@@ -1,5 +1,5 @@
 /**
- * Mistakes in SyncSecrets, and refusals of the management cluster: each is reported, and all other SyncSecrets are
+ * Tests mistakes in SyncSecrets and refusals of the management cluster: each is reported, and all other SyncSecrets are
  * copied.
  */
 import assert from 'node:assert/strict';
@@ -44,7 +44,7 @@ async function othersGoOn(tenant: Tenant, name: string): Promise<void> {
 }
 
 describe('values and keys of a SyncSecret', () => {
-  it('a SyncSecret without values makes an empty Secret', async () => {
+  it('a SyncSecret without values becomes an empty Secret', async () => {
     const tenant = await running();
     for (const [name, data] of Object.entries({ none: undefined, null: null, empty: {} })) {
       const object = await scene.create('default', name, {}, { data });
@@ -54,7 +54,7 @@ describe('values and keys of a SyncSecret', () => {
     }
   });
 
-  it('a SyncSecret with keys that a Secret accepts arrives, and one with another key is Failed with that key in its message', async () => {
+  it('a SyncSecret whose keys a Secret accepts arrives; with another key it is Failed, and its message names this key', async () => {
     const tenant = await running();
     const usable = ['__proto__', 'constructor', 'a.b-c_D', 'x'.repeat(253)];
     const values = Object.fromEntries(usable.map((key) => [key, key.slice(0, 20)]));
@@ -75,13 +75,13 @@ describe('values and keys of a SyncSecret', () => {
       const object = await scene.create('default', name, { [key]: 'one', good: 'two' });
       const seen = await scene.phase(object, 'Failed', { reason: 'SyncFailed', message: /is invalid: data\[/ });
       const { message } = seen.status.conditions[0];
-      // The API server cuts long keys in its message, and escapes some.
+      // In its message, the API server cuts long keys and escapes some characters.
       assert.ok(message.includes(key.slice(0, 100).split('\n', 1).join('')), message);
       const copy = await scene.findCopy(tenant, object);
       assert.deepEqual(copy.data, scene.data({ [key]: 'one', good: 'two' }));
       assert.equal(await scene.findSecret(copy), undefined);
     }
-    // Such a key in stringData, which the user then corrects.
+    // Here the invalid key is in stringData, and the user then corrects it.
     const object = await scene.create('default', 'texts', {}, { data: {}, stringData: { 'a/b': scene.canary } });
     await scene.phase(object, 'Failed', { message: /data\[a\/b\]/ });
     const repair = { stringData: { 'a/b': null }, data: scene.data({ ab: 'one' }) };
@@ -90,7 +90,7 @@ describe('values and keys of a SyncSecret', () => {
     await scene.phase(object, 'Synced');
   });
 
-  it('a SyncSecret of 1 MiB arrives; a larger one is Failed with the cluster that refuses it', async () => {
+  it('a SyncSecret of 1 MiB arrives; a larger SyncSecret is Failed, and its message names the cluster that refuses it', async () => {
     const tenant = await running();
     const filler = (bytes: number): string => 'x'.repeat(bytes - Buffer.byteLength(scene.canary));
     const full = await scene.create('default', 'full', { a: filler(MIB) });
@@ -99,7 +99,7 @@ describe('values and keys of a SyncSecret', () => {
     const changed = { a: filler(MIB / 2), b: filler(MIB / 2) };
     await scene.change(scene.tenantApi, full, changed);
     await scene.arrived(tenant, full, changed);
-    // The copy fits, and the Secret is too large.
+    // The copy is small enough, but the Secret is too large.
     const more = await scene.create(
       'default',
       'more',
@@ -131,10 +131,10 @@ describe('a refusal in the management cluster that quotes the values', () => {
     { code: 429, reason: 'TooManyRequests' },
     { code: 400, reason: 'Immutable' },
   ];
-  const resources = { 'of the Secret': ['', 'secrets'], 'of the copy': ['kubelb.k8c.io', 'syncsecrets'] } as const;
+  const resources = { 'the Secret': ['', 'secrets'], 'the copy': ['kubelb.k8c.io', 'syncsecrets'] } as const;
 
   for (const [title, [group, resource]] of Object.entries(resources)) {
-    it(`a webhook's refusal ${title}, with whatever code, makes the SyncSecret Failed without the webhook's text, and is tried again`, async () => {
+    it(`if a webhook refuses ${title}, with any status code, the SyncSecret becomes Failed, its message does not quote the webhook, and the write is tried again`, async () => {
       const tenant = await running();
       const object = await scene.create('default', 'refused', { a: 'one' });
       await scene.arrived(tenant, object, { a: 'one' });
@@ -168,7 +168,7 @@ describe('a refusal in the management cluster that quotes the values', () => {
     });
   }
 
-  it("a refusal by an admission policy makes the SyncSecret Failed without the policy's text", async () => {
+  it('if an admission policy refuses the Secret, the SyncSecret becomes Failed, and its message does not quote the policy', async () => {
     const tenant = await running();
     const object = await scene.create('default', 'policed', { a: 'one' });
     await scene.arrived(tenant, object, { a: 'one' });
@@ -188,7 +188,7 @@ describe('a refusal in the management cluster that quotes the values', () => {
 });
 
 describe('a namespace of the management cluster', () => {
-  it("a quota in the management cluster makes the SyncSecret Failed without the quota's name, until there is room", async () => {
+  it('while a quota in the management cluster is used up, the SyncSecret is Failed, and its message does not name the quota', async () => {
     const tenant = await running();
     const { managementApi: api } = scene;
     const hard = { 'count/secrets': '0' };
@@ -199,7 +199,7 @@ describe('a namespace of the management cluster', () => {
       spec: { hard },
     });
     const quota = `/api/v1/namespaces/${tenant.namespace}/resourcequotas/hidden-quota`;
-    // The counts that the quota controller would write. None runs here.
+    // No quota controller runs here, so the test writes the counts of the quota.
     await api.patch(`${quota}/status`, { status: { hard, used: hard } });
     const object = await scene.create('default', 'over', { a: 'one' });
     const { status } = await scene.phase(object, 'Failed', { message: /a quota of the namespace is used up$/ });
@@ -211,11 +211,11 @@ describe('a namespace of the management cluster', () => {
     await scene.phase(object, 'Synced');
   });
 
-  it("while a tenant's namespace in the management cluster is deleted, its SyncSecrets are Failed; in a new namespace they arrive", async () => {
+  it("while a tenant's namespace in the management cluster is being deleted, its SyncSecrets are Failed; in a new namespace they arrive", async () => {
     const [tenant, other] = await Promise.all([scene.tenant(), scene.tenant()]);
     const { managementApi: api } = scene;
     const { link, managementPlane } = scene.clusters;
-    // An administrator's account. The tenant's own account and role are in the namespace, and go with it at any time.
+    // Use an administrator's account. The tenant's own account is in this namespace, and may be deleted at any time.
     const kubeconfig = await managementPlane.writeKubeconfig({ server: link.url, caPem: link.caPem });
     await Promise.all([scene.ccm({ ...tenant, kubeconfig }, DEBUG), runManager()]);
     const before = await scene.create('default', 'before', { a: 'one' });

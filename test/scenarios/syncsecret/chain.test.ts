@@ -1,5 +1,6 @@
 /**
- * The whole chain: the SyncSecret of a tenant, its copy in the management cluster, and the Secret that is made there.
+ * Tests the whole chain: the SyncSecret of a tenant, its copy in the management cluster, and the Secret made from the
+ * copy.
  */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
@@ -13,10 +14,10 @@ before(async () => (scene = await SyncSecretScene.open()));
 afterEach(async () => await scene.clear());
 after(async () => await scene.close());
 
-/** Annotations with Keyferry's own notes, whose values other tests check. */
+/** Annotations in which Keyferry keeps its bookkeeping. Other tests check their values. */
 const BOOKKEEPING = new Set(['keyferry.dev/source-version', 'keyferry.dev/target']);
 
-/** The labels and annotations of an object, without Keyferry's own notes. */
+/** The labels and annotations of an object, without Keyferry's bookkeeping. */
 function marksOf({ metadata: { labels, annotations } }: Json): Json {
   const entries = Object.entries(annotations).filter(([key]) => !BOOKKEEPING.has(key));
   return { labels, annotations: Object.fromEntries(entries) };
@@ -31,8 +32,8 @@ function originLabels(name: string, namespace: string): Record<string, string> {
 }
 
 /**
- * Keys of labels and annotations that do not reach the management cluster, some of them whatever an administrator
- * allows.
+ * Keys of labels and annotations that do not reach the management cluster. Some of them do not even if an administrator
+ * allows them.
  */
 const STAYING = [
   'kubelb.k8c.io/managed-by',
@@ -48,7 +49,7 @@ const STAYING = [
 const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
 
 describe('a SyncSecret of a tenant', () => {
-  it('a SyncSecret arrives as a Secret, which follows changes and is deleted with it', async () => {
+  it("a tenant's SyncSecret becomes a Secret in the management cluster, which follows its changes and is deleted with it", async () => {
     const { tenant } = await scene.running();
     await scene.namespaces('production');
     const object = await scene.create('production', 'app-tls', { a: 'one', b: 'two' });
@@ -80,7 +81,7 @@ describe('a SyncSecret of a tenant', () => {
     await scene.gone(scene.managementApi, copy, secret);
   });
 
-  it('a SyncSecret may have empty values and any keys that a Secret accepts, in data and in stringData', async () => {
+  it('empty values, and any keys that a Secret accepts, arrive from data and from stringData of a SyncSecret', async () => {
     const { tenant } = await scene.running();
     const more = { data: {}, stringData: { empty: '', note: `${scene.canary}x` } };
     const object = await scene.create('default', 'empty', {}, more);
@@ -105,7 +106,7 @@ describe('a SyncSecret of a tenant', () => {
     assert.equal((await find()).stringData, undefined);
   });
 
-  it('copy and Secret follow every change of keys, and of the labels and annotations that are allowed', async () => {
+  it('copy and Secret follow every change of keys, and every change of labels and annotations that are allowed', async () => {
     const { tenant } = await scene.running({
       args: ['--propagate-labels=app|tier|team,example\\.com/.*', '--propagate-annotations=note,text,more'],
     });
@@ -164,7 +165,7 @@ describe('a SyncSecret of a tenant', () => {
     assert.equal(settled.metadata.labels, undefined);
   });
 
-  it('copy and Secret lose a label that was removed, or is no longer allowed, while no program ran', async () => {
+  it('if a label is removed, or is no longer allowed, while no program runs, copy and Secret lose it at the next start', async () => {
     const { tenant, ccm, manager } = await scene.running(ALL_TRAVEL);
     const metadata = { labels: { app: 'web', tier: 'a' }, annotations: { note: 'x', text: 'y' } };
     const object = await scene.create('default', 'away', { a: 'one' }, { metadata });
@@ -188,7 +189,7 @@ describe('a SyncSecret of a tenant', () => {
     await have('');
   });
 
-  it('texts in stringData take precedence over data, and the values of data return when stringData is removed', async () => {
+  it('texts in stringData take precedence over data, and the values in data return when stringData is removed', async () => {
     const { tenant } = await scene.running();
     const text = (value: string): string => scene.canary + value;
     const object = await scene.create(
@@ -211,7 +212,7 @@ describe('a SyncSecret of a tenant', () => {
     await scene.phase(object, 'Synced');
   });
 
-  it('a SyncSecret with a name of 253 characters arrives, and its origin label is shortened', async () => {
+  it('a SyncSecret with a name of 253 characters arrives, and the label that names its origin is shortened', async () => {
     const { tenant } = await scene.running();
     const namespace = 'n'.repeat(63);
     await scene.namespaces(namespace);
@@ -251,7 +252,7 @@ describe('a SyncSecret of a tenant', () => {
     await scene.phase(object, 'Synced');
   });
 
-  it('owner references of a SyncSecret are not copied, because the management cluster would delete the copy', async () => {
+  it('owner references of a SyncSecret are not copied, because with them the management cluster would delete the copy', async () => {
     const { tenant } = await scene.running();
     const owner = await scene.tenantApi.create({
       apiVersion: 'v1',
@@ -264,19 +265,19 @@ describe('a SyncSecret of a tenant', () => {
     const { copy, secret } = await scene.arrived(tenant, object, { a: 'one' });
     assert.equal(copy.metadata.ownerReferences, undefined);
     await scene.phase(object, 'Synced');
-    // In the tenant's cluster the reference counts: the garbage collector deletes the SyncSecret with its owner.
+    // In the tenant's cluster the owner reference counts: the garbage collector deletes the SyncSecret with its owner.
     await scene.tenantApi.delete('/api/v1/namespaces/default/configmaps/owner');
     await scene.gone(scene.tenantApi, object);
     await scene.gone(scene.managementApi, copy, secret);
   });
 
-  it('a SyncSecret that is deleted at any step of its first copying leaves nothing', async () => {
+  it('if a SyncSecret is deleted at any step of its first copying, neither its copy nor its Secret stays', async () => {
     const { tenant } = await scene.running();
     await scene.namespaces('short');
     const objects = await Promise.all(
       Array.from({ length: 30 }, async (_, index) => {
         const object = await scene.create('short', `n${index}`, { a: 'one' });
-        // The steps after which a SyncSecret is deleted.
+        // A SyncSecret is deleted after one of these steps.
         const steps = [
           () => true,
           async () => (await scene.tenantApi.get(syncSecretPath('short', `n${index}`))).metadata.finalizers,
@@ -289,7 +290,7 @@ describe('a SyncSecret of a tenant', () => {
       }),
     );
     await scene.gone(scene.tenantApi, ...objects);
-    // Once this later SyncSecret has arrived, all work on the earlier ones is done.
+    // When this later SyncSecret has arrived, all work on the earlier ones is done.
     const last = await scene.create('short', 'last', { a: 'one' });
     const { copy, secret } = await scene.arrived(tenant, last, { a: 'one' });
     const api = scene.managementApi;

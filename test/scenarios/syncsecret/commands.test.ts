@@ -1,5 +1,6 @@
 /**
- * syncsecret-ccm and syncsecret-manager with the flags and environment of KubeLB, and the manager alone under `run`.
+ * Tests syncsecret-ccm and syncsecret-manager with the flags and environment of KubeLB, and the manager alone under
+ * `run`.
  */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, it } from 'node:test';
@@ -18,7 +19,7 @@ after(async () => await scene.close());
 
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces';
 
-/** Flags for the addresses of metrics and probes, which both programs have, and a check that these answer. */
+/** Flags of both programs for the addresses of metrics and probes, and a check that these addresses answer. */
 async function addresses(): Promise<{
   readonly args: readonly string[];
   readonly check: (series: string) => Promise<void>;
@@ -41,7 +42,7 @@ async function addresses(): Promise<{
   };
 }
 
-it("syncsecret-ccm and syncsecret-manager accept KubeLB's flags and environment, listen on their addresses, and hold its Leases", async () => {
+it("with KubeLB's flags and environment, syncsecret-ccm and syncsecret-manager listen on the given addresses and hold KubeLB's Leases", async () => {
   const { tenantApi, managementApi } = scene;
   const [ofCcm, ofManager] = [await addresses(), await addresses()];
   const tenant = await scene.tenant();
@@ -49,7 +50,7 @@ it("syncsecret-ccm and syncsecret-manager accept KubeLB's flags and environment,
   const election = ['--enable-leader-election=true', `--leader-election-namespace=${HOME}`];
   const ignored = ['--use-gateway-class=false', '--zap-log-level=info'];
   await Promise.all([
-    // The tenant's name may be given with its prefix `tenant-`.
+    // The flag also accepts the tenant's name with the prefix `tenant-`.
     scene.ccm({ ...tenant, name: namespace }, { args: [...ofCcm.args, ...election, ...ignored] }),
     scene.manager({ args: [...ofManager.args, '--enable-leader-election=true', '--debug'], env: { NAMESPACE: HOME } }),
   ]);
@@ -67,7 +68,7 @@ it("syncsecret-ccm and syncsecret-manager accept KubeLB's flags and environment,
   }
 });
 
-it('under `keyferry run`, the manager makes the Secret of a SyncSecret in its own cluster, and reports it in the status', async () => {
+it('under `keyferry run`, the manager makes the Secret of a SyncSecret in the same cluster, and reports the Secret in the status', async () => {
   await scene.manager({
     inRun: true,
     args: ['--syncsecret-propagate-labels=app', '--syncsecret-propagate-annotations=note'],

@@ -1,6 +1,6 @@
 /**
- * The CCM's connection to the management cluster: missing at the start, lost, with new credentials, and after the loss
- * of the Lease.
+ * Tests the CCM's connection to the management cluster: missing at the start, lost, with new credentials, and after the
+ * loss of the Lease.
  */
 import assert from 'node:assert/strict';
 import { readFile, rename, writeFile } from 'node:fs/promises';
@@ -19,7 +19,8 @@ import { currentStretch } from '../../support/yardstick.ts';
 import { syncSecretPath, SyncSecretScene } from './support.ts';
 
 /**
- * Shorter than the time between two checks of the kubeconfig file, ms: what happens within it did not wait for a check.
+ * A time limit, ms, shorter than the time between two checks of the kubeconfig file. An effect within it did not wait
+ * for a check.
  */
 const SOON_MS = 10_000;
 
@@ -36,7 +37,7 @@ describe('a kubeconfig of the management cluster that cannot be used at the star
     'without its context': 'apiVersion: v1\ncurrent-context: there\n',
   };
   for (const [title, content] of Object.entries(contents)) {
-    it(`a CCM whose kubeconfig of the management cluster is unusable (${title}) ends with an error that names flag and file`, async () => {
+    it(`if the CCM's kubeconfig of the management cluster is unusable (${title}), the CCM ends with an error that names flag and file`, async () => {
       const file = path.join(scene.clusters.tenantPlane.folder, `kubelb ${title}`);
       if (content !== undefined) await writeFile(file, content);
       await using ccm = await Keyferry.start({
@@ -51,7 +52,7 @@ describe('a kubeconfig of the management cluster that cannot be used at the star
   }
 });
 
-it('a CCM with a kubeconfig of a wrong cluster reports it and writes nothing there, and works when the file is corrected', async () => {
+it('with a kubeconfig of a wrong cluster, the CCM reports the mistake and writes nothing there; with a corrected file, it copies', async () => {
   const { managementPlane, tenantPlane, ccmKubeconfig } = scene.clusters;
   const tenant = await scene.tenant();
   const { token, kubeconfig } = tenant;
@@ -93,7 +94,7 @@ it('a CCM with a kubeconfig of a wrong cluster reports it and writes nothing the
   await scene.phase(object, 'Synced');
 });
 
-it('a CCM reports a management cluster that is down at its start, and copies everything when it answers', async () => {
+it('if the management cluster is down when the CCM starts, the CCM reports it, and copies everything when the cluster answers', async () => {
   const { link } = scene.clusters;
   await link.refuse();
   const tenant = await scene.tenant();
@@ -118,7 +119,7 @@ it('a CCM reports a management cluster that is down at its start, and copies eve
   assert.notEqual(await ccm.metric('keyferry_queue_depth', { queue: 'targets management' }), undefined);
 });
 
-it('a CCM whose token is revoked uses the new token in its kubeconfig file at once', async () => {
+it("when the CCM's token is revoked, the CCM at once uses the new token in its kubeconfig file", async () => {
   const { tenant, ccm } = await scene.running();
   await scene.namespaces('tokens');
   const before = await scene.create('tokens', 'before', { a: 'one' });
@@ -136,9 +137,9 @@ it('a CCM whose token is revoked uses the new token in its kubeconfig file at on
   assert.ok(!ccm.output.includes(tenant.token));
 });
 
-it('a CCM that lost its Lease does not send writes to the management cluster that were waiting', async () => {
+it('a CCM that lost its Lease does not send the writes to the management cluster that still waited', async () => {
   const { link, tenantProxy } = scene.clusters;
-  // Factor for all durations on a busy machine, where also undisturbed renewals take longer.
+  // Multiplies all durations on a busy machine, because there every renewal of a Lease takes longer.
   const slower = Math.min(4, Math.ceil(await currentStretch()));
   const deadlineS = 2 * slower;
   const election = [
@@ -147,7 +148,7 @@ it('a CCM that lost its Lease does not send writes to the management cluster tha
     '--leader-elect-retry-period=500ms',
     `--leader-elect-lease-duration=${3 * slower}s`,
     `--leader-elect-renew-deadline=${deadlineS}s`,
-    // One write at a time: the second one waits while the first is refused with 429.
+    // Only one write runs at a time: the second write waits while the first is refused with 429.
     '--kube-max-concurrent-writes=1',
   ];
   const tenant = await scene.tenant();
@@ -165,7 +166,7 @@ it('a CCM that lost its Lease does not send writes to the management cluster tha
   };
   await waitFor(areCopied, { message: 'the leader to write the first copy, and to have more of them to write' });
   await stopRenewals(tenantProxy);
-  // From here on the management cluster accepts writes again, and the 429 of the first ends after the renew deadline.
+  // Now the management cluster accepts writes again. The pause after the 429 ends only after the renew deadline.
   resolve();
   const from = performance.now();
   assert.equal((await ccm.ended()).code, 1, ccm.output);

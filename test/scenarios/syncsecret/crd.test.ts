@@ -1,6 +1,6 @@
 /**
- * The SyncSecret CRD on a real API server: it can replace KubeLB's CRD, and KubeLB's can replace it, with all stored
- * objects.
+ * Tests the SyncSecret CRD on a real API server: Keyferry's CRD and KubeLB's CRD can replace each other, with all
+ * stored objects.
  */
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -77,7 +77,8 @@ function syncSecret(name: string, fields: Json): Json {
 }
 
 /**
- * Applies a CRD and waits until the server uses it: the description of `data` in its OpenAPI shows which CRD that is.
+ * Applies a CRD and waits until the server uses it. The description of `data` in the server's OpenAPI shows which CRD
+ * it uses.
  */
 async function install(definition: Json): Promise<void> {
   await api.apply(definition);
@@ -143,7 +144,7 @@ describe("KubeLB's CRD replaced by Keyferry's CRD in place", () => {
     });
   }
 
-  it("every SyncSecret stored under KubeLB's CRD can lose its finalizer under Keyferry's", async () => {
+  it("every SyncSecret stored under KubeLB's CRD can lose its finalizer under Keyferry's CRD", async () => {
     await install(ours);
     for (const { metadata } of objects) {
       const path = `${SYNC_SECRETS}/${metadata.name}`;
@@ -162,11 +163,11 @@ describe('the SyncSecret CRD', () => {
     assert.deepEqual(types.sort(), ['Established', 'NamesAccepted'], 'NonStructuralSchema would stand here');
   });
 
-  it('the schema of the SyncSecret CRD validates the same as that of KubeLB', () => {
+  it('the schemas of the SyncSecret CRDs of Keyferry and KubeLB validate the same', () => {
     assert.deepEqual(withoutTexts(schemaOf(ours)), withoutTexts(schemaOf(theirs)));
   });
 
-  it('the SyncSecret CRD refuses data that are not base64 or are empty, and a condition without a reason', async () => {
+  it('the SyncSecret CRD refuses values in data that are empty or not base64, and a condition without a reason', async () => {
     for (const text of ['not base64!', 'YQ', 'Y Q==', '']) {
       const refused = await api.raw('POST', SYNC_SECRETS, { body: syncSecret('refused', { data: { a: text } }) });
       assert.equal(refused.status, 422, text);
@@ -191,7 +192,7 @@ describe('the SyncSecret CRD', () => {
     });
   }
 
-  it("kubectl get prints the columns of KubeLB's SyncSecret CRD", async () => {
+  it("for SyncSecrets, kubectl get prints the same columns as with KubeLB's CRD", async () => {
     await api.create(syncSecret('table', { type: 'kubernetes.io/tls' }));
     await api.patch(`${SYNC_SECRETS}/table/status`, { status: { phase: 'Synced' } });
     const table = await api.get(`${SYNC_SECRETS}/table`, TABLE);
@@ -204,8 +205,8 @@ describe('the SyncSecret CRD', () => {
 });
 
 /**
- * A schema for comparison: without descriptions, with sorted lists of required fields, and with one form of equivalent
- * patterns.
+ * Prepares a schema for comparison: removes descriptions, sorts lists of required fields, and writes equivalent
+ * patterns in one form.
  */
 function withoutTexts(node: Json): Json {
   if (Array.isArray(node)) return node.map(withoutTexts);

@@ -1,6 +1,6 @@
 /**
- * The deletion of a tenant's SyncSecret removes its copy and Secret, and ends after a time limit when that is
- * impossible.
+ * Tests that the deletion of a tenant's SyncSecret removes its copy and Secret. If this is impossible, the SyncSecret
+ * is gone after a time limit.
  */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
@@ -22,10 +22,10 @@ after(async () => await scene.close());
 
 const FOREIGN = 'example.com/foreign';
 const VALUES = { a: 'one' };
-/** --deletion-timeout that leaves time for a status before the deletion ends, ms. */
+/** A --deletion-timeout, ms, that is long enough to see a status before the deletion ends. */
 const LIMIT_MS = 8000;
 const SHORT_LIMIT = ['--deletion-timeout=1s'];
-/** Longer than all automatic effects of a deletion take. */
+/** A wait, ms, that is longer than all automatic effects of a deletion take. */
 const SETTLE_MS = 1500;
 
 interface Running {
@@ -64,7 +64,7 @@ async function says(object: Json, message: RegExp): Promise<void> {
 }
 
 /**
- * Waits until the SyncSecret is gone, with a Warning event with this message, and checks that its copy is still there.
+ * Waits until the SyncSecret is gone, with a Warning event that has this message. Checks that its copy is still there.
  */
 async function abandoned({ tenant, object }: Running, message: RegExp): Promise<void> {
   await scene.gone(scene.tenantApi, object);
@@ -86,7 +86,7 @@ async function disconnect({ ccm }: Running): Promise<void> {
 describe('the deletion of a SyncSecret', () => {
   const down = /^SyncSecret is being deleted; the management cluster does not answer$/;
 
-  it('a deleted SyncSecret is gone at the time limit while the management cluster is down, and its copy when that is back', async () => {
+  it('while the management cluster is down, a deleted SyncSecret is gone at the time limit; its copy is deleted when the cluster is back', async () => {
     const run = await running('down');
     await disconnect(run);
     await remove(run.object);
@@ -96,7 +96,7 @@ describe('the deletion of a SyncSecret', () => {
     await allGone(run);
   });
 
-  it('a deleted SyncSecret is gone at the time limit while the management cluster does not answer', async () => {
+  it('while the management cluster does not answer, a deleted SyncSecret is gone at the time limit', async () => {
     const run = await running('silent', SHORT_LIMIT);
     scene.clusters.link.partition();
     await remove(run.object);
@@ -105,7 +105,7 @@ describe('the deletion of a SyncSecret', () => {
     await allGone(run);
   });
 
-  it('a deleted SyncSecret is gone at the time limit while the CCM may not delete its copy, and the copy when it may', async () => {
+  it('if the CCM has no permission to delete a copy, the deleted SyncSecret is gone at the time limit, and the copy after the grant', async () => {
     const run = await running('forbidden');
     const { namespace, token } = run.tenant;
     const binding = `/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace}/rolebindings/keyferry-syncsecret-ccm`;
@@ -120,7 +120,7 @@ describe('the deletion of a SyncSecret', () => {
     await allGone(run);
   });
 
-  it('a deleted SyncSecret is gone at the time limit without a manager, and its copy and Secret when one runs', async () => {
+  it('if no manager runs, a deleted SyncSecret is gone at the time limit, and its copy and Secret when a manager runs again', async () => {
     const run = await running('unmanaged');
     await run.manager.kill9();
     await remove(run.object);
@@ -131,7 +131,7 @@ describe('the deletion of a SyncSecret', () => {
     await allGone(run);
   });
 
-  it('the deletion of a SyncSecret continues after a restart of the CCM, and its copy is deleted later', async () => {
+  it('after a restart, the CCM continues the deletion of a SyncSecret, and deletes its copy when the management cluster is back', async () => {
     const run = await running('restarted');
     await disconnect(run);
     await remove(run.object);
@@ -145,7 +145,7 @@ describe('the deletion of a SyncSecret', () => {
     await allGone(run);
   });
 
-  it('a SyncSecret that was deleted while no CCM ran is deleted with its copy by the next CCM, also after the time limit', async () => {
+  it('if a SyncSecret was deleted while no CCM ran, the next CCM deletes it with its copy, even after the time limit', async () => {
     const run = await running('late');
     await run.ccm.kill9();
     await remove(run.object);
@@ -162,7 +162,7 @@ describe('the deletion of a SyncSecret', () => {
     );
   });
 
-  it("a deleted SyncSecret that another client's finalizer keeps gets no copy any more", async () => {
+  it("while another client's finalizer keeps a deleted SyncSecret, the CCM makes no copy of it", async () => {
     const run = await running('held', SHORT_LIMIT);
     const { object, chain, tenant } = run;
     const path = syncSecretPath('default', 'held');
@@ -179,7 +179,7 @@ describe('the deletion of a SyncSecret', () => {
     await scene.gone(scene.tenantApi, object);
   });
 
-  it('a deleted SyncSecret is gone although another client deleted its copy at the same time', async () => {
+  it('a deleted SyncSecret is gone even if another client deletes its copy at the same time', async () => {
     const run = await running('both');
     await run.manager.kill9();
     await remove(run.chain.copy, scene.managementApi);
@@ -189,7 +189,7 @@ describe('the deletion of a SyncSecret', () => {
     await allGone(run);
   });
 
-  it('a deleted SyncSecret leaves no copy, also when its creation is under way or its answer is lost', async () => {
+  it('a deleted SyncSecret leaves no copy, even if the creation of the copy is still running or its answer is lost', async () => {
     const run = await running('first', SHORT_LIMIT);
     const { link } = scene.clusters;
     for (const waits of [false, true]) {
@@ -202,7 +202,7 @@ describe('the deletion of a SyncSecret', () => {
       const object = await scene.create('default', `second-${waits}`, VALUES);
       await waitFor(() => rule.hits === 1, { message: 'the creation of the copy' });
       await remove(object);
-      // In the second round the time limit passes first: the finalizer is gone, and the copy is an orphan.
+      // In the second round the time limit passes first. So the SyncSecret is gone, and the copy becomes an orphan.
       if (waits) await scene.gone(scene.tenantApi, object);
       resolve();
       await scene.gone(scene.tenantApi, object);
@@ -219,7 +219,7 @@ describe('the deletion of a SyncSecret', () => {
 });
 
 describe('a SyncSecret that is created again', () => {
-  it('a SyncSecret that is created again gets a copy of its own, and the old copy is deleted', async () => {
+  it('a SyncSecret that is created again gets a new copy, and the old copy is deleted', async () => {
     const run = await running('again', SHORT_LIMIT);
     await disconnect(run);
     await remove(run.object);
@@ -231,7 +231,7 @@ describe('a SyncSecret that is created again', () => {
     await scene.phase(object, 'Synced');
   });
 
-  it('a SyncSecret that is created again gets a copy of its own, also while a finalizer keeps the old copy', async () => {
+  it('a SyncSecret that is created again gets a new copy, even while a finalizer keeps the old copy', async () => {
     const run = await running('again', SHORT_LIMIT);
     const { copy } = run.chain;
     const path = syncSecretPath(copy.metadata.namespace, copy.metadata.name);
@@ -248,7 +248,7 @@ describe('a SyncSecret that is created again', () => {
   });
 });
 
-it('a copy that loses its finalizer and is deleted is made again, and its old Secret is deleted', async () => {
+it('if a copy loses its finalizer and is deleted, the copy is made again, and its old Secret is deleted', async () => {
   const { object, chain, tenant, ...run } = await running('stripped');
   await run.manager.suspend();
   try {
@@ -262,7 +262,7 @@ it('a copy that loses its finalizer and is deleted is made again, and its old Se
   assert.notEqual(renewed.copy.metadata.uid, chain.copy.metadata.uid);
 });
 
-/** More SyncSecrets than a program deletes at the same time. */
+/** The number of SyncSecrets in a namespace: more than a program deletes at the same time. */
 const FULL = 24;
 
 describe(`a namespace with ${FULL} SyncSecrets`, () => {
@@ -292,7 +292,7 @@ describe(`a namespace with ${FULL} SyncSecrets`, () => {
     await waitFor(async () => (await left()).length === 0, { message: 'all copies and Secrets to be gone' });
   };
 
-  it(`a tenant's namespace with ${FULL} SyncSecrets can be deleted, with all copies and Secrets`, async () => {
+  it(`if a tenant's namespace with ${FULL} SyncSecrets is deleted, all their copies and Secrets are deleted, too`, async () => {
     const tenant = await scene.tenant();
     await Promise.all([scene.ccm(tenant), runningManager()]);
     await many(tenant, 'full');
@@ -301,7 +301,7 @@ describe(`a namespace with ${FULL} SyncSecrets`, () => {
     await nothingLeft(tenant);
   });
 
-  it(`a tenant's namespace with ${FULL} SyncSecrets can be deleted while the management cluster is down`, async () => {
+  it(`while the management cluster is down, a tenant's namespace with ${FULL} SyncSecrets can be deleted`, async () => {
     const run = await running('one-more', SHORT_LIMIT);
     await many(run.tenant, 'full-down');
     await disconnect(run);
@@ -312,7 +312,7 @@ describe(`a namespace with ${FULL} SyncSecrets`, () => {
     await nothingLeft(run.tenant);
   });
 
-  it(`the tenant's namespace in the management cluster can be deleted with ${FULL} SyncSecrets, and then that in its own`, async () => {
+  it(`with ${FULL} SyncSecrets, a tenant's namespace in the management cluster can be deleted, and then the namespace in the tenant's cluster`, async () => {
     const { tenant, object } = await running('last', SHORT_LIMIT);
     const objects = await many(tenant, 'full-there');
     await scene.managementApi.delete(`/api/v1/namespaces/${tenant.namespace}`);

@@ -5,7 +5,7 @@ import { type SyncSecretScene, syncSecretPath } from './support.ts';
 
 /**
  * Removes the permissions for events, one after the other. Checks that without `create` an event is missing, and
- * without `patch` its count stays.
+ * without `patch` the count of an event stays.
  * @param object a synced SyncSecret in the cluster of `api`, where the program writes its events
  */
 export async function withoutEvents(

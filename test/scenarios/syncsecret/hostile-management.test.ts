@@ -1,6 +1,6 @@
 /**
- * A user of the management cluster writes everything that the API accepts to the objects of a tenant. The tenant must
- * not be harmed.
+ * Tests a hostile user of the management cluster, who writes everything that the API accepts to the objects of a
+ * tenant. The tenant must not be harmed.
  */
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
@@ -43,13 +43,13 @@ it("a hostile user of the management cluster can change only phase and condition
   const rfc3339 = '2020-01-01T00:00:00Z';
   const { generation } = copy.metadata;
 
-  // Keyferry ignores a status of another generation than the copy's.
+  // Keyferry ignores a status whose generation is not that of the copy.
   for (const observedGeneration of [Number.MAX_SAFE_INTEGER, -1, 0]) {
     await report({ phase: 'Synced', observedGeneration, conditions: [condition({ status: 'True' })] });
   }
   await report({ phase: CONTROL, observedGeneration: generation, conditions: [condition({ message: LONG })] });
   await report({ phase: LONG, observedGeneration: generation, conditions: null });
-  // A later status with the right generation shows that the earlier ones were seen.
+  // A later status with the right generation shows that Keyferry has seen the earlier statuses.
   const message = `${CONTROL} tls: ${LONG}`;
   const failed = { phase: 'Failed', observedGeneration: generation };
   await report({ ...failed, conditions: [condition({ reason: 'Odd:reason,_of_Nobody', message })] });
@@ -96,7 +96,7 @@ it("a hostile user of the management cluster can change only phase and condition
     ({ metadata }) => metadata.name,
   );
   assert.deepEqual(new Set(names), new Set(['mine', 'other']));
-  // Events and lines of the audit log come later than the objects, so this waits for them.
+  // Events and lines of the audit log come later than the objects. Wait for them.
   await scene.requests(victim).settled();
   const writes = readAuditLog(tenantPlane, ccmUser)
     .slice(requests)

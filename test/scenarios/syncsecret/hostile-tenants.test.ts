@@ -1,6 +1,6 @@
 /**
- * A tenant writes SyncSecrets to the management cluster with its own token, without a CCM. Manager, mirrors and
- * replicator run there with all permissions, and must not harm other tenants for it.
+ * Tests a hostile tenant, who writes SyncSecrets to the management cluster with its own token, without a CCM. Manager,
+ * mirrors and replicator run there with all permissions, and must not harm other tenants.
  */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
@@ -45,8 +45,8 @@ after(async () => {
 afterEach(() => scene.clear());
 
 /**
- * Starts manager, mirrors and replicator with an administrator's permissions, so that only their own rules can stop
- * them.
+ * Starts manager, mirrors and replicator with an administrator's permissions. So only Keyferry's own checks can prevent
+ * harm.
  */
 async function startAll(...args: readonly string[]): Promise<void> {
   await scene.manager({
@@ -113,7 +113,9 @@ const BANK_VAULTS = {
   'secrets-webhook.security.bank-vaults.io/vault-addr': 'https://evil.example',
   'secrets-webhook.security.bank-vaults.io/vault-role': 'admin',
 };
-/** The labels of the test below that are copied if an administrator allows all. The next list has the annotations. */
+/**
+ * Labels in the test below that are copied if an administrator allows all labels. The next list has such annotations.
+ */
 const FREE_LABELS = [
   'app',
   'owner',
@@ -134,7 +136,7 @@ const FREE_ANNOTATIONS = [
 const pick = (map: Record<string, string>, keys: readonly string[]): Record<string, string> =>
   Object.fromEntries(Object.entries(map).filter(([key]) => keys.includes(key)));
 
-/** Creates a SyncSecret of another tenant. @returns it as `chain`, and all objects that must stay unharmed */
+/** Creates a SyncSecret of another tenant. @returns it as `chain`, and with it all objects that must stay unharmed */
 async function victims(): Promise<{ readonly objects: readonly Json[]; readonly chain: Json }> {
   const other = await scene.tenant();
   const object = await scene.create(other.namespace, 'victim', { a: 'theirs' }, {}, admin);
@@ -177,7 +179,7 @@ describe('labels and annotations of a hostile tenant', () => {
   for (const [title, args, labels, annotations] of [
     ['reach no Secret, and nothing reaches another namespace', [], [], []],
     [
-      'reach no other namespace, where all are allowed but marks',
+      'reach no other namespace, even if an administrator allows all except marks',
       ['--syncsecret-propagate-labels=.*', '--syncsecret-propagate-annotations=.*'],
       FREE_LABELS,
       FREE_ANNOTATIONS,
@@ -258,7 +260,7 @@ describe('labels and annotations of a hostile tenant', () => {
     });
   }
 
-  it('a tenant that adds the annotations of the replicator later causes no copy either', async () => {
+  it("if a tenant adds the replicator's annotations to its SyncSecret later, they cause no copy", async () => {
     await startAll('--syncsecret-propagate-annotations=note');
     const object = await attack('attack');
     await scene.made(object, { a: 'mine' });
@@ -281,7 +283,7 @@ describe('labels and annotations of a hostile tenant', () => {
 });
 
 describe('types of the SyncSecrets of a hostile tenant', () => {
-  it("a tenant's SyncSecret with the type of a token makes no token: an Opaque Secret, or none for a bootstrap token", async () => {
+  it("a tenant's SyncSecret of a token type issues no token: it becomes an Opaque Secret, or no Secret for a bootstrap token", async () => {
     await startAll();
     const metadata = { annotations: { 'kubernetes.io/service-account.name': 'default' } };
     const type = 'kubernetes.io/service-account-token';
@@ -308,7 +310,7 @@ describe('types of the SyncSecrets of a hostile tenant', () => {
 });
 
 describe('marks, owners and names in the SyncSecrets of a hostile tenant', () => {
-  it("a tenant's SyncSecrets with marks, owners and names of others harm no object of others, also when they are deleted", async () => {
+  it("a tenant's SyncSecrets with the marks, owners and names of others harm no object of others, even when they are deleted", async () => {
     await startAll();
     const { objects, chain } = await victims();
     const config = await admin.create({
@@ -331,7 +333,7 @@ describe('marks, owners and names in the SyncSecrets of a hostile tenant', () =>
     for (const [index, one] of annotations.entries()) {
       attacks.push(await attack(`marks-${index}`, { metadata: { annotations: one } }));
     }
-    // SyncSecrets with the names of other objects, and with their uids, by which Secrets are named.
+    // SyncSecrets named like other objects, and named like their uids, because the manager names Secrets by uids.
     for (const { metadata } of [...objects, config]) attacks.push(await attack(metadata.uid));
     attacks.push(await attack('of-administrator'), await attack('victim'));
     const owned = await attack('owned', { metadata: { ownerReferences: [owner(config)] } });
@@ -352,7 +354,7 @@ describe('marks, owners and names in the SyncSecrets of a hostile tenant', () =>
     assert.equal((await admin.get(await admin.pathOf(config))).metadata.uid, config.metadata.uid);
   });
 
-  it("a tenant's SyncSecret with the annotation keyferry.dev/propagated is left alone by the manager, and nothing else happens", async () => {
+  it("the manager ignores a tenant's SyncSecret with the annotation keyferry.dev/propagated, and no other object changes", async () => {
     await startAll();
     const metadata = { annotations: { 'keyferry.dev/propagated': 'elsewhere' } };
     const object = await attack('attack', { metadata });
@@ -364,7 +366,7 @@ describe('marks, owners and names in the SyncSecrets of a hostile tenant', () =>
     await scene.made(object, { a: 'mine' });
   });
 
-  it("a tenant's SyncSecret with 2,000 finalizers and a forged status is handled as any other", async () => {
+  it("the manager handles a tenant's SyncSecret with 2,000 finalizers and a forged status like any other SyncSecret", async () => {
     await startAll();
     const finalizers = Array.from({ length: 2000 }, (_, index) => `example.com/${'x'.repeat(50)}-${index}`);
     const lie = {
@@ -410,7 +412,7 @@ describe('the status and events that a hostile tenant can read', () => {
         metadata: { name: 'hidden-quota', namespace },
         spec: { hard: { 'count/secrets': '1' } },
       });
-      // The counts that the quota controller would write. None runs here.
+      // No quota controller runs here, so the test writes the counts of the quota.
       const status = { hard: { 'count/secrets': '1' }, used: { 'count/secrets': '1' } };
       await admin.patch(`${quota.path}/status`, { status });
       await refusesSecrets(namespace, 403, quota.path);

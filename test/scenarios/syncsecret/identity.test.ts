@@ -1,6 +1,6 @@
 /**
- * Two tenant clusters use one tenant name: neither touches the copies of the other, also without the permission to read
- * its identity.
+ * Tests two tenant clusters with the same tenant name. Neither touches the copies of the other, even if it has no
+ * permission to read its own identity.
  */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -18,7 +18,7 @@ import { syncSecretPath, SyncSecretScene } from './support.ts';
 let scene: SyncSecretScene;
 /** One manager for all tests of this file. */
 let manager: Keyferry;
-/** A second cluster with the name of the same tenant. */
+/** A second cluster, whose CCM has the name of the same tenant. */
 let other: TenantCluster;
 before(async () => {
   [scene, other] = await Promise.all([SyncSecretScene.open(), startTenantCluster()]);
@@ -37,7 +37,7 @@ after(async () => {
 
 const VALUES = { a: 'one' };
 const ORIGIN = 'keyferry.dev/origin';
-/** Longer than all automatic effects take. */
+/** A wait, ms, that is longer than all automatic effects take. */
 const SETTLE_MS = 1500;
 
 interface Pair {
@@ -45,12 +45,12 @@ interface Pair {
   /** The running CCM of the first cluster. */
   ccm: Keyferry;
   otherCcm: Keyferry;
-  /** The SyncSecret in the first cluster. `others` is the one of the same name in the second. */
+  /** The SyncSecret in the first cluster. `others` is the SyncSecret with the same name in the second cluster. */
   readonly own: Json;
   readonly others: Json;
 }
 
-/** Starts a CCM in each cluster, and creates SyncSecrets of one name, with their copies and Secrets. */
+/** Starts a CCM in each cluster, and creates a SyncSecret with the same name in each, with its copy and Secret. */
 async function running(name: string): Promise<Pair> {
   const tenant = await scene.tenant();
   const [ccm, otherCcm] = await Promise.all([scene.ccm(tenant), scene.ccm(tenant, { kubeconfig: other.kubeconfig })]);
@@ -85,12 +85,13 @@ async function copyGone({ tenant }: Pair, object: Json): Promise<void> {
 }
 
 describe('two clusters with one tenant name', () => {
-  it('two clusters with one tenant name each delete their own copies and orphans, and never those of the other', async () => {
+  it('two clusters with the same tenant name each delete their own copies and orphans, and never those of the other cluster', async () => {
     const pair = await running('same');
     await remove(pair.own, scene.tenantApi);
     await copyGone(pair, pair.own);
     await untouched(pair, pair.others);
-    // The SyncSecret of the second cluster goes while its CCM does not run, so its copy is an orphan of that cluster.
+    // The SyncSecret of the second cluster is deleted while its CCM does not run. So its copy is an orphan of that
+    // cluster.
     await pair.otherCcm.kill9();
     await remove(pair.others, other.api, null);
     await pair.ccm.kill9();
@@ -102,7 +103,7 @@ describe('two clusters with one tenant name', () => {
     await copyGone(pair, pair.others);
   });
 
-  it('a copy whose mark names a third cluster is left alone, and its SyncSecret reports Conflict', async () => {
+  it('if the mark of a copy names a third cluster, the copy stays unchanged, and its SyncSecret reports Conflict', async () => {
     const pair = await running('moved');
     const { own, tenant } = pair;
     const path = syncSecretPath(tenant.namespace, own.metadata.uid);
@@ -122,7 +123,7 @@ describe('a CCM that cannot read the identity of its cluster', () => {
 
   /**
    * Starts the CCM of the first cluster again without the permission to read its identity.
-   * @returns a function that grants it again
+   * @returns a function that grants the permission again
    */
   async function forbid(pair: Pair): Promise<() => Promise<unknown>> {
     await pair.ccm.kill9();
@@ -139,7 +140,7 @@ describe('a CCM that cannot read the identity of its cluster', () => {
     return async () => await scene.tenantApi.patch(role, { rules });
   }
 
-  it("a CCM without the permission to read its cluster's identity copies, and deletes orphans only once it has it", async () => {
+  it("without the permission to read its cluster's identity, a CCM copies, but deletes orphans only after it has got the permission", async () => {
     const pair = await running('same');
     const { tenant, own, others } = pair;
     const orphan = await scene.create('default', 'orphan', VALUES);
@@ -148,8 +149,8 @@ describe('a CCM that cannot read the identity of its cluster', () => {
     const { [ORIGIN]: mark } = (await scene.findCopy(tenant, own)).metadata.annotations;
     const permit = await forbid(pair);
     try {
-      // The CCM is suspended: else it could write its finalizer again before the deletion, and then the copy would be
-      // no orphan.
+      // Suspend the CCM. Otherwise it could write its finalizer again before the deletion, and the copy would not
+      // become an orphan.
       await pair.ccm.suspend();
       await remove(orphan, scene.tenantApi, null);
       pair.ccm.resume();
@@ -184,7 +185,7 @@ describe('a CCM that cannot read the identity of its cluster', () => {
   });
 });
 
-it("an orphan is deleted although the cluster's identity is read late, and no SyncSecret is left", async () => {
+it("an orphan is deleted even if the CCM reads its cluster's identity late and no SyncSecret is left", async () => {
   const tenant = await scene.tenant();
   const ccm = await scene.ccm(tenant);
   const object = await scene.create('default', 'alone', VALUES);
@@ -208,7 +209,7 @@ describe('namespaces of a tenant that are named as those of a management cluster
   const OTHER = 'tenant-other';
   const forgedLabels = { 'kubelb.k8c.io/origin-name': 'x', 'kubelb.k8c.io/origin-ns': 'y' };
 
-  it("a tenant's namespaces named like those of the management cluster are served, and forged copies in them change nothing", async () => {
+  it("a tenant's namespaces named like those of the management cluster are served, and forged copies in these namespaces change nothing", async () => {
     const tenant = await scene.tenant();
     await scene.ccm(tenant);
     await scene.namespaces(tenant.namespace, OTHER);
@@ -226,7 +227,7 @@ describe('namespaces of a tenant that are named as those of a management cluster
     assert.deepEqual(uids, [before.copy.metadata.uid, before.secret.metadata.uid]);
   });
 
-  it('while a CCM may not read the identity of the management cluster, copies from namespaces named like its own stay unchanged', async () => {
+  it("while a CCM has no permission to read the management cluster's identity, copies from namespaces named tenant-* stay unchanged", async () => {
     const tenant = await scene.tenant();
     const ccm = await scene.ccm(tenant);
     await scene.namespaces(OTHER);

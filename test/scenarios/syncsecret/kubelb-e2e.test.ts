@@ -1,6 +1,6 @@
 /**
- * KubeLB's own four end-to-end tests for SyncSecret, under their names. Secrets with its label are in two tenant
- * clusters. Their CCMs serve one management cluster at the same time.
+ * KubeLB's own four end-to-end tests for SyncSecret, under their names. Two tenant clusters have labelled Secrets, and
+ * their CCMs write to one management cluster at the same time.
  */
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
@@ -62,7 +62,7 @@ async function arrived(namespace: string, name: string, values: Values): Promise
   return await waitFor(look, { message: () => `${name} to arrive in ${namespace}\n${scene.tail()}` });
 }
 
-it('syncsecret-crud: a labelled Secret arrives with its origin, follows changes, and leaves nothing', async () => {
+it('syncsecret-crud: a labelled Secret arrives with its origin labels, follows changes, and leaves nothing when it is deleted', async () => {
   const { tenantApi: api } = scene;
   await create(api, 'crud', { key1: 'one', key2: 'two' });
   const made = await waitFor(() => api.find(syncSecretPath('default', 'crud')), { message: 'the SyncSecret' });
@@ -74,14 +74,14 @@ it('syncsecret-crud: a labelled Secret arrives with its origin, follows changes,
   await api.patch(path, { stringData: { key3: `${scene.canary}three` } });
   const changed = await arrived('tenant-primary', 'crud', { key1: 'one', key2: 'two', key3: 'three' });
   assert.equal(changed.metadata.uid, secret.metadata.uid);
-  // KubeLB's test announces the deletion in its header, but does not check it. This one does.
+  // KubeLB's test announces the deletion in its header, but does not check it. This test checks it.
   await api.delete(path);
   await scene.gone(api, { ...made, kind: 'SyncSecret' });
   await scene.gone(scene.managementApi, { ...secret, kind: 'Secret' });
   assert.deepEqual(await scene.managementApi.list(syncSecretsPath('tenant-primary')), []);
 });
 
-it('syncsecret-multi-tenant: Secrets of one name in two clusters arrive side by side, and each is deleted with its own source', async () => {
+it('syncsecret-multi-tenant: Secrets with the same name in two clusters arrive side by side, and each is deleted with its own source', async () => {
   const tenants = [
     { namespace: 'tenant-primary', api: scene.tenantApi, values: { owner: 'primary' } },
     { namespace: 'tenant-secondary', api: second.api, values: { owner: 'secondary', more: 'x' } },
@@ -103,7 +103,7 @@ it('syncsecret-multi-tenant: Secrets of one name in two clusters arrive side by 
   assert.deepEqual(await find(first.namespace, 'shared'), []);
 });
 
-it('syncsecret-tls-type: a certificate arrives with its type', async () => {
+it('syncsecret-tls-type: a Secret of the type kubernetes.io/tls arrives with this type', async () => {
   const values = { 'tls.crt': 'certificate', 'tls.key': 'key' };
   const type = 'kubernetes.io/tls';
   await create(scene.tenantApi, 'certificate', values, { type, metadata: { labels: OFFERED } });
@@ -114,7 +114,7 @@ it('syncsecret-tls-type: a certificate arrives with its type', async () => {
 it('syncsecret-unlabeled: a Secret without the label is not copied', async () => {
   const { tenantApi: api } = scene;
   await create(api, 'unlabeled', { key1: 'one' }, {});
-  // A Secret that is created later has arrived, so the first one would have, too.
+  // This Secret is created later and arrives. By then the unlabelled Secret would have arrived, too.
   await create(api, 'later', { key1: 'one' });
   await arrived('tenant-primary', 'later', { key1: 'one' });
   assert.equal(await api.find(syncSecretPath('default', 'unlabeled')), undefined);

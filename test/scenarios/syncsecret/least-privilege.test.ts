@@ -1,6 +1,6 @@
 /**
- * Both programs with the permissions in deploy/ alone: these suffice for the life of a SyncSecret, and each of them is
- * used.
+ * Tests both programs with the permissions in deploy/ alone: these suffice for the life of a SyncSecret, and each of
+ * them is used.
  */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, it } from 'node:test';
@@ -27,8 +27,8 @@ after(() => scene.close());
 afterEach(() => scene.clear());
 
 /**
- * Lets SyncSecrets live from creation to deletion: changed, repaired in both places, and one with a type that does not
- * fit.
+ * Takes SyncSecrets from creation to deletion: changes them, lets copy and Secret be repaired, and creates one whose
+ * data do not fit its type.
  */
 async function life(tenant: Tenant): Promise<void> {
   const { managementApi: management, tenantApi } = scene;
@@ -36,7 +36,7 @@ async function life(tenant: Tenant): Promise<void> {
   const object = await scene.create('default', 'one', { a: '1' });
   await scene.arrived(tenant, object, { a: '1' });
   await scene.phase(object, 'Synced');
-  // A 409 to a patch makes the program read the object again, which needs a permission, too.
+  // After a 409 to a patch, the program reads the object again. This read needs a permission, too.
   link.rule({ match: { method: 'PATCH', path: '/syncsecrets/' }, fault: kubernetesFault(409), times: 1 });
   managerProxy.rule({ match: { method: 'PATCH', path: '/secrets/' }, fault: kubernetesFault(409), times: 1 });
   await scene.change(tenantApi, object, { a: '2', b: '1' });
@@ -57,7 +57,7 @@ async function life(tenant: Tenant): Promise<void> {
   await scene.gone(management, copy, refusedCopy, secret);
 }
 
-/** Makes an orphan: a copy whose SyncSecret goes while the CCM does not run. @returns the copy */
+/** Makes an orphan: a copy whose SyncSecret is deleted while the CCM does not run. @returns the copy */
 async function orphan(tenant: Tenant, stop: () => Promise<unknown>): Promise<Json> {
   const object = await scene.create('default', 'orphan', { a: '1' });
   const { copy } = await scene.arrived(tenant, object, { a: '1' });
@@ -69,13 +69,13 @@ async function orphan(tenant: Tenant, stop: () => Promise<unknown>): Promise<Jso
   return copy;
 }
 
-/** Makes an orphan: a Secret whose SyncSecret goes while the manager does not run. @returns the Secret */
+/** Makes an orphan: a Secret whose SyncSecret is deleted while the manager does not run. @returns the Secret */
 async function orphanedSecret(stop: () => Promise<unknown>): Promise<Json> {
   const api = scene.managementApi;
   const object = await scene.create('default', 'orphan', { a: '1' }, {}, api);
   const { secret } = await scene.made(object, { a: '1' });
   await stop();
-  // Without its owner reference, so that the garbage collector does not delete it.
+  // Remove the owner reference, so that the garbage collector does not delete the Secret.
   await api.patch(secretPath('default', secret.metadata.name), { metadata: { ownerReferences: null } });
   const path = syncSecretPath('default', 'orphan');
   await api.delete(path);

@@ -65,7 +65,7 @@ export class DevVault {
     return { roleId: role.data.role_id, secretId: secret.data.secret_id };
   }
 
-  /** Finished logins and calls in Vault's audit log, in order. Those with a token that root created are left out. */
+  /** Finished logins and calls in Vault's audit log, in order. Calls with a token that root created are left out. */
   audited(): readonly AuditedCall[] {
     return readJsonLines(this.server.auditLogPath)
       .filter((entry) => entry.type === 'response' && entry.auth?.display_name !== 'token')

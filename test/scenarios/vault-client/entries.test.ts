@@ -1,4 +1,4 @@
-/** Entries of Vault in mounts of KV 1, KV 2 and other kinds, read and written by the path that a user gives. */
+/** Tests reads and writes of Vault entries in mounts of KV 1, KV 2 and other kinds, by the path that a user gives. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -42,7 +42,7 @@ function found(entry: KvEntry): FoundEntry {
   return entry;
 }
 
-/** The creation time of an entry's version, by its metadata. */
+/** Reads the creation time of an entry's current version; `undefined` if there is no such version. */
 async function createdTime(entries: VaultEntries, path: string): Promise<string | undefined> {
   const head = await entries.readVersion(path);
   return head.state === 'found' ? head.createdTime : undefined;
@@ -82,7 +82,7 @@ after(async () => {
 });
 
 describe('KV 2', () => {
-  it('a mount of KV 2 is recognized, and paths into it are accepted with and without data/', async () => {
+  it('Keyferry recognizes a KV 2 mount, and accepts paths into it with and without data/', async () => {
     const root = entriesFor(vault.rootToken);
     await vault.write('secret/data/app', { data: { k: 'v' } });
     await vault.write('team/store/data/data', { data: { k: 'w' } });
@@ -98,7 +98,7 @@ describe('KV 2', () => {
     assert.deepEqual((await root.resolve('secret/app')).mount, { path: 'secret/', kind: 'kv2' });
   });
 
-  it('an entry of KV 2 is reported as missing, deleted or destroyed, both by its content and by its metadata', async () => {
+  it('a KV 2 entry is reported as missing, deleted or destroyed, both when its content and when its metadata is read', async () => {
     const root = entriesFor(vault.rootToken);
     const states = async (): Promise<unknown[]> => {
       const entry = await root.read('secret/life');
@@ -121,7 +121,7 @@ describe('KV 2', () => {
     assert.deepEqual(rewritten, { written: true, version: 2, createdTime: await createdTime(root, 'secret/life') });
   });
 
-  it('an update of a KV 2 entry makes a version only if it changes something', async () => {
+  it('an update of a KV 2 entry makes a new version only if the content changes', async () => {
     const root = entriesFor(vault.rootToken);
     const path = 'secret/versions';
     for (let i = 0; i < 100; i++) {
@@ -134,7 +134,7 @@ describe('KV 2', () => {
     assert.equal((await vault.read('secret/metadata/versions')).data.current_version, 2);
   });
 
-  it('a write to a KV 2 entry with an outdated version is refused, and the current version is returned', async () => {
+  it('a write to a KV 2 entry is refused if the given version is outdated, and accepted if it is the current version', async () => {
     const root = entriesFor(vault.rootToken);
     await root.write('secret/cas', values({ k: '1' }), { ifVersion: 0 });
     await assert.rejects(root.write('secret/cas', values({ k: '2' }), { ifVersion: 0 }), kind('casMismatch'));
@@ -142,7 +142,7 @@ describe('KV 2', () => {
     assert.equal((await root.write('secret/cas', values({ k: '2' }), { ifVersion: 1 })).version, 2);
   });
 
-  it('an update of a KV 2 entry decides again on the new content after another client wrote first', async () => {
+  it('if another client writes a KV 2 entry during an update, the update is computed again from the new content', async () => {
     const root = entriesFor(vault.rootToken);
     await vault.write('secret/data/race', { data: { theirs: '0' } });
     let times = 0;
@@ -172,7 +172,7 @@ describe('KV 2', () => {
     assert.deepEqual((await vault.read('secret/data/race')).data.data, { theirs: '1', ours: 'y' });
   });
 
-  it('the version of a KV 2 entry is read from its metadata, or from the entry where a policy forbids the metadata', async () => {
+  it('the version of a KV 2 entry is read from its metadata; if a policy forbids the metadata, it is read from the entry', async () => {
     await vault.write('secret/data/polled', { data: { k: 'v' } });
     const allowed = await limited({ 'secret/data/polled': ['read'], 'secret/metadata/polled': ['read'] });
     assert.equal('values' in (await allowed.readVersion('secret/polled')), false);
@@ -182,11 +182,12 @@ describe('KV 2', () => {
       const entry = await forbidden.readVersion('secret/polled');
       assert.deepEqual([entry.version, entry.state, 'values' in entry], [1, 'found', true]);
     }
-    // The audit log has a request and a response for each call: of three reads, only one tried the metadata.
+    // The audit log has two lines for each call: request and response. So only one of the three reads tried the
+    // metadata.
     assert.equal(vault.auditText().split('"secret/metadata/polled"').length - before, 2);
   });
 
-  it('a KV 2 entry that is larger than Vault accepts is refused before it is written', async () => {
+  it("a KV 2 entry that exceeds Vault's size limit is refused, and nothing is written", async () => {
     const root = entriesFor(vault.rootToken);
     const big = values({ key: 'x'.repeat(1_032_192) });
     await assert.rejects(root.write('secret/big', big, { ifVersion: 0 }), (error) => {
@@ -196,7 +197,7 @@ describe('KV 2', () => {
     assert.equal((await root.read('secret/big')).state, 'missing');
   });
 
-  it('any text and any bytes in a KV 2 entry come back unchanged', async () => {
+  it('any text and any bytes written to a KV 2 entry are read back unchanged', async () => {
     const root = entriesFor(vault.rootToken);
     const text = fc.string({ unit: 'binary' });
     const data = fc.dictionary(fc.stringMatching(/^[-._a-zA-Z0-9]{1,20}$/), text, { minKeys: 1 });
@@ -233,7 +234,7 @@ describe('KV 2', () => {
 });
 
 describe('KV 1', () => {
-  it('a mount of KV 1 is recognized, also with keys and paths named data', async () => {
+  it('Keyferry recognizes a KV 1 mount, even if keys and paths in the mount are named data', async () => {
     const root = entriesFor(vault.rootToken);
     await vault.write('kv1/app', { data: 'x', n: 1 });
     await vault.write('kv1/data/app', { k: 'inner' });
@@ -244,7 +245,7 @@ describe('KV 1', () => {
     assert.equal((await root.read('kv1/none')).state, 'missing');
   });
 
-  it('a path in the mount kv1/ is not taken for one in the mount kv/', async () => {
+  it('a path in the mount kv1/ is not taken for a path in the mount kv/', async () => {
     const root = entriesFor(vault.rootToken);
     assert.deepEqual((await root.resolve('kv/app')).mount, { path: 'kv/', kind: 'kv1' });
     assert.deepEqual((await root.resolve('kv1/app')).mount, { path: 'kv1/', kind: 'kv1' });
@@ -252,7 +253,7 @@ describe('KV 1', () => {
     assert.equal(found(await root.read('kv1/beside')).values.get('k'), 'v');
   });
 
-  it('an entry of KV 1 is compared before it is written, and equal content is not written', async () => {
+  it('an update of a KV 1 entry with equal content writes nothing', async () => {
     const root = entriesFor(vault.rootToken);
     assert.equal((await root.update('kv1/w', () => values({ a: '1' }))).written, true);
     assert.equal((await root.update('kv1/w', () => values({ a: '1' }))).written, false);
@@ -261,7 +262,7 @@ describe('KV 1', () => {
     await assert.rejects(root.write('kv1/w', values({ a: '3' }), { ifVersion: 0 }), kind('casMismatch'));
   });
 
-  it('a number in an entry of KV 1 keeps all its digits when another key is added', async () => {
+  it('if an update adds a key to a KV 1 entry, a number in the entry keeps all its digits', async () => {
     const root = entriesFor(vault.rootToken);
     await fetch(`${vault.addr}/v1/kv1/num`, {
       method: 'POST',
@@ -276,7 +277,7 @@ describe('KV 1', () => {
 });
 
 describe('paths of entries', () => {
-  it('a path without a mount, or with an invalid form, is an error and not a missing entry', async () => {
+  it('a path that has no mount or an invalid form is an error, and not a missing entry', async () => {
     const root = entriesFor(vault.rootToken);
     await assert.rejects(root.read('nothing/here'), kind('invalidPath'));
     await assert.rejects(root.write('nothing/here', values({ a: 'b' }), { ifVersion: 0 }), kind('invalidPath'));
@@ -285,13 +286,13 @@ describe('paths of entries', () => {
     await assert.rejects(root.read(''), kind('invalidPath'));
   });
 
-  it('a path in a mount that is not KV can be read and is refused for writes', async () => {
+  it('a path in a mount that is not KV is recognized as such, and a write to the path is refused', async () => {
     const root = entriesFor(vault.rootToken);
     assert.equal((await root.resolve('pki/cert/ca')).mount.kind, 'other');
     await assert.rejects(root.write('pki/config/urls', values({ a: 'b' }), { ifVersion: 0 }), kind('invalidPath'));
   });
 
-  it('a path that a policy forbids is reported with the path, and the token stays in use', async () => {
+  it('if a policy forbids a path, the error names the path, and the token stays in use', async () => {
     const limitedUser = await limited({ 'secret/data/mine': ['read'] });
     await assert.rejects(limitedUser.read('secret/theirs'), (error) => {
       assert.ok(isVaultError(error, 'permissionDenied'), String(error));
@@ -301,11 +302,11 @@ describe('paths of entries', () => {
     assert.equal((await limitedUser.read('secret/mine')).state, 'missing');
   });
 
-  it('where Vault does not show its mounts, the form of a path decides between KV 1 and KV 2', async () => {
+  it('if Vault does not show its mounts to a client, the form of a path decides between KV 1 and KV 2', async () => {
     const untold: VaultCaller = {
       addr: vault.addr,
       forgetLease: () => undefined,
-      // Asks for a path that no mount of the test has. For a mount that a client may not see, Vault answers the same.
+      // Asks for a path outside of all mounts. Vault answers the same if a client has no permission to see the mount.
       request: (request) =>
         rootSession().request({
           ...request,
@@ -323,7 +324,7 @@ describe('paths of entries', () => {
 });
 
 describe('errors of Vault', () => {
-  it("an error has Vault's message, and no value and no token in it", async () => {
+  it("the error of a refused Vault call has Vault's message, but contains neither a value nor a token", async () => {
     const token = (await vault.write('auth/token/create', { policies: ['default'] })).auth.client_token;
     const limitedUser = entriesFor(token);
     await assert.rejects(limitedUser.write('secret/x', values({ password: 'hunter2' }), { ifVersion: 0 }), (error) => {

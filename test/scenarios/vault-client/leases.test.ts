@@ -1,4 +1,4 @@
-/** Leases of dynamic credentials: Vault's database engine on a real PostgreSQL, with durations of seconds. */
+/** Tests leases of dynamic credentials with Vault's database engine on a real PostgreSQL. Many last only seconds. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -76,7 +76,7 @@ describe('leases', { skip }, () => {
     await postgres.stop();
   });
 
-  it('dynamic credentials come with their lease, its duration, and whether it can be renewed', async () => {
+  it('dynamic credentials come with their lease: its id, its duration, and whether it can be renewed', async () => {
     const { entries } = await open();
     assert.equal((await entries.resolve(PATH)).mount.kind, 'other');
     const { lease, values } = await credentials(entries);
@@ -85,7 +85,7 @@ describe('leases', { skip }, () => {
     assert.ok(lease.leaseId.startsWith(`${PATH}/`));
   });
 
-  it('a lease is renewed until max_ttl ends it, and replaced before it expires', async () => {
+  it('a lease is renewed until it reaches max_ttl, and replaced before it expires', async () => {
     const { session, entries } = await open();
     const { lease } = await credentials(entries, BRIEF);
     let { issuedAt, durationSeconds, renewable } = lease;
@@ -105,7 +105,7 @@ describe('leases', { skip }, () => {
       try {
         ({ durationSeconds, renewable } = await renewLease(session, lease.leaseId, lease.durationSeconds));
       } catch (error) {
-        // On a slow machine the renewal comes after max_ttl. Then new credentials must be requested.
+        // On a slow machine the renewal comes after max_ttl. Then it fails, and new credentials must be requested.
         assert.equal(renewalVerdict(error), 'replace');
         late = true;
         break;
@@ -118,7 +118,7 @@ describe('leases', { skip }, () => {
     assert.notEqual(next.lease.leaseId, lease.leaseId);
   });
 
-  it('a renewal says "replace" if the lease has expired, and "retry" if Vault does not answer', async () => {
+  it('a failed renewal means "replace" if the lease has expired, and "retry" if Vault does not answer', async () => {
     const { session, entries } = await open();
     const { lease } = await credentials(entries);
     assert.ok((await lookupLease(session, lease.leaseId))?.renewable);
@@ -133,7 +133,7 @@ describe('leases', { skip }, () => {
     assert.equal(renewalVerdict(new Error('no connection')), 'retry');
   });
 
-  it('a session that stops does not revoke its token while a lease depends on it', async () => {
+  it('when a session stops, it does not revoke its token while a lease depends on the token', async () => {
     const own = new VaultSessions({ clock: systemClock });
     const { entries } = await open({}, own);
     const { lease } = await credentials(entries);
@@ -146,7 +146,7 @@ describe('leases', { skip }, () => {
     await revokeLease(next, lease.leaseId);
   });
 
-  it('a session that stops revokes its token if its leases were revoked', async () => {
+  it('when a session stops, it revokes its token if the leases of the token were revoked', async () => {
     const own = new VaultSessions({ clock: systemClock });
     const { session, entries } = await open({}, own);
     const { lease } = await credentials(entries);
@@ -156,7 +156,7 @@ describe('leases', { skip }, () => {
     await assert.rejects(lookup, /invalid accessor/);
   });
 
-  it('a lease ends with the token that created it, and the session reports that', async () => {
+  it('when the token that created a lease is revoked, the lease ends, and the session reports the end of the token', async () => {
     const { session, entries } = await open();
     const { lease } = await credentials(entries);
     const changed: string[] = [];
@@ -174,10 +174,10 @@ describe('leases', { skip }, () => {
     assert.equal(session.tokenDeadline(next.lease.tokenId), Infinity);
   });
 
-  it('a session reports when max_ttl will end the token of a lease, and keeps the lease when it replaces the token', async () => {
+  it('a session reports when max_ttl will end the token of a lease; when it replaces the token, it keeps the lease', async () => {
     const { session, entries } = await open({ token_ttl: '4s', token_max_ttl: '9s' });
     const { lease } = await credentials(entries);
-    // The deadline is read when it is reported: on a busy machine the token may have expired soon after.
+    // Read the deadline at the moment of the report. On a busy machine the token may expire before a later read.
     const reported: { readonly deadline: number | undefined; readonly at: number }[] = [];
     session.watchTokens((id) => {
       if (id === lease.tokenId) reported.push({ deadline: session.tokenDeadline(id), at: Date.now() });
@@ -196,7 +196,7 @@ describe('leases', { skip }, () => {
     session.forgetLease(lease.leaseId);
   });
 
-  it('a database that is down makes requests for its credentials fail, and no other path', async () => {
+  it('if a database is down, requests for its credentials fail, and requests for other paths succeed', async () => {
     const { session, entries } = await open();
     await postgres.stop();
     for (let i = 0; i < 6; i++) {

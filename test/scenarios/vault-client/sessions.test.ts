@@ -1,6 +1,6 @@
 /**
- * Logins, and the renewal, replacement and revocation of tokens, counted in Vault's audit log, with durations of
- * seconds.
+ * Tests logins, and the renewal, replacement and revocation of tokens that last only seconds. Vault's audit log counts
+ * the calls.
  */
 import assert from 'node:assert/strict';
 import { createSign, generateKeyPairSync } from 'node:crypto';
@@ -31,10 +31,7 @@ let sessions: VaultSessions;
 let events: SessionEvent[];
 let roles = 0;
 
-/**
- * A long time limit for calls. It includes the wait for a slot behind a thousand other calls, and no test here is about
- * it.
- */
+/** A long time limit for calls, because a call may wait behind a thousand others. No test in this file is about it. */
 const CALL = { timeoutMs: PATIENCE_MS };
 
 const text = (value: string): SecretBytes => SecretBytes.fromUtf8(value);
@@ -65,7 +62,7 @@ const is =
 
 const seen = (type: SessionEvent['type']): number => events.filter((event) => event.type === type).length;
 
-/** `calls(path)` counts the calls with this path in the audit log from this line on. */
+/** `calls(path)` counts the calls with this path in the audit log, beginning with this line of the log. */
 let mark = 0;
 function calls(path: string): number {
   return vault
@@ -100,7 +97,7 @@ after(async () => {
 });
 
 describe('the number of logins', () => {
-  it('one login serves all users of a credential and a thousand requests, and its token is revoked at a stop', async () => {
+  it('all users of a credential share one login for a thousand requests, and a stop revokes the token of this login', async () => {
     const role = await newRole();
     const users = Array.from({ length: 20 }, () => open(appRole(role)));
     await Promise.all(users.flatMap((session) => Array.from({ length: 50 }, () => read(session))));
@@ -111,7 +108,7 @@ describe('the number of logins', () => {
     assert.throws(() => open(appRole(role)), is('closed'));
   });
 
-  it('each credential, mount and Vault namespace has a login of its own', async () => {
+  it('each credential, each auth mount and each Vault namespace has its own login', async () => {
     const first = await newRole();
     const other = await vault.appRole('elsewhere', { token_policies: ['reader'] }, 'team/approle');
     const logins = [open(appRole(first)), open(appRole(other, 'team/approle'))];
@@ -128,7 +125,7 @@ describe('the number of logins', () => {
     await read(open(appRole({ roleId: `${roleId}\n`, secretId: `${secretId}\r\n` })));
   });
 
-  it('a session without users is kept for a while, and then its token is revoked', async () => {
+  it('a session without users is kept for a while; then its token is revoked', async () => {
     const role = await newRole();
     const hold = sessions.acquire(parseServer({ addr: vault.addr }), appRole(role));
     await read(hold.session);
@@ -142,7 +139,7 @@ describe('the number of logins', () => {
     assert.notEqual(open(appRole(role)), hold.session);
   });
 
-  it('a login with a JSON Web Token requests that token once, at the time of the login', async () => {
+  it('a login with a JSON Web Token requests the JSON Web Token one time, at the moment of the login', async () => {
     const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
     await vault.write('sys/auth/cluster', { type: 'jwt' });
     const pem = publicKey.export({ type: 'spki', format: 'pem' });
@@ -167,7 +164,7 @@ describe('the number of logins', () => {
 });
 
 describe('a token that expires', () => {
-  it('a token is renewed at two thirds of its TTL, and replaced when max_ttl cuts a renewal short', async () => {
+  it('a token is renewed at two thirds of its TTL, and replaced when max_ttl shortens a renewal', async () => {
     const session = open(appRole(await newRole({ token_ttl: '3s', token_max_ttl: '7s' })));
     await read(session);
     await waitFor(() => seen('renewed') >= 1, { message: 'a renewal' });
@@ -187,9 +184,9 @@ describe('a token that expires', () => {
     assert.equal(seen('revoked') + seen('revokeFailed') + seen('renewFailed'), 0);
   });
 
-  it('a token without users is not renewed', async () => {
-    // The renewal comes at two thirds of the TTL. The TTL is long enough that a slow machine releases the session
-    // before.
+  it('a token is not renewed while its session has no users', async () => {
+    // A renewal would come at two thirds of the TTL. The TTL is long enough that even a slow machine releases the
+    // session before.
     const ttlS = 2 * Math.ceil(await currentStretch());
     const lingerMs = 2_000 * ttlS;
     sessions = new VaultSessions({ ...CALL, clock: systemClock, lingerMs, onEvent: (event) => events.push(event) });
@@ -202,7 +199,7 @@ describe('a token that expires', () => {
     await read(again.session);
   });
 
-  it('a token that a user supplied is renewed if possible; if not, a coming expiry is reported', async () => {
+  it('a token that a user supplied is renewed if possible; otherwise its coming expiry is reported', async () => {
     const make = async (settings: object): Promise<VaultIdentity> => {
       const made = await vault.write('auth/token/create', { policies: ['reader'], ...settings });
       return { method: 'token', token: text(`${made.auth.client_token}\n`) };
@@ -225,14 +222,14 @@ describe('a token that is no longer valid', () => {
   const accessorOf = (session: VaultSession): Promise<string> =>
     session.request({ method: 'GET', path: 'auth/token/lookup-self' }).then(({ tokenId }) => tokenId);
 
-  it('a revoked token is detected by a 403, and replaced by one login for all users', async () => {
+  it('a 403 shows that a token was revoked, and one login replaces the token for all users', async () => {
     const session = open(appRole(await newRole()));
     const accessor = await accessorOf(session);
     assert.equal(session.tokenDeadline(accessor), Infinity);
     const lost: string[] = [];
     session.watchTokens((id) => lost.push(id));
     await vault.write('auth/token/revoke-accessor', { accessor });
-    // A 403 within a second of a successful call counts as a refusal by the policy, so this waits.
+    // Within 1 s after a successful call, a 403 counts as a refusal by the policy. So repeat the calls.
     await waitFor(
       async () => {
         const results = await Promise.allSettled(Array.from({ length: 30 }, () => read(session)));
@@ -245,7 +242,7 @@ describe('a token that is no longer valid', () => {
     assert.equal(session.tokenDeadline('of another process'), undefined);
   });
 
-  it('each revoked token is detected by a 403, also where tokens may not look themselves up', async () => {
+  it('each of several revoked tokens is detected by a 403, even if tokens have no permission to look themselves up', async () => {
     for (const settings of [{}, { token_no_default_policy: true }]) {
       const session = open(appRole(await newRole(settings)));
       const logins = calls('auth/approle/login');
@@ -265,13 +262,13 @@ describe('a token that is no longer valid', () => {
     }
   });
 
-  it('a token whose uses are exhausted is replaced within the request that finds it out', async () => {
+  it('if a token has no uses left, the request that gets the refusal replaces the token and succeeds', async () => {
     const session = open(appRole(await newRole({ token_num_uses: 3 })));
     for (let i = 0; i < 20; i++) await read(session);
     assert.ok(seen('login') >= 6, `${seen('login')} logins`);
   });
 
-  it('a 403 by a policy does not replace the token', async () => {
+  it('a 403 that comes from a policy does not replace the token', async () => {
     const session = open(appRole(await newRole()));
     const forbidden = (): Promise<unknown> => session.request({ method: 'GET', path: 'secret/data/other' });
     for (let i = 0; i < 20; i++) await assert.rejects(forbidden(), is('permissionDenied'));
@@ -279,7 +276,7 @@ describe('a token that is no longer valid', () => {
     assert.equal(calls('auth/approle/login'), 1);
   });
 
-  it('a revoked token that a user supplied is an error, and is looked up again only after growing pauses', async () => {
+  it("if a user's own token is revoked, requests fail, and the token is looked up again only after growing pauses", async () => {
     const made = await vault.write('auth/token/create', { policies: ['reader'], ttl: '1h' });
     const session = open({ method: 'token', token: text(made.auth.client_token) });
     await read(session);
@@ -297,7 +294,7 @@ describe('a token that is no longer valid', () => {
     assert.equal(session.state, 'failed');
   });
 
-  it('a token that Vault never issued is an error at once, and the error does not show it', async () => {
+  it('a token that Vault never issued is an error at once, and the error does not contain the token', async () => {
     const session = open({ method: 'token', token: text('hvs.this-is-not-a-token') });
     await assert.rejects(read(session), (error) => {
       assert.ok(isVaultError(error, 'tokenInvalid', 'permissionDenied'), inspect(error));
@@ -308,7 +305,7 @@ describe('a token that is no longer valid', () => {
     await assert.rejects(read(open({ method: 'token', token: text('a\nb') })), is('tokenInvalid', /character/));
   });
 
-  it('a token without the policy "default" is not replaced at each 403 of a policy', async () => {
+  it('a token without the policy "default" is not replaced after each 403 that comes from a policy', async () => {
     const role = await newRole({ token_no_default_policy: true });
     const session = open(appRole(role));
     await read(session);
@@ -328,7 +325,7 @@ describe('a token that is no longer valid', () => {
 });
 
 describe('a login that is refused', () => {
-  /** Only the test moves this clock, so on a slow machine, too, no pause ends during many attempts. */
+  /** Only the test moves this clock. So no pause ends during the many attempts, even on a slow machine. */
   let clock: ManualClock;
 
   beforeEach(() => {
@@ -336,7 +333,7 @@ describe('a login that is refused', () => {
     sessions = new VaultSessions({ ...CALL, clock, onEvent: (event) => events.push(event) });
   });
 
-  it("a refused login is tried again after growing pauses for all users, and its error has Vault's message and no credential", async () => {
+  it("a refused login is tried again after growing pauses that all its users share; the error has Vault's message and no credential", async () => {
     const role = await newRole();
     const session = open(appRole({ ...role, secretId: 'wrong-secret-id' }));
     const attempt = async (): Promise<void> => {
@@ -348,7 +345,7 @@ describe('a login that is refused', () => {
       });
     };
     let expected = 1;
-    // The second factor: a random tenth can be added to each pause.
+    // Up to a tenth of the pause is added at random.
     for (const pauseMs of [30_000, 120_000, 480_000]) {
       await Promise.all(Array.from({ length: 50 }, attempt));
       await clock.advance(pauseMs - 1);
@@ -368,7 +365,7 @@ describe('a login that is refused', () => {
     await read(open(appRole(role)));
   });
 
-  it('the pause after a refused login continues when its only user leaves and returns', async () => {
+  it('the pause after a refused login continues even if its only user leaves and returns', async () => {
     const role = await newRole();
     for (let i = 0; i < 10; i++) {
       const hold = sessions.acquire(parseServer({ addr: vault.addr }), appRole({ ...role, secretId: 'wrong' }));
@@ -378,7 +375,7 @@ describe('a login that is refused', () => {
     assert.equal(calls('auth/approle/login'), 1);
   });
 
-  it('a login at a mount that does not exist names the mount in its error', async () => {
+  it('if a login uses a mount that does not exist, the error names the mount', async () => {
     const role = await newRole();
     await assert.rejects(read(open(appRole(role, 'nowhere'))), is('authFailed', /login at auth\/nowhere refused/));
     await assert.rejects(read(open(appRole(role, '../x'))), is('invalidPath', /"\.\.\/x"/));
@@ -386,13 +383,13 @@ describe('a login that is refused', () => {
 });
 
 describe('a Vault that hangs', () => {
-  it('a Vault that hangs gets few requests, and afterwards the same token is used without a new login', async () => {
+  it('a Vault that hangs gets few requests; when it answers again, the session uses the same token without a new login', async () => {
     await sessions.stop();
     const timeoutMs = Math.ceil(200 * (await currentStretch()));
     sessions = new VaultSessions({ clock: systemClock, timeoutMs, downMaxMs: 1_000 });
     const session = open(appRole(await newRole()));
-    // The short time limit is meant for the pause of Vault. The login before it may need more than one try on a busy
-    // machine.
+    // The short time limit is for the time when Vault hangs. On a busy machine, the login before may need several
+    // tries.
     await waitFor(() => read(session), { message: 'the first read' });
     mark = vault.audited().length;
     await vault.server.pause();
@@ -412,7 +409,7 @@ describe('a Vault that hangs', () => {
 });
 
 describe('a session that is stopped while it logs in', () => {
-  it('a session that is stopped during its login revokes the token that this login gets', async () => {
+  it('if a session is stopped during its login, the token that this login gets is revoked', async () => {
     const session = open(appRole(await newRole()));
     const controller = new AbortController();
     const waiting = assert.rejects(
@@ -427,7 +424,7 @@ describe('a session that is stopped while it logs in', () => {
 });
 
 describe('secrecy of credentials', () => {
-  it('a session and its events, printed, show no credential and no token', async () => {
+  it('when a session and its events are printed, they show no credential and no token', async () => {
     const role = await newRole();
     const hold = sessions.acquire(parseServer({ addr: vault.addr }), appRole(role));
     await read(hold.session);
@@ -455,7 +452,7 @@ describe('sessions of a Vault location', () => {
     await waitFor(() => seen('revoked') === 1, { message: 'the token to be revoked' });
   };
 
-  it('a changed credential of a Vault location closes the session of the old one and revokes its token', async () => {
+  it('when the credential of a Vault location changes, the session of the old credential is closed and its token revoked', async () => {
     const [before, after] = [appRole(await newRole()), appRole(await newRole())];
     let identity = before;
     const access = accessWith(() => identity);

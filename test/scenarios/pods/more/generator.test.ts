@@ -1,6 +1,6 @@
 /**
- * The generator, a real Vault and the real ESO, all as Pods. Generator and ESO log in to Vault with a ServiceAccount's
- * token.
+ * Tests the generator, a real Vault and the real External Secrets Operator (ESO), all as Pods. Generator and ESO log in
+ * to Vault with the token of a ServiceAccount.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -55,7 +55,7 @@ describe('the generator in Pods', { skip }, () => {
       return answer;
     });
 
-  it('the generator in a Pod makes the value that an ExternalSecret lacks, and ESO makes the Secret', async () => {
+  it('the generator in a Pod makes the value that an ExternalSecret lacks, and ESO then creates the Secret', async () => {
     const { api } = cluster;
     await api.createNamespaces([APPS, TOOLS]);
     await installEsoCrds(cluster);

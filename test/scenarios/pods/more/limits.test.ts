@@ -1,4 +1,4 @@
-/** The cluster kills a container that uses too much memory; and the chart's NetworkPolicy selects the right Pods. */
+/** Tests memory limits and the NetworkPolicy of the chart: the cluster kills a container that uses too much memory. */
 import assert from 'node:assert/strict';
 import { after, before, describe } from 'node:test';
 
@@ -42,7 +42,7 @@ describe('limits of the chart', { skip }, () => {
   const endings = (pods: readonly Json[]): string[] =>
     pods.map(({ status }) => status.containerStatuses?.[0].lastState.terminated?.reason ?? '');
 
-  step('the old Pods keep working while the Pods of an upgrade are killed for too little memory', async () => {
+  step('while the new Pods of an upgrade are killed because they have too little memory, the old Pods keep working', async () => {
     const old = uidsOf(await podsOf(cluster));
     await install(cluster, {
       ...SYSTEMS,
@@ -58,11 +58,11 @@ describe('limits of the chart', { skip }, () => {
   });
 
   step(
-    "the kernel kills a process that takes all memory of Keyferry's container, and copies are made again afterwards",
+    "if a process takes all memory of Keyferry's container, the kernel kills it; afterwards copies are made again",
     async () => {
       const leader = await leaderOf(cluster);
-      // The kernel kills the process with the most memory, and with cgroup v2 the whole container, which is then started
-      // again.
+      // The kernel kills the process that uses the most memory; with cgroup v2 it kills the whole container, which is
+      // then started again.
       const program = `const held = []; for (;;) held.push(Buffer.alloc(1 << 20, 1));`;
       const exec = [
         'exec',

@@ -1,6 +1,6 @@
 /**
- * Keyferry without Helm: from deploy/keyferry.yaml, from an overlay of kustomize, and with Roles in some namespaces
- * only.
+ * Tests Keyferry without Helm: installed from deploy/keyferry.yaml, from an overlay of kustomize, and with Roles in
+ * some namespaces only.
  */
 import assert from 'node:assert/strict';
 import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
@@ -49,7 +49,7 @@ describe('Keyferry without Helm', { skip }, () => {
     await waitFor(async () => (await podsOf(cluster)).length === 0, { message: 'the Pods to end' });
   };
 
-  step('Keyferry runs from deploy/keyferry.yaml', async () => {
+  step('Keyferry makes a copy when it is installed from deploy/keyferry.yaml', async () => {
     await cluster.kubectl('apply', '--server-side', '-f', CRD);
     await cluster.kubectl('apply', '--server-side', '-f', path.join(DEPLOY, 'keyferry.yaml'));
     await rolledOut(cluster);
@@ -61,7 +61,7 @@ describe('Keyferry without Helm', { skip }, () => {
   });
 
   step('Keyferry runs from the kustomize overlay of docs/install.md', async () => {
-    // deploy/keyferry.yaml has the namespace, too. Its deletion takes longer than that of the Pods.
+    // deploy/keyferry.yaml also has the namespace. The deletion of the namespace takes longer than that of the Pods.
     await waitFor(async () => (await cluster.api.find(`/api/v1/namespaces/${HOME}`)) === undefined);
     const folder = path.join(cluster.folder, 'overlays');
     await mkdir(path.join(folder, 'mine'), { recursive: true });
@@ -80,7 +80,7 @@ describe('Keyferry without Helm', { skip }, () => {
     await waitFor(async () => (await cluster.api.find(`/api/v1/namespaces/${HOME}`)) === undefined);
   });
 
-  step('Keyferry with Roles in some namespaces serves only these', async () => {
+  step('Keyferry with Roles in some namespaces serves only these namespaces', async () => {
     const values = {
       namespaces: ['source', 'other'],
       'mirrors.enabled': true,

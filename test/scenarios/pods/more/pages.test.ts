@@ -1,5 +1,5 @@
 /**
- * The commands of README and docs that need Pods (`sh norun=no-pods`). The test runs them page by page with the real
+ * Runs the commands of README and docs that need Pods (`sh norun=no-pods`). They run page by page with the real
  * kubectl, on a cluster with the chart installed. test/scenarios/docs/commands.test.ts runs all other commands.
  */
 import assert from 'node:assert/strict';
@@ -32,8 +32,8 @@ const ROOT = path.join(import.meta.dirname, '../../../..');
 const REASON = 'no-pods';
 const COMMAND_TIMEOUT_MS = 60_000;
 /**
- * Limit for a new leader, ms: the next container of the same Pod takes the Lease after a missing renewal (2.5 s),
- * another Pod after 15 s.
+ * Time limit for a new leader, ms: the next container of the same Pod takes the Lease after one missing renewal (2.5
+ * s), another Pod after 15 s.
  */
 const RESTARTED_MS = 8_000;
 
@@ -44,7 +44,7 @@ const BLOCKS = PAGES.flatMap((page) =>
     .map((block) => ({ page, block })),
 );
 
-/** What a command must print. Without it, a command that prints nothing would count as one that works. */
+/** The output that a command must have. Without this check, a command that prints nothing would pass. */
 const PRINTED: readonly (readonly [RegExp, RegExp])[] = [
   [/ logs .*--previous/, /^\[pod\/keyferry-\S+\] \{.*"level":/m],
   [/ logs [^|]*$/, /^\[pod\/keyferry-\S+\] \{.*"level":/m],
@@ -101,7 +101,7 @@ describe('docs with Pods', { skip: skip || (!isInstalled('curl') && 'curl is not
   });
 
   for (const { page, block } of BLOCKS) {
-    step(`the commands of ${page}, section "${block.heading}", run`, async () => {
+    step(`the commands of ${page}, section "${block.heading}", end without an error`, async () => {
       const [pod] = await podsOf(cluster);
       const terminal = new Terminal(cluster.namespace.pid, cluster.folder, env);
       try {

@@ -1,4 +1,4 @@
-/** The image runs in podman, too: loaded from its archive, as docs/install.md says, and started with a kubeconfig. */
+/** Tests the image in podman: loads it from its archive, as docs/install.md says, and starts it with a kubeconfig. */
 import assert from 'node:assert/strict';
 import { copyFile, chmod } from 'node:fs/promises';
 import path from 'node:path';
@@ -13,7 +13,9 @@ import { waitFor } from '../../../support/wait-for.ts';
 import { archiveOfImage, skip, startCluster } from '../support.ts';
 
 const PORT = 8080;
-/** Limits that root may set without CAP_SYS_RESOURCE. By default podman sets higher ones. */
+/**
+ * Limits that root can set without CAP_SYS_RESOURCE. The limits that podman sets by default are higher, so they fail.
+ */
 const LIMITS = ['--ulimit=nofile=20000:20000', '--ulimit=nproc=10000:10000'];
 
 describe('the image in podman', { skip: skip || (!isInstalled('podman') && 'podman is not installed') }, () => {
@@ -24,7 +26,7 @@ describe('the image in podman', { skip: skip || (!isInstalled('podman') && 'podm
   });
   after(async () => await cluster?.stop());
 
-  /** Runs podman in the namespaces of the cluster, so that it ends with the cluster and leaves nothing. */
+  /** Runs podman in the Linux namespaces of the cluster, so that podman ends with the cluster and leaves nothing. */
   const podman = (...args: readonly string[]): Promise<string> => {
     const folder = path.join(cluster.folder, 'podman');
     const places = [`--root=${folder}/root`, `--runroot=${folder}/run`, `--tmpdir=${folder}/tmp`];

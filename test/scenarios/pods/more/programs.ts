@@ -20,7 +20,7 @@ export function vaultObjects(namespace: string, rootToken: string): Json[] {
   const listener = `-dev-listen-address=0.0.0.0:${VAULT_PORT}`;
   const container = {
     args: [...args, listener],
-    // A library of this Vault has a certificate with a negative serial number, which newer Go refuses without this
+    // This Vault contains a certificate with a negative serial number. Newer Go refuses such a certificate without this
     // setting.
     env: [{ name: 'GODEBUG', value: 'x509negativeserial=1' }],
     readinessProbe: { httpGet: { path: '/v1/sys/health', port: VAULT_PORT }, periodSeconds: 1 },
@@ -36,7 +36,7 @@ export function vaultObjects(namespace: string, rootToken: string): Json[] {
   ];
 }
 
-/** External Secrets Operator with all rights, without its CRDs. */
+/** External Secrets Operator with all permissions, without its CRDs. */
 export function externalSecretsObjects(namespace: string): Json[] {
   return programObjects('external-secrets', namespace, 'cluster-admin', {});
 }

@@ -1,4 +1,4 @@
-/** Rollouts of the Deployment: a version that cannot start, the way back, and the drain of a node. */
+/** Tests rollouts of the Deployment: a version that cannot start, the rollback, and the drain of a node. */
 import assert from 'node:assert/strict';
 import { after, before, describe } from 'node:test';
 

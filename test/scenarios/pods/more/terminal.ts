@@ -9,7 +9,7 @@ const ENDED = /^ended with code (\d+)$/;
 
 export interface Ended {
   readonly code: number;
-  /** Output to stdout and stderr, of this command and of those that still run in the background. */
+  /** Output to stdout and stderr, of this command and of earlier commands that still run in the background. */
   readonly output: string;
 }
 
@@ -21,7 +21,7 @@ export class Terminal {
 
   /** @param network - pid of a process whose network namespace bash joins, so that the ports in a page are free */
   constructor(network: number, cwd: string, env: NodeJS.ProcessEnv) {
-    // A process group of its own, so that `close` can also end the commands in the background.
+    // Bash gets its own process group, so that `close` can also end the commands in the background.
     this.#child = spawn('nsenter', [`--net=/proc/${network}/ns/net`, 'bash', '-o', 'pipefail'], {
       cwd,
       env,

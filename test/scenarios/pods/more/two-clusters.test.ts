@@ -1,6 +1,6 @@
 /**
- * SyncSecrets between two clusters with real Pods: CCM and synchronizer in the tenant's, the manager in the management
- * cluster.
+ * Tests SyncSecrets between two clusters with real Pods: CCM and synchronizer run in the tenant's cluster, the manager
+ * in the management cluster.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -25,7 +25,7 @@ describe('SyncSecrets between Pods of two clusters', { skip }, () => {
     await Promise.all([tenant?.stop(), management?.stop()]);
   });
 
-  it('CCM and manager in Pods of two clusters make a Secret of a labelled Secret in the management cluster, and delete it', async () => {
+  it("with CCM and manager in Pods, a tenant's labelled Secret becomes a Secret in the management cluster, and is deleted there with it", async () => {
     await install(management, { 'syncSecret.manager.enabled': true });
     const token = await installTenant(management, TENANT);
     const kubeconfig = kubeconfigYaml({ server: management.url, caPem: management.caPem, token });
