@@ -1,6 +1,6 @@
 /**
- * A cluster lacks something that the manager needs: the log says how to add it, and the manager works as soon as it is
- * there.
+ * Tests clusters that lack an object which the manager needs: the log says how to add the object, and the manager works
+ * as soon as the object exists.
  */
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
@@ -14,8 +14,8 @@ import { runProgram } from '../cli/program.ts';
 const SYNC_SECRETS = '/apis/kubelb.k8c.io/v1alpha1/syncsecrets';
 const CRD_ADVICE = /the CRD syncsecrets\.kubelb\.k8c\.io is not installed: run `keyferry crds \| kubectl apply /;
 /**
- * The advice for a missing namespace of the Lease: by default it is KubeLB's, which a cluster without KubeLB does not
- * have.
+ * The advice if the namespace of the Lease is missing. By default this is KubeLB's namespace, which a cluster without
+ * KubeLB does not have.
  */
 const LEASE_ADVICE =
   /"advice":"nothing is copied until the Lease can be read and written: namespace kubelb .*set --leader-elect-namespace"/;
@@ -33,7 +33,7 @@ const create = async (name: string): Promise<Json> =>
   });
 const find = async (name: string): Promise<Json> => await plane.api.find(`/api/v1/namespaces/default/secrets/${name}`);
 
-it('an operator without the SyncSecret CRD says how to install it, and copies annotated Secrets meanwhile', async () => {
+it('if the SyncSecret CRD is missing, the operator says how to install the CRD, and meanwhile copies annotated Secrets', async () => {
   const { api } = plane;
   await using keyferry = await Keyferry.start({
     kubeconfig: plane.kubeconfigPath,
@@ -56,7 +56,7 @@ it('an operator without the SyncSecret CRD says how to install it, and copies an
   assert.doesNotMatch(await probe(), CRD_ADVICE);
 });
 
-it('a manager without the namespace of its Lease says how to create it or name another one, and works when it exists', async () => {
+it('if the namespace of its Lease is missing, the manager says how to create or change the namespace, and works when it exists', async () => {
   await using manager = await Keyferry.start({ command: 'syncsecret-manager', kubeconfig: plane.kubeconfigPath });
   await waitFor(() => LEASE_ADVICE.test(manager.output), { message: () => manager.output });
   const object = await create('y');

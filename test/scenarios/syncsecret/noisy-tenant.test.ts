@@ -1,4 +1,6 @@
-/** Many SyncSecrets of one tenant, or in one namespace of a tenant, delay the others only by a moment. */
+/**
+ * Tests that many SyncSecrets of one tenant, or in one namespace of a tenant, delay other SyncSecrets only by a moment.
+ */
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
 
@@ -11,23 +13,25 @@ let scene: SyncSecretScene;
 before(async () => (scene = await SyncSecretScene.open({ controllerManager: false })));
 after(async () => await scene.close());
 
-/** The most time by which a change may come later than without the many SyncSecrets, ms on an idle machine. */
+/** How much later a change may arrive because of the many SyncSecrets, ms on an idle machine. */
 const LIMIT_MS = 2000;
 /** At least so many SyncSecrets must wait, so that the test shows in which order they are handled. */
 const MANY = 500;
 /**
- * The most of them that may be handled before a change: a few rounds of parallel writes. In order of arrival it would
- * be most of them.
+ * The limit for the many SyncSecrets that are handled before a change: a few rounds of parallel writes. In order of
+ * arrival, most of them would be handled first.
  */
 const OVERTAKING = 100;
 /**
- * The number of changes that are measured without the many SyncSecrets; AFTER: those after the last creation, when most
- * wait.
+ * ALONE: the number of changes that are measured without the many SyncSecrets. AFTER: the number of changes after the
+ * last of them was created, when most of them wait.
  */
 const ALONE = 8;
 const AFTER = 5;
 
-/** The place of a test in the chain: SyncSecrets of a tenant, or their copies. */
+/**
+ * The step of the chain that a test measures: from SyncSecrets of a tenant to their copies, or from copies to Secrets.
+ */
 interface Side {
   /** A client of the author who creates many SyncSecrets. */
   readonly noisy: TestApi;
@@ -38,7 +42,7 @@ interface Side {
   /** A client of the author of the one SyncSecret that must not be delayed. */
   readonly api: TestApi;
   readonly quiet: Json;
-  /** The object that is made of this one SyncSecret. */
+  /** Reads the object that is made of this one SyncSecret. */
   readonly find: () => Promise<Json>;
 }
 
@@ -49,7 +53,7 @@ interface Arrival {
   readonly to: number;
 }
 
-/** Changes the one SyncSecret, and waits until its object has the change. */
+/** Changes the one SyncSecret, and waits until the object made of it has the change. */
 async function change({ api, quiet, find, made }: Side, value: string): Promise<Arrival> {
   const { metadata } = await scene.managementApi.get(made, { query: { limit: 1 } });
   const from = performance.now();
@@ -86,7 +90,7 @@ async function assertNotDelayed(side: Side): Promise<void> {
   const [before, worst] = [alone, beside].map((arrivals) => Math.max(...arrivals.map(({ tookMs }) => tookMs)));
   assertWithin(worst! - before!, LIMIT_MS, `a change took ${before!.toFixed(0)} ms alone, the delay`, yardstick.worst);
 
-  // On a machine of any speed, the change must come before nearly all of the SyncSecrets that wait.
+  // On a machine of any speed, the change must be written before nearly all of the waiting SyncSecrets are.
   const versions = (await scene.managementApi.list(made)).map(({ metadata }) => Number(metadata.resourceVersion));
   const overtaking = beside
     .slice(-AFTER)
@@ -98,13 +102,13 @@ async function assertNotDelayed(side: Side): Promise<void> {
   assert.ok(median <= OVERTAKING, `${overtaking.join(', ')} of those that waited were done before a change`);
 }
 
-it('2,000 SyncSecrets that one tenant creates delay no other tenant', async () => {
+it('if one tenant creates 2,000 SyncSecrets, a change by another tenant is not delayed', async () => {
   const [tenant, other] = await Promise.all([scene.tenant(), scene.tenant()]);
   const manager = await scene.manager();
   const { managementApi: api } = scene;
   const quiet = await scene.create(other.namespace, 'quiet', { a: '0' }, {}, api);
   await scene.made(quiet, { a: '0' });
-  // Delays each creation, so that many SyncSecrets wait, also on a fast machine.
+  // Delays each creation, so that many SyncSecrets wait even on a fast machine.
   scene.clusters.managerProxy.rule({ match: { method: 'POST' }, fault: { kind: 'delay', ms: 75 } });
   using noisy = scene.clusters.managementPlane.client({ token: tenant.token });
   await assertNotDelayed({
@@ -119,13 +123,13 @@ it('2,000 SyncSecrets that one tenant creates delay no other tenant', async () =
   await manager.kill9();
 });
 
-it('1,500 SyncSecrets in one namespace of a tenant delay no other namespace, also over a slow connection', async () => {
+it('1,500 SyncSecrets in one namespace of a tenant do not delay a change in another namespace, even over a slow connection', async () => {
   const tenant = await scene.tenant();
   await Promise.all([scene.ccm(tenant), scene.namespaces('noisy', 'quiet')]);
   const { tenantApi: api } = scene;
   const quiet = await scene.create('quiet', 'quiet', { a: '0' });
   await waitFor(() => scene.findCopy(tenant, quiet));
-  // Delays each creation, so that many SyncSecrets wait, also on a fast machine.
+  // Delays each creation, so that many SyncSecrets wait even on a fast machine.
   scene.clusters.link.rule({ match: { method: 'POST' }, fault: { kind: 'delay', ms: 250 } });
   await assertNotDelayed({
     noisy: api,

@@ -1,6 +1,6 @@
 /**
- * One cluster is the tenant's and the management cluster, with the synchronizer. Both roles run in one process, or in
- * two as CCM and manager. Each SyncSecret has at any time one copy and one Secret, and each status has one writer.
+ * Tests one cluster that is both the tenant's and the management cluster, with the synchronizer. CCM and manager run in
+ * one process or in two. Each SyncSecret always has one copy and one Secret, and each status has one writer.
  */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
@@ -34,7 +34,7 @@ const FINALIZER = 'kubelb.k8c.io/lb-finalizer';
 const API = '/apis/kubelb.k8c.io/v1alpha1/syncsecrets';
 const VALUE = Buffer.from('value').toString('base64');
 const CHANGED = Buffer.from('changed').toString('base64');
-/** The user of the process that has both roles. */
+/** The user of the process that is both CCM and manager. */
 const BOTH = 'both';
 const CCM = serviceAccountUser(HOME, CCM_ACCOUNT);
 const MANAGER = serviceAccountUser(HOME, MANAGER_ACCOUNT);
@@ -80,7 +80,7 @@ function bindingOf(role: string): Json {
   };
 }
 
-/** Deletes an object at once, whatever finalizers it has. */
+/** Deletes an object at once, even if it has finalizers. */
 async function remove(object: Json): Promise<void> {
   const path = pathOf(object);
   await api.raw('PATCH', path, {
@@ -114,7 +114,7 @@ const ccmAndManager = {
 } satisfies Programs;
 
 /**
- * A manager without --served-namespaces. It serves SyncSecrets in all namespaces, and cannot know that a CCM may run.
+ * A manager without --served-namespaces. It serves SyncSecrets in all namespaces, and does not know whether a CCM runs.
  */
 const anyManager = {
   manager: () =>
@@ -172,12 +172,12 @@ async function offered(name: string, more: Json = {}): Promise<Json> {
   return await api.create({ apiVersion: 'v1', kind: 'Secret', data: { a: VALUE }, ...more, metadata });
 }
 
-/** Longer than it takes to make a Secret, and shorter than any wait for another program, ms. */
+/** A time limit, ms: longer than the creation of a Secret takes, and shorter than any wait for another program. */
 const AT_ONCE_MS = 1500;
 
 const uidOf = ({ metadata }: Json): string => metadata.uid;
 
-/** Waits until a SyncSecret is Synced, and copy and Secret have this value. @returns all three */
+/** Waits until a SyncSecret is Synced, and copy and Secret have this value. @returns SyncSecret, copy and Secret */
 async function synced(name: string, value = VALUE): Promise<{ object: Json; copy: Json; secret: Json }> {
   let seen: Json;
   const look = async (): Promise<{ object: Json; copy: Json; secret: Json } | false> => {
@@ -229,7 +229,7 @@ const writersOf = (entries: readonly AuditEntry[], resource: string, namespace: 
 
 for (const [title, kind] of Object.entries({ 'in one process': both, 'in two processes': ccmAndManager })) {
   describe(`one cluster for both roles, ${title}`, () => {
-    it(`one cluster for both roles (${title}): each SyncSecret has one copy, one Secret and one writer of its status`, async () => {
+    it(`with CCM and manager in one cluster (${title}), each SyncSecret has one copy, one Secret and one writer of its status`, async () => {
       await start(kind);
       const names = Array.from({ length: 10 }, (_, index) => `n${index}`);
       await requests().settled();
@@ -272,7 +272,7 @@ for (const [title, kind] of Object.entries({ 'in one process': both, 'in two pro
       await waitFor(async () => (await left()) === 0, { message: () => `nothing to be left\n${tail()}` });
     });
 
-    it(`one cluster for both roles (${title}): copies are repaired, and deleted ones are made again`, async () => {
+    it(`with CCM and manager in one cluster (${title}), changed copies are repaired, and deleted copies are made again`, async () => {
       await start(kind);
       const object = await syncSecret(APP, 'one');
       await offered('two');
@@ -296,7 +296,7 @@ for (const [title, kind] of Object.entries({ 'in one process': both, 'in two pro
       assert.equal((await api.list(`/api/v1/namespaces/${AWAY}/secrets`)).length, 1);
     });
 
-    it(`one cluster for both roles (${title}): objects that KubeLB made are adopted, although its labels offer every Secret`, async () => {
+    it(`with CCM and manager in one cluster (${title}), objects that KubeLB made are adopted, although its labels offer every Secret`, async () => {
       const finalizers = [ORIGINAL_FINALIZER];
       const secret = await offered('old', { metadata: { labels: OFFERED, finalizers } });
       const origin = { 'kubelb.k8c.io/origin-name': 'old', 'kubelb.k8c.io/origin-ns': APP };
@@ -320,7 +320,7 @@ for (const [title, kind] of Object.entries({ 'in one process': both, 'in two pro
       assert.equal(await api.find(pathOf(made)), undefined);
     });
 
-    it(`one cluster for both roles (${title}): SyncSecrets in the namespaces of tenants are left to the manager`, async () => {
+    it(`with CCM and manager in one cluster (${title}), only the manager serves SyncSecrets in the namespaces of tenants`, async () => {
       await start(kind);
       await using history = await History.begin();
       const direct = await Promise.all([syncSecret(OTHER_AWAY, 'direct'), syncSecret(AWAY, 'direct')]);
@@ -339,7 +339,7 @@ for (const [title, kind] of Object.entries({ 'in one process': both, 'in two pro
   });
 }
 
-/** Creates the Secret that KubeLB makes of a SyncSecret in the management cluster. */
+/** Creates the Secret that KubeLB would make of a SyncSecret in the management cluster. */
 async function secretOf({ metadata: { namespace, name, uid } }: Json, metadata: Json): Promise<Json> {
   const ownerReferences = [{ apiVersion: 'kubelb.k8c.io/v1alpha1', kind: 'SyncSecret', name, uid }];
   return await api.create({
@@ -355,7 +355,7 @@ describe('a manager in one cluster with a CCM', () => {
   const secretIn = async (object: Json): Promise<Json> =>
     await api.find(secretPath(object.metadata.namespace, uidOf(object)));
 
-  it('a manager with --served-namespaces leaves a new SyncSecret elsewhere to the CCM, also while that does not run', async () => {
+  it('a manager with --served-namespaces leaves a new SyncSecret in another namespace to the CCM, even while the CCM does not run', async () => {
     await start({ manager: ccmAndManager.manager });
     await using history = await History.begin();
     const object = await syncSecret(APP, 'new');
@@ -367,7 +367,7 @@ describe('a manager in one cluster with a CCM', () => {
     await history.assertCreated(object, copy, secret);
   });
 
-  it('a manager of all namespaces serves a SyncSecret at once, and hands it over to a CCM that starts later', async () => {
+  it('a manager without --served-namespaces serves a SyncSecret at once, and hands it over to a CCM that starts later', async () => {
     await start(anyManager);
     const object = await syncSecret(APP, 'one');
     await within(AT_ONCE_MS, 'the Secret', async () => {
@@ -378,7 +378,7 @@ describe('a manager in one cluster with a CCM', () => {
     await waitFor(async () => (await secretIn(object)) === undefined, { message: () => `the old Secret\n${tail()}` });
   });
 
-  it('a manager leaves a SyncSecret with a forged keyferry.dev/propagated alone, and serves others at once', async () => {
+  it('a manager ignores a SyncSecret with a forged annotation keyferry.dev/propagated, and serves other SyncSecrets at once', async () => {
     await start(anyManager);
     const annotations = { 'keyferry.dev/propagated': OTHER_AWAY };
     const forged = await Promise.all(
@@ -399,7 +399,7 @@ describe('a manager in one cluster with a CCM', () => {
     }
   });
 
-  it('a manager removes its finalizer from clones of propagated SyncSecrets only after twice the deletion timeout', async () => {
+  it('if a clone of a SyncSecret with keyferry.dev/propagated is deleted, the manager removes its finalizer only after twice --deletion-timeout', async () => {
     await start(anyManager);
     const annotations = { 'keyferry.dev/propagated': OTHER_AWAY };
     const metadata = { annotations, finalizers: [FINALIZER] };
@@ -409,14 +409,14 @@ describe('a manager in one cluster with a CCM', () => {
     for (const clone of clones) {
       const isGone = async (): Promise<boolean> => (await api.find(pathOf(clone))) === undefined;
       await waitFor(isGone, { message: () => `${pathOf(clone)} to be gone\n${tail()}` });
-      // Twice the --deletion-timeout of 2 s: until then a CCM could remove it.
+      // Twice the --deletion-timeout of 2 s. Until then a CCM could remove the finalizer.
       assert.ok(Date.now() - deletedAt >= 4000, 'the manager leaves the deletion to a CCM');
     }
   });
 });
 
 describe('a CCM in one cluster with a manager', () => {
-  it('a CCM keeps keyferry.dev/propagated on a deleted SyncSecret that another finalizer keeps, so that no manager serves it', async () => {
+  it('if another finalizer keeps a deleted SyncSecret, the CCM keeps its annotation keyferry.dev/propagated, so that no manager serves it', async () => {
     await start({ ccm: ccmAndManager.ccm, ...anyManager });
     const object = await syncSecret(APP, 'held');
     const { copy, secret } = await synced('held');

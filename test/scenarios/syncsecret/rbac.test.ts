@@ -1,5 +1,6 @@
 /**
- * The permissions in deploy/ for SyncSecret, on real clusters: a tenant can read no Secrets and reach no other tenant.
+ * Tests the permissions in deploy/ for SyncSecret on real clusters: a tenant can read no Secrets and reach no other
+ * tenant.
  */
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
@@ -36,7 +37,7 @@ after(async () => {
   await scene.close();
 });
 
-it("CCM, manager and tenant have the permissions in their manifests and no others, by the API server's own report", async () => {
+it('CCM, manager and tenant have exactly the permissions in their manifests, as the API server itself reports them', async () => {
   const { tenantPlane, managementPlane } = scene.clusters;
   using ccmUser = tenantPlane.client({ token: await requestToken(tenantPlane.api, 'keyferry', CCM_ACCOUNT) });
   using manager = managementPlane.client({
@@ -63,7 +64,7 @@ it("CCM, manager and tenant have the permissions in their manifests and no other
   assert.deepEqual(sorted(rights), sorted(expected));
 });
 
-it("a tenant's token can read and write SyncSecrets in its own namespace and read the cluster's identity, and nothing else", async () => {
+it("with its token, a tenant can only read and write SyncSecrets in its own namespace and read the cluster's identity", async () => {
   const { managementApi: admin } = scene;
   for (const { namespace } of [tenant, other]) {
     await scene.create(namespace, 'one', { a: '1' }, {}, admin);

@@ -1,4 +1,7 @@
-/** The CCM and the synchronizer, each time without one of the permissions in their manifests. */
+/**
+ * Tests the CCM and the synchronizer without single permissions: each permission in their manifests is missing one
+ * time.
+ */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, it } from 'node:test';
 
@@ -53,7 +56,7 @@ async function create(name: string): Promise<Json> {
   return await scene.create('default', name, { a: '1' });
 }
 
-/** Creates a Secret that is offered to the synchronizer. */
+/** Creates a Secret with the label that offers it to the synchronizer. */
 async function offer(name: string, finalizers: readonly string[] = []): Promise<Json> {
   return await scene.tenantApi.create({
     apiVersion: 'v1',
@@ -63,7 +66,7 @@ async function offer(name: string, finalizers: readonly string[] = []): Promise<
   });
 }
 
-/** Creates a copy whose SyncSecret is gone. */
+/** Creates a copy whose SyncSecret does not exist. */
 async function orphan(name: string): Promise<Json> {
   const { metadata } = await scene.tenantApi.get('/api/v1/namespaces/kube-system');
   const annotations = {
@@ -73,7 +76,7 @@ async function orphan(name: string): Promise<Json> {
   return await scene.create(tenant.namespace, name, { a: '1' }, { metadata: { annotations } }, scene.managementApi);
 }
 
-it('a CCM without a permission that it needs at its start waits, names it in the log, and deletes no orphans', async () => {
+it('a CCM without a permission that it needs at its start waits, names the permission in the log, and deletes no orphans', async () => {
   const { tenantApi, managementApi, clusters } = scene;
   for (const proxy of [clusters.tenantProxy, clusters.link]) proxy.rule(NO_STREAMED_LISTS);
   one = await create('one');
@@ -121,7 +124,7 @@ it('a CCM without a permission that it needs at its start waits, names it in the
   await scene.phase(one, 'Synced');
 });
 
-it("a CCM that may not read the management cluster's identity copies, except from namespaces named tenant-*", async () => {
+it("without the permission to read the management cluster's identity, the CCM copies, except from namespaces named tenant-*", async () => {
   await scene.namespaces('tenant-named');
   await trial.program.stop();
   const missing = await trial.take(roles.identity, 'namespaces get');
@@ -134,7 +137,7 @@ it("a CCM that may not read the management cluster's identity copies, except fro
   await scene.arrived(tenant, object, { a: '1' });
 });
 
-it('a CCM without the permission to patch syncsecrets makes no copy, because it cannot write its finalizer first', async () => {
+it('without the permission to patch syncsecrets, the CCM makes no copy, because it cannot write its finalizer first', async () => {
   let object: Json;
   const use = async (): Promise<void> => {
     object = await create('unprepared');
@@ -144,7 +147,7 @@ it('a CCM without the permission to patch syncsecrets makes no copy, because it 
   await trial.without(roles.role, 'syncsecrets patch', use, () => scene.arrived(tenant, object, { a: '1' }));
 });
 
-it('a CCM without the permission to patch syncsecrets/status makes copies, and writes the status once it may', async () => {
+it('without the permission to patch syncsecrets/status, the CCM makes copies; when it gets the permission, it writes the status', async () => {
   const missing = await trial.take(roles.role, 'syncsecrets/status patch');
   const object = await create('unseen');
   await scene.arrived(tenant, object, { a: '1' });
@@ -154,7 +157,7 @@ it('a CCM without the permission to patch syncsecrets/status makes copies, and w
   await scene.phase(object, 'Synced');
 });
 
-it('a CCM without the permission to get syncsecrets keeps an orphan until it may read whether its SyncSecret exists', async () => {
+it('without the permission to get syncsecrets, the CCM keeps an orphan, because it cannot check whether the SyncSecret exists', async () => {
   let left: Json;
   const use = async (): Promise<void> => {
     left = await orphan('left');
@@ -162,7 +165,7 @@ it('a CCM without the permission to get syncsecrets keeps an orphan until it may
   await trial.without(roles.role, 'syncsecrets get', use, () => scene.gone(scene.managementApi, left));
 });
 
-it('a CCM without the permission to watch syncsecrets does not see changes and is not ready', async () => {
+it('without the permission to watch syncsecrets, the CCM does not see changes and is not ready', async () => {
   let object: Json;
   const use = async (): Promise<void> => {
     scene.clusters.tenantProxy.cutAll({ isWatch: true });
@@ -174,14 +177,14 @@ it('a CCM without the permission to watch syncsecrets does not see changes and i
   await trial.program.ready();
 });
 
-it("without the permission to create events the CCM's event is missing, and without the permission to patch events its count stays", async () => {
+it("without the permission to create events, the CCM writes no event; without the permission to patch events, an event's count stays", async () => {
   const { tenantApi } = scene;
   const object = await create('first');
   await scene.phase(object, 'Synced');
   await withoutEvents(trial, roles.role, scene, object, tenantApi);
 });
 
-it("a CCM without a permission in the management cluster names it in the SyncSecret's status", async () => {
+it('if the CCM lacks a permission in the management cluster, the status of the SyncSecret names the permission', async () => {
   const { tenantApi, clusters } = scene;
   const { remote } = roles;
   let object: Json;
@@ -195,7 +198,7 @@ it("a CCM without a permission in the management cluster names it in the SyncSec
     await scene.phase(object, 'Failed', { message: /no permission to patch syncsecrets$/ });
   };
   await trial.without(remote, 'syncsecrets patch', change, () => scene.arrived(tenant, object, { a: '2' }));
-  // The 409 makes the CCM read the copy again, which needs `get`.
+  // The 409 makes the CCM read the copy again. For this it needs the permission `get`.
   const changeAgain = async (): Promise<void> => {
     clusters.link.rule({ match: { method: 'PATCH', path: '/syncsecrets/' }, fault: kubernetesFault(409), times: 1 });
     await scene.change(tenantApi, object, { a: '3' });
@@ -215,7 +218,7 @@ it("a CCM without a permission in the management cluster names it in the SyncSec
   await trial.without(remote, 'syncsecrets delete', remove, () => scene.gone(tenantApi, object));
 });
 
-it("a synchronizer without a permission makes no SyncSecrets, does not update them, or leaves KubeLB's finalizer", async () => {
+it("without one of its permissions, the synchronizer makes no SyncSecrets, does not update them, or leaves KubeLB's finalizer", async () => {
   const { tenantApi, clusters } = scene;
   const { synchronizer } = roles;
   let secret: Json;
@@ -249,6 +252,6 @@ it("a synchronizer without a permission makes no SyncSecrets, does not update th
   await trial.without(synchronizer, 'syncsecrets delete', remove, () => scene.gone(tenantApi, second));
 });
 
-it('the tests of this file remove every permission in the manifests of CCM and synchronizer', () => {
+it('the tests of missing permissions cover every permission in the manifests of CCM and synchronizer', () => {
   trial.assertComplete(FILE, SYNCHRONIZER_FILE, TENANT_FILE);
 });

@@ -1,4 +1,4 @@
-/** The manager, each time without one of the permissions in its manifest. */
+/** Tests the manager without single permissions: each permission in its manifest is missing one time. */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, it } from 'node:test';
 
@@ -33,7 +33,7 @@ async function create(name: string): Promise<Json> {
   return await scene.create('default', name, { a: '1' }, {}, scene.managementApi);
 }
 
-it('a manager without a permission that it needs at its start waits, and names it in the log', async () => {
+it('a manager without a permission that it needs at its start waits, and names the permission in the log', async () => {
   const { managementApi: api, clusters } = scene;
   const start = async (): Promise<Keyferry> =>
     await clusters.manager({ args: ['--enable-leader-election=true', `--namespace=${HOME}`] });
@@ -65,7 +65,7 @@ it('a manager without a permission that it needs at its start waits, and names i
   await scene.phase(one, 'Synced', { api });
 });
 
-it('a manager without the permission to patch syncsecrets makes no Secret, because it cannot write its finalizer first', async () => {
+it('without the permission to patch syncsecrets, the manager makes no Secret, because it cannot write its finalizer first', async () => {
   const { managementApi: api } = scene;
   let object: Json;
   const use = async (): Promise<void> => {
@@ -76,7 +76,7 @@ it('a manager without the permission to patch syncsecrets makes no Secret, becau
   await trial.without(role, 'syncsecrets patch', use, () => scene.made(object, { a: '1' }));
 });
 
-it('a manager without the permission to patch syncsecrets/status makes Secrets, and writes the status once it may', async () => {
+it('without the permission to patch syncsecrets/status, the manager makes Secrets; when it gets the permission, it writes the status', async () => {
   const { managementApi: api } = scene;
   const missing = await trial.take(role, 'syncsecrets/status patch');
   const object = await create('unseen');
@@ -87,7 +87,7 @@ it('a manager without the permission to patch syncsecrets/status makes Secrets, 
   await scene.phase(object, 'Synced', { api });
 });
 
-it('a manager without the permission to get syncsecrets keeps an orphan until it may read whether its SyncSecret exists', async () => {
+it('without the permission to get syncsecrets, the manager keeps an orphan, because it cannot check whether the SyncSecret exists', async () => {
   const { managementApi: api } = scene;
   const metadata = {
     namespace: 'default',
@@ -102,7 +102,7 @@ it('a manager without the permission to get syncsecrets keeps an orphan until it
   await trial.without(role, 'syncsecrets get', use, () => scene.gone(api, orphan));
 });
 
-it('a manager without the permission to create secrets makes the SyncSecret Failed, and the Secret once it may', async () => {
+it('without the permission to create secrets, a SyncSecret is Failed; when the manager gets the permission, it makes the Secret', async () => {
   const { managementApi: api } = scene;
   const message = /^failed to create Secret: .* no permission to create secrets$/;
   let object: Json;
@@ -113,7 +113,7 @@ it('a manager without the permission to create secrets makes the SyncSecret Fail
   await trial.without(role, 'secrets create', use, () => scene.made(object, { a: '1' }));
 });
 
-it('a manager without the permission to patch secrets makes the SyncSecret Failed, and changes the Secret once it may', async () => {
+it('without the permission to patch secrets, a SyncSecret is Failed; when the manager gets the permission, it changes the Secret', async () => {
   const { managementApi: api } = scene;
   const use = async (): Promise<void> => {
     await scene.change(api, one, { a: '3' });
@@ -125,7 +125,7 @@ it('a manager without the permission to patch secrets makes the SyncSecret Faile
   await trial.without(role, 'secrets patch', use, () => scene.made(one, { a: '3' }));
 });
 
-it('a manager without the permission to get secrets leaves a Secret that a user edited as it is', async () => {
+it('without the permission to get secrets, the manager does not repair a Secret that a user edited', async () => {
   const { managementApi: api } = scene;
   const edit = async (): Promise<void> => {
     await scene.change(api, await scene.findSecret(one), { a: 'edited' });
@@ -133,7 +133,7 @@ it('a manager without the permission to get secrets leaves a Secret that a user 
   await trial.without(role, 'secrets get', edit, () => scene.made(one, { a: '3' }));
 });
 
-it('a manager without the permission to delete secrets keeps a deleted SyncSecret until its Secret can be deleted', async () => {
+it('without the permission to delete secrets, the manager keeps a deleted SyncSecret until its Secret can be deleted', async () => {
   const { managementApi: api } = scene;
   const object = await create('deleted');
   await scene.made(object, { a: '1' });
@@ -144,13 +144,13 @@ it('a manager without the permission to delete secrets keeps a deleted SyncSecre
   await trial.without(role, 'secrets delete', use, () => scene.gone(api, object));
 });
 
-it("without the permission to create events the manager's event is missing, and without the permission to patch events its count stays", async () => {
+it("without the permission to create events, the manager writes no event; without the permission to patch events, an event's count stays", async () => {
   const { managementApi: api } = scene;
   const object = await create('first');
   await withoutEvents(trial, role, scene, object, api);
 });
 
-it('a manager without permissions to watch does not see changes and is not ready', async () => {
+it('without the permissions to watch, the manager does not see changes and is not ready', async () => {
   const { managementApi: api, clusters } = scene;
   let object: Json;
   const createUnseen = async (): Promise<void> => {
@@ -169,6 +169,6 @@ it('a manager without permissions to watch does not see changes and is not ready
   await trial.program.ready();
 });
 
-it('the tests of this file remove every permission in the manifest of the manager', () => {
+it('the tests of missing permissions cover every permission in the manifest of the manager', () => {
   trial.assertComplete(FILE);
 });

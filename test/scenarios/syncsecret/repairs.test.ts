@@ -1,5 +1,6 @@
 /**
- * Another client changes a Secret or a copy of a SyncSecret: the program restores it at once, or after its next start.
+ * Tests repairs: another client changes a Secret or a copy of a SyncSecret, and Keyferry restores it at once, or after
+ * the next start.
  */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
@@ -118,7 +119,7 @@ async function prepare(namespace: string, edits: Edits): Promise<Case[]> {
     Object.keys(edits).map(async (_, index) => await scene.create(namespace, `n${index}`, VALUES, { metadata })),
   );
   const cases: Case[] = [];
-  // One after the other, because each check sends several requests.
+  // Check one SyncSecret after the other, because each check sends several requests.
   for (const [index, [title, edit]] of Object.entries(edits).entries()) {
     const object = objects[index];
     await scene.phase(object, 'Synced');
@@ -149,7 +150,7 @@ for (const [hop, edits] of Object.entries(hops)) {
   const part = ({ chain }: Case): Json => (hop === 'Secret' ? chain.secret : chain.copy);
 
   describe(`a ${hop} that another client changes`, () => {
-    it(`a ${hop} that another client changes in any way is restored at once`, async () => {
+    it(`if another client changes or deletes a ${hop} of a SyncSecret, Keyferry restores the ${hop} at once`, async () => {
       const cases = await prepare(`live-${hop.toLowerCase()}`, edits);
       await within(REPAIRED_MS, 'the repairs', async () => {
         await Promise.all(cases.map(async (one) => await apply(one.edit, part(one))));
@@ -157,7 +158,7 @@ for (const [hop, edits] of Object.entries(hops)) {
       });
     });
 
-    it(`a ${hop} that another client changes while CCM and manager are down is restored after their next start`, async () => {
+    it(`if another client changes a ${hop} of a SyncSecret while CCM and manager are down, Keyferry restores the ${hop} after their next start`, async () => {
       const cases = await prepare(`later-${hop.toLowerCase()}`, edits);
       await Promise.all([ccm.kill9(), manager.kill9()]);
       await Promise.all(cases.map(async (one) => await apply(one.edit, part(one))));
@@ -165,7 +166,7 @@ for (const [hop, edits] of Object.entries(hops)) {
       await restored(cases);
     });
 
-    it(`a ${hop} that another client changes while its program is down is restored after the start of that program alone`, async () => {
+    it(`if another client changes a ${hop} while the program that makes it is down, the ${hop} is restored when only this program starts`, async () => {
       const cases = await prepare(`alone-${hop.toLowerCase()}`, edits);
       await (hop === 'Secret' ? manager : ccm).kill9();
       await Promise.all(cases.map(async (one) => await apply(one.edit, part(one))));
@@ -178,7 +179,7 @@ for (const [hop, edits] of Object.entries(hops)) {
 describe('a copy or Secret whose deletion a finalizer delays', () => {
   const hold = { metadata: { finalizers: [FOREIGN] } };
 
-  it('a deleted Secret that a finalizer keeps is made again when the finalizer is removed, and the status names the wait', async () => {
+  it('while a finalizer keeps a deleted Secret, the status says so; when the finalizer is removed, the manager makes the Secret again', async () => {
     const object = await scene.create('default', 'held', VALUES);
     const { copy, secret } = await scene.arrived(tenant, object, VALUES);
     await scene.managementApi.patch(pathOf(secret), hold);
@@ -186,7 +187,7 @@ describe('a copy or Secret whose deletion a finalizer delays', () => {
     const waiting = { reason: 'SyncFailed', message: /is being deleted and waits for its finalizers$/ };
     await scene.phase(copy, 'Failed', { ...waiting, api: scene.managementApi });
     await scene.phase(object, 'Failed', waiting);
-    // A change that comes during the wait must be in the new Secret.
+    // A change during the wait must be in the new Secret.
     await scene.change(scene.tenantApi, object, { c: 'three' });
     await scene.managementApi.patch(pathOf(secret), { metadata: { finalizers: null } });
     const renewed = await scene.arrived(tenant, object, { c: 'three' }, REPAIRED_MS);
@@ -194,7 +195,7 @@ describe('a copy or Secret whose deletion a finalizer delays', () => {
     await scene.phase(object, 'Synced');
   });
 
-  it('a deleted copy that a finalizer keeps is made again when the finalizer is removed, with a new Secret', async () => {
+  it('when a finalizer that kept a deleted copy is removed, the copy is made again, with a new Secret', async () => {
     const object = await scene.create('default', 'held', VALUES);
     const { copy, secret } = await scene.arrived(tenant, object, VALUES);
     const finalizers = [...copy.metadata.finalizers, FOREIGN];
@@ -213,7 +214,7 @@ describe('a copy or Secret whose deletion a finalizer delays', () => {
 });
 
 describe('a tenant’s SyncSecret', () => {
-  it("a tenant's SyncSecret gets finalizer and annotation back when another client removes them", async () => {
+  it("if another client removes finalizer or annotation of a tenant's SyncSecret, the CCM writes them again", async () => {
     const object = await scene.create('default', 'mine', VALUES);
     await scene.arrived(tenant, object, VALUES);
     const settled = await scene.phase(object, 'Synced');
@@ -230,7 +231,7 @@ describe('a tenant’s SyncSecret', () => {
     await scene.phase(object, 'Synced');
   });
 
-  it("a tenant's SyncSecret with the origin labels of a copy loses its copy, until the labels are removed", async () => {
+  it("while a tenant's SyncSecret has the origin labels of a copy, it has no copy in the management cluster", async () => {
     const object = await scene.create('default', 'mine', VALUES);
     const { copy, secret } = await scene.arrived(tenant, object, VALUES);
     const labels = { 'kubelb.k8c.io/origin-name': 'other', 'kubelb.k8c.io/origin-ns': 'default' };

@@ -1,4 +1,4 @@
-/** The requests of the programs, by the audit logs of the API servers. */
+/** Reads the requests of the programs from the audit logs of the API servers. */
 import assert from 'node:assert/strict';
 
 import type { ControlPlane } from '../../servers/control-plane.ts';
@@ -14,7 +14,7 @@ export const lineOf = ({ verb, resource, namespace, name }: AuditEntry): string 
   `${verb} ${resource} ${namespace}/${name}`;
 export const isWrite = ({ verb, resource }: AuditEntry): boolean => !READS.has(verb) && resource !== 'events';
 /**
- * Whether a request is a write, or a read of one object. Reads of Namespaces do not count: each start reads the
+ * Whether a request is a write or a read of one object. Reads of Namespaces do not count, because each start reads the
  * cluster's identity.
  */
 const isWork = (entry: AuditEntry): boolean =>
@@ -35,7 +35,7 @@ export class Requests {
     return this.#users.map(([plane, user]) => readAuditLog(plane, user));
   }
 
-  /** Remembers the requests so far. @returns a function that gives the requests since then */
+  /** Remembers the requests so far. @returns a function that returns the requests since then */
   fromNow(): () => AuditEntry[] {
     const counts = this.#all().map(({ length }) => length);
     return () => this.#all().flatMap((entries, index) => entries.slice(counts[index]));

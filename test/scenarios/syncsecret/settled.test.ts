@@ -1,4 +1,6 @@
-/** The requests of the programs: none while nothing changes, none at a restart, and few writes for one SyncSecret. */
+/**
+ * Tests the requests of the programs: none while nothing changes, none at a restart, and few writes for one SyncSecret.
+ */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
 
@@ -23,8 +25,8 @@ const OTHER_CONDITION = {
 };
 
 /**
- * Creates SyncSecrets that could be written again and again, because the server returns some field otherwise than it
- * was written.
+ * Creates SyncSecrets that a program could write again and again, because the server returns a field differently from
+ * how it was written.
  */
 async function specimens(namespace: string): Promise<Json[]> {
   await scene.namespaces(namespace);
@@ -68,7 +70,7 @@ async function ownerIn(namespace: string): Promise<Json> {
 }
 
 describe('settled SyncSecrets', () => {
-  it('settled SyncSecrets cause no writes and no reads of objects, also with changes that do not concern them, and at a restart', async () => {
+  it('settled SyncSecrets cause no writes and no reads of objects, even at a restart or when others write annotations or conditions', async () => {
     const { managementApi, tenantApi } = scene;
     const { tenant, ccm, manager } = await scene.running();
     const objects = await specimens('settled');
@@ -79,7 +81,7 @@ describe('settled SyncSecrets', () => {
         return { object, copy, secret: await scene.findSecret(copy) };
       }),
     );
-    // A repair leaves the name of the other client in `managedFields`, which must not cause writes later.
+    // A repair leaves the name of the other client in `managedFields`. This name must not cause writes later.
     const [first, second] = chains;
     assert.ok(first !== undefined && second !== undefined);
     await scene.change(managementApi, { ...first.secret, kind: 'Secret' }, { a: 'edited' });
@@ -89,8 +91,8 @@ describe('settled SyncSecrets', () => {
       (await scene.findCopy(tenant, second.object)).metadata.generation > edited;
     await waitFor(isRepaired, { message: () => `the copy to be repaired\n${scene.tail()}` });
     await scene.arrived(tenant, first.object, VALUES);
-    // Only the status of the last generation shows that the repair is over: on a slow machine its writes are seconds
-    // apart.
+    // Only the status of the last generation shows that the repair has ended. On a slow machine the writes of the
+    // repair are seconds apart.
     await scene.phase(second.copy, 'Synced', { api: managementApi });
     for (const { object, copy } of chains) {
       await scene.phase(copy, 'Synced', { api: managementApi });
@@ -117,13 +119,13 @@ describe('settled SyncSecrets', () => {
       await Promise.all([ccm.stop(), manager.kill9()]);
       await Promise.all([scene.ccm(tenant), scene.manager()]);
     });
-    // Shows that both programs work after the restart.
+    // This shows that both programs work after the restart.
     await scene.arrived(tenant, await scene.create('settled', 'last', VALUES), VALUES);
   });
 });
 
 describe('two CCMs with different tenant names in one cluster', () => {
-  it('two CCMs with different tenant names in one cluster both copy, without writing against each other for ever', async () => {
+  it('if two CCMs with different tenant names run in one cluster, both copy, and they do not overwrite each other again and again', async () => {
     const [one, two] = [await scene.tenant(), await scene.tenant()];
     const [ccm, other] = await Promise.all([scene.ccm(one), scene.ccm(two), scene.manager()]);
     const object = await scene.create('settled', 'shared', VALUES);
@@ -140,7 +142,7 @@ describe('two CCMs with different tenant names in one cluster', () => {
     await scene.gone(scene.managementApi, copy, otherCopy);
   });
 
-  it('a CCM that is started with another tenant name replaces the annotation of its former name', async () => {
+  it('a CCM that starts with a new tenant name replaces the annotation with its former tenant name', async () => {
     const { tenant, ccm } = await scene.running();
     const object = await scene.create('settled', 'renamed', VALUES);
     await scene.arrived(tenant, object, VALUES);
@@ -160,14 +162,14 @@ describe('the writes for one SyncSecret', () => {
   const writesOf = (requests: readonly AuditEntry[], ...names: readonly string[]): string[] =>
     requests.filter((entry) => isWrite(entry) && names.includes(entry.name)).map(lineOf);
 
-  it('a new SyncSecret costs six writes, and a change of it four', async () => {
+  it('for a new SyncSecret the programs send six writes, and for a change of it four', async () => {
     const { tenant } = await scene.running();
     await scene.namespaces('counted');
     const seen: Json[] = [];
     await using _ = await scene.tenantApi.watch(syncSecretsPath('counted'), ({ object: one }) => seen.push(one.status));
     /**
-     * A line for each status that the tenant saw since `from`. On a slow machine some with the phase Pending come
-     * before the last.
+     * A line for each status that the tenant saw since `from`. On a slow machine, statuses with the phase Pending come
+     * before the last one.
      */
     const statusWrites = (from: number): string[] => {
       const told = seen.map((status) => JSON.stringify(status) ?? '');
@@ -182,7 +184,7 @@ describe('the writes for one SyncSecret', () => {
     const object = await scene.create('counted', 'one', VALUES);
     const { copy, secret } = await scene.arrived(tenant, object, VALUES);
     await scene.phase(object, 'Synced');
-    // A line of the audit log may come after its write, so this waits.
+    // A line of the audit log may come later than its write. Wait for the lines.
     await requests.settled();
     const names = ['one', copy.metadata.name, secret.metadata.name];
     const expected = [

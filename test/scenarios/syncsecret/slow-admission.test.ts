@@ -1,6 +1,6 @@
 /**
- * A webhook takes 9 s for the Secrets of one namespace. No controller may delay the Secrets of other namespaces for
- * that.
+ * Tests a webhook that takes 9 s for the Secrets of one namespace. Because of it, no controller may delay the Secrets
+ * of other namespaces.
  */
 import { after, before, it } from 'node:test';
 
@@ -49,7 +49,7 @@ async function assertNotDelayed(make: (namespace: string, name: string) => Promi
     Array.from({ length: SLOW }, (_, index) => make(slow.namespace, `slow-${slow.namespace}-${index}`)),
   );
   for (const round of ['first', 'second']) {
-    // In the first round all writes under way are for the slow namespace when the first quick Secret comes.
+    // In the first round, all running writes are for the slow namespace when the first quick Secret is created.
     for (let index = 0; index < QUICK; index += 1) {
       await waitFor(() => webhook.waiting >= 3, { message: 'writes to wait for the webhook' });
       const from = performance.now();
@@ -70,7 +70,7 @@ async function assertNotDelayed(make: (namespace: string, name: string) => Promi
   }
 }
 
-it("a webhook of 9 s for one namespace's Secrets does not delay the Secrets of SyncSecrets in other namespaces", async () => {
+it("a webhook that takes 9 s for one namespace's Secrets does not delay the Secrets of SyncSecrets in other namespaces", async () => {
   await assertNotDelayed(async (namespace, name) => {
     const { metadata }: Json = await scene.create(namespace, name, { a: '1' }, {}, api);
     return secretPath(namespace, metadata.uid);
@@ -83,7 +83,7 @@ async function source(name: string, annotations: Record<string, string> = {}): P
   await api.create({ apiVersion: 'v1', kind: 'Secret', metadata, data: scene.data({ a: '1' }) });
 }
 
-it("a webhook of 9 s for one namespace's Secrets does not delay the copies of SecretMirrors in other namespaces", async () => {
+it("a webhook that takes 9 s for one namespace's Secrets does not delay the copies of SecretMirrors in other namespaces", async () => {
   await assertNotDelayed(async (namespace, name) => {
     await source(name);
     await api.create({
@@ -96,7 +96,7 @@ it("a webhook of 9 s for one namespace's Secrets does not delay the copies of Se
   });
 });
 
-it("a webhook of 9 s for one namespace's Secrets does not delay the copies of annotated Secrets in other namespaces", async () => {
+it("a webhook that takes 9 s for one namespace's Secrets does not delay the copies of annotated Secrets in other namespaces", async () => {
   await assertNotDelayed(async (namespace, name) => {
     await source(name, { 'k8s-replicator/replicate-to': `${namespace}/${name}` });
     return secretPath(namespace, name);

@@ -1,5 +1,6 @@
 /**
- * The commands `status`, `plan` and `explain` on SyncSecrets, in the tenant's cluster and in the management cluster.
+ * Tests the commands `status`, `plan` and `explain` on SyncSecrets, in the tenant's cluster and in the management
+ * cluster.
  */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
@@ -36,7 +37,7 @@ async function explained({ kubeconfigPath }: ControlPlane, kind: string, place: 
   return explainSchema.parse(JSON.parse(stdout));
 }
 
-/** Writes a kubeconfig of a user who may list SyncSecrets and nothing else. */
+/** Writes a kubeconfig of a user whose only permission is to list SyncSecrets. */
 async function onlySyncSecrets(plane: ControlPlane): Promise<string> {
   const account = { namespace: 'default', name: 'only-syncsecrets' };
   const { name } = account;
@@ -67,7 +68,7 @@ async function onlySyncSecrets(plane: ControlPlane): Promise<string> {
 const ruleOf = ({ rules }: Json, name: string): Json => rules.find((rule: Json) => rule.name === name);
 
 describe('status', () => {
-  it("status shows a tenant's SyncSecret in both clusters, and its Secret in the management cluster", async () => {
+  it("keyferry status shows a tenant's SyncSecret in both clusters, and its Secret in the management cluster", async () => {
     const { tenant } = await scene.running();
     const object = await scene.create('default', 'seen', { a: 'one' });
     const { copy, secret } = await scene.arrived(tenant, object, { a: 'one' });
@@ -102,7 +103,7 @@ describe('status', () => {
     assert.equal(made.heldVersion, made.sourceVersion);
   });
 
-  it("status in the management cluster names the tenant's SyncSecret in full, for KubeLB's copies by labels, and for orphans", async () => {
+  it("in the management cluster, keyferry status names the tenant's SyncSecret in full, also for KubeLB's copies and for orphans", async () => {
     const { tenant, ccm, manager } = await scene.running();
     const api = scene.managementApi;
     const long = `long-${'n'.repeat(80)}`;
@@ -115,7 +116,7 @@ describe('status', () => {
     assert.equal(ruleOf(await seen(), copy.metadata.name).source, `syncsecret default/${long} in tenant`);
     await Promise.all([ccm.kill9(), manager.kill9()]);
     await api.patch(pathOf(copy), { metadata: { annotations: { 'keyferry.dev/origin': null } } });
-    // Without its owner reference, so that the garbage collector does not delete it.
+    // Remove the owner reference, so that the garbage collector does not delete the Secret.
     await api.patch(pathOf(left.secret), { metadata: { ownerReferences: null } });
     await api.patch(pathOf(left.copy), { metadata: { finalizers: null } });
     await api.delete(pathOf(left.copy));
@@ -134,7 +135,7 @@ describe('status', () => {
     );
   });
 
-  it('status of a user who may not list Secrets shows what the SyncSecrets say, and notes the missing permission', async () => {
+  it('if its user has no permission to list Secrets, keyferry status shows the statuses of SyncSecrets and notes the missing permission', async () => {
     const { tenant } = await scene.running();
     const unfit = await scene.create('default', 'unfit', { 'tls.crt': 'x' }, { type: 'kubernetes.io/tls' });
     await scene.phase(unfit, 'Failed');
@@ -157,14 +158,14 @@ describe('status', () => {
     }
   });
 
-  it('status lists a Secret whose SyncSecret is gone as an orphan', async () => {
+  it('if the SyncSecret of a Secret is gone, keyferry status lists the Secret as an orphan', async () => {
     const manager = await scene.manager();
     const api = scene.managementApi;
     const object = await scene.create('default', 'left', { a: 'one' }, {}, api);
     const { secret } = await scene.made(object, { a: 'one' });
     await scene.phase(object, 'Synced', { api });
     await manager.kill9();
-    // Without its owner reference, so that the garbage collector does not delete it.
+    // Remove the owner reference, so that the garbage collector does not delete the Secret.
     await api.patch(`/api/v1/namespaces/default/secrets/${secret.metadata.name}`, {
       metadata: { ownerReferences: null },
     });
@@ -181,7 +182,7 @@ describe('status', () => {
     await scene.gone(api, secret);
   });
 
-  it('status lists a SyncSecret whose Secret is gone or no longer offered as an orphan, and a clone of a Secret as ignored', async () => {
+  it('if its Secret is gone or lost the label, keyferry status lists a SyncSecret as an orphan; it says that a clone is ignored', async () => {
     const { tenantApi, managementApi } = scene;
     const tenant = await scene.tenant();
     const args = ['--enable-secret-synchronizer'];
@@ -214,7 +215,7 @@ describe('status', () => {
     assert.deepEqual((await report(scene.clusters.tenantPlane)).orphans, []);
   });
 
-  it('status shows a Secret that cannot be written, and the reason', async () => {
+  it('if a Secret cannot be written, keyferry status shows its SyncSecret as Failed and the reason', async () => {
     const { tenant } = await scene.running();
     const object = await scene.create('default', 'unfit', { 'tls.crt': 'x' }, { type: 'kubernetes.io/tls' });
     await scene.phase(object, 'Failed');
@@ -254,7 +255,7 @@ describe('plan', () => {
   const planned = async (plane: ControlPlane, text: string): Promise<string> =>
     (await runProgram(['plan', '-', '--kubeconfig', plane.kubeconfigPath], text)).stdout;
 
-  it("plan of the first SyncSecret in a cluster says what becomes of it in a tenant's and in a management cluster", async () => {
+  it("for the first SyncSecret in a cluster, keyferry plan says what a tenant's and what a management cluster makes of it", async () => {
     const text = await planned(scene.clusters.tenantPlane, manifest('first', { stringData: { a: 'x' } }));
     assert.match(
       text,
@@ -262,7 +263,7 @@ describe('plan', () => {
     );
   });
 
-  it('plan shows the change of a Secret, and what becomes of a new SyncSecret and of one of a tenant', async () => {
+  it("keyferry plan shows the change of a Secret, and what is made of a new SyncSecret and of a tenant's SyncSecret", async () => {
     const { tenant } = await scene.running();
     const api = scene.managementApi;
     const object = await scene.create('default', 'planned', { a: 'one' }, {}, api);

@@ -1,6 +1,6 @@
 /**
- * Status, events and metrics: in the management cluster those of KubeLB, in the tenant's cluster those of the whole
- * chain.
+ * Tests status, events and metrics. In the management cluster they are those of KubeLB; in the tenant's cluster they
+ * describe the whole chain.
  */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
@@ -48,7 +48,7 @@ async function phases(api: TestApi, object: Json): Promise<AsyncDisposable & { r
 }
 
 describe('the status in the management cluster', () => {
-  it('the status of a copy is that of KubeLB, after a success and after a failure', async () => {
+  it('the status of a copy is the same as with KubeLB, both after a success and after a failure', async () => {
     await scene.manager();
     const api = scene.managementApi;
     const type = 'kubernetes.io/tls';
@@ -80,7 +80,7 @@ describe('the status in the management cluster', () => {
     const object = await scene.create('default', 'timed', { a: 'one' }, {}, api);
     const path = syncSecretPath('default', 'timed');
     const { 0: first } = (await scene.phase(object, 'Synced', { api })).status.conditions;
-    // Times have whole seconds, so this waits for later ones.
+    // The times in a status have whole seconds. Wait until a new time would differ.
     const later = Date.parse(first.lastTransitionTime) + 2000;
     await waitFor(() => Date.now() > later, { message: 'another second' });
     await scene.change(api, object, { a: 'two' });
@@ -91,7 +91,7 @@ describe('the status in the management cluster', () => {
     assert.notEqual(third.lastTransitionTime, first.lastTransitionTime);
   });
 
-  it('a deleted copy that another finalizer keeps has the phase Terminating and a condition True, as in KubeLB', async () => {
+  it('while another finalizer keeps a deleted copy, the copy has the phase Terminating and a condition True, as in KubeLB', async () => {
     await scene.manager();
     const api = scene.managementApi;
     const metadata = { finalizers: [FOREIGN] };
@@ -110,7 +110,7 @@ describe('the status in the management cluster', () => {
     await scene.gone(api, object);
   });
 
-  it('the status of a copy is not Synced for a generation before its Secret has it', async () => {
+  it('the status of a copy is Synced for a new generation only after its Secret has the change', async () => {
     await scene.manager();
     const { managerProxy } = scene.clusters;
     const api = scene.managementApi;
@@ -133,7 +133,7 @@ describe('the status in the management cluster', () => {
 });
 
 describe('the status in the tenant’s cluster', () => {
-  it("the tenant's status is that of the whole chain: Synced, Failed with the message of the management cluster, or Pending", async () => {
+  it("the tenant's status describes the whole chain: Synced, Failed with the management cluster's message, or Pending", async () => {
     const { tenant, manager } = await scene.running();
     const object = await scene.create('default', 'whole', { 'tls.crt': 'x' });
     const path = syncSecretPath('default', 'whole');
@@ -155,7 +155,7 @@ describe('the status in the tenant’s cluster', () => {
     await scene.phase(object, 'Synced');
   });
 
-  it("the tenant's status is not Synced for a generation before its copy has it", async () => {
+  it("the tenant's status is Synced for a new generation only after the copy has the change", async () => {
     await scene.running();
     const { link } = scene.clusters;
     const object = await scene.create('default', 'slow', { a: 'one' });
@@ -171,7 +171,7 @@ describe('the status in the tenant’s cluster', () => {
     await scene.phase(object, 'Synced');
   });
 
-  it("the tenant's status is not Synced by the status of an earlier copy, also while the watch of copies is late", async () => {
+  it("the status of an earlier version of the copy does not make the tenant's status Synced, even while the watch of copies is late", async () => {
     const { manager } = await scene.running();
     const { link } = scene.clusters;
     const object = await scene.create('default', 'late', { a: 'one' });
@@ -186,7 +186,7 @@ describe('the status in the tenant’s cluster', () => {
     await scene.phase(object, 'Synced');
   });
 
-  it('a deleted SyncSecret that another finalizer keeps has the phase Terminating, and its copy is gone', async () => {
+  it('while another finalizer keeps a deleted SyncSecret, the SyncSecret has the phase Terminating, and its copy is gone', async () => {
     const { tenant } = await scene.running();
     const object = await scene.create('default', 'held', { a: 'one' }, { metadata: { finalizers: [FOREIGN] } });
     const { copy, secret } = await scene.arrived(tenant, object, { a: 'one' });
@@ -203,7 +203,7 @@ describe('the status of a SyncSecret that another client writes', () => {
   /** Statuses that another client writes. */
   const FORGERIES: readonly Json[] = [{ phase: 'Failed', conditions: [] }, { observedGeneration: 99 }, null];
 
-  it('a status that another client writes is replaced, in both clusters', async () => {
+  it('if another client writes the status of a SyncSecret or of its copy, Keyferry replaces this status', async () => {
     const { tenant } = await scene.running();
     const object = await scene.create('default', 'forged', { a: 'one' });
     await scene.phase(object, 'Synced');
@@ -219,7 +219,7 @@ describe('the status of a SyncSecret that another client writes', () => {
     }
   });
 
-  it('a status that another client writes never shows a tenant a failed SyncSecret as Synced', async () => {
+  it('if another client writes the phase Synced to a failed SyncSecret or its copy, the phase becomes Failed again', async () => {
     const { tenant } = await scene.running();
     const object = await scene.create('default', 'spoofed', { a: 'x' }, { type: 'kubernetes.io/tls' });
     await scene.phase(object, 'Failed');
@@ -240,7 +240,7 @@ describe('events about SyncSecrets', () => {
     return found.filter(({ involvedObject }) => involvedObject.uid === metadata.uid);
   };
 
-  it('a failure causes one Warning event in each cluster, however often it is tried again', async () => {
+  it('a failure causes one Warning event in each cluster, even if it is retried many times', async () => {
     const { tenant } = await scene.running();
     const object = await scene.create('default', 'warned', { 'tls.crt': 'x' });
     await scene.phase(object, 'Synced');
@@ -263,7 +263,7 @@ describe('events about SyncSecrets', () => {
       }),
     );
     assert.equal(texts[0], texts[1]);
-    // Long enough for several retries.
+    // This wait is long enough for several retries.
     await staysTrue(
       async () =>
         (await warnings(scene.tenantApi, object)).length === 1 &&
@@ -271,7 +271,7 @@ describe('events about SyncSecrets', () => {
       3000,
       'one event',
     );
-    // A failure with another cause gets an event of its own.
+    // A failure with another cause gets a new event.
     await scene.tenantApi.patch(syncSecretPath('default', 'warned'), { type: 'bootstrap.kubernetes.io/token' });
     await scene.event(object, 'SyncFailed', /are never copied/);
     await scene.event(copy, 'SyncFailed', /are never copied/, scene.managementApi);
@@ -293,7 +293,7 @@ describe('events about SyncSecrets', () => {
 });
 
 describe('metrics of SyncSecrets', () => {
-  /** The reconciliations of a program by its metrics, each as `<namespace> <result> <count>`. */
+  /** Reads the reconciliations of a program from its metrics, each as `<namespace> <result> <count>`. */
   async function counts(program: Keyferry, role: string): Promise<string[]> {
     const samples = parseMetrics(await program.metrics());
     const name = `kubelb_${role}_sync_secret_reconcile`;
@@ -308,7 +308,7 @@ describe('metrics of SyncSecrets', () => {
     return results.map(({ labels, value }) => `${labels.namespace} ${labels.result} ${value}`).toSorted();
   }
 
-  it('the metrics have the names, labels and buckets of KubeLB, and count a conflict and a failure as an error', async () => {
+  it("the metrics of SyncSecrets have KubeLB's names, labels and buckets, and count a conflict and a failure as errors", async () => {
     const tenant = await scene.tenant();
     const path = syncSecretPath('default', 'counted');
     const object = await scene.create('default', 'counted', { a: 'one' });
@@ -327,7 +327,7 @@ describe('metrics of SyncSecrets', () => {
     await scene.phase(object, 'Synced');
     assert.deepEqual(await counts(ccm, 'ccm'), ['default error 1', 'default success 1']);
 
-    // The success of the version before must not count again for this one.
+    // The success of the previous version must not count again for the new version.
     const { tenantProxy } = scene.clusters;
     tenantProxy.rule({ match: { method: 'PATCH', path: /syncsecrets\/counted\?/ }, fault: kubernetesFault(500) });
     await scene.tenantApi.patch(path, { metadata: { finalizers: null } });

@@ -55,7 +55,7 @@ export class SyncSecretScene {
   readonly tenantApi: TestApi;
   /** A client for users of the management cluster. */
   readonly managementApi: TestApi;
-  /** Text that every value starts with. A test fails if it appears in a log. */
+  /** Text that every value starts with. A test fails if this text appears in a log. */
   readonly canary = makeCanary('value');
   #operators: Keyferry[] = [];
   /** Output of the programs that `clear` has stopped. */
@@ -110,7 +110,10 @@ export class SyncSecretScene {
     await this.tenantApi.apply(names.map((name) => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } })));
   }
 
-  /** Creates a SyncSecret whose values start with the canary. `more` can set any field. @param api default: the tenant's cluster */
+  /**
+   * Creates a SyncSecret whose values start with the canary. `more` can set any field.
+   * @param api default: the tenant's cluster
+   */
   async create(namespace: string, name: string, values: Values, more: Json = {}, api = this.tenantApi): Promise<Json> {
     return await api.create({
       apiVersion: 'kubelb.k8c.io/v1alpha1',
@@ -168,7 +171,8 @@ export class SyncSecretScene {
       copy = await find();
       secret = copy === undefined ? undefined : await this.findSecret(copy);
       if (secret === undefined || !sameData(secret.data ?? {}, wanted)) return false;
-      // The copy is read again: the manager wrote it before the Secret, so the first read may be without its finalizer.
+      // Read the copy again. The manager writes its finalizer before the Secret, but the first read may not have it
+      // yet.
       const latest = await find();
       return latest?.metadata.uid === copy.metadata.uid && { copy: latest, secret };
     };
@@ -235,7 +239,7 @@ export class SyncSecretScene {
     );
   }
 
-  /** The requests of CCM and manager in both clusters. */
+  /** Reads the requests of CCM and manager in both clusters. */
   requests({ user }: Tenant): Requests {
     const { tenantPlane, managementPlane, ccmUser, managerUser } = this.clusters;
     const users = [
@@ -253,7 +257,7 @@ export class SyncSecretScene {
 
   /**
    * Stops the programs and the faults, and deletes all SyncSecrets, offered Secrets and Secrets of SyncSecrets. The
-   * garbage collector would delete these during the next test. For `afterEach`.
+   * garbage collector would delete these Secrets only during the next test. For `afterEach`.
    * @param kept programs that go on running: a start takes a third of a second of processor time, and few tests need a
    * new process
    */
@@ -335,7 +339,7 @@ async function removeAll(api: TestApi, kind: string, objects: readonly Json[]): 
   await Promise.all(Array.from({ length: CLEAR_PARALLEL }, worker));
 }
 
-/** Deletes an object at once, whatever finalizers it has. */
+/** Deletes an object at once, even if it has finalizers. */
 async function remove(api: TestApi, object: Json): Promise<void> {
   const path = pathOf(object);
   if (!(await api.delete(path)) || object.metadata.finalizers === undefined) return;

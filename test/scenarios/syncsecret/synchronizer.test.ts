@@ -1,6 +1,6 @@
 /**
- * The secret synchronizer: a tenant's Secrets with KubeLB's label become SyncSecrets, which follow them and go with
- * them.
+ * Tests the secret synchronizer: a tenant's Secrets with KubeLB's label become SyncSecrets. A SyncSecret follows its
+ * Secret, and is deleted with it.
  */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
@@ -30,7 +30,7 @@ before(async () => {
 });
 afterEach(async () => {
   await scene.clear(manager);
-  // `clear` deletes only Secrets with the label. These have none.
+  // `clear` deletes only Secrets with the label. So delete here the Secrets without it.
   for (const one of created.splice(0)) {
     if ((await findOffered(one.metadata.name)) === undefined) continue;
     await removeFinalizers(one);
@@ -71,7 +71,7 @@ async function secret(name: string, more: Json = {}, labels: Json = OFFERED): Pr
   return object;
 }
 
-/** Creates the SyncSecret that KubeLB makes of a Secret. */
+/** Creates the SyncSecret that KubeLB would make of a Secret. */
 async function originals(of: Json): Promise<Json> {
   const { name, namespace, labels } = of.metadata;
   const origin = { 'kubelb.k8c.io/origin-name': name, 'kubelb.k8c.io/origin-ns': namespace };
@@ -99,7 +99,7 @@ async function synchronized(name: string, check: (syncSecret: Json) => void = ()
   return await waitFor(look, { message: () => `the SyncSecret ${name}: ${String(failure)}\n${scene.tail()}` });
 }
 
-/** Waits until a new SyncSecret has the name of a deleted one. */
+/** Waits until a new SyncSecret exists that has the name of a deleted one. */
 async function renewed({ metadata: { name, uid } }: Json): Promise<Json> {
   return await synchronized(name, ({ metadata }) => {
     assert.notEqual(metadata.uid, uid);
@@ -146,7 +146,7 @@ describe('a labelled Secret', () => {
   };
   const flags = { 'syncsecret-ccm': [ON], run: [`--syncsecret-${ON.slice(2)}`] };
   for (const [command, args] of Object.entries(flags)) {
-    it(`a labelled Secret becomes a SyncSecret, which the CCM copies (${command} ${args.join(' ')})`, async () => {
+    it(`a labelled Secret becomes a SyncSecret, and the CCM copies the SyncSecret (${command} ${args.join(' ')})`, async () => {
       const tenant = await scene.tenant();
       await scene.ccm(tenant, { args, inRun: command === 'run' });
       const offered = await secret('offered', specimen);
@@ -159,7 +159,7 @@ describe('a labelled Secret', () => {
     });
   }
 
-  it('a labelled Secret becomes a SyncSecret without a CCM (run --controllers syncsecret-synchronizer)', async () => {
+  it('with run --controllers=syncsecret-synchronizer and without a CCM, a labelled Secret becomes a SyncSecret', async () => {
     await using operator = await Keyferry.start({
       command: 'run',
       kubeconfig: scene.clusters.ccmKubeconfig,
@@ -172,7 +172,7 @@ describe('a labelled Secret', () => {
     assert.equal(made.status, undefined);
   });
 
-  it('a SyncSecret follows its labelled Secret: data, type, labels, immutable, and a new Secret of the same name', async () => {
+  it('a SyncSecret follows its labelled Secret: data, type, labels, immutable, and a new Secret with the same name', async () => {
     const { tenant } = await running();
     const offered = await secret('offered', { metadata: { labels: { app: 'web', tier: 'x' } } });
     const { made } = await arrived(tenant, 'offered');
@@ -201,14 +201,14 @@ describe('a labelled Secret', () => {
     await scene.phase(again, 'Synced');
   });
 
-  it('a Secret that gets the label later has a SyncSecret from then on', async () => {
+  it('if an existing Secret gets the label, it becomes a SyncSecret', async () => {
     const { tenant } = await running();
     const offered = await secret('later', {}, {});
     await scene.tenantApi.patch(pathOf(offered), { metadata: { labels: OFFERED } });
     await arrived(tenant, 'later');
   });
 
-  it('a labelled Secret with any name, or a copy of a SecretMirror, becomes a SyncSecret', async () => {
+  it('a labelled Secret becomes a SyncSecret even if its name has 253 characters, or if it is a copy of a SecretMirror', async () => {
     const { tenant } = await running();
     const name = 'long-'.padEnd(253, 'n');
     await secret(name);
@@ -226,7 +226,7 @@ describe('a Secret that is no longer offered has no SyncSecret', () => {
       await removeLabel(offered);
       await scene.tenantApi.delete(pathOf(offered));
     },
-    // The label goes while the deletion waits for a finalizer.
+    // The label is removed while the deletion waits for a finalizer.
     held: async (offered) => {
       await scene.tenantApi.delete(pathOf(offered));
       await removeLabel(offered);
@@ -237,7 +237,7 @@ describe('a Secret that is no longer offered has no SyncSecret', () => {
       }),
   };
   for (const isRunning of [true, false]) {
-    it(`a Secret that is deleted or loses the label loses its SyncSecret ${isRunning ? 'soon' : 'after the next start'}`, async () => {
+    it(`if a Secret is deleted or loses the label, its SyncSecret is deleted ${isRunning ? 'soon' : 'after the next start'}`, async () => {
       const { tenant, ccm } = await running();
       const names = Object.keys(actions);
       const offered = await Promise.all(
@@ -259,7 +259,7 @@ describe('a Secret that is no longer offered has no SyncSecret', () => {
     });
   }
 
-  it('a deleted labelled Secret loses its SyncSecret, and the SyncSecret of another Secret stays', async () => {
+  it('if a labelled Secret is deleted, its SyncSecret is deleted, and the SyncSecret of another Secret stays', async () => {
     const { tenant } = await running();
     const [first] = [await secret('first'), await secret('second')];
     const [one, two] = [await arrived(tenant, 'first'), await arrived(tenant, 'second')];
@@ -295,7 +295,7 @@ describe('the finalizer of KubeLB', () => {
     assert.equal((await findOffered('unlabelled')).metadata.uid, unlabelled.metadata.uid);
   };
 
-  it("KubeLB's finalizer is removed from Secrets, and its SyncSecrets are adopted or deleted", async () => {
+  it("Keyferry removes KubeLB's finalizer from Secrets, and adopts or deletes KubeLB's SyncSecrets of these Secrets", async () => {
     const all = await specimens();
     const before = await find('labelled');
     const { tenant } = await running();
@@ -307,7 +307,7 @@ describe('the finalizer of KubeLB', () => {
     await scene.gone(scene.tenantApi, made);
   });
 
-  it("KubeLB's finalizer is removed in spite of failed writes, and of a kill after each step", async () => {
+  it("Keyferry removes KubeLB's finalizer from Secrets even if writes fail and the CCM is killed after each step", async () => {
     const { tenantProxy } = scene.clusters;
     const all = await specimens();
     const tenant = await scene.tenant();
@@ -326,7 +326,7 @@ describe('the finalizer of KubeLB', () => {
     await assertTidy(all);
   });
 
-  it("KubeLB's finalizer is removed from a Secret that lost its label or was deleted while removals failed", async () => {
+  it("Keyferry removes KubeLB's finalizer from a Secret that lost its label or was deleted while the removal failed", async () => {
     const { tenant } = await running();
     const { tenantProxy } = scene.clusters;
     const rule = tenantProxy.rule({ match: { method: 'PATCH', path: '/secrets/' }, fault: kubernetesFault(500) });
@@ -347,7 +347,7 @@ describe('the finalizer of KubeLB', () => {
 });
 
 describe('a SyncSecret of a user with the name of a labelled Secret', () => {
-  it("a user's SyncSecret with the name of a labelled Secret stays, with a Conflict; when it is deleted, the Secret gets its own", async () => {
+  it("if a user's SyncSecret has the name of a labelled Secret, it stays, with a Conflict; after its deletion, the Secret gets its own", async () => {
     const { tenant } = await running();
     const mine = await scene.create('default', 'mine', { mine: 'x' }, { metadata: { labels: { app: 'mine' } } });
     await scene.arrived(tenant, mine, { mine: 'x' });
@@ -366,7 +366,7 @@ describe('a SyncSecret of a user with the name of a labelled Secret', () => {
     await scene.gone(scene.tenantApi, made);
   });
 
-  it("a user's SyncSecret stays when the labelled Secret of its name is deleted, and so does a clone of a SyncSecret", async () => {
+  it("if a labelled Secret is deleted, a user's SyncSecret with the same name stays, and a clone of a SyncSecret stays, too", async () => {
     const { tenant } = await running();
     const mine = await scene.create('default', 'mine', { mine: 'x' });
     const offered = await secret('mine');
@@ -403,7 +403,7 @@ describe('a SyncSecret that another client changes', () => {
     'no finalizer': { metadata: { finalizers: null } },
   };
   for (const isRunning of [true, false]) {
-    it(`a SyncSecret that another client changes is restored, with all marks, ${isRunning ? 'at once' : 'after the next start'}`, async () => {
+    it(`if another client changes a labelled Secret's SyncSecret, the synchronizer restores it and its marks ${isRunning ? 'at once' : 'after the next start'}`, async () => {
       const { tenant, ccm } = await running();
       const cases = await Promise.all(
         Object.entries(edits).map(async ([title, edit], index) => {
@@ -430,7 +430,7 @@ describe('a SyncSecret that another client changes', () => {
     });
   }
 
-  it('a SyncSecret that another client deletes is made again, also while its copy cannot be deleted', async () => {
+  it("if another client deletes a labelled Secret's SyncSecret, it is made again, even while its copy cannot be deleted", async () => {
     const { tenant } = await running();
     const { link } = scene.clusters;
     await secret('deleted');
@@ -456,7 +456,7 @@ describe('the Secrets of a tenant', () => {
     return readAuditLog(tenantPlane, ccmUser).filter(({ resource }) => resource.startsWith('secrets'));
   };
 
-  it('with the synchronizer, the CCM reads no Secret without the label', async () => {
+  it('with the synchronizer, the CCM reads no Secrets without the label', async () => {
     const { tenant } = await running();
     const from = requestsForSecrets().length;
     const other = await secret('other', {}, {});
@@ -489,7 +489,7 @@ describe('the Secrets of a tenant', () => {
   });
 });
 
-it('the synchronizer writes and reads nothing while its Secrets stay the same, with changes of others, and at a restart', async () => {
+it('while its Secrets keep their data and labels, the synchronizer writes and reads nothing, even at a restart', async () => {
   const { tenant, ccm } = await running();
   const specimens: Readonly<Record<string, Json>> = {
     plain: {},
@@ -502,7 +502,7 @@ it('the synchronizer writes and reads nothing while its Secrets stay the same, w
   };
   const offered = await Promise.all(Object.entries(specimens).map(async ([name, more]) => await secret(name, more)));
   for (const { metadata } of offered) await scene.phase(await synchronized(metadata.name), 'Synced');
-  // A repair leaves the name of the other client in `managedFields`, which must not cause writes later.
+  // A repair leaves the name of the other client in `managedFields`. This name must not cause writes later.
   const plain = await find('plain');
   await scene.tenantApi.patch(syncSecretPath('default', 'plain'), { data: { a: edited } });
   const isRepaired = async (): Promise<boolean> =>

@@ -1,4 +1,4 @@
-/** The type and the field `immutable` of SyncSecrets and their Secrets. */
+/** Tests the type and the field `immutable` of SyncSecrets and their Secrets. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -50,7 +50,7 @@ describe('the type of a SyncSecret', () => {
   };
 
   for (const [type, values] of Object.entries(types)) {
-    it(`copy and Secret have the type of the SyncSecret: ${type}`, async () => {
+    it(`copy and Secret of a SyncSecret of type ${type} have the same type`, async () => {
       const name = type.replaceAll(/[^a-z]+/gi, '-').toLowerCase();
       const data = values();
       const object = await scene.create('default', name, {}, { data, type });
@@ -60,7 +60,7 @@ describe('the type of a SyncSecret', () => {
     });
   }
 
-  it(`the Secret of a SyncSecret of type ${TOKEN} is Opaque, so that no token is issued, and the condition says so`, async () => {
+  it(`a SyncSecret of type ${TOKEN} becomes an Opaque Secret, so that no token is issued, and its condition says so`, async () => {
     const annotations = { 'kubernetes.io/service-account.name': 'default' };
     const object = await scene.create('default', 'token', { token: 'x' }, { type: TOKEN, metadata: { annotations } });
     const { copy, secret } = await arrived(object, 'Opaque', scene.data({ token: 'x' }));
@@ -73,7 +73,7 @@ describe('the type of a SyncSecret', () => {
     await scene.phase(object, 'Synced', { message });
     await scene.change(scene.tenantApi, object, { token: 'y' });
     await arrived(object, 'Opaque', scene.data({ token: 'y' }));
-    // Without the type, the annotation that names it goes. The Secret is Opaque already, so it is not replaced.
+    // Without the type, the annotation with the type is removed. The Secret is Opaque already, so it is not replaced.
     await scene.tenantApi.patch(syncSecretPath('default', 'token'), { type: null });
     const gone = async (): Promise<Json> => {
       const now = await scene.findSecret(copy);
@@ -84,7 +84,7 @@ describe('the type of a SyncSecret', () => {
     await scene.phase(object, 'Synced', { message: /^Secret synced successfully$/ });
   });
 
-  it(`a SyncSecret of type ${BOOTSTRAP} is refused by the manager, and an earlier Secret stays as it is`, async () => {
+  it(`the manager refuses a SyncSecret of type ${BOOTSTRAP}, and an earlier Secret of this SyncSecret stays unchanged`, async () => {
     const object = await scene.create('default', 'bootstrap', { 'token-id': 'x' }, { type: BOOTSTRAP });
     const refused = {
       reason: 'SyncFailed',
@@ -103,7 +103,7 @@ describe('the type of a SyncSecret', () => {
     await arrived(object, 'Opaque', scene.data({ 'token-id': 'x' }));
   });
 
-  it('a SyncSecret whose type changes gets a new Secret under the same name', async () => {
+  it('if the type of a SyncSecret changes, the SyncSecret gets a new Secret with the same name', async () => {
     const tls = scene.data({ 'tls.crt': 'certificate', 'tls.key': 'key' });
     const object = await scene.create('default', 'changed', {}, { data: tls });
     const path = syncSecretPath('default', 'changed');
@@ -111,7 +111,7 @@ describe('the type of a SyncSecret', () => {
     await scene.tenantApi.patch(path, { type: 'kubernetes.io/tls' });
     const second = await arrived(object, 'kubernetes.io/tls', tls);
     await scene.phase(object, 'Synced');
-    // The type changes together with the data, and then goes.
+    // The type changes together with the data, and is then removed.
     await scene.tenantApi.patch(
       path,
       [
@@ -129,11 +129,11 @@ describe('the type of a SyncSecret', () => {
     assert.equal(new Set([first, second, third].map(({ secret }) => secret.metadata.uid)).size, 3);
   });
 
-  it('a SyncSecret whose data do not fit its type is reported with the key, and its earlier Secret stays', async () => {
+  it('if the data of a SyncSecret do not fit its type, the status names the missing key, and the earlier Secret stays', async () => {
     const object = await scene.create('default', 'unfit', { 'tls.crt': 'x' });
     const { secret } = await arrived(object, 'Opaque', scene.data({ 'tls.crt': 'x' }));
     await scene.tenantApi.patch(syncSecretPath('default', 'unfit'), { type: 'kubernetes.io/tls' });
-    // The pattern ends before "value": that word is at the end of the canary, too, and may be redacted.
+    // The pattern ends before "value", because the canary ends with this word, so it may be redacted.
     await scene.phase(object, 'Failed', { reason: 'SyncFailed', message: /data\[tls\.key\]: Required / });
     const { secret: kept } = await arrived(object, 'Opaque', scene.data({ 'tls.crt': 'x' }));
     assert.equal(kept.metadata.uid, secret.metadata.uid);
@@ -159,7 +159,7 @@ describe('an immutable SyncSecret', () => {
     );
   const failed = { reason: 'SyncFailed', message: /immutable/ };
 
-  it('an immutable SyncSecret has an immutable copy and Secret, and is Failed after a change of values until it is mutable', async () => {
+  it('an immutable SyncSecret has an immutable copy and Secret; after a change of values it is Failed until it is mutable', async () => {
     const object = await scene.create('default', 'fixed', { a: 'one' }, { immutable: true });
     const path = syncSecretPath('default', 'fixed');
     const { secret } = await isImmutable(object, true, { a: 'one' });
@@ -183,7 +183,7 @@ describe('an immutable SyncSecret', () => {
     await scene.phase(object, 'Synced');
   });
 
-  it('a SyncSecret can become immutable together with other values, and mutable again without', async () => {
+  it('a SyncSecret can become immutable together with new values, and mutable again with the same values', async () => {
     const object = await scene.create('default', 'later', { a: 'one' });
     const path = syncSecretPath('default', 'later');
     const { secret } = await isImmutable(object, undefined, { a: 'one' });
@@ -196,7 +196,7 @@ describe('an immutable SyncSecret', () => {
     await scene.phase(object, 'Synced');
   });
 
-  it('an immutable SyncSecret can change its labels, and not its type', async () => {
+  it('an immutable SyncSecret can change its labels, but not its type', async () => {
     const object = await scene.create('default', 'labelled', { a: 'one' }, { immutable: true });
     const path = syncSecretPath('default', 'labelled');
     const { copy, secret } = await isImmutable(object, true, { a: 'one' });

@@ -1,4 +1,4 @@
-/** A webhook of the management cluster. It refuses writes and quotes them, or accepts them after some time. */
+/** Runs a webhook of the management cluster. It refuses writes and quotes them, or accepts them after some time. */
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 
@@ -26,8 +26,8 @@ export interface Webhook extends AsyncDisposable {
 }
 
 /**
- * Starts a webhook for new and changed objects of one kind in a namespace. It refuses them at first. Resolves when it
- * is in force.
+ * Starts a webhook for new and changed objects of one kind in a namespace. At first the webhook refuses them. Resolves
+ * when the API server uses the webhook.
  */
 export async function startWebhook(
   api: TestApi,

@@ -42,20 +42,23 @@ describe('limits of the chart', { skip }, () => {
   const endings = (pods: readonly Json[]): string[] =>
     pods.map(({ status }) => status.containerStatuses?.[0].lastState.terminated?.reason ?? '');
 
-  step('while the new Pods of an upgrade are killed because they have too little memory, the old Pods keep working', async () => {
-    const old = uidsOf(await podsOf(cluster));
-    await install(cluster, {
-      ...SYSTEMS,
-      'resources.limits.memory': TOO_LITTLE,
-      'resources.requests.memory': TOO_LITTLE,
-    });
-    await waitFor(async () => endings(await podsOf(cluster)).includes('OOMKilled'), {
-      message: 'a container to be killed',
-    });
-    await copies('while-a-pod-is-killed');
-    await install(cluster, SYSTEMS);
-    assert.deepEqual(uidsOf(await rolledOut(cluster)), old);
-  });
+  step(
+    'while the new Pods of an upgrade are killed because they have too little memory, the old Pods keep working',
+    async () => {
+      const old = uidsOf(await podsOf(cluster));
+      await install(cluster, {
+        ...SYSTEMS,
+        'resources.limits.memory': TOO_LITTLE,
+        'resources.requests.memory': TOO_LITTLE,
+      });
+      await waitFor(async () => endings(await podsOf(cluster)).includes('OOMKilled'), {
+        message: 'a container to be killed',
+      });
+      await copies('while-a-pod-is-killed');
+      await install(cluster, SYSTEMS);
+      assert.deepEqual(uidsOf(await rolledOut(cluster)), old);
+    },
+  );
 
   step(
     "if a process takes all memory of Keyferry's container, the kernel kills it; afterwards copies are made again",
