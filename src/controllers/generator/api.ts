@@ -1,21 +1,21 @@
 /**
- * The objects of External Secrets Operator (ESO), with the fields that the generator reads. All fields are optional: an
- * older CRD may lack them.
+ * The types of the objects of External Secrets Operator (ESO), with the fields that the generator reads. All fields are
+ * optional, because an older CRD may lack them.
  */
 import type { KubeObject } from '../../kube/api.ts';
 import type { LabelSelector } from '../../runtime/text/label-selector.ts';
 
-/** The name of the controller in rule keys, metrics and reports. */
+/** Name of this controller in rule keys, metrics and reports. */
 export const GENERATOR = 'generator';
 
 export const ESO_GROUP = 'external-secrets.io';
-/** The versions of the API that Keyferry reads. The first one is preferred. */
+/** The versions of ESO's API that Keyferry can read. If the server has both, Keyferry reads the first. */
 export const ESO_VERSIONS = ['v1', 'v1beta1'] as const;
 export type EsoVersion = (typeof ESO_VERSIONS)[number];
 
-/** The reason of the condition `Ready` while ESO cannot read a value from Vault. */
+/** The reason of ESO's condition `Ready` while ESO cannot read a value from Vault. */
 export const FAILING_REASON = 'SecretSyncedError';
-/** The type of the condition that the original writes, as Keyferry does. */
+/** The type of the condition that both the original and Keyferry write. */
 export const CREATED_CONDITION = 'Created';
 
 /** One entry of `status.conditions`. ESO and other clients may add fields. */
@@ -95,7 +95,7 @@ export interface VaultProvider {
   };
 }
 
-/** One entry of `spec.conditions` of a ClusterSecretStore. It selects namespaces that may use the store. */
+/** One entry of `spec.conditions` of a ClusterSecretStore. It selects namespaces that can use the store. */
 export interface StoreCondition {
   readonly namespaces?: readonly string[];
   readonly namespaceRegexes?: readonly string[];
@@ -105,7 +105,7 @@ export interface StoreCondition {
 /** A SecretStore or ClusterSecretStore. */
 export interface SecretStore extends KubeObject {
   readonly spec?: {
-    /** The class of ESO controllers that serves the store. */
+    /** The class of the ESO controllers that serve the store. */
     readonly controller?: string;
     readonly conditions?: readonly StoreCondition[];
     readonly provider?: Readonly<Record<string, unknown>> & { readonly vault?: VaultProvider };

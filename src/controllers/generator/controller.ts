@@ -34,19 +34,19 @@ import { Stores } from './store/stores.ts';
 
 export const generator: ControllerEntry = {
   name: GENERATOR,
-  // The stores of copies hold no ExternalSecrets, and the generator reads annotations only of those.
+  // The generator reads annotations only of ExternalSecrets, but this reader is only for Secrets and ConfigMaps.
   annotationReader: () => () => false,
   create,
   reader: async () => (await import('./reader.ts')).GeneratorReader,
 };
 
-/** The source component of events. */
+/** The component in the `source` of the generator's Events. */
 const EVENT_COMPONENT = 'keyferry-generator';
-/** Maximum number of ExternalSecrets at work at the same time for each server. */
+/** Maximum number of ExternalSecrets that are served at the same time for each Vault server. */
 const CONCURRENCY = 8;
-/** Longest pause before a retry, ms: a value is written within 20 s after Vault is back. Exception: `Refusals`. */
+/** Longest pause before a retry, ms: a value is written within 20 s after Vault is back. Exception: see `Refusals`. */
 const LONGEST_WAIT_MS = 12_000;
-/** Pause between two requests for the version and the permissions on the API server, ms. */
+/** Pause between two requests for the served version of ESO's API and for Keyferry's permissions, ms. */
 const DISCOVERY_RETRY_MS = 2000;
 /** Pause between two checks of the permission to list ExternalSecrets, ms. */
 const PERMISSION_RETRY_MS = 15_000;
@@ -79,8 +79,8 @@ function create(context: ControllerContext): Controller {
     },
   );
   const lanes = new Lanes({
-    // The lane is the Vault server. Rules with several servers share a lane of their namespace, so no lane waits for
-    // others.
+    // A lane (queue) serves one Vault server. Rules with several servers use a lane of their namespace, so that a slow
+    // server does not delay the lanes of other servers.
     laneOf: (key) => {
       const rule = rules.get(key);
       if (rule === undefined || rights?.stores !== true) return '';
@@ -100,7 +100,7 @@ function create(context: ControllerContext): Controller {
     retryMaxMs: LONGEST_WAIT_MS,
     retryAfterMs: (error) => retryAfterMs(error) ?? vaultRetryAfterMs(error),
     onError: (rule, error, retryInMs) => {
-      // The author of the ExternalSecret reads all other failures in its result, so they are only debug messages.
+      // All other failures are in the result, which the author of the ExternalSecret reads. So their level is debug.
       const level = isForbidden(error) && error.call.method === 'PATCH' ? 'warn' : 'debug';
       log[level]('generating a value failed, retrying', { rule, error, retryInMs });
     },
@@ -145,7 +145,7 @@ function create(context: ControllerContext): Controller {
     mode = next;
     for (const [key] of rules.all()) lanes.add(key, 'low');
   };
-  /** Watches the CRD, whose schema says whether the condition `Created` is allowed. */
+  /** Watches the CRD of ExternalSecrets, because its schema shows whether the condition `Created` is allowed. */
   const watchCrd = (): void => {
     const target = {
       collection: 'customresourcedefinitions',
@@ -206,7 +206,7 @@ function create(context: ControllerContext): Controller {
       get queues() {
         return lanes.all;
       },
-      // Only rules are here: an ExternalSecret that is ready, and always was, is none.
+      // Reports only stored rules. An ExternalSecret that has always been ready is not stored as a rule.
       *readiness() {
         for (const [rule, object] of rules.all()) yield { rule, cause: causeOf(rule, object) };
       },
@@ -215,8 +215,8 @@ function create(context: ControllerContext): Controller {
 }
 
 /**
- * Waits until the CRDs of ESO exist and ExternalSecrets may be listed. Most clusters have neither, and there the
- * process must be ready without the generator. @throws the reason of `signal`
+ * Waits until the CRDs of ESO exist and Keyferry has permission to list ExternalSecrets. Most clusters lack the CRDs,
+ * so the process becomes ready without the generator. @throws the reason of `signal`
  */
 async function findRights(context: ControllerContext, served: ServedVersion, signal: AbortSignal): Promise<EsoRights> {
   const { cluster, log } = context;

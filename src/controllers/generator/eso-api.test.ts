@@ -6,7 +6,9 @@ import { conditionModeOf } from './eso-api.ts';
 const FREE = { type: 'string' };
 const LIMITED = { type: 'string', enum: ['Ready', 'Deleted'] };
 
-/** A version of the CRD. @param type the schema of `status.conditions[].type` */
+/**
+ * A version of the CRD. @param type the schema of `status.conditions[].type`; `undefined`: the version has no schema
+ */
 function version(served: boolean | undefined, type?: object): object {
   const conditions = { items: { properties: { type } } };
   const schema = { openAPIV3Schema: { properties: { status: { properties: { conditions } } } } };
@@ -18,7 +20,7 @@ function modeOf(...versions: readonly object[]): string {
   return conditionModeOf({ metadata, spec: { versions } } as KubeObject);
 }
 
-test('the condition Created is allowed unless a served version of the CRD has an enum of condition types', () => {
+test('the condition Created is not allowed if a served version of the CRD has an enum of condition types; otherwise it is allowed', () => {
   assert.equal(modeOf(version(true, FREE)), 'allowed');
   assert.equal(modeOf(version(true, LIMITED)), 'limited');
   assert.equal(modeOf(version(true, FREE), version(true, LIMITED)), 'limited');

@@ -1,6 +1,6 @@
 /**
- * Which version of ESO's API the API server serves, and what this process may read of it. With the Role of the original
- * alone, the generator serves one namespace, with the token of the process as the original did.
+ * Finds out which version of ESO's API the server serves, and which of its objects Keyferry has permission to read.
+ * With only the original's Role, the generator serves one namespace with the process's token, as the original does.
  */
 import type { KubeApi, KubeObject } from '../../kube/api.ts';
 import { isForbidden, isNotFound } from '../../kube/errors.ts';
@@ -18,12 +18,12 @@ export const CRD_COLLECTION = '/apis/apiextensions.k8s.io/v1/customresourcedefin
 export const EXTERNAL_SECRET_CRD = `${EXTERNAL_SECRETS}.${ESO_GROUP}`;
 
 /**
- * The version of ESO's API that the server serves. It may change at any time: ESO up to 0.15 serves only v1beta1, 0.16
- * both versions, and newer releases only v1.
+ * The version of ESO's API that the server serves. An update of ESO may change it at any time: ESO up to 0.15 serves
+ * only v1beta1, 0.16 both versions, and newer releases only v1.
  */
 export class ServedVersion {
   readonly plural = EXTERNAL_SECRETS;
-  /** Whether the start waits for the API. */
+  /** Whether the generator waits at present until ESO's API is installed. */
   isAwaited = false;
   readonly #api: KubeApi;
   readonly #log: Log;
@@ -47,7 +47,7 @@ export class ServedVersion {
     return `/apis/${this.apiVersion}`;
   }
 
-  /** Requests the served version. @returns whether ExternalSecrets are served @throws ApiError, ConnectionError */
+  /** Finds out the served version. @returns whether ExternalSecrets are served @throws ApiError, ConnectionError */
   async refresh(signal: AbortSignal | undefined): Promise<boolean> {
     for (const version of ESO_VERSIONS) {
       const path = `/apis/${ESO_GROUP}/${version}`;
@@ -65,10 +65,10 @@ export class ServedVersion {
   }
 
   /**
-   * Diagnoses a watch that gets 404, because ESO's CRDs are gone or serve another version. It reads the served version
-   * again, which the next try of the watch uses. If that read fails, the next try fails too, and there is another read.
-   * @param isNamed whether the user named the controller: then a missing API is an error
-   * @param signal ends a read of the version
+   * Diagnoses a watch that gets 404, because ESO's CRDs are gone or serve another version. After each 404 the served
+   * version is requested again, and the next try of the watch uses it. If this request fails, the next 404 repeats it.
+   * @param isNamed whether the user named the controller in `--controllers`. If so, a missing API is an error
+   * @param signal aborts the request for the version
    */
   diagnosis(isNamed: boolean, signal: AbortSignal | undefined): WatchDiagnosis {
     const refresh = async (): Promise<void> => {
@@ -84,7 +84,7 @@ export class ServedVersion {
       kind: this,
       advice: { missing: ESO_ADVICE, webhook: undefined },
       isOptional: !isNamed,
-      // The API existed at the start, so the process waits for the list of this watch.
+      // The API existed when the watch was opened, so the process is not ready before the first list.
       isAlone: true,
       onMissing: () => void refresh(),
     });
@@ -92,25 +92,25 @@ export class ServedVersion {
 }
 
 export interface EsoRights {
-  /** The namespaces to serve; `undefined`: all. */
+  /** The namespaces whose ExternalSecrets are served; `undefined`: all. */
   readonly namespaces: ServedNamespaces | undefined;
   readonly stores: boolean;
   readonly clusterStores: boolean;
-  /** Whether the process may read the CRD of ExternalSecrets. */
+  /** Whether the process has permission to read the CRD of ExternalSecrets. */
   readonly crd: boolean;
 }
 
 /**
- * Finds out the permissions by a list of one object of each kind.
+ * Finds out the permissions of the process: it requests a list of one object of each kind.
  * @param groupPath `/apis/external-secrets.io/v1`
- * @returns `undefined`: no ExternalSecret may be listed @throws ApiError, ConnectionError
+ * @returns `undefined`: there is no permission to list ExternalSecrets @throws ApiError, ConnectionError
  */
 export async function rightsOf(
   { cluster: { api, served }, config: { generator: config }, namespace: ownNamespace, log }: ControllerContext,
   groupPath: string,
   signal: AbortSignal,
 ): Promise<EsoRights | undefined> {
-  /** Whether the server permits a list. @param refused log message and advice if it does not */
+  /** Whether the server permits a list. @param refused log message and advice if the server does not permit it */
   const mayList = async (path: string, refused?: { text: string; advice: string }): Promise<boolean> => {
     try {
       await api.request({ method: 'GET', path, query: { limit: 1 }, signal });
@@ -126,21 +126,24 @@ export async function rightsOf(
   const namespaces = mayListAll ? undefined : (listed ?? new ServedNamespaces([ownNamespace]));
   if (listed === undefined && !mayListAll) {
     if (!(await mayList(`${groupPath}/namespaces/${ownNamespace}/${EXTERNAL_SECRETS}`))) return undefined;
-    const advice = 'to serve all, permit to list and watch externalsecrets in all namespaces';
-    log.warn('cannot list ExternalSecrets in all namespaces, serving one', { namespace: ownNamespace, advice });
+    const advice = 'to serve all namespaces, permit to list and watch externalsecrets in all of them';
+    log.warn('cannot list ExternalSecrets in all namespaces, serving only one namespace', {
+      namespace: ownNamespace,
+      advice,
+    });
   }
   const [first] = namespaces?.names ?? [];
   const storesPath = first === undefined ? groupPath : `${groupPath}/namespaces/${first}`;
   const stores =
     config.credentials === 'stores' &&
-    // With a namespace selector, each served namespace has a Role of its own, which may come later.
+    // With `--namespace-selector`, each namespace needs a Role, which may be created later. So no list can test it.
     (namespaces?.selector !== undefined ||
       (await mayList(`${storesPath}/secretstores`, {
-        text: 'cannot list SecretStores, using $VAULT_ADDR and $VAULT_TOKEN for all',
+        text: 'cannot list SecretStores, using $VAULT_ADDR and $VAULT_TOKEN for all ExternalSecrets',
         advice: 'to use the stores, permit to list and watch secretstores',
       })));
   const crd = await mayList(`${CRD_COLLECTION}/${EXTERNAL_SECRET_CRD}`, {
-    text: 'cannot read the CRD of ExternalSecrets, neither writing nor removing the condition Created',
+    text: 'cannot read the CRD of ExternalSecrets, so the condition Created is not written and not removed',
     advice: `to use the condition, permit to get, list and watch customresourcedefinitions ${EXTERNAL_SECRET_CRD}`,
   });
   return { namespaces, stores, clusterStores: stores && (await mayList(`${groupPath}/clustersecretstores`)), crd };
@@ -162,8 +165,8 @@ interface CustomResourceDefinition extends KubeObject {
 }
 
 /**
- * Whether the condition `Created` may be written. ESO 0.20.2 and later list the condition types in the CRD. Then the
- * server refuses the condition, or accepts it in another API version and refuses every status that ESO writes. Pure.
+ * Whether the CRD allows the condition `Created`. Since ESO 0.20.2, the CRD lists the allowed types. The server then
+ * refuses `Created`; or it accepts `Created` in another API version, but then refuses each status from ESO. Pure.
  * @param crd the CRD of ExternalSecrets
  */
 export function conditionModeOf(crd: KubeObject): ConditionMode {

@@ -1,6 +1,6 @@
 /**
- * Reads the ExternalSecrets for `status` and `plan`. Their state comes from the objects, and their problems from the
- * functions of the worker. Vault is not read, because that needs the login of a store.
+ * Reads the ExternalSecrets for `status` and `plan`. Their state comes from the objects. Their problems come from the
+ * functions that the generator's worker uses. Vault is not read, because this needs the login of a store.
  */
 import { parseResourceKey, type ResourceKey } from '../../copy/model/keys.ts';
 import type { KubeObject } from '../../kube/api.ts';
@@ -31,13 +31,13 @@ export class GeneratorReader implements RuleReader {
   readonly system = GENERATOR;
   readonly ruleNames = 'ExternalSecrets with the annotation create';
   readonly versionMark = '';
-  /** The ExternalSecrets that the generator serves, by `<namespace>/<name>`. */
+  /** The ExternalSecrets that the generator serves. Key: `<namespace>/<name>`. */
   readonly #objects = new Map<string, ExternalSecret>();
 
   constructor({ inventory }: ReaderContext) {
     inventory.include(COLLECTION, (item: KubeObject) => {
       const { namespace = '', name, annotations = {} } = item.metadata;
-      // Whether the operator runs with `--all` is not known here. A result shows that it has served the object.
+      // The command does not know whether the operator runs with `--all`. A result shows that the operator serves it.
       const isServed = optInOf(annotations, false) !== 'no' || annotations[RESULT_ANNOTATION] !== undefined;
       if (isServed) this.#objects.set(`${namespace}/${name}`, item);
     });
@@ -57,7 +57,7 @@ export class GeneratorReader implements RuleReader {
     const wanted = found === undefined || problemsIn(found).length > 0 ? [] : requestsOf(found.spec).wanted;
     if (wanted.length === 0) return [];
     const values = wanted.map(({ key, property }) => `${property} of ${key}`).join(', ');
-    return [`gets these values where Vault has none, which this command does not read: ${values}`];
+    return [`gets these values where Vault has none (this command does not read Vault): ${values}`];
   }
 
   #find(object: ResourceKey): ExternalSecret | undefined {
@@ -66,7 +66,7 @@ export class GeneratorReader implements RuleReader {
   }
 }
 
-/** Why the generator would make no value, as far as the object itself shows that. */
+/** Why the generator would make no value. Finds only reasons that the ExternalSecret itself shows. */
 function problemsIn({ metadata, spec }: ExternalSecret): readonly string[] {
   const annotations = metadata.annotations ?? {};
   if (optInOf(annotations, false) === 'wrong') return [WRONG_ANNOTATION];
@@ -87,7 +87,7 @@ function listed(object: ExternalSecret): ListedRule {
   const keys = new Set(requestsOf(spec).wanted.map(({ key }) => key));
   const isReady = ready?.status === 'True';
   const state = isReady ? 'Ready' : ready === undefined ? 'Unknown' : 'Failing';
-  // While ESO fails, the generator's result explains more than ESO's condition.
+  // If ESO fails, the generator's result explains the failure better than ESO's condition.
   const said = isReady ? undefined : result;
   const because = notReady(
     state,

@@ -51,7 +51,7 @@ function rule(shape: Shape = {}, all = false): ExternalSecretRule {
   return result;
 }
 
-test('the annotation create, the conditions and the last result decide what an ExternalSecret needs', () => {
+test('the annotation create, the conditions and the last result of an ExternalSecret decide what it needs from the generator', () => {
   const yes = { create: 'true' };
   const cases: readonly (readonly [shape: Shape, limited: Need | undefined, allowed: Need | undefined])[] = [
     [{}, 'values', 'values'],
@@ -62,7 +62,7 @@ test('the annotation create, the conditions and the last result decide what an E
     [{ conditions: [DELETED] }, undefined, undefined],
     [{ conditions: [{ type: 'Ready', status: 'Unknown', reason: 'SecretSyncedError' }] }, undefined, undefined],
     [{ meta: { deletionTimestamp: '2026-01-01T00:00:00Z' } }, undefined, undefined],
-    // The last result is a failure, but ESO has found the values.
+    // The last result is a failure, but ESO has read the values since.
     [{ annotations: { ...yes, [RESULT]: FAILED_TEXT }, conditions: [READY] }, 'found', 'found'],
     [{ annotations: { ...yes, [RESULT]: SUCCESS_TEXT }, conditions: [READY] }, undefined, undefined],
     [{ annotations: { create: 'no', [RESULT]: FAILED_TEXT }, conditions: [READY] }, 'found', 'found'],
@@ -71,7 +71,7 @@ test('the annotation create, the conditions and the last result decide what an E
     // The condition was written, but the write of the annotation failed.
     [{ annotations: { ...yes, [RESULT]: FAILED_TEXT }, conditions: [MADE, READY] }, 'healing', 'found'],
     [{ annotations: { ...yes, [RESULT]: SUCCESS_TEXT }, conditions: [MADE, READY] }, 'healing', undefined],
-    // Where the CRD does not allow the condition Created, it is removed, even without the annotation create.
+    // If the CRD does not allow the condition Created, this condition is removed, even without the annotation create.
     [{ conditions: [MADE, FAILING] }, 'healing', 'values'],
     [{ conditions: [MADE, READY] }, 'healing', undefined],
     [{ conditions: [FAILED, READY] }, 'healing', 'found'],
@@ -82,7 +82,7 @@ test('the annotation create, the conditions and the last result decide what an E
       undefined,
       undefined,
     ],
-    // A condition Created of another program is left alone.
+    // A condition Created that another program wrote is not changed.
     [{ annotations: {}, conditions: [FOREIGN, READY] }, undefined, undefined],
     [{ conditions: [FOREIGN, FAILING] }, 'values', 'values'],
     [{ conditions: [FOREIGN, READY] }, undefined, undefined],
@@ -99,14 +99,14 @@ test('the annotation create, the conditions and the last result decide what an E
   }
 });
 
-test('with --all every failing ExternalSecret needs values, unless it opts out', () => {
+test('with --all, every failing ExternalSecret needs values, except those that opt out with create "false"', () => {
   assert.equal(needOf(rule({ annotations: {} }, true), 'limited'), 'values');
   assert.equal(ruleOf(object({ annotations: { create: 'false' } }), true), undefined);
   assert.equal(needOf(rule({ annotations: { create: 'no' } }, true), 'limited'), 'setting');
   assert.equal(ruleOf(object({ annotations: {}, conditions: [READY] }), true), undefined);
 });
 
-test('an ExternalSecret without a need is not kept, and of the others no long or unused fields are', () => {
+test('ruleOf returns undefined for an ExternalSecret that needs nothing; for others it returns no long or unused fields', () => {
   for (const status of [undefined, {}, { conditions: [] }]) {
     assert.equal(
       ruleOf({ metadata: { ...metadata, annotations: { create: 'true' } }, ...(status && { status }) }, true),
@@ -124,7 +124,7 @@ test('an ExternalSecret without a need is not kept, and of the others no long or
   assert.deepEqual(rule({ annotations: { create: 'wrong' } }).requests.wanted, [], 'its data is not needed');
 });
 
-test('writes of Keyferry and ESO do not change the version of a rule, and changes of its author do', () => {
+test('the version of an ExternalSecret as a rule changes when its author changes it, but not when Keyferry or ESO write to it', () => {
   const { version } = rule();
   const ours = { create: 'true', [RESULT]: SUCCESS_TEXT };
   for (const same of [
@@ -147,7 +147,7 @@ test('writes of Keyferry and ESO do not change the version of a rule, and change
   }
 });
 
-test('the last result comes from the condition Created, with the versions from the annotation', () => {
+test('the last result has reason and message of the condition Created, and the versions of entries from the annotation', () => {
   const state = { path: 'secret/data/dev/app', version: 3, createdTime: 't', made: true };
   const success = resultOf({ entries: [state], nested: [], problems: [] }, undefined);
   const annotations = { create: 'true', [RESULT]: textOf(success) };
@@ -160,7 +160,7 @@ test('the last result comes from the condition Created, with the versions from t
   assert.equal(rule({ annotations: { create: 'true', [RESULT]: 'not ours' } }).result, undefined);
 });
 
-test('a result annotation that Keyferry did not write does not count', () => {
+test('a result in the annotation does not count if another client than Keyferry wrote the annotation', () => {
   for (const text of [SUCCESS_TEXT, FAILED_TEXT]) {
     const annotations = { create: 'true', [RESULT]: text };
     for (const meta of [writtenBy('kubectl'), { managedFields: [] }])
@@ -170,7 +170,7 @@ test('a result annotation that Keyferry did not write does not count', () => {
   }
 });
 
-test('up to 50 conditions beside Created are kept to be written back; if there are more, none is', () => {
+test('an ExternalSecret with up to 50 conditions besides Created is stored with all of them; if there are more, with none', () => {
   const others = Array.from({ length: 49 }, (_, index): EsoCondition => ({ type: `T${index}`, status: 'True' }));
   const full = [FAILING, ...others];
   assert.equal(rule({ conditions: full }).conditions?.length, 50);

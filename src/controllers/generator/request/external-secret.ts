@@ -1,4 +1,4 @@
-/** Decides what an ExternalSecret needs of the generator. Only objects that need something are kept, in part. */
+/** Decides what an ExternalSecret needs from the generator. Only the required parts of those with a need are stored. */
 import { FIELD_MANAGER } from '../../../copy/model/observed.ts';
 import type { KubeObject, ObjectMeta } from '../../../kube/api.ts';
 import { keptAnnotations, type OptIn, optInOf, RESULT_ANNOTATION } from './settings.ts';
@@ -7,16 +7,16 @@ import { isReason, type Requests, requestsOf } from './requests.ts';
 import { parseResult, type Result, withoutCreated } from '../run/result.ts';
 
 /**
- * What an ExternalSecret needs:
+ * The need of an ExternalSecret:
  *
- * - `values`: ESO cannot read its values.
- * - `setting`: as `values`, and the annotation `create` has a wrong value.
- * - `found`: ESO has read the values, but the last result says that they are missing.
- * - `healing`: its condition `Created` makes the API server refuse every status of ESO.
+ * - `values`: ESO cannot read the values, so the generator makes them.
+ * - `setting`: ESO cannot read the values, but the annotation `create` is wrong. The generator reports this.
+ * - `found`: ESO has read the values, but the last result says that values are missing. The generator corrects it.
+ * - `healing`: the condition `Created` makes the API server refuse each status from ESO. The generator removes it.
  */
 export type Need = 'values' | 'setting' | 'found' | 'healing';
 
-/** Whether the condition `Created` may be written. `limited`: a served version of the CRD does not allow it. */
+/** Whether the CRD allows the condition `Created`. `limited`: a served version of the CRD does not allow it. */
 export type ConditionMode = 'allowed' | 'limited' | 'unknown';
 
 export interface ExternalSecretRule {
@@ -24,28 +24,28 @@ export interface ExternalSecretRule {
   /** The annotations that the generator reads. */
   readonly annotations: Readonly<Record<string, string>>;
   readonly optIn: OptIn;
-  /** The state of the condition `Ready`. `other`: it is missing, or fails for another reason than missing values. */
+  /** The state of ESO's condition `Ready`. `other`: it is missing, or fails for another reason than missing values. */
   readonly state: 'failing' | 'ready' | 'other';
-  /** The requested values. Empty in other states than `failing`. */
+  /** The requested values. Empty if `state` is not `failing`. */
   readonly requests: Requests;
-  /** The conditions on the server; `undefined`: they are too many to be written back. */
+  /** All conditions on the server; `undefined`: too many to write them again. */
   readonly conditions: readonly EsoCondition[] | undefined;
-  /** The condition `Created`, if its reason is one of the original's or of Keyferry's. */
+  /** The condition `Created`, if its reason shows that the original or Keyferry wrote it. */
   readonly created: EsoCondition | undefined;
-  /** The last result: from the condition `Created`, or from the annotation if there is no condition. */
+  /** The last result, from the condition `Created`. Without this condition: from the annotation. */
   readonly result: Result | undefined;
-  /** Whether the condition or the annotation says that values are missing. They differ if the write of one failed. */
+  /** Whether the condition or the annotation says that values are missing. Both differ if one write failed. */
   readonly saysFailure: boolean;
   /** @see RuleStoreOptions.versionOf */
   readonly version: string;
 }
 
-/** Maximum number of conditions beside `Created`. ESO does not write so many. */
+/** Maximum number of conditions besides `Created`. ESO writes far fewer. */
 const MAX_CONDITIONS = 50;
 
 /**
- * @param all whether every ExternalSecret is served that does not opt out
- * @returns `undefined`: the ExternalSecret needs nothing, and will need nothing until it changes
+ * @param all whether to serve every ExternalSecret that does not opt out (`--all`)
+ * @returns `undefined`: the ExternalSecret needs nothing until it changes
  */
 export function ruleOf(object: KubeObject, all: boolean): ExternalSecretRule | undefined {
   const { metadata, status, spec } = object as ExternalSecret;
@@ -63,7 +63,7 @@ export function ruleOf(object: KubeObject, all: boolean): ExternalSecretRule | u
   const state = isFailing ? 'failing' : ready?.status === 'True' ? 'ready' : 'other';
   if (!isFailing && created === undefined && !saysFailure) return undefined;
   const { name, namespace, uid, resourceVersion, creationTimestamp, generation } = metadata;
-  // The version ignores the annotation with the result: otherwise each result would cause another run.
+  // The version ignores the result. Otherwise the write of each result would cause another run.
   const { [RESULT_ANNOTATION]: _, ...settings } = annotations;
   return {
     metadata: { name, ...(namespace !== undefined && { namespace }), uid, resourceVersion, creationTimestamp },
@@ -81,14 +81,14 @@ export function ruleOf(object: KubeObject, all: boolean): ExternalSecretRule | u
 
 export function needOf(rule: ExternalSecretRule, mode: ConditionMode): Need | undefined {
   const { optIn, state, created, saysFailure } = rule;
-  // Healing comes first, because until then ESO cannot report anything.
+  // `healing` comes first, because before it ESO cannot write any status.
   if (created !== undefined && mode === 'limited') return 'healing';
   if (optIn === 'no') return undefined;
   if (state === 'failing') return optIn === 'yes' ? 'values' : 'setting';
   return state === 'ready' && saysFailure ? 'found' : undefined;
 }
 
-/** Whether Keyferry wrote the result last. Users may copy the annotation with its object, or write one. */
+/** Whether Keyferry wrote the annotation with the result. A user may have written it, or copied the whole object. */
 function wroteResult({ managedFields = [] }: ObjectMeta): boolean {
   return managedFields.some(({ manager, fieldsV1 }) => {
     const fields = fieldsV1?.['f:metadata'] as { readonly 'f:annotations'?: object } | undefined;
@@ -96,7 +96,7 @@ function wroteResult({ managedFields = [] }: ObjectMeta): boolean {
   });
 }
 
-/** @param said the result in the annotation */
+/** @param said the result in the annotation; `undefined`: none. @param created the condition `Created` */
 function lastResult(said: Result | undefined, created: EsoCondition | undefined): Result | undefined {
   if (created === undefined || !isReason(created.reason)) return said;
   const { status, reason, message = '' } = created;

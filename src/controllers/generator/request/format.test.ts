@@ -18,7 +18,9 @@ function make(format: Format, length: number, symbols = '#!'): string {
   return generateValue({ format, length, symbols, whenDeleted: false }).utf8();
 }
 
-/** The chi-square statistic of counts that should be equal, in standard deviations above its mean. */
+/**
+ * How unequal the counts are: their chi-square statistic, in standard deviations above the mean for equal frequencies.
+ */
 function deviation(counts: readonly number[]): number {
   const expected = counts.reduce((sum, count) => sum + count, 0) / counts.length;
   const chiSquare = counts.reduce((sum, count) => sum + (count - expected) ** 2 / expected, 0);
@@ -26,7 +28,7 @@ function deviation(counts: readonly number[]): number {
   return (chiSquare - freedom) / Math.sqrt(2 * freedom);
 }
 
-/** Limit of `deviation`: uniform values exceed it at most once in 10⁹ runs. */
+/** Limit of `deviation`: random values with equal frequencies exceed it at most once in 10⁹ runs. */
 const LIMIT = 12;
 
 function countsOf(text: string, alphabet: string): number[] {
@@ -36,7 +38,7 @@ function countsOf(text: string, alphabet: string): number[] {
   return [...counts.values()];
 }
 
-test('a value of each format has exactly the requested length and only the characters of its format', () => {
+test('a generated value has exactly the requested length, and only the characters of its format', () => {
   const lengths = [...Array.from({ length: 60 }, (_, index) => index + 8), 255, 256, 1000, 4095, 4096];
   for (const format of ['hex', 'base64url', 'alphanumeric', 'password'] as const) {
     for (const length of lengths) {
@@ -50,23 +52,23 @@ test('a value of each format has exactly the requested length and only the chara
   }
 });
 
-test('200 values of each format are all different', () => {
+test('200 generated values of the same format are all different', () => {
   for (const format of FORMATS) {
     assert.equal(new Set(Array.from({ length: 200 }, () => make(format, 32))).size, 200, format);
   }
 });
 
-test('all characters of a value are equally frequent', () => {
+test('all characters of a format are equally frequent in generated values', () => {
   for (const format of PLAIN) {
     const text = Array.from({ length: 25 }, () => make(format, 4096)).join('');
     assert.ok(deviation(countsOf(text, ALPHABETS[format])) < LIMIT, format);
   }
-  // This measure detects the usual mistake: random bytes modulo 62.
+  // `deviation` detects the usual mistake: random bytes modulo 62.
   const biased = Array.from(randomBytes(25 * 4096), (byte) => ALPHABETS.alphanumeric.charAt(byte % 62)).join('');
   assert.ok(deviation(countsOf(biased, ALPHABETS.alphanumeric)) > 3 * LIMIT);
 });
 
-test('the last character of a value is as uniform as the others, also at odd lengths', () => {
+test('for even and odd lengths, all characters of a format are equally frequent as the last character of a value', () => {
   for (const format of PLAIN) {
     for (const length of [8, 9, 10, 11]) {
       const last = Array.from({ length: 6400 }, () => make(format, length).slice(-1)).join('');
@@ -75,7 +77,7 @@ test('the last character of a value is as uniform as the others, also at odd len
   }
 });
 
-test('a password has a letter of each case, a digit and a symbol, each at any place with the same probability', () => {
+test('a password has a lower-case letter, a capital, a digit and a symbol, each at any position with the same probability', () => {
   const places = CLASSES.map(() => Array.from({ length: 8 }, () => 0));
   for (let index = 0; index < 4000; index += 1) {
     const value = make('password', 8);
@@ -89,7 +91,7 @@ test('a password has a letter of each case, a digit and a symbol, each at any pl
   for (const [number, counts] of places.entries()) assert.ok(deviation(counts) < LIMIT, String(CLASSES[number]));
 });
 
-test('the symbols of a password may be a single one, or all 32 of ASCII', () => {
+test('a password can be made with one allowed symbol, and with all 32 symbols of ASCII', () => {
   assert.match(make('password', 8, '#'), /#/);
   const all = Array.from({ length: 94 }, (_, index) => String.fromCharCode(33 + index)).filter((one) =>
     /\W|_/.test(one),
@@ -98,8 +100,8 @@ test('the symbols of a password may be a single one, or all 32 of ASCII', () => 
   countsOf(make('password', 4096, all.join('')), ALPHABETS.alphanumeric + all.join(''));
 });
 
-test('ESO decodes the text in Vault to the generated value, with each decodingStrategy', () => {
-  // `Decode` in pkg/esutils of ESO. `fromBase64` is strict, as Go's decoder is.
+test('with each decodingStrategy, ESO decodes the text in Vault to the generated value', () => {
+  // As `Decode` in pkg/esutils of ESO. `fromBase64` is as strict as Go's decoder.
   const decoders: Readonly<Record<Decoding, (text: string) => string>> = {
     None: (text) => text,
     Base64: (text) => SecretBytes.fromBase64(text).utf8(),

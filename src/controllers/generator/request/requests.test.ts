@@ -10,7 +10,7 @@ function spec(...data: readonly ExternalSecretData[]): ExternalSecretSpec {
   return { secretStoreRef: { name: 'vault' }, data };
 }
 
-/** Reason, field and message of the only problem of an item. */
+/** Reason, field and message of the problem of an item, which must be the only one. */
 function problemOf(item: ExternalSecretData): readonly string[] {
   const { wanted, problems } = requestsOf(spec(item));
   assert.deepEqual(wanted, [], JSON.stringify(item));
@@ -34,7 +34,7 @@ test('each item of spec.data with a key and a property is a wanted value', () =>
   ]);
 });
 
-test('the store of an item has precedence over that of the ExternalSecret', () => {
+test('the store in the sourceRef of an item takes precedence over the store of the ExternalSecret', () => {
   const storesOf = (secretStoreRef: ExternalSecretSpec['secretStoreRef'], item: ExternalSecretData): unknown[] =>
     requestsOf({ ...(secretStoreRef && { secretStoreRef }), data: [item] }).wanted.map(({ store }) => store);
   const own = { remoteRef: REF, sourceRef: { storeRef: { kind: 'ClusterSecretStore', name: 'other' } } };
@@ -46,7 +46,7 @@ test('the store of an item has precedence over that of the ExternalSecret', () =
   assert.deepEqual(storesOf(cluster, { remoteRef: REF, sourceRef: { storeRef: { name: 'vault' } } }), [STORE]);
 });
 
-test('an item without a store is a problem, also if its sourceRef names none but the ExternalSecret does', () => {
+test('an item without a store is a problem, even if its sourceRef names no store but the ExternalSecret names one', () => {
   for (const secretStoreRef of [undefined, {}, { name: '' }, { kind: 'ClusterSecretStore' }]) {
     const { problems } = requestsOf({ data: [{ remoteRef: REF }], ...(secretStoreRef && { secretStoreRef }) });
     assert.deepEqual(
@@ -60,7 +60,7 @@ test('an item without a store is a problem, also if its sourceRef names none but
   }
 });
 
-test('an item of a form that gets no value is a problem that names its field', () => {
+test('an item for which no value can be made (no property, a fixed version, …) is a problem that names the wrong field', () => {
   const cases: readonly [item: ExternalSecretData, field: string][] = [
     [{ remoteRef: { key: 'secret/app' } }, 'remoteRef.property'],
     [{ remoteRef: { key: 'secret/app', property: '' } }, 'remoteRef.property'],
@@ -88,7 +88,7 @@ test('an item of a form that gets no value is a problem that names its field', (
   );
 });
 
-test('beside an item with a mistake, the other items are wanted', () => {
+test('if one item has a mistake, values are still requested for the other items', () => {
   const { wanted, problems } = requestsOf(spec({ remoteRef: REF }, { remoteRef: { key: 'x' } }, { remoteRef: REF }));
   assert.deepEqual(
     wanted.map(({ field }) => field),
@@ -100,14 +100,14 @@ test('beside an item with a mistake, the other items are wanted', () => {
   );
 });
 
-test('of 201 items, the first 200 are wanted, and one problem reports the rest', () => {
+test('if an ExternalSecret has 201 items, values are requested for the first 200, and one problem reports the others', () => {
   const items = Array.from({ length: 201 }, (_, index) => ({ remoteRef: { ...REF, property: `p${index}` } }));
   assert.deepEqual(requestsOf(spec(...items.slice(0, 200))).problems, []);
   const { wanted, problems } = requestsOf(spec(...items));
   assert.equal(wanted.length, 200);
   assert.deepEqual(
     problems.map(({ field, message }) => [field, message]),
-    [['spec.data', 'has 201 items, and at most 200 get values']],
+    [['spec.data', 'has 201 items; values are made only for the first 200']],
   );
 });
 

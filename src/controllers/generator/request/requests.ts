@@ -1,4 +1,4 @@
-/** The values that an ExternalSecret requests, why some of them are never made, and all reasons of results. Pure. */
+/** Finds the values that an ExternalSecret requests, and the items that never get one. Has all reasons of results. */
 import type { Fault } from '../../../copy/model/cause.ts';
 import type { ExternalSecretData, ExternalSecretSpec, StoreReference } from '../api.ts';
 import { DECODINGS, type Decoding } from './settings.ts';
@@ -8,7 +8,7 @@ export interface StoreRef {
   readonly name: string;
 }
 
-/** A value that one item of `spec.data` reads. */
+/** A value that an item of `spec.data` reads. */
 export interface WantedValue {
   /** `spec.data[0]` */
   readonly field: string;
@@ -19,23 +19,23 @@ export interface WantedValue {
   readonly decoding: Decoding;
 }
 
-/** The reasons of the original's condition `Created`, with their meaning there. */
+/** The reasons that the original writes into its condition `Created`. Keyferry uses them with the same meaning. */
 const ORIGINAL_REASONS = ['Success', 'ErrorCreating', 'Recreating', 'Exists', 'ErrorAnnotation'] as const;
 
-/** Reasons why no value was made. They say more than the original's `ErrorCreating`. */
+/** Reasons why no value was made. They are more precise than the original's only reason, `ErrorCreating`. */
 const PROBLEM_REASONS = [
   'ErrorCreating',
-  /** The item is of a form for which no values are made. */
+  /** The generator makes no values for an item of this form, for example without a property. */
   'NotMade',
   'InvalidStore',
   'StoreNotFound',
-  /** A ClusterSecretStore does not allow the namespace. */
+  /** A ClusterSecretStore does not allow its use in the namespace. */
   'StoreNotAllowed',
   'UnsupportedProvider',
   'UnsupportedAuth',
   /** The latest version of the entry is deleted or destroyed. */
   'Deleted',
-  /** A SecretMirror writes the entry. */
+  /** A SecretMirror also writes the entry. */
   'Conflict',
 ] as const;
 
@@ -48,7 +48,7 @@ export function isReason(reason: string | undefined): reason is Reason {
   return reason !== undefined && ALL.has(reason);
 }
 
-/** A mistake or failure that prevents a value. */
+/** A mistake of a user, or a failure, because of which a value cannot be made. */
 export interface Problem {
   readonly reason: ProblemReason;
   readonly field: string;
@@ -56,7 +56,7 @@ export interface Problem {
   readonly fault: Fault;
 }
 
-/** Makes a problem that the author has to mend. */
+/** Makes a problem that the author of the ExternalSecret must solve. */
 export function userProblem(reason: ProblemReason, field: string, message: string): Problem {
   return { reason, field, message, fault: 'user' };
 }
@@ -71,7 +71,7 @@ export const MAX_VALUES = 200;
 /** Maximum length of a property, characters. */
 const MAX_PROPERTY = 512;
 
-/** The requested values and the problems of a spec. Any field may be missing, as in objects of an older CRD. */
+/** The requested values and the problems in a spec. Any field of the spec may be missing, as with an older CRD. */
 export function requestsOf(spec: ExternalSecretSpec | undefined): Requests {
   const data = spec?.data ?? [];
   const wanted: WantedValue[] = [];
@@ -83,11 +83,11 @@ export function requestsOf(spec: ExternalSecretSpec | undefined): Requests {
     else wanted.push(request);
   }
   if (data.length > MAX_VALUES) {
-    const message = `has ${data.length} items, and at most ${MAX_VALUES} get values`;
+    const message = `has ${data.length} items; values are made only for the first ${MAX_VALUES}`;
     problems.push(userProblem('NotMade', 'spec.data', message));
   }
   if ((spec?.dataFrom?.length ?? 0) > 0) {
-    const message = 'no value is made for it, because it names no property';
+    const message = 'no value is made for dataFrom, because it names no property';
     problems.push(userProblem('NotMade', 'spec.dataFrom', message));
   }
   return { wanted, problems };
@@ -101,7 +101,7 @@ function requestOf(
   const problem = (part: string, message: string): Problem => userProblem('NotMade', `${field}.${part}`, message);
   const { key = '', property = '', version, metadataPolicy, decodingStrategy } = remoteRef;
   if (sourceRef?.generatorRef !== undefined) {
-    return problem('sourceRef.generatorRef', 'no value is made for a generator of ESO');
+    return problem('sourceRef.generatorRef', 'no value is made for an item that uses a generator of ESO');
   }
   if (key === '') return problem('remoteRef.key', 'is empty');
   if (property === '') return problem('remoteRef.property', 'no value is made for an item without a property');
@@ -109,14 +109,14 @@ function requestOf(
     return problem('remoteRef.property', `has ${property.length} characters, and at most ${MAX_PROPERTY} are allowed`);
   }
   if (version !== undefined && version !== '') {
-    return problem('remoteRef.version', 'no value is made for a fixed version');
+    return problem('remoteRef.version', 'no value is made for an item that reads a fixed version');
   }
   if (metadataPolicy === 'Fetch') {
-    return problem('remoteRef.metadataPolicy', 'no value is made for metadata');
+    return problem('remoteRef.metadataPolicy', 'no value is made for an item that reads metadata');
   }
   const decoding = DECODINGS.find((one) => one === (decodingStrategy || 'None'));
   if (decoding === undefined) return problem('remoteRef.decodingStrategy', 'is not a known strategy');
-  // ESO ignores the default store where an item has a `sourceRef`, even an empty one.
+  // If an item has a `sourceRef`, even an empty one, ESO ignores `spec.secretStoreRef`.
   const store = storeRefOf(sourceRef === undefined ? defaultStore : sourceRef.storeRef);
   if (store === undefined) {
     const source = sourceRef === undefined ? 'spec.secretStoreRef' : `${field}.sourceRef.storeRef`;

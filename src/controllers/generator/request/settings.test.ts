@@ -4,12 +4,12 @@ import { keptAnnotations, optInOf, settingsOf } from './settings.ts';
 
 const GENERATE = 'keyferry.dev/generate-';
 
-/** Annotations by their short names: `format` stands for `keyferry.dev/generate-format`. */
+/** Makes annotations from short names: `format` stands for `keyferry.dev/generate-format`. */
 function annotated(settings: Readonly<Record<string, string>>): Record<string, string> {
   return Object.fromEntries(Object.entries(settings).map(([name, value]) => [`${GENERATE}${name}`, value]));
 }
 
-test('create "true" opts in; with --all every object without the annotation does, and "false" opts out', () => {
+test('an ExternalSecret opts in with create "true"; with --all it also opts in without the annotation, and opts out with "false"', () => {
   const cases: readonly [create: string | undefined, named: string, all: string][] = [
     [undefined, 'no', 'yes'],
     ['true', 'yes', 'yes'],
@@ -28,12 +28,12 @@ test('create "true" opts in; with --all every object without the annotation does
   }
 });
 
-test('without settings a value is 64 hexadecimal characters, and deleted entries stay deleted', () => {
+test('without annotations for settings, a value has 64 hexadecimal characters, and deleted entries get no value', () => {
   const { format, length, whenDeleted } = settingsOf({ create: 'true' });
   assert.deepEqual({ format, length, whenDeleted }, { format: 'hex', length: 64, whenDeleted: false });
 });
 
-test('the annotations set format, length, symbols and whenDeleted', () => {
+test('the annotations keyferry.dev/generate-… set format, length, symbols and whenDeleted', () => {
   const of = (settings: Readonly<Record<string, string>>): unknown => {
     const { format, length, whenDeleted } = settingsOf(annotated(settings));
     return [format, length, whenDeleted];
@@ -51,7 +51,7 @@ test('the default symbols of a password need no escaping in a URL', () => {
   assert.equal(encodeURIComponent(symbols), symbols);
 });
 
-test('the error of a wrong setting names the annotation and its allowed values', () => {
+test('if a setting has a wrong value, the error names the annotation and the allowed values', () => {
   const symbols = { format: 'password' };
   const cases: readonly (readonly [settings: Readonly<Record<string, string>>, annotation: string, says: RegExp])[] = [
     [{ format: 'Hex' }, 'format', /hex, base64url, alphanumeric, uuid, password, not "Hex"/],
@@ -81,14 +81,14 @@ test('the error of a wrong setting names the annotation and its allowed values',
   }
 });
 
-test('the error of a very long annotation stays below 300 characters', () => {
+test('if a wrong setting has 200,000 characters, the error has fewer than 300', () => {
   assert.throws(
     () => settingsOf(annotated({ format: 'x'.repeat(200_000) })),
     ({ message }: Error) => message.length < 300,
   );
 });
 
-test('only annotations that the generator reads are kept, cut at 32,768 characters', () => {
+test('only annotations that the generator reads are stored, and longer values are cut at 32,768 characters', () => {
   const ours = { create: 'true', ...annotated({ length: '16' }), 'keyferry.dev/generator': '{}' };
   assert.deepEqual(keptAnnotations({ ...ours, other: 'x', 'force-sync': '1' }), ours);
   assert.deepEqual(keptAnnotations(undefined), {});

@@ -1,17 +1,17 @@
-/** The annotations of an ExternalSecret that the generator knows, and the random values that they describe. */
+/** Reads the annotations of an ExternalSecret for the generator, and makes the random values that they describe. */
 import { randomBytes, randomInt, randomUUID } from 'node:crypto';
 
 import { SecretBytes } from '../../../runtime/secret-bytes.ts';
 
-/** The annotation by which the author opts in. It has no prefix, as in the original. */
+/** With `create: "true"` the author requests values (opts in). The annotation has no prefix, as in the original. */
 export const CREATE_ANNOTATION = 'create';
 const FORMAT_ANNOTATION = 'keyferry.dev/generate-format';
 const LENGTH_ANNOTATION = 'keyferry.dev/generate-length';
 const SYMBOLS_ANNOTATION = 'keyferry.dev/generate-symbols';
 const WHEN_DELETED_ANNOTATION = 'keyferry.dev/generate-when-deleted';
 /**
- * The last result of the generator. Any change of an annotation makes ESO read again. So the text changes after each
- * write of a value, and never without an event.
+ * The last result of the generator. When any annotation changes, ESO reads Vault again. So the text must change after
+ * each write of a value, and must not change if nothing happened.
  */
 export const RESULT_ANNOTATION = 'keyferry.dev/generator';
 
@@ -26,7 +26,7 @@ const READ: ReadonlySet<string> = new Set([
 
 type Annotations = Readonly<Record<string, string>>;
 
-/** Longest annotation that is kept, characters. Results and valid settings are shorter. */
+/** Maximum length of a stored annotation, characters. Results and valid settings are shorter. */
 const MAX_VALUE = 32_768;
 
 const LEAST_LENGTH = 8;
@@ -34,13 +34,13 @@ const GREATEST_LENGTH = 4096;
 const DEFAULT_LENGTH = 64;
 /** Length of a UUID in text. */
 const UUID_LENGTH = 36;
-/** Symbols of a password. They need no escaping in a URL (RFC 3986, "unreserved"), of which many become a part. */
+/** Symbols of a password. Many passwords are put into URLs, where these need no escaping (RFC 3986, "unreserved"). */
 const DEFAULT_SYMBOLS = '-._~';
 
-/** Whether the author wants values. `wrong`: the annotation has a value that means nothing. */
+/** Whether the author requests values. `wrong`: the value of the annotation `create` is not allowed. */
 export type OptIn = 'yes' | 'no' | 'wrong';
 
-/** @param all whether every ExternalSecret is served that does not opt out with `create: "false"` */
+/** @param all whether to serve every ExternalSecret that does not opt out with `create: "false"` */
 export function optInOf(annotations: Annotations, all: boolean): OptIn {
   const value = annotations[CREATE_ANNOTATION];
   if (value === 'true' || (value === undefined && all)) return 'yes';
@@ -48,13 +48,13 @@ export function optInOf(annotations: Annotations, all: boolean): OptIn {
   return 'wrong';
 }
 
-/** The part of an object's annotations that is kept: those that the generator reads, cut at `MAX_VALUE`. */
+/** The annotations of an object that the generator reads. Longer values are cut at `MAX_VALUE`. */
 export function keptAnnotations(annotations: Annotations | undefined): Annotations {
   const kept = Object.entries(annotations ?? {}).filter(([name]) => READ.has(name));
   return Object.fromEntries(kept.map(([name, value]) => [name, value.slice(0, MAX_VALUE)]));
 }
 
-/** An annotation has a value that cannot be used. The message names the annotation and the allowed values. */
+/** The value of an annotation is not allowed. The message names the annotation and the allowed values. */
 export class SettingError extends Error {
   override readonly name = 'SettingError';
 }
@@ -62,14 +62,14 @@ export class SettingError extends Error {
 export const FORMATS = ['hex', 'base64url', 'alphanumeric', 'uuid', 'password'] as const;
 export type Format = (typeof FORMATS)[number];
 
-/** How to make the values of an ExternalSecret, from its annotations. */
+/** How to make the values of an ExternalSecret. Its annotations set this. */
 export interface Settings {
   readonly format: Format;
   /** Length of a value, characters. */
   readonly length: number;
-  /** The symbols that a password may contain. */
+  /** The symbols that a value of the format `password` may contain. */
   readonly symbols: string;
-  /** Whether to make a value if the latest version of the entry is deleted or destroyed. */
+  /** Whether to make values if the latest version of the entry in Vault is deleted or destroyed. */
   readonly whenDeleted: boolean;
 }
 
@@ -77,7 +77,7 @@ export interface Settings {
 export const DECODINGS = ['None', 'Base64', 'Base64URL', 'Auto'] as const;
 export type Decoding = (typeof DECODINGS)[number];
 
-/** Reads the settings. @throws SettingError */
+/** Reads the settings; a missing annotation: the default. @throws SettingError */
 export function settingsOf(annotations: Annotations): Settings {
   const format = formatOf(annotations[FORMAT_ANNOTATION]);
   return {
@@ -138,12 +138,12 @@ const LOWER = 'abcdefghijklmnopqrstuvwxyz';
 const UPPER = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ';
 const DIGITS = '0123456789';
 
-/** Makes a value. The random source is `node:crypto`, and all allowed texts have the same probability. */
+/** Makes a random value with `node:crypto`. All allowed texts have the same probability. */
 export function generateValue({ format, length, symbols }: Settings): SecretBytes {
   return SecretBytes.fromUtf8(MAKERS[format](length, symbols));
 }
 
-/** hex and base64url: more random bytes than needed, of which the rest is cut off. */
+/** One function for each format. hex and base64url draw more random bytes than needed, and cut the text. */
 const MAKERS: Readonly<Record<Format, (length: number, symbols: string) => string>> = {
   hex: (length) => randomBytes(length).toString('hex').slice(0, length),
   base64url: (length) => randomBytes(length).toString('base64url').slice(0, length),
@@ -152,7 +152,7 @@ const MAKERS: Readonly<Record<Format, (length: number, symbols: string) => strin
   password: (length, symbols) => password(symbols, length),
 };
 
-/** The text for Vault, which ESO decodes to the value. `Auto` decodes all that looks like base64, as most values do. */
+/** The text for Vault, which ESO decodes to the value. With `Auto`, ESO decodes everything that looks like base64. */
 export function encodedFor(decoding: Decoding, value: SecretBytes): string {
   if (decoding === 'None') return value.utf8();
   if (decoding !== 'Base64URL') return value.base64();
@@ -165,8 +165,8 @@ function draw(alphabet: string, length: number): string {
 }
 
 /**
- * Common rules require a lower-case letter, a capital, a digit and a symbol. A password without one of them is drawn
- * again as a whole. So all allowed passwords have the same probability, unlike with a fixed place for each class.
+ * Common policies require a lower-case letter, a capital, a digit and a symbol. If a password lacks one of them, a
+ * whole new password is drawn. So all allowed passwords have the same probability.
  */
 function password(symbols: string, length: number): string {
   const classes = [LOWER, UPPER, DIGITS, symbols];

@@ -18,7 +18,7 @@ function entry(values: readonly (readonly [string, JsonValue])[]): KvEntry {
 
 const NOT_DELETED = { whenDeleted: false };
 
-test('values are made for properties that an entry lacks, and not for those that it has, even if null or empty', () => {
+test('values are made for properties that an entry lacks, but not for properties that it has, even if these are null or empty', () => {
   const all = [wanted(0, 'a'), wanted(1, 'b'), wanted(2, 'c')];
   assert.deepEqual(decideEntry(MISSING, all, NOT_DELETED), { make: all, nested: [], problems: [] });
   const [, b] = all;
@@ -32,14 +32,14 @@ test('values are made for properties that an entry lacks, and not for those that
   assert.deepEqual(decideEntry(whole, all, NOT_DELETED).make, []);
 });
 
-test('two items that read the same property get one value', () => {
+test('two items that read the same missing property get one common value', () => {
   const same = [wanted(0, 'a', 'Base64'), wanted(1, 'a', 'Base64'), wanted(2, 'b')];
   const { make, problems } = decideEntry(MISSING, same, NOT_DELETED);
   assert.deepEqual(make, [same[0], same[2]]);
   assert.deepEqual(problems, []);
 });
 
-test('two decoding strategies for one missing property are a problem that names both items, and no value is made', () => {
+test('if two items read the same missing property with different decoding strategies, a problem names both, and the entry gets no value', () => {
   const different = [wanted(0, 'a'), wanted(1, 'a', 'Base64'), wanted(2, 'b')];
   const { make, problems } = decideEntry(MISSING, different, NOT_DELETED);
   assert.deepEqual(make, []);
@@ -48,17 +48,17 @@ test('two decoding strategies for one missing property are a problem that names 
     [['NotMade', 'spec.data[1].remoteRef.decodingStrategy']],
   );
   assert.match(problems[0]?.message ?? '', /spec\.data\[0\]/);
-  // A value that exists may be read with two strategies.
+  // If the value exists, two items may read it with different strategies.
   assert.deepEqual(decideEntry(entry([['a', 'x']]), different.slice(0, 2), NOT_DELETED).problems, []);
 });
 
-test('no value is made for a property that ESO finds inside another one, and the others are made', () => {
+test('no value is made for a property that ESO finds inside another property; the other missing values are made', () => {
   const all = [wanted(0, 'a.b'), wanted(1, 'c')];
   const nested = decideEntry(entry([['a', { b: 1 }]]), all, NOT_DELETED);
   assert.deepEqual(nested, { make: [all[1]], nested: [all[0]], problems: [] });
 });
 
-test('a property that is a gjson expression is a problem, and its entry gets no value', () => {
+test('if one item reads a gjson expression, this is a problem, and the whole entry gets no value', () => {
   for (const current of [MISSING, entry([['x', 1]])]) {
     const { make, problems } = decideEntry(current, [wanted(0, 'a.#'), wanted(1, 'c')], NOT_DELETED);
     assert.deepEqual(make, []);
@@ -69,7 +69,7 @@ test('a property that is a gjson expression is a problem, and its entry gets no 
   }
 });
 
-test('for a deleted or destroyed entry, each item is a problem, or gets a value if generate-when-deleted is true', () => {
+test('if an entry is deleted or destroyed, each of its items is a problem; with generate-when-deleted, each gets a value', () => {
   const all = [wanted(0, 'a'), wanted(1, 'b')];
   for (const state of ['deleted', 'destroyed'] as const) {
     const { make, problems } = decideEntry({ state, version: 2 }, all, NOT_DELETED);

@@ -1,4 +1,4 @@
-/** Decides which values an entry of Vault lacks, and writes them in one version. */
+/** Decides which values an entry in Vault lacks, and writes all of them as one new version of the entry. */
 import type { KeyedLock } from '../../../runtime/queue/keyed-lock.ts';
 import { isJsonObject, type JsonValue } from '../../../vault/json.ts';
 import type { KvEntry } from '../../../vault/kv/answers.ts';
@@ -12,7 +12,7 @@ import { encodedFor, generateValue, type Settings } from '../request/settings.ts
 export interface WantedEntry {
   /** Path in Vault's API. @see entryPathOf */
   readonly path: string;
-  /** The KV version in the store; `undefined`: there is no store, and Vault says it, as for `vault kv put`. */
+  /** The KV version in the store; `undefined`: no store, so Vault tells the version, as for `vault kv put`. */
   readonly version: 'v1' | 'v2' | undefined;
   readonly values: readonly WantedValue[];
 }
@@ -20,7 +20,7 @@ export interface WantedEntry {
 export interface EntryDecision {
   /** The values to make. Each property occurs once. */
   readonly make: readonly WantedValue[];
-  /** Values that ESO finds inside another property. They are left alone. */
+  /** Values that ESO finds inside another property. The generator does not make them. */
   readonly nested: readonly WantedValue[];
   readonly problems: readonly Problem[];
 }
@@ -28,32 +28,32 @@ export interface EntryDecision {
 export interface EntryOutcome extends EntryDecision {
   /** Path in Vault's API. */
   readonly path: string;
-  /** Present version of the entry; `undefined`: the engine has no versions. */
+  /** Present version of the entry; `undefined`: KV 1, which has no versions. */
   readonly version: number | undefined;
-  /** Creation time of that version, RFC 3339. */
+  /** Creation time of `version`, RFC 3339. */
   readonly createdTime: string | undefined;
-  /** Whether the entry existed before. */
+  /** Whether the entry existed before the run. */
   readonly existed: boolean;
-  /** Whether values were written. */
+  /** Whether this run wrote values. */
   readonly made: boolean;
 }
 
 export interface MakeOptions {
   readonly settings: Settings;
-  /** The rule that also writes the entry; `undefined`: none. @param paths all spellings of the entry's path */
+  /** Finds a rule that also writes the entry; `undefined`: none. @param paths all spellings of the entry's path */
   readonly writerOf: (paths: readonly string[]) => string | undefined;
-  /** Whether to write nothing. Then `make` in the outcome has the missing values. */
+  /** If set, nothing is written. `make` in the outcome then has the missing values. */
   readonly dryRun: boolean;
-  /** Locks an entry by `key` (server and entry). In KV 1, which has no versions, two writers could collide. */
+  /** Locks an entry by `key` (server and entry). Without the lock, two runs could overwrite each other in KV 1. */
   readonly writers: KeyedLock;
   readonly key: string;
   readonly signal: AbortSignal;
 }
 
 /**
- * Reads the entry, and writes the values that it lacks. The write names the version that was read. So of several
- * writers one succeeds, and the others read again.
- * @throws VaultError: nothing was written, or the answer to the write was lost
+ * Reads the entry, and writes the values that the entry lacks. The write names the version that was read. So if several
+ * clients write at the same time, one succeeds and the others read again.
+ * @throws VaultError: nothing was written, or the response to the write was lost
  */
 export async function makeValues(
   entries: VaultEntries,
@@ -74,12 +74,12 @@ export async function makeValues(
   return await writers.run(key, async () => await update(entries, entry, options), signal);
 }
 
-/** The decision that refuses every value for the same reason. */
+/** A decision that refuses all values for the same reason. */
 function refused(values: readonly WantedValue[], reason: ProblemReason, message: string): EntryDecision {
   return { make: [], nested: [], problems: values.map(({ field }) => userProblem(reason, field, message)) };
 }
 
-/** The paths by which rules may name an entry. In KV 2, `data/` after the mount may be missing. */
+/** All paths that a rule may use for an entry. In KV 2, rules may leave out `data/` after the mount. */
 function spellingsOf({ mount, dataPath }: EntryPath, path: string): readonly string[] {
   const inData = `${mount.path}data/`;
   const short = mount.kind === 'kv2' && dataPath.startsWith(inData) ? mount.path + dataPath.slice(inData.length) : path;
@@ -106,7 +106,7 @@ async function update(
   return { ...decision, path, version, createdTime, existed, made: written };
 }
 
-/** The entry with new values. Numbers of other properties keep all their digits. */
+/** The entry together with new values. `VaultValues` keeps all digits of the numbers in other properties. */
 function withNewValues(current: KvEntry, make: readonly WantedValue[], settings: Settings): VaultValues {
   const present = current.state === 'found' ? current.values.entries() : [];
   const made = make.map(({ property, decoding }): [string, string] => [
@@ -116,10 +116,10 @@ function withNewValues(current: KvEntry, make: readonly WantedValue[], settings:
   return new VaultValues([...present, ...made]);
 }
 
-/** Why nothing may be written at a path, although ESO reads there; `undefined`: it may. */
+/** Why the generator must not write at a path, although ESO reads there; `undefined`: it may write. */
 function placeProblem({ known, mount, dataPath }: EntryPath, { path, version }: WantedEntry): string | undefined {
   if (!known) {
-    return `Vault does not say what is mounted at ${JSON.stringify(path)}: no KV store is, or the policies of the login do not name the path`;
+    return `Vault does not say what is mounted at ${JSON.stringify(path)}: there is no KV store, or the policies of the login do not name the path`;
   }
   if (mount.kind === 'other') return `${mount.path} is not a KV store`;
   if (version === undefined) return undefined;
@@ -132,7 +132,7 @@ function placeProblem({ known, mount, dataPath }: EntryPath, { path, version }: 
   return `${mount.path} is a KV store of version ${mount.kind === 'kv1' ? 1 : 2}, and the store says version ${version}`;
 }
 
-/** Decides which values of an entry to make. @param wanted all values of this entry */
+/** Decides which values of an entry to make. @param wanted all values that the ExternalSecret reads from the entry */
 export function decideEntry(
   entry: KvEntry,
   wanted: readonly WantedValue[],
@@ -141,7 +141,7 @@ export function decideEntry(
   if ((entry.state === 'deleted' || entry.state === 'destroyed') && !whenDeleted) {
     const message =
       `the latest version in Vault is ${entry.state}; ` +
-      'with the annotation keyferry.dev/generate-when-deleted: "true" a new one is made';
+      'with the annotation keyferry.dev/generate-when-deleted: "true", new values are made';
     return refused(wanted, 'Deleted', message);
   }
   const values = entry.state === 'found' ? entry.values : undefined;
@@ -153,7 +153,7 @@ export function decideEntry(
     const same = make.get(property);
     switch (findProperty(values, property)) {
       case 'unknown': {
-        const message = 'no value is made for an expression that reads inside values';
+        const message = 'no value is made for a gjson expression, which reads inside other values';
         problems.push(userProblem('NotMade', `${field}.remoteRef.property`, message));
         break;
       }
@@ -170,19 +170,19 @@ export function decideEntry(
       case 'present':
     }
   }
-  // If one value is a problem, none is written: otherwise readers of the entry would see only some of its values.
+  // If one value has a problem, none is written. Otherwise readers of the entry would see only some of its values.
   return { make: problems.length > 0 ? [] : [...make.values()], nested, problems };
 }
 
-/** `nested`: ESO finds it inside another property. `unknown`: it is a gjson expression, not evaluated here. */
+/** `nested`: ESO finds the property inside another property. `unknown`: a gjson expression, not evaluated here. */
 export type PropertyState = 'present' | 'absent' | 'nested' | 'unknown';
 
-/** Signs of gjson: queries, modifiers, wildcards, multipaths, literals and escapes. */
+/** Characters of gjson's syntax: queries, modifiers, wildcards, multipaths, literals and escapes. */
 const GJSON_SIGNS = /[*?|#@!{}[\]()\\"]/;
 
 /**
- * Finds a property as ESO does: first by its exact key, then as a path of gjson (github.com/tidwall/gjson) in the JSON
- * of the entry. Here only plain paths are evaluated.
+ * Finds a property as ESO does: first by its exact key, then as a gjson path (github.com/tidwall/gjson) in the JSON of
+ * the entry. Only plain paths such as `a.b.0` are evaluated.
  * @param values `undefined`: the entry does not exist
  */
 export function findProperty(values: VaultValues | undefined, property: string): PropertyState {

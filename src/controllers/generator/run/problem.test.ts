@@ -12,7 +12,7 @@ function vaultError(kind: VaultErrorKind, path?: string): VaultError {
   return new VaultError('words of the server', { kind, addr: 'http://vault', ...(path && { path }) });
 }
 
-test('a problem has the words of Vault, but no words of a server that does not answer as Vault does', () => {
+test('the message of a problem quotes an error of Vault, but nothing from a server that does not respond as Vault does', () => {
   const messageOf = (error: unknown): string => {
     const problem = problemOf(error, STORE, undefined);
     assert.deepEqual([problem?.reason, problem?.field], ['ErrorCreating', 'SecretStore vault']);
@@ -28,7 +28,7 @@ test('a problem has the words of Vault, but no words of a server that does not a
   }
 });
 
-test('the message of a problem names the missing credential or permission', () => {
+test('if a credential or a permission is missing, the message of the problem names it', () => {
   const missing = new VaultAuthMissingError('the Secret dev/token does not exist', 'user');
   const login = new Error('login', { cause: missing });
   assert.equal(problemOf(login, STORE, undefined)?.message, 'the Secret dev/token does not exist');
@@ -39,7 +39,7 @@ test('the message of a problem names the missing credential or permission', () =
   assert.ok(problemOf(new ConnectionError('ECONNREFUSED', 'no connection'), STORE, undefined));
 });
 
-test('a store whose certificates cannot be found keeps the reason InvalidStore', () => {
+test('if the CA certificates of a store cannot be found, the problem has the reason InvalidStore', () => {
   const error = new StoreError('InvalidStore', 'spec.provider.vault.caProvider: the Secret dev/ca has no key pem');
   assert.deepEqual(problemOf(error, STORE, undefined), {
     reason: 'InvalidStore',

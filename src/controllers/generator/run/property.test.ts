@@ -12,8 +12,8 @@ const ENTRY = VaultValues.fromJson(
   }`) as JsonObject,
 );
 
-test('findProperty says present, nested or absent where ESO finds so, and unknown for gjson expressions', () => {
-  // The results of ESO in this entry: first by the exact key, then by gjson 1.18.
+test('findProperty returns present, nested or absent as ESO finds the property, and unknown for gjson expressions', () => {
+  // What ESO finds in this entry: first by the exact key, then by gjson 1.18.
   const cases: Readonly<Record<string, readonly string[]>> = {
     present: ['a', 'list', 'text', 'number', 'nothing', 'a.b.exact', 'toString', 'user@host', '*'],
     nested: ['a.b', 'a.b.c', 'a.n', 'a.0', 'list.0', 'list.00', 'list.1', 'list.1.q', 'toString.x'],
@@ -45,7 +45,7 @@ test('findProperty says present, nested or absent where ESO finds so, and unknow
       '__proto__',
       'a.__proto__',
     ],
-    // gjson finds values at some of these, and none at others.
+    // With gjson, some of these paths have a value, and others have none.
     unknown: [
       'list.#',
       'a.*',
@@ -68,7 +68,7 @@ test('findProperty says present, nested or absent where ESO finds so, and unknow
   }
 });
 
-test('without an entry, plain properties are absent, and gjson expressions are unknown', () => {
+test('if the entry does not exist, findProperty returns absent for plain properties and unknown for gjson expressions', () => {
   for (const property of ['password', 'a.b', 'a-b_c', 'ä']) assert.equal(findProperty(undefined, property), 'absent');
   for (const property of ['a.*', 'list.#', '@this']) assert.equal(findProperty(undefined, property), 'unknown');
 });

@@ -9,7 +9,7 @@ import type { RuleKey } from '../../../copy/model/keys.ts';
 
 const RULE: RuleKey = asKey('generator:default/postgres');
 
-test('a rule whose store names another server runs there once its present run ends, and no more at the old one', async () => {
+test('if a store names another server during a run, its rule runs again in the queue of the new server after this run, and no more in the old one', async () => {
   const clock = new ManualClock();
   const work = new ManualWorker();
   const errors: unknown[] = [];
@@ -28,7 +28,7 @@ test('a rule whose store names another server runs there once its present run en
   await settled();
   server = 'b';
   lanes.add(RULE, 'normal');
-  // `ManualWorker` refuses a second run at the same time.
+  // `ManualWorker` fails the test if the rule runs twice at the same time.
   await settled();
   assert.deepEqual(work.ran, [RULE]);
   work.fail(RULE, unanswered);

@@ -1,7 +1,7 @@
 /**
- * The queues of the generator, called lanes: one for each Vault server, and one for each namespace with values of
- * several servers. A rule changes its lane when its store names another server. Each rule is in one lane, and never
- * runs twice at the same time. `Refusals` slows down rules that Vault or the API server refuses.
+ * The queues (lanes) of the generator: one lane for each Vault server, and one for each namespace with ExternalSecrets
+ * that read several servers. When a store names another server, its rules change to another lane. A rule is only in one
+ * lane, and never runs twice at the same time. `Refusals` slows down rules that Vault or the API server refuses.
  */
 import type { NamedQueue } from '../../../copy/engine/controller.ts';
 import { namespaceOf, type RuleKey } from '../../../copy/model/keys.ts';
@@ -15,13 +15,13 @@ import { isVaultError } from '../../../vault/errors.ts';
 
 export interface LanesOptions extends Omit<QueueLanesOptions<RuleKey>, 'clock'> {
   readonly clock: Clock;
-  /** Longest pause before a retry, ms. Only refused rules wait longer, if they are many. */
+  /** Longest pause before a retry, ms. Only refused rules may wait longer: see `Refusals`. */
   readonly retryMaxMs: number;
-  /** The present lane of a rule: a server or namespace; `''`: the common lane. */
+  /** The present lane of a rule: its server or namespace; `''`: the common lane, if no store names a server. */
   readonly laneOf: (key: RuleKey) => string;
 }
 
-/** Pause until a rule is tried again that still runs in its earlier lane, ms. */
+/** If a rule still runs in its earlier lane: pause before its next try in the new lane, ms. */
 const STILL_RUNNING_MS = 250;
 
 export class Lanes {
@@ -29,7 +29,7 @@ export class Lanes {
   readonly #lanes: QueueLanes<RuleKey>;
   readonly #refusals: Refusals;
   readonly #running = new Set<RuleKey>();
-  /** The lane of each rule, except for rules in the common lane. */
+  /** The lane of each rule, except rules in the common lane. */
   readonly #laneOf = new Map<RuleKey, string>();
 
   constructor(options: LanesOptions) {
@@ -48,10 +48,10 @@ export class Lanes {
     this.#lanes.of(lane).add(key, { priority });
   }
 
-  /** @param worker its result is `undefined` unless Vault now has the values of the rule */
+  /** @param worker if Vault now has the values of the rule, it returns a result; otherwise `undefined` */
   start(worker: Worker<RuleKey>): void {
     this.#lanes.start(async (key, ...run) => {
-      // The rule still runs in its earlier lane, perhaps for long. To wait here would block this lane, too.
+      // The rule still runs in its earlier lane, perhaps for a long time. A wait here would block this lane, too.
       if (this.#running.has(key)) return { requeueAfterMs: STILL_RUNNING_MS };
       this.#running.add(key);
       try {
@@ -77,26 +77,26 @@ export class Lanes {
   }
 }
 
-/** All retries of refused rules together, per second. A try takes 2 to 5 ms of CPU time. */
+/** Maximum number of retries of all refused rules together, per second. A try takes 2 to 5 ms of CPU time. */
 const TRIES_PER_SECOND = 10;
-/** Pause between two releases of a namespace, ms. Otherwise its author could cause releases without end. */
+/** Shortest pause between two releases of a namespace, ms. Otherwise a user could cause a release again and again. */
 const RELEASE_MS = 60_000;
-/** Longest pause before a retry, ms. Otherwise thousands of rules of one user could delay another's for hours. */
+/** Longest pause before a retry, ms. Otherwise thousands of rules of one user could delay other users for hours. */
 const LONGEST_MS = 600_000;
 
 interface Refused {
   readonly rules: Set<RuleKey>;
-  /** Time of the last release, monotonic ms. */
+  /** Time of the last release of the namespace (see `Refusals`), monotonic ms. */
   releasedAt: number;
 }
 
 /**
- * The pace of tries that fail until a person acts, because a policy, a login or a permission is missing. Without it,
- * retries of thousands of rules would take a good part of a core.
+ * Slows down retries that fail until a person acts, because a policy, a login or a permission is missing. Otherwise the
+ * retries of thousands of rules would use much CPU time.
  *
  * All refused rules together are tried `TRIES_PER_SECOND` times a second. Namespaces share these tries equally, so that
- * many rules of one do not delay another. When a rule succeeds, somebody has acted, so all refused rules of its
- * namespace are released: tried at once.
+ * many rules in one namespace do not delay other namespaces. When a refused rule succeeds, a person has acted. So all
+ * refused rules of its namespace are released, which means that they are tried immediately.
  */
 export class Refusals {
   readonly #clock: Pick<Clock, 'monotonic'>;
@@ -104,14 +104,14 @@ export class Refusals {
   readonly #random: () => number;
   readonly #byNamespace = new Map<string, Refused>();
 
-  /** @param usualMs longest pause of rules that are not slowed down */
+  /** @param usualMs longest pause before a retry of rules that are not slowed down, ms */
   constructor(clock: Pick<Clock, 'monotonic'>, usualMs: number, random = Math.random) {
     this.#clock = clock;
     this.#usualMs = usualMs;
     this.#random = random;
   }
 
-  /** Records a failed try. @returns the pause before the next one, ms; `undefined`: the usual pause */
+  /** Records a failed try. @returns the pause before the next try, ms; `undefined`: the usual pause */
   failed(rule: RuleKey, error: unknown): number | undefined {
     if (!isRefusal(error)) {
       this.#remove(rule);
@@ -121,11 +121,11 @@ export class Refusals {
     const refused = getOrCreate(this.#byNamespace, namespaceOf(rule), unknown);
     refused.rules.add(rule);
     const waitMs = this.#waitMs(refused);
-    // A random spread, so that rules which failed together are not tried together again.
+    // The pause is random, so that rules which failed at the same time are not tried at the same time again.
     return waitMs > this.#usualMs ? waitMs * (0.5 + this.#random()) : undefined;
   }
 
-  /** Records a run that did not fail. @param hasValues Vault now has the rule's values @returns the released rules */
+  /** Records a run that did not fail. @param hasValues whether Vault has the values now @returns the released rules */
   succeeded(rule: RuleKey, hasValues: boolean): Iterable<RuleKey> {
     const refused = this.#remove(rule);
     if (refused === undefined) return [];
@@ -149,7 +149,7 @@ export class Refusals {
   }
 }
 
-/** Whether a try fails until a person acts. */
+/** Whether all retries fail until a person acts. */
 function isRefusal(error: unknown): boolean {
   return isForbidden(error) || missingCredential(error) !== undefined || (isVaultError(error) && !error.transient);
 }

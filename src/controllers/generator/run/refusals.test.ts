@@ -31,22 +31,22 @@ describe('rules that Vault refuses', () => {
     [100, 30, 300_000],
     [100, 1, undefined],
   ] as const) {
-    it(`with ${many} refused rules in each of ${namespaces} namespaces, a rule waits ${waitMs === undefined ? 'as usual' : `${waitMs} ms`}: ten tries a second at most`, () => {
+    it(`with ${many} refused rules in each of ${namespaces} namespaces, a refused rule waits ${waitMs === undefined ? 'as usual' : `${waitMs} ms`}, so that at most ten are tried per second`, () => {
       const { refusals } = scene();
       for (let index = 0; index < namespaces; index++) refuse(refusals, many, `n${index}`);
-      // A second time: the wait of the first ones was computed before there were so many.
+      // Refused a second time, because the first waits were computed before all rules were refused.
       assert.equal(refuse(refusals, many, 'n0'), waitMs);
       if (waitMs !== undefined) assert.ok((namespaces * many * 1000) / waitMs <= 10);
     });
   }
 
-  it('of 20,000 refused rules, each waits at most ten minutes', () => {
+  it('even with 20,000 refused rules, each waits at most ten minutes', () => {
     const { refusals } = scene();
     for (let index = 0; index < 200; index++) refuse(refusals, 100, `n${index}`);
     assert.equal(refuse(refusals, 100, 'n0'), 600_000);
   });
 
-  it('a refused rule that fails for another reason no longer counts as refused', () => {
+  it('if a refused rule then fails for another reason, for example a timeout, it no longer counts as refused', () => {
     const { refusals } = scene();
     refuse(refusals, 3000);
     const down = new VaultError('down', { kind: 'timeout', addr: 'x' });
@@ -54,13 +54,13 @@ describe('rules that Vault refuses', () => {
     assert.equal(refusals.failed(rule(2999), DENIED), undefined);
   });
 
-  it('a refused rule waits as usual beside thousands of refused rules of another namespace', () => {
+  it('thousands of refused rules in one namespace do not slow down a refused rule in another namespace', () => {
     const { refusals } = scene();
     refuse(refusals, 3000, 'many');
     assert.equal(refusals.failed(rule(0, 'few'), DENIED), undefined);
   });
 
-  it('timeouts and rules that are gone do not slow down a refused rule', () => {
+  it('rules with timeouts, and rules that are no longer refused, do not slow down a refused rule', () => {
     const { refusals } = scene();
     const down = new VaultError('down', { kind: 'timeout', addr: 'x' });
     for (let index = 0; index < 3000; index++) assert.equal(refusals.failed(rule(index), down), undefined);
@@ -69,7 +69,7 @@ describe('rules that Vault refuses', () => {
     assert.equal(refusals.failed(rule(0), DENIED), undefined);
   });
 
-  it('when a refused rule succeeds, the others of its namespace are tried at once, but at most once a minute', async () => {
+  it('when a refused rule succeeds, the other refused rules of its namespace are tried immediately, but at most once a minute', async () => {
     const { clock, refusals } = scene();
     refuse(refusals, 200);
     refuse(refusals, 2, 'b');
@@ -78,7 +78,7 @@ describe('rules that Vault refuses', () => {
     await clock.advance(59_000);
     assert.deepEqual([...refusals.succeeded(rule(1), true)], []);
     await clock.advance(1000);
-    assert.deepEqual([...refusals.succeeded(rule(1), true)], [], 'it is not refused');
+    assert.deepEqual([...refusals.succeeded(rule(1), true)], [], 'the rule was not refused');
     assert.equal([...refusals.succeeded(rule(2), true)].length, 198);
   });
 });

@@ -37,7 +37,7 @@ const NESTED: WantedValue = {
   decoding: 'None',
 };
 
-/** The result as it is parsed from its annotation. */
+/** Writes a result as the text of the annotation, and parses the text. */
 function readBack(result: Result): Result {
   const parsed = parseResult(textOf(result));
   assert.ok(parsed !== undefined);
@@ -69,7 +69,7 @@ test('results have the messages of the original Bash controller', () => {
   ]);
 });
 
-test('the first problem gives a result its reason, and all problems are in its message, up to 1,024 characters', () => {
+test('a result has the reason of its first problem, and a message with all problems, shortened to 1,024 characters', () => {
   const deleted: Problem = { reason: 'Deleted', field: 'spec.data[1]', message: 'is deleted', fault: 'user' };
   const both = resultOf(run([], [deleted, PROBLEM]), undefined);
   assert.deepEqual([both.reason, both.message], ['Deleted', 'spec.data[1]: is deleted; SecretStore vault: sealed']);
@@ -83,7 +83,7 @@ test('the first problem gives a result its reason, and all problems are in its m
   assert.equal(many.message.length, 1024);
 });
 
-test('a value inside another property gives the result NestedProperty, whose text stays the same at the next run', () => {
+test('if ESO finds a value inside another property, the result is NestedProperty, and the next run does not change its text', () => {
   const first = resultOf({ ...run([state('secret/data/app', 1)]), nested: [NESTED] }, undefined);
   assert.deepEqual([first.created, first.reason], [true, 'NestedProperty']);
   assert.match(first.message, /^spec\.data\[0\]\.remoteRef\.property: /);
@@ -100,12 +100,12 @@ const runs: fc.Arbitrary<RunOutcome> = fc.record({
   problems: fc.constantFrom<readonly Problem[]>([], [PROBLEM]),
 });
 
-test('a run that finds the same versions and writes nothing does not change the text of the annotation', () => {
+test('if a run finds the same versions and writes nothing, the text of the annotation does not change', () => {
   fc.assert(
     fc.property(runs, fc.option(runs, { nil: undefined }), (now, earlier) => {
       const before = earlier === undefined ? undefined : readBack(resultOf(earlier, undefined));
       const first = resultOf(now, before);
-      // The next run finds the same versions, and writes nothing.
+      // The next run finds the same versions and writes nothing.
       const quiet = { ...now, entries: now.entries.map((one) => ({ ...one, made: false })) };
       for (const last of [first, readBack(first)]) {
         assert.equal(textOf(resultOf(quiet, last)), textOf(first));
@@ -115,7 +115,7 @@ test('a run that finds the same versions and writes nothing does not change the 
   );
 });
 
-test('each write of a value changes the text of the annotation, also for KV 1 and for entries beyond the tenth', () => {
+test('each write of a value changes the text of the annotation, also with KV 1 and with more than ten entries', () => {
   const engines = fc.array(fc.boolean(), { minLength: 1, maxLength: 14 });
   const writes = fc.array(fc.nat(13), { maxLength: 12 });
   fc.assert(
@@ -141,7 +141,7 @@ test('each write of a value changes the text of the annotation, also for KV 1 an
   );
 });
 
-test('a write on one of two servers with the same path changes the text of the annotation', () => {
+test('if entries on two servers have the same path, a write to one of them changes the text of the annotation', () => {
   for (const [a, b] of [
     [1, 1],
     [undefined, 1],
@@ -156,7 +156,7 @@ test('a write on one of two servers with the same path changes the text of the a
   }
 });
 
-test('a version that another client wrote changes the text, also if a recreated entry has the same number', () => {
+test('if another client writes a new version of an entry, or recreates it with the same version number, the text of the annotation changes', () => {
   const made = readBack(resultOf(run([state('secret/data/app', 1, true)]), undefined));
   const other = resultOf(run([state('secret/data/app', 2)]), made);
   assert.deepEqual([other.reason, other.message], ['Exists', 'Vault has the values.']);
@@ -165,7 +165,7 @@ test('a version that another client wrote changes the text, also if a recreated 
   assert.notEqual(textOf(recreated), textOf(made));
 });
 
-test('a result without newly read entries keeps the versions of the last one: after a failure, a wrong setting, or a success of ESO', () => {
+test('if a run reads no entries (a failure, a wrong setting, ESO has the values), the new result keeps the versions of the last result', () => {
   const made = readBack(
     resultOf(run(Array.from({ length: 12 }, (_, index) => state(`kv/${index}`, undefined, true))), undefined),
   );
@@ -177,7 +177,7 @@ test('a result without newly read entries keeps the versions of the last one: af
   }
 });
 
-test('parseResult reads the same result that textOf wrote', () => {
+test('parseResult returns the result that textOf has written as text', () => {
   fc.assert(
     fc.property(runs, (one) => {
       const result = resultOf(one, undefined);
@@ -189,7 +189,7 @@ test('parseResult reads the same result that textOf wrote', () => {
   }
 });
 
-test('parseResult returns undefined for a text that Keyferry did not write, and never throws', () => {
+test('parseResult returns undefined for a text that is not from Keyferry, and never throws', () => {
   const texts = [
     '',
     'x',
@@ -208,13 +208,13 @@ test('parseResult returns undefined for a text that Keyferry did not write, and 
   for (const rest of ['}', ',"entries":null}', ',"entries":5}', ',"entries":{"a/b":5}}', ',"entries":{},"more":5}']) {
     const parsed = parseResult(start + rest);
     assert.deepEqual(parsed, { created: true, reason: 'Success', message: 'm', entries: {} });
-    // The next result can be made from such a result, too.
+    // The next result can also be made if this was the last result.
     assert.equal(resultOf(run([state('a/b', undefined, true)]), parsed).entries['a/b'], 'writes 1');
   }
   fc.assert(fc.property(fc.json(), (text) => void parseResult(text)));
 });
 
-test('withCreated puts the condition Created last, and leaves the others as they are', () => {
+test('withCreated puts the condition Created at the end of the list, and does not change the other conditions', () => {
   const others: readonly (EsoCondition & Record<string, unknown>)[] = [
     { type: 'Audited', status: 'Unknown', observed: { by: ['x'] } },
     { status: 'False', type: 'Ready', lastTransitionTime: TIME, reason: 'SecretSyncedError', message: 'ü' },

@@ -1,9 +1,9 @@
 /**
- * The result of the generator for one ExternalSecret, in the original's words. It goes into the condition `Created`,
- * the annotation and events. Pure.
+ * Makes the result of the generator for one ExternalSecret, in the original's words. The result is written into the
+ * condition `Created`, the annotation `keyferry.dev/generator` and events. Pure.
  *
- * Each change of the annotation makes ESO read again. So its text changes with each version that was written or found
- * in Vault and with each message, and never without an event.
+ * When the annotation changes, ESO reads Vault again. So the text must change with each version that was written or
+ * found in Vault and with each message. It must not change if nothing happened.
  */
 import { createHash } from 'node:crypto';
 
@@ -25,22 +25,22 @@ export interface Result {
   readonly reason: Reason;
   readonly message: string;
   /**
-   * Number and creation time of each entry's version, by path. The time is needed, because after a deletion of the
-   * metadata the numbers begin at 1 again. For KV 1, which has no versions, it is the number of Keyferry's writes.
+   * Number and creation time of each entry's version, by path. The time is needed because the numbers begin at 1 again
+   * if the metadata of an entry is deleted. For KV 1, which has no versions: the number of Keyferry's writes.
    */
   readonly entries: Readonly<Record<string, string>>;
   /** A digest of the versions of all entries that are not in `entries`. */
   readonly more?: string;
 }
 
-/** The state of an entry after a run. `made`: a value was written, and no result has reported that yet. */
+/** The state of an entry after a run. `made`: a value was written, and no result has reported this write yet. */
 export type EntryState = Pick<EntryOutcome, 'path' | 'version' | 'createdTime' | 'made'>;
 
 /** Maximum length of a message, characters. */
 const MAX_MESSAGE = 1024;
-/** Maximum number of entries whose versions are in the text. */
+/** Maximum number of entries whose versions are in the annotation. The others are in the digest `more`. */
 const MAX_ENTRIES = 10;
-/** Longest annotation that is parsed, characters. Keyferry writes no longer one. */
+/** Maximum length of an annotation that is parsed, characters. Annotations that Keyferry writes are shorter. */
 const MAX_TEXT = 32_768;
 
 const SUCCESS = 'A random value was put into Vault.';
@@ -49,25 +49,25 @@ const FOUND = 'The external-secrets operator has found the secret.';
 const RECREATING = 'The Vault secret previously created cannot be found anymore, it needs to be recreated.';
 export const WRONG_ANNOTATION = "The only accepted value for the annotation 'create' is 'true'.";
 
-/** The facts of a run that the result is made from. */
+/** The outcome of a run, from which its result is made. */
 export interface RunOutcome {
-  /** The entries that the run has read. */
+  /** All entries that the run has read. */
   readonly entries: readonly EntryState[];
   readonly nested: readonly WantedValue[];
   readonly problems: readonly Problem[];
 }
 
-/** @param before the last result */
+/** @param before the last result; `undefined`: this is the first one */
 export function resultOf({ entries, nested, problems }: RunOutcome, before: Result | undefined): Result {
   const versions = versionsOf(entries, before);
   const [problem] = problems;
   if (problem !== undefined) return { created: false, ...troubleOf(problem, problems), ...versions };
   if (entries.some(({ made }) => made)) return { created: true, reason: 'Success', message: SUCCESS, ...versions };
-  // If no version changed, the last message stays, for example `Success`.
+  // If no version changed, the last result stays, for example `Success`.
   if (before?.created === true && isSame(versions, before)) return before;
   const [first] = nested;
   if (first === undefined) return { created: true, reason: 'Exists', message: EXISTS, ...versions };
-  const message = `${first.field}.remoteRef.property: the external-secrets operator finds it inside another property, so it is left alone`;
+  const message = `${first.field}.remoteRef.property: the external-secrets operator finds this value inside another property, so no value is made`;
   return { created: true, reason: 'NestedProperty', message, ...versions };
 }
 
@@ -77,17 +77,17 @@ function troubleOf({ reason }: Problem, problems: readonly Problem[]): Pick<Resu
   return { reason, message: clipped(isOriginal ? `While putting the random value: ${texts}` : texts, MAX_MESSAGE) };
 }
 
-/** The result for an annotation with a wrong value: the author's mistake. */
+/** The result if the author gave an annotation a value that is not allowed. */
 export function wrongSetting(message: string, before: Result | undefined): Result {
   return { ...kept(before), created: false, reason: 'ErrorAnnotation', message: clipped(message, MAX_MESSAGE) };
 }
 
-/** The result while a value is missing in Vault that Keyferry put there before. Keyferry makes it again. */
+/** The result if a value that Keyferry made before is missing in Vault. Keyferry then makes a new value. */
 export function recreating(before: Result | undefined): Result {
   return { ...kept(before), created: false, reason: 'Recreating', message: RECREATING };
 }
 
-/** The result when ESO has read the values. A result that says so already stays. */
+/** The result when ESO has read the values. If the last result is a success, that result stays. */
 export function found(before: Result | undefined): Result {
   if (before?.created === true) return before;
   return { ...kept(before), created: true, reason: 'Exists', message: FOUND };
@@ -98,7 +98,7 @@ export function textOf({ reason, message, entries, more }: Result): string {
   return JSON.stringify({ reason, message, entries, ...(more !== undefined && { more }) });
 }
 
-/** @returns `undefined`: Keyferry has not written this text */
+/** @returns the result in the text of an annotation; `undefined`: the text is not from Keyferry */
 export function parseResult(text: string | undefined): Result | undefined {
   if (text === undefined || text.length > MAX_TEXT) return undefined;
   try {
@@ -118,7 +118,7 @@ export function parseResult(text: string | undefined): Result | undefined {
   }
 }
 
-/** The conditions with this result, other types unchanged; `undefined`: they have this result already. */
+/** The conditions with `Created` set to this result. `undefined`: they already have this result. */
 export function withCreated(conditions: readonly EsoCondition[], result: Result): EsoCondition[] | undefined {
   const { reason, message } = result;
   const status = result.created ? 'True' : 'False';
@@ -139,7 +139,7 @@ function kept(before: Result | undefined): Pick<Result, 'entries' | 'more'> {
 
 function versionsOf(states: readonly EntryState[], before: Result | undefined): Pick<Result, 'entries' | 'more'> {
   if (states.length === 0) return kept(before);
-  // One path may exist on two servers.
+  // The same path may exist on two servers.
   const byPath = new Map<string, EntryState[]>();
   for (const state of states.toSorted((a, b) => (a.path < b.path ? -1 : Number(a.path > b.path))))
     getOrCreate(byPath, state.path, () => []).push(state);
@@ -152,7 +152,7 @@ function versionsOf(states: readonly EntryState[], before: Result | undefined): 
   return { entries: Object.fromEntries(versions), ...(rest.length > 0 && { more: digestOf(rest, before) }) };
 }
 
-/** @param known the text of the last result */
+/** @param known the text for the same path in the last result */
 function versionText(states: readonly EntryState[], known: string | undefined): string {
   const versions = states.map(versionOf).filter((version) => version !== undefined);
   if (versions.length === states.length) return versions.join(', ');
@@ -160,7 +160,7 @@ function versionText(states: readonly EntryState[], known: string | undefined): 
   return [...versions, `writes ${Number(/writes (\d+)$/.exec(known ?? '')?.[1] ?? 0) + writes}`].join(', ');
 }
 
-/** The form is `<digest of the versions>+<number of writes to entries without versions>`. */
+/** Returns `<digest of the versions>+<number of writes to entries without versions>`. */
 function digestOf(states: readonly EntryState[], before: Result | undefined): string {
   const versions = states.map((state) => [state.path, versionOf(state) ?? null]);
   const digest = createHash('sha256').update(JSON.stringify(versions)).digest('hex').slice(0, 12);
@@ -177,17 +177,17 @@ function isSame(a: Pick<Result, 'entries' | 'more'>, b: Pick<Result, 'entries' |
   return JSON.stringify([a.entries, a.more]) === JSON.stringify([b.entries, b.more]);
 }
 
-/** Texts in place of the answer's own: the author can name any server, and must not read its answers. */
+/** Messages for responses that must not be quoted: the author can name any server, and must not read its responses. */
 const UNSHOWN: Partial<Record<VaultErrorKind, string>> = {
-  badResponse: 'the server of the store did not answer as Vault does',
-  redirect: 'the server of the store redirects to another one, and credentials are not sent there',
+  badResponse: 'the server of the store does not respond as Vault does',
+  redirect: 'the server of the store redirects to another server, and Keyferry sends no credentials there',
 };
 
 /**
- * A failure of Vault, the API server or a store, in words for the author.
+ * Describes a failure of Vault, the API server or a store for the author of the ExternalSecret.
  * @param field the place of the failure: a store, or a field of the ExternalSecret
- * @param auth the login whose credentials Vault got; `undefined`: Vault was not called
- * @returns `undefined`: the error is about none of them
+ * @param auth the login that was sent to Vault; `undefined`: Vault was not called
+ * @returns `undefined`: another error, such as a TypeError
  */
 export function problemOf(error: unknown, field: string, auth: VaultLogin['auth'] | undefined): Problem | undefined {
   if (error instanceof StoreError) return { reason: error.reason, field, message: error.message, fault: error.fault };
@@ -196,7 +196,7 @@ export function problemOf(error: unknown, field: string, auth: VaultLogin['auth'
   if (missing !== undefined) return failed(missing.message, missing.fault);
   if (isVaultError(error)) {
     const { kind, reason, addr, path, transient } = error;
-    // No call is named while the server is down: each try may fail at another, and the message must not change.
+    // While the server is down, each try may fail at another call. The message must not change, so it names no call.
     const call = path === undefined || transient ? '' : `${path}: `;
     return failed(UNSHOWN[kind] ?? `vault ${addr}: ${call}${reason}`, vaultFault(error, auth));
   }

@@ -20,7 +20,7 @@ const CALL_MS = 10_000;
 const KEY: RuleKey = asKey('generator:default/one');
 const { signal } = new AbortController();
 
-/** A failing ExternalSecret that wants one value in each of these stores. */
+/** A failing ExternalSecret that reads one missing value from each of these stores. */
 function failing(stores: readonly string[], generation = 1): ExternalSecretRule {
   const data = stores.map((name, index) => ({
     secretKey: `key-${index}`,
@@ -81,7 +81,7 @@ function sceneOf(options: Pick<WorkerOptions, 'rule'> & { clock?: ManualClock; o
   return { worker, results, closed };
 }
 
-test('a run with 200 silent servers ends after two minutes with the result ErrorCreating', async () => {
+test('if 200 servers of an ExternalSecret do not respond, its run ends after two minutes with the result ErrorCreating', async () => {
   const clock = new ManualClock();
   const rule = failing(Array.from({ length: STORES }, (_, index) => `store-${index}`));
   let opened = 0;
@@ -98,9 +98,9 @@ test('a run with 200 silent servers ends after two minutes with the result Error
 const DENIED = new VaultError('denied', { kind: 'permissionDenied', addr: 'http://silent' });
 
 for (const [what, after, reports] of [
-  ['reports its result if its object stays the same', failing(['one']), 1],
-  ['reports nothing if the spec changes meanwhile', failing(['one'], 2), 0],
-  ['reports nothing if its object is deleted meanwhile', undefined, 0],
+  ['of an ExternalSecret reports its result if the object does not change meanwhile', failing(['one']), 1],
+  ['of an ExternalSecret reports nothing if the spec changes meanwhile', failing(['one'], 2), 0],
+  ['of an ExternalSecret reports nothing if the object is deleted meanwhile', undefined, 0],
 ] as const) {
   test(`a run ${what}`, async () => {
     let rule: ExternalSecretRule | undefined = failing(['one']);
@@ -114,7 +114,7 @@ for (const [what, after, reports] of [
   });
 }
 
-test('the login of a store is closed when the ExternalSecret no longer names the store, or is gone', async () => {
+test('the login of a store is closed when the ExternalSecret no longer names the store, or is deleted', async () => {
   let rule: ExternalSecretRule | undefined = failing(['one', 'two']);
   const { worker, closed } = sceneOf({ rule: () => rule, open: () => Promise.reject(DENIED) });
   const run = async (): Promise<string[]> => {

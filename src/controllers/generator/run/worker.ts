@@ -1,6 +1,6 @@
 /**
  * Serves one ExternalSecret: reads its entries in Vault, makes the missing values, and writes the result. Each run
- * starts from the present state of Vault and of the object, so after a crash the next run does what is left.
+ * reads the present state of Vault and of the object, so after a crash the next run completes the work.
  */
 import type { Fault } from '../../../copy/model/cause.ts';
 import type { ClaimBook } from '../../../copy/book/claim-book.ts';
@@ -38,40 +38,40 @@ export interface WorkerOptions {
   readonly log: Log;
 }
 
-/** What a run has done so far. */
+/** The results of a run so far. */
 interface Work {
-  /** `made`: a value was written, and no result has reported that yet. */
+  /** `made`: a value was written, and no result has reported this write yet. */
   readonly outcomes: EntryOutcome[];
   readonly problems: Problem[];
   error: unknown;
-  /** A credential is not read yet, because its watch has not listed. Nothing is reported, and another run follows. */
+  /** A credential is not known yet, because its watch has not listed. Nothing is reported, and another run follows. */
   waits: boolean;
 }
 
 interface Pass {
   readonly settings: Settings;
   readonly dryRun: boolean;
-  /** After this time the run begins no more calls, monotonic ms. */
+  /** After this time, the run starts no further calls, monotonic ms. */
   readonly until: number;
 }
 
 /**
- * Longest run, ms; it is then repeated. An author can name 200 servers that do not answer, or only just in time, and a
- * process with a worker that is busy for minutes is not healthy.
+ * Time limit of a run, ms. A run that reaches the limit is repeated later. Reason: an author can name 200 slow servers,
+ * and the liveness check fails if a worker is busy for minutes.
  */
 const RUN_LIMIT_MS = 120_000;
-/** Pause before values that Vault has and ESO does not see are checked again, ms: they may be deleted by then. */
+/** Pause before the next check if Vault has the values but ESO still fails, ms. A user may delete them meanwhile. */
 const LOOK_AGAIN_MS = 60_000;
 
 export class Worker {
   readonly #options: WorkerOptions;
   readonly #made: Counter<never>;
   readonly #writers = new KeyedLock();
-  /** The logins in use by each rule. */
+  /** The logins that each rule uses at present. */
   readonly #users = new Map<RuleKey, Set<LoginKey>>();
-  /** Written entries by rule, if the report failed. The next report still says `Success`. */
+  /** The entries of each rule that were written but not yet reported. So the next report still says `Success`. */
   readonly #unreported = new Map<RuleKey, Set<string>>();
-  /** Who has to act, from the last run. The result does not say it, and any user may write a result. */
+  /** Who must act, from the last run. The stored result does not contain this, and a user can forge a result. */
   readonly #faults = new Map<RuleKey, Fault>();
 
   constructor(options: WorkerOptions) {
@@ -79,12 +79,12 @@ export class Worker {
     this.#made = options.registry.counter('keyferry_generator_values_total', 'Values put into Vault.', []);
   }
 
-  /** Who has to act before ESO can read the values. */
+  /** The person who must act before ESO can read the values. `nobody`: no run has found a problem. */
   faultOf(key: RuleKey): Fault {
     return this.#faults.get(key) ?? 'nobody';
   }
 
-  /** @throws the error for which the run must be repeated */
+  /** Serves the rule once. @throws an error because of which the run must be repeated */
   async run(key: RuleKey, signal: AbortSignal): Promise<RunResult | undefined> {
     const { rule: ruleOf, mode, writes } = this.#options;
     const rule = ruleOf(key);
@@ -128,7 +128,7 @@ export class Worker {
     }
     const { places, problems: misplaced } = placesOf(wanted, storeOf);
     this.#useOnly(key, places);
-    // Keyferry made this value before, so somebody has deleted it. The user reads that before Keyferry makes it again.
+    // Keyferry made the values before. So if one is missing, the user is told before Keyferry makes a new value.
     const dryRun = rule.result?.created === true && Object.keys(rule.result.entries).length > 0;
     const pass = { settings, dryRun, until: clock.monotonic() + RUN_LIMIT_MS };
     let work = await this.#workAt(job, places, pass);
@@ -138,14 +138,14 @@ export class Worker {
     }
     if (work.waits) return undefined;
     const latest = ruleOf(key);
-    // The object was deleted, recreated or changed meanwhile, so another run follows.
+    // If the object was deleted, recreated or changed during the run, another run follows.
     if (latest === undefined || latest.version !== rule.version) return undefined;
     await this.#report({ ...job, rule: latest }, work, [...problems, ...misplaced, ...work.problems]);
     if (work.error !== undefined) throw work.error;
     return { requeueAfterMs: LOOK_AGAIN_MS };
   }
 
-  /** Makes the values in all places. A failure in one does not stop the others. */
+  /** Makes the values in the entries of all stores. If one store fails, the others are still served. */
   async #workAt(job: Job, places: readonly Place[], pass: Pass): Promise<Work> {
     const work = newWork();
     for (const place of places) {
@@ -166,7 +166,7 @@ export class Worker {
     return work;
   }
 
-  /** Records a failure. @param where see `problemOf` @throws the error if `problemOf` does not know it */
+  /** Records a failure as a problem. @throws `error` itself if `problemOf` does not know it, or at an abort */
   #fail(
     work: Work,
     error: unknown,
@@ -192,14 +192,14 @@ export class Worker {
     const server = parseServer({ ...place.store.server, ...(ca && { caBundle: await stores.readCa(ca, signal) }) });
     const { entries } = await vault.open(user, { server, auth }, signal);
     const { name } = parseRuleKey(key);
-    // The rule that copies to one of these paths, and so writes the entry.
+    // Finds a rule that copies to one of these paths, and so also writes the entry.
     const writerOf = (paths: readonly string[]): string | undefined =>
       paths.flatMap((path) => book.on(vaultTargetKey({ server, path })))[0]?.claim.owner.title;
     const writers = this.#writers;
     for (const entry of place.entries.values()) {
       checkTime();
       const { path } = entry;
-      // Logged only before the first result, not at each retry.
+      // Logged only if there is no result yet, so not at each retry.
       if (!dryRun && this.#options.rule(key)?.result === undefined) {
         const text = `${name}: the ExternalSecret is Ready=False, let us create a random password and put it in Vault.`;
         log.info(text, { rule: key, path });
@@ -210,7 +210,7 @@ export class Worker {
         outcome = await makeValues(entries, entry, { settings, writerOf, dryRun, writers, key: entryKey, signal });
       } catch (error) {
         this.#fail(work, error, { field: entry.values[0]?.field ?? storeName, auth }, signal);
-        // If the server does not answer, its other entries are not tried in this run.
+        // If the server does not respond, this run does not try its other entries.
         if (isVaultError(error) && error.transient) return;
         continue;
       }
@@ -241,7 +241,7 @@ export class Worker {
   async #report(job: Job, { outcomes, error }: Work, problems: readonly Problem[]): Promise<void> {
     const { key, rule } = job;
     this.#faults.set(key, problems[0]?.fault ?? 'nobody');
-    // Vault was not called again, because of a failure that the result already reports.
+    // Keyferry did not call Vault, because an earlier call failed. The result already reports that failure.
     if (isSkippedCall(error) && rule.result?.reason === 'ErrorCreating') return;
     const entries = outcomes.filter((one) => one.problems.length === 0);
     const nested = outcomes.flatMap((one) => one.nested);
@@ -279,7 +279,7 @@ export class Worker {
     this.#unreported.delete(job.key);
   }
 
-  /** Closes the logins of all stores that the rule does not use any more. */
+  /** Closes the logins of stores that the rule no longer uses. @param places the stores that it uses */
   #useOnly(key: RuleKey, places: readonly Place[]): void {
     const wanted = new Set(places.map(({ store }) => loginKey(key, store.name)));
     for (const user of this.#users.get(key) ?? []) {

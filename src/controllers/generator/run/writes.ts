@@ -1,6 +1,6 @@
 /**
- * Reports a result to the user: by the condition `Created` where the API allows it, by an event and by the annotation.
- * The annotation is last, because its change makes ESO read again. Nothing is written if nothing has changed.
+ * Reports a result to the user: by an event, by the condition `Created` (if the CRD allows it), and by the annotation.
+ * The annotation is last, because its change makes ESO read Vault again. Writes nothing if nothing has changed.
  */
 import type { RuleKey } from '../../../copy/model/keys.ts';
 import type { KubeObject } from '../../../kube/api.ts';
@@ -10,7 +10,7 @@ import type { ConditionMode, ExternalSecretRule } from '../request/external-secr
 import { RESULT_ANNOTATION } from '../request/settings.ts';
 import { type Result, textOf, withCreated, withoutCreated } from './result.ts';
 
-/** One run for one ExternalSecret. */
+/** A run for one ExternalSecret. */
 export interface Job {
   readonly key: RuleKey;
   /** The rule at the beginning of the run. */
@@ -20,7 +20,7 @@ export interface Job {
 
 export interface WritesOptions {
   readonly client: RuleClient;
-  /** The stored rule now. */
+  /** The rule that is stored at present. */
   readonly latest: (key: RuleKey) => ExternalSecretRule | undefined;
   readonly mode: () => ConditionMode;
   readonly recordEvent: (rule: ExternalSecretRule, result: Result) => void;
@@ -30,7 +30,7 @@ export interface WritesOptions {
 export class Writes {
   readonly #options: WritesOptions;
   readonly #written: Counter<'reason'>;
-  /** The last event of each rule, as JSON with its uid: a retry does not record it again. */
+  /** The last event of each rule, as JSON with the rule's uid. So a retry does not record the same event again. */
   readonly #recorded = new Map<RuleKey, string>();
 
   constructor(options: WritesOptions) {
@@ -39,7 +39,7 @@ export class Writes {
     this.#written = options.registry.counter('keyferry_generator_results_total', help, ['reason']);
   }
 
-  /** Reports a result. @throws ApiError: a conflict if the object has changed; ConnectionError */
+  /** Reports a result. @throws ApiError (a conflict if the object has changed), ConnectionError */
   async result(job: Job, result: Result): Promise<void> {
     const latest = await this.announce(job, result);
     const text = textOf(result);
@@ -53,15 +53,15 @@ export class Writes {
   }
 
   /**
-   * Reports a result by the condition and one event, without the annotation: ESO does not read again.
-   * @returns the rule after the write @throws as `result`
+   * Reports a result by the condition and one event. Does not change the annotation, so ESO does not read Vault again.
+   * @returns the rule after the write @throws the errors of `result`
    */
   async announce(job: Job, result: Result): Promise<ExternalSecretRule> {
     const { key, rule } = job;
     const { recordEvent, mode } = this.#options;
     const text = textOf(result);
     const news = JSON.stringify([rule.metadata.uid, text]);
-    // Events come before the writes: the server may refuse the writes.
+    // The event is recorded first, because the server may refuse the writes.
     if (this.#recorded.get(key) !== news && text !== rule.annotations[RESULT_ANNOTATION]) {
       this.#recorded.set(key, news);
       recordEvent(rule, result);
@@ -70,7 +70,7 @@ export class Writes {
     return conditions === undefined ? rule : await this.#writeConditions(job, conditions);
   }
 
-  /** Removes the condition `Created`, with which the server refuses ESO's status. */
+  /** Removes the condition `Created`, because the server refuses ESO's status while it exists. */
   async heal(job: Job): Promise<void> {
     const { conditions } = job.rule;
     if (conditions !== undefined) await this.#writeConditions(job, withoutCreated(conditions));
@@ -82,7 +82,7 @@ export class Writes {
 
   async #writeConditions({ key, rule, signal }: Job, conditions: readonly object[]): Promise<ExternalSecretRule> {
     const { uid, resourceVersion } = rule.metadata;
-    // ESO replaces the whole list too. With the resourceVersion, this write fails if ESO was faster.
+    // ESO also replaces the whole list. Because of the resourceVersion, this write fails if ESO has just written.
     const patch = { metadata: { uid, resourceVersion }, status: { conditions } };
     await this.#options.client.patch(rule satisfies KubeObject, patch, signal);
     return this.#options.latest(key) ?? rule;

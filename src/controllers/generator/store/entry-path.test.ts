@@ -7,8 +7,8 @@ function of(mount: string | undefined, version: StoreMount['version'], key: stri
   return entryPathOf(key, { mount, version });
 }
 
-test('the path of an entry is where ESO reads the key, with and without a mount, in KV 1 and KV 2', () => {
-  // The results of `buildPath` of ESO v0.20.4 and then of path.Join in its Vault client.
+test('entryPathOf returns the path where ESO reads a key, with and without a mount, in KV 1 and KV 2', () => {
+  // The results of `buildPath` in ESO v0.20.4, and then of path.Join in its Vault client.
   const cases: readonly [mount: string | undefined, key: string, v1: string, v2: string][] = [
     [undefined, 'secret/app', 'secret/app', 'secret/data/app'],
     [undefined, 'secret/data/app', 'secret/data/app', 'secret/data/app'],
@@ -45,7 +45,7 @@ test('the path of an entry is where ESO reads the key, with and without a mount,
   }
 });
 
-test('a key that names no entry is refused with a message that says why', () => {
+test('entryPathOf throws an EntryPathError that tells why if a key does not name an entry', () => {
   const cases: readonly [mount: string | undefined, version: StoreMount['version'], key: string, says: RegExp][] = [
     [undefined, 'v1', '', /not the path/],
     [undefined, 'v1', '//', /not the path/],
@@ -73,7 +73,7 @@ test('a key that names no entry is refused with a message that says why', () => 
   assert.equal(of('secret', 'v1', 'x'.repeat(512)).length, 519);
 });
 
-test('the path of any key stays below the mount', () => {
+test('for any key, even with "..", entryPathOf returns a path below the mount or throws', () => {
   const part = fc.constantFrom('..', '.', '', 'data', 'secret', 'sys', 'metadata', '%2e%2e', 'a');
   const key = fc.array(part, { maxLength: 6 }).map((parts) => parts.join('/'));
   fc.assert(

@@ -38,7 +38,7 @@ function wanted(index: number, key: string, name = 'vault', kind: StoreRef['kind
   return { field: `spec.data[${index}]`, store: { kind, name }, key, property: `p${index}`, decoding: 'None' };
 }
 
-/** Store, path and fields of each entry. */
+/** Store and path of each entry, with the indexes of the items that read it. */
 function summary({ places }: Places): unknown[] {
   return places.flatMap(({ store, entries }) =>
     Array.from(entries.values(), ({ path, values }) => [
@@ -49,7 +49,7 @@ function summary({ places }: Places): unknown[] {
   );
 }
 
-test('keys with different spellings of one path give one entry', () => {
+test('if keys are different spellings of the same path, placesOf returns one entry for them', () => {
   const keys = ['app', 'secret/app', 'secret/data/app', 'secret//app/', 'other', 'app'];
   const { places, problems } = placesOf(
     keys.map((key, index) => wanted(index, key)),
@@ -66,7 +66,7 @@ test('keys with different spellings of one path give one entry', () => {
   assert.equal(place?.entries.get('secret/data/app')?.version, 'v2');
 });
 
-test('the same path in three stores gives three places', () => {
+test('if three stores have the same path, placesOf returns three places', () => {
   const found = placesOf(
     [wanted(0, 'app'), wanted(1, 'app', 'vault', 'ClusterSecretStore'), wanted(2, 'app', 'one')],
     storeOf,
@@ -78,7 +78,7 @@ test('the same path in three stores gives three places', () => {
   ]);
 });
 
-test('beside a key or store that cannot be used, the other values have their places, and each problem is reported once', () => {
+test('if a key or store cannot be used, placesOf still returns the places of the other values, and each problem once', () => {
   const found = placesOf(
     [
       wanted(0, '../x'),
@@ -102,7 +102,7 @@ test('beside a key or store that cannot be used, the other values have their pla
   );
 });
 
-test('with the environment in place of stores, all values are on one server, and the key is the path, as for vault kv put', () => {
+test('if the environment replaces the stores, all values are on the server in $VAULT_ADDR, and a key is the path, as for vault kv put', () => {
   const values = [wanted(0, 'secret/app'), wanted(1, 'secret/data/app', 'missing'), wanted(2, 'secret')];
   const found = placesOf(values, () => environmentStore({ ...ENVIRONMENT, address: 'http://env' }));
   assert.deepEqual(summary(found), [

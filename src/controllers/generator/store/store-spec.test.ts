@@ -19,7 +19,7 @@ function storeOf(vault: VaultProvider, kind: Kind = 'SecretStore', user: StoreUs
   return vaultStoreOf({ kind, name: 'vault' }, { provider: { vault: { ...VAULT, ...vault } } }, user);
 }
 
-/** Reason and message. */
+/** Reason and message of the StoreError that the call must throw. */
 function refused(call: () => unknown): string {
   let text = '';
   assert.throws(call, (error) => {
@@ -30,7 +30,7 @@ function refused(call: () => unknown): string {
   return text;
 }
 
-test('vaultStoreOf reads server, mount and KV version of a store; KV 2 is the default', () => {
+test('vaultStoreOf reads the server, the mount and the KV version of a store; the default is KV 2', () => {
   assert.deepEqual(storeOf({}), {
     name: 'SecretStore/vault',
     server: { addr: 'https://vault:8200' },
@@ -46,7 +46,7 @@ test('vaultStoreOf reads server, mount and KV version of a store; KV 2 is the de
   assert.equal(storeOf({ version: 'v2' }).version, 'v2');
 });
 
-test('a store with several logins uses the first one in the order of ESO: token, AppRole, Kubernetes', () => {
+test('if a store has several logins, the first in the order of ESO is used: token, AppRole, Kubernetes', () => {
   const secretRef = { name: 'role', key: 'secret-id' };
   const secretId = { namespace: 'team-a', name: 'role', key: 'secret-id' };
   assert.deepEqual(storeOf({ auth: { appRole: { roleId: ' id\n', secretRef } } }).auth, {
@@ -79,7 +79,7 @@ test('a store with several logins uses the first one in the order of ESO: token,
   assert.equal(storeOf({ auth: { ldap: {}, kubernetes } }).auth.method, 'kubernetes');
 });
 
-test('a Kubernetes login without audiences is allowed only at a server in --vault-addresses', () => {
+test('a store with a Kubernetes login without audiences is allowed only if its server is in --vault-addresses', () => {
   for (const audiences of [undefined, [], ['']]) {
     const serviceAccountRef = { name: 'app', ...(audiences && { audiences }) };
     const vault = { server: ' https://named ', auth: { kubernetes: { role: 'app', serviceAccountRef } } };
@@ -95,7 +95,7 @@ test('a Kubernetes login without audiences is allowed only at a server in --vaul
   }
 });
 
-test('references of a SecretStore stay in its namespace, and those of a ClusterSecretStore may name another', () => {
+test('references in a SecretStore always mean its own namespace; references in a ClusterSecretStore may name another namespace', () => {
   const selector = {
     name: fc.constant('n'),
     key: fc.constant('k'),
@@ -140,13 +140,13 @@ test('references of a SecretStore stay in its namespace, and those of a ClusterS
   assert.deepEqual(storeOf({}, 'ClusterSecretStore').auth, storeOf({}).auth);
 });
 
-test('caBundle has precedence over caProvider', () => {
+test('if a store has both caBundle and caProvider, caBundle is used', () => {
   const caProvider = { type: 'Secret', name: 'ca', key: 'pem' };
   assert.deepEqual(storeOf({ caProvider }).ca, { kind: 'Secret', namespace: 'team-a', name: 'ca', key: 'pem' });
   assert.equal(storeOf({ caProvider, caBundle: 'UEVN' }).ca, undefined);
 });
 
-test('a store that cannot be used is refused with a message that names the field', () => {
+test('if a store cannot be used, the error names the wrong field', () => {
   const vault = 'spec.provider.vault';
   const kubernetes = { role: 'r' };
   const cases: readonly [provider: VaultProvider, says: string, kind?: Kind][] = [
@@ -191,10 +191,10 @@ test('a store that cannot be used is refused with a message that names the field
     const message = refused(() => vaultStoreOf({ kind: 'SecretStore', name: 'vault' }, spec, USER));
     assert.equal(message, `UnsupportedProvider spec.provider: values are made in Vault only, not in ${name}`);
   }
-  assert.ok(storeOf({ tls: {}, headers: {} }), 'empty blocks are as none');
+  assert.ok(storeOf({ tls: {}, headers: {} }), 'empty objects count as missing');
 });
 
-test('a ClusterSecretStore may be used by the namespaces that its conditions select, and by all without conditions', () => {
+test('a ClusterSecretStore can be used in the namespaces that its conditions select; without conditions, in all namespaces', () => {
   const selector = (namespaceSelector: NonNullable<StoreCondition['namespaceSelector']>): StoreCondition => ({
     namespaceSelector,
   });
@@ -229,7 +229,7 @@ test('a ClusterSecretStore may be used by the namespaces that its conditions sel
     [expression('env', 'NotIn', ['dev'])],
     [expression('absent', 'Exists')],
     [expression('env', 'DoesNotExist')],
-    // ESO refuses a store with these invalid requirements.
+    // ESO refuses a store with one of these invalid requirements.
     [expression('env', 'In', [])],
     [expression('env', 'NotIn', [])],
     [expression('env', 'NotIn')],

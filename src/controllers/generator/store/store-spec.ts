@@ -1,4 +1,4 @@
-/** Reads a store of ESO as ESO does: the address of its Vault, the login, and the entry that each key names. Pure. */
+/** Reads an ESO store as ESO does: the address of Vault, the login, and the entry that each key names. Pure. */
 import type { Fault } from '../../../copy/model/cause.ts';
 import type { VaultEnvironment } from '../../../config/vault-environment.ts';
 import type { VaultAuthRef, VaultSecretKey } from '../../../copy/vault/locations.ts';
@@ -10,7 +10,7 @@ import type { SecretKeySelector, SecretStore, StoreCondition, VaultProvider } fr
 import { type Problem, type ProblemReason, type StoreRef, userProblem, type WantedValue } from '../request/requests.ts';
 import type { WantedEntry } from '../run/entry.ts';
 
-/** Where to read the certificates of the server's issuer. */
+/** The object and key with the CA certificates for the Vault server. */
 export interface CaReference {
   readonly kind: 'Secret' | 'ConfigMap';
   readonly namespace: string;
@@ -18,17 +18,17 @@ export interface CaReference {
   readonly key: string;
 }
 
-/** What a store says about its secrets engine. */
+/** The secrets engine of a store. */
 export interface StoreMount {
-  /** `spec.provider.vault.path`, the mount of the engine; `undefined`: the keys begin with the mount. */
+  /** The mount of the engine, from `spec.provider.vault.path`; `undefined`: each key begins with the mount. */
   readonly mount: string | undefined;
-  /** The KV version; `undefined`: there is no store, and Vault says it, as for `vault kv put`. */
+  /** The KV version; `undefined`: without a store, Vault tells the version, as for `vault kv put`. */
   readonly version: 'v1' | 'v2' | undefined;
 }
 
-/** A store with the references resolved for one namespace. */
+/** A store as the ExternalSecrets of one namespace use it: its references name their namespaces. */
 export interface VaultStore extends StoreMount {
-  /** `SecretStore/vault-backend`; or `environment`, which replaces all stores if stores may not be listed. */
+  /** For example `SecretStore/vault-backend`. `environment` replaces all stores if Keyferry cannot list them. */
   readonly name: string;
   readonly server: VaultServerOptions;
   readonly ca: CaReference | undefined;
@@ -40,13 +40,13 @@ export type StoreProblemReason = Extract<
   'UnsupportedProvider' | 'UnsupportedAuth' | 'InvalidStore' | 'StoreNotAllowed' | 'StoreNotFound'
 >;
 
-/** A store cannot be used. The message names the field. */
+/** A store cannot be used. The message names the wrong field. */
 export class StoreError extends Error {
   override readonly name = 'StoreError';
   readonly reason: StoreProblemReason;
   readonly fault: Fault;
 
-  /** @param fault who has to act. Default: the author of the store or of the ExternalSecret */
+  /** @param fault who must act. Default: the author of the store or of the ExternalSecret */
   constructor(reason: StoreProblemReason, message: string, fault: Fault = 'user') {
     super(message);
     this.reason = reason;
@@ -54,7 +54,7 @@ export class StoreError extends Error {
   }
 }
 
-/** The part of a store's spec that is kept. */
+/** The part of a store's spec that Keyferry stores. */
 export type StoreSpec = NonNullable<SecretStore['spec']>;
 
 /** A namespace whose ExternalSecrets use a store. */
@@ -62,15 +62,15 @@ export interface StoreUser {
   readonly namespace: string;
   /** Labels of the namespace. */
   readonly labels: Readonly<Record<string, string>>;
-  /** Whether a text matches an RE2 expression. */
+  /** Whether a text matches a regular expression in RE2 syntax. */
   readonly matches: (expression: string, text: string) => boolean;
-  /** Whether a server may get a ServiceAccount token that the API server accepts, too. */
+  /** Whether a Vault server may receive a ServiceAccount token that the API server also accepts. */
   readonly mayGetApiTokens: (addr: string) => boolean;
 }
 
 const FIELD = 'spec.provider.vault';
 
-/** Makes a store from Vault's environment variables. @throws StoreError: there is no server */
+/** Makes a store from the environment variables of the process. @throws StoreError: $VAULT_ADDR is not set */
 export function environmentStore({
   address: addr,
   caBundle,
@@ -86,7 +86,7 @@ export function environmentStore({
   return { name: 'environment', server, ca: undefined, auth, mount: undefined, version: undefined };
 }
 
-/** Reads a store for a namespace. @param spec `undefined`: the store does not exist @throws StoreError */
+/** Reads a store for the namespace of `user`. @param spec `undefined`: the store does not exist @throws StoreError */
 export function vaultStoreOf({ kind, name }: StoreRef, spec: StoreSpec | undefined, user: StoreUser): VaultStore {
   if (spec === undefined) throw new StoreError('StoreNotFound', 'does not exist');
   const vault = spec.provider?.vault;
@@ -101,7 +101,7 @@ export function vaultStoreOf({ kind, name }: StoreRef, spec: StoreSpec | undefin
   if (unsupported !== undefined) {
     throw new StoreError('UnsupportedProvider', `${FIELD}.${unsupported} is not supported, so no value is made`);
   }
-  // ESO ignores the namespaces of references in a SecretStore.
+  // In a SecretStore, ESO ignores the namespaces of references.
   const home = (namespace: string | undefined): string =>
     (kind === 'ClusterSecretStore' && namespace) || user.namespace;
   if (vault.path !== undefined && /^\/*$/.test(vault.path)) {
@@ -137,7 +137,7 @@ function caOf(
   if ((type !== 'Secret' && type !== 'ConfigMap') || !name || !key) {
     throw new StoreError('InvalidStore', `${FIELD}.caProvider must have type (Secret or ConfigMap), name and key`);
   }
-  // As in ESO. Otherwise the users of the store could choose the certificates that it trusts.
+  // As in ESO. Otherwise each user of the store could choose the CA certificates that the store trusts.
   if (kind === 'ClusterSecretStore' && !namespace) {
     throw new StoreError('InvalidStore', `${FIELD}.caProvider.namespace must be specified in a ClusterSecretStore`);
   }
@@ -156,7 +156,7 @@ function authOf(
     if (!ref?.name || !ref.key) throw new StoreError('InvalidStore', `${field}.${path} must have name and key`);
     return { namespace: home(ref.namespace), name: ref.name, key: ref.key };
   };
-  // ESO looks for the methods in this order.
+  // If a store has several logins, ESO uses the first one in this order.
   if (tokenSecretRef !== undefined) return { method: 'token', token: key('tokenSecretRef', tokenSecretRef), ...login };
   if (appRole !== undefined) {
     const { roleId, roleRef, secretRef, path } = appRole;
@@ -199,7 +199,7 @@ function authOf(
   throw new StoreError('UnsupportedAuth', `${field}.${method}: this login is not supported, so no value is made`);
 }
 
-/** Whether a namespace may use the store, as in ESO: one entry must select it, or there are no entries. */
+/** Whether a namespace may use the store, as in ESO: there are no conditions, or one of them selects the namespace. */
 function isAllowed(conditions: readonly StoreCondition[], { namespace, labels, matches }: StoreUser): boolean {
   return (
     conditions.length === 0 ||
@@ -213,23 +213,23 @@ function isAllowed(conditions: readonly StoreCondition[], { namespace, labels, m
   );
 }
 
-/** A key names no entry. The message quotes the key, or gives its length. */
+/** A key does not name an entry. The message quotes the key, or gives its length. */
 export class EntryPathError extends Error {
   override readonly name = 'EntryPathError';
 }
 
-/** Longest key, characters. Vault's storage has limits of this size for paths. */
+/** Maximum length of a key, characters. Vault's storage has limits of about this size for paths. */
 const MAX_KEY = 512;
 
 /**
- * The path in Vault's API of the entry that ESO reads for a key (`buildPath` of its Vault provider). For KV 2 it has
- * `data/` after the mount.
- * @throws EntryPathError: the key is empty or too long, or has dot segments, by which Vault would read another path
+ * The path in Vault's API at which ESO reads a key (`buildPath` of its Vault provider). For KV 2 it has `data/` after
+ * the mount.
+ * @throws EntryPathError: the key is empty or too long, or has a segment `.` or `..`, so that Vault reads another path
  */
 export function entryPathOf(key: string, { mount, version }: StoreMount): string {
   if (key.length > MAX_KEY)
     throw new EntryPathError(`has ${key.length} characters, and at most ${MAX_KEY} are allowed`);
-  // ESO's Vault client removes empty segments too.
+  // ESO's Vault client also removes empty segments (`a//b`).
   const path = normalized(withMount(key, mount, version));
   if (path === undefined) throw new EntryPathError(`${JSON.stringify(key)} is not the path of an entry`);
   const root = mount === undefined ? path.split('/', 1)[0] : normalized(mount);
@@ -261,7 +261,7 @@ function normalized(path: string): string | undefined {
   }
 }
 
-/** A store and the entries that are wanted in it, by path. */
+/** A store, and the entries that an ExternalSecret reads from it, by path. */
 export interface Place {
   readonly store: VaultStore;
   readonly entries: ReadonlyMap<string, WantedEntry>;
@@ -272,7 +272,7 @@ export interface Places {
   readonly problems: readonly Problem[];
 }
 
-/** Finds server, login and path of each value of an ExternalSecret. @param storeOf throws StoreError */
+/** Groups the values of an ExternalSecret by store and entry. @param storeOf throws StoreError */
 export function placesOf(wanted: readonly WantedValue[], storeOf: (ref: StoreRef) => VaultStore): Places {
   type Entries = Map<string, WantedEntry & { values: WantedValue[] }>;
   const places = new Map<string, Place & { readonly entries: Entries }>();
@@ -296,7 +296,7 @@ export function placesOf(wanted: readonly WantedValue[], storeOf: (ref: StoreRef
   return { places: [...places.values()], problems: once(problems) };
 }
 
-/** Reports each problem once: a store that cannot be used would be a problem for each of its values. */
+/** Removes repeated problems, because a store that cannot be used is a problem for each of its values. */
 function once(problems: readonly Problem[]): Problem[] {
   return [...new Map(problems.map((problem) => [`${problem.field} ${problem.message}`, problem])).values()];
 }

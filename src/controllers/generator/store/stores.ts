@@ -1,6 +1,6 @@
 /**
- * The SecretStores and ClusterSecretStores of the cluster, from their watches. Without the permission to list them, the
- * environment of the process replaces them. Secrets and ConfigMaps that a store names are read from the API server.
+ * Stores the SecretStores and ClusterSecretStores of the cluster. Without the permission to list them, the environment
+ * variables of the process replace all stores. Certificates that a store names are read from the API server.
  */
 import { parseRuleKey, type RuleKey } from '../../../copy/model/keys.ts';
 import { CONFIG_MAP, SECRET } from '../../../copy/model/kind.ts';
@@ -23,7 +23,7 @@ import {
   vaultStoreOf,
 } from './store-spec.ts';
 
-/** The part of a store that is kept. */
+/** The part of a SecretStore or ClusterSecretStore that stays in memory. */
 type KeptStore = KubeObject & { readonly spec: StoreSpec };
 
 export class Stores {
@@ -33,8 +33,8 @@ export class Stores {
   readonly #patterns = new PatternCache('search');
 
   /**
-   * @param rights `undefined`: not known yet
-   * @param onChange called when a store was added, changed or deleted. The namespace of a ClusterSecretStore is ''
+   * @param rights the permissions of the process; `undefined`: not known yet
+   * @param onChange called when a store is added, changed or deleted. The namespace of a ClusterSecretStore is ''
    */
   constructor(
     context: ControllerContext,
@@ -47,7 +47,7 @@ export class Stores {
       new RuleStore({
         controller: kind,
         toRule: keptStore,
-        // Not the resourceVersion: ESO writes the status of a store every few minutes.
+        // The resourceVersion is not used, because it changes every few minutes, when ESO writes the status of a store.
         versionOf: ({ metadata: { uid, generation = 0 } }) => `${uid} ${generation}`,
         onChange: (key: RuleKey) => {
           const { namespace, name } = parseRuleKey(key);
@@ -57,7 +57,7 @@ export class Stores {
     this.#stores = { SecretStore: storeOf('SecretStore'), ClusterSecretStore: storeOf('ClusterSecretStore') };
   }
 
-  /** @param namespace of the ExternalSecret @returns `undefined`: the store does not exist */
+  /** @param namespace the namespace of the ExternalSecret @returns `undefined`: the store does not exist */
   get({ kind, name }: StoreRef, namespace: string): StoreSpec | undefined {
     const stores = this.#stores[kind];
     return stores.get(stores.key(kind === 'SecretStore' ? namespace : '', name))?.spec;
@@ -67,7 +67,7 @@ export class Stores {
   sinkOf(kind: StoreRef['kind']): WatchSink {
     const { sink } = this.#stores[kind];
     if (kind === 'SecretStore') return sink;
-    // Cluster-scoped objects are listed as `name`, and stored as `/name`.
+    // The watch names objects without a namespace as `name`, but the store as `/name`.
     return {
       ...sink,
       prune: (names, version) => sink.prune(new Set(Array.from(names, (name) => `/${name}`)), version),
@@ -75,7 +75,7 @@ export class Stores {
   }
 
   /**
-   * Gives the stores as ExternalSecrets of a namespace may use them.
+   * Gives access to the stores that ExternalSecrets of a namespace may use.
    * @returns a function that throws StoreError for a store that cannot be used
    * @throws ApiError, ConnectionError: the labels of the namespace are needed and could not be read
    */
@@ -91,7 +91,7 @@ export class Stores {
       labels: this.#needsLabels(namespace, wanted) ? await this.#labelsOf(namespace, signal) : {},
       matches: (expression, text) => {
         const pattern = this.#patterns.get(expression);
-        // An invalid expression matches nothing; ESO refuses such a store.
+        // An invalid expression matches no namespace. ESO refuses a store with such an expression.
         return !('error' in pattern) && pattern.occursIn(text);
       },
       mayGetApiTokens: (addr) => vault.addresses.isNamedAddress(addr),
@@ -104,7 +104,7 @@ export class Stores {
     };
   }
 
-  /** The certificates as PEM. @throws ApiError, ConnectionError; StoreError: the object or key does not exist */
+  /** Reads CA certificates as PEM. @throws ApiError, ConnectionError; StoreError: the object or key does not exist */
   async readCa({ kind, namespace, name, key }: CaReference, signal: AbortSignal): Promise<string> {
     const source = kind === 'Secret' ? SECRET : CONFIG_MAP;
     const store = this.#context.cluster.store(source);
@@ -117,7 +117,7 @@ export class Stores {
     return pem.utf8();
   }
 
-  /** Whether one of the stores selects namespaces by labels. */
+  /** Whether one of the stores for these values selects namespaces by labels. */
   #needsLabels(namespace: string, wanted: readonly WantedValue[]): boolean {
     return wanted.some(({ store }) => {
       if (store.kind !== 'ClusterSecretStore') return false;
