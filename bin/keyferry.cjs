@@ -1,5 +1,6 @@
 #!/usr/bin/env node
-// Starts the bundle with Node 24 or newer, and with V8 flags that keep the memory small. All measurements use the same flags.
+// Starts the bundle with Node 24 or newer, and with V8 flags that keep the memory small. All measurements use them,
+// too.
 'use strict';
 const { spawn } = require('node:child_process');
 const { existsSync } = require('node:fs');

@@ -1,11 +1,11 @@
 /**
- * Saves the work that kube-apiserver has at its first start with an empty etcd, where it creates RBAC roles, priority
- * classes and flow schemas: that is a fifth of its CPU time. The first control plane stores these keys of etcd in a
- * file of the cache. The later control planes write them into their etcd before their API server starts, which then
- * creates only what is missing.
+ * Makes the first start of kube-apiserver cheaper. With an empty etcd, it creates RBAC roles, priority classes and flow
+ * schemas; this takes a fifth of the start's CPU time. So the first control plane stores the etcd entries of these
+ * objects in a file of the cache. Later control planes write them into their own etcd before their API server starts.
+ * The server then creates only what is missing.
  *
- * Namespaces and the objects in them, other than roles, are not among these keys. Each control plane must be a cluster
- * of its own: Keyferry tells clusters apart by the uid of their namespace `kube-system`.
+ * The file has no namespaces and, of the objects in namespaces, only roles. So each control plane is a cluster of its
+ * own for Keyferry, which tells clusters apart by the uid of their namespace `kube-system`.
  */
 import { createHash, randomUUID } from 'node:crypto';
 import { mkdir, readFile, realpath, rename, stat, writeFile } from 'node:fs/promises';
@@ -27,7 +27,7 @@ const KINDS = [
 ];
 
 /**
- * Starts an API server on an empty etcd, with the stored objects.
+ * Starts an API server with an empty etcd, after the stored objects were written into it.
  * @param start resolves when the API server is ready
  */
 export async function withBootstrapObjects(
@@ -35,7 +35,7 @@ export async function withBootstrapObjects(
   options: EnsureOptions & { readonly apiServerFlags?: readonly string[] },
   start: () => Promise<void>,
 ): Promise<void> {
-  // Flags may change what the API server creates, so then nothing is stored or read.
+  // Flags may change which objects the API server creates. With flags, objects are neither stored nor written.
   if ((options.apiServerFlags ?? []).length > 0) return start();
   using etcd = new EtcdClient(etcdPort);
   const file = await fileFor(await ensureServer('kube-apiserver', options));
@@ -44,7 +44,7 @@ export async function withBootstrapObjects(
   if (!isKnown) await keepObjects(etcd, file);
 }
 
-/** The file of the stored objects. Each version of the API server has its own, also if it is at the same path. */
+/** The file for the stored objects. Each API server binary has its own, also if a new version has the same path. */
 async function fileFor(apiServer: string): Promise<string> {
   const program = await realpath(apiServer);
   const { size, mtimeMs } = await stat(program);
@@ -54,7 +54,7 @@ async function fileFor(apiServer: string): Promise<string> {
   return path.join(cacheFolder(), `bootstrap-${hash.slice(0, 12)}.json`);
 }
 
-/** Writes the stored objects into etcd. @returns false if there are none yet */
+/** Writes the stored objects into etcd. @returns false if no objects are stored yet */
 async function writeObjects(etcd: EtcdClient, file: string): Promise<boolean> {
   const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return undefined;
@@ -66,13 +66,13 @@ async function writeObjects(etcd: EtcdClient, file: string): Promise<boolean> {
 }
 
 /**
- * Stores the objects of a control plane that is ready and unused. Two may do it at once, because the file is renamed
- * into place.
+ * Stores the objects of a new control plane that is ready. Several processes may do this at the same time, because each
+ * renames a complete file to the final name.
  */
 async function keepObjects(etcd: EtcdClient, file: string): Promise<void> {
   const entries: Entry[] = [];
   for (const kind of KINDS) entries.push(...(await etcd.list(`/registry/${kind}/`)));
-  // The folder may not exist: the servers can come from another one.
+  // The cache folder may not exist, if the servers come from another folder.
   await mkdir(path.dirname(file), { recursive: true });
   const draft = `${file}.${randomUUID()}`;
   await writeFile(draft, JSON.stringify(entries));

@@ -1,10 +1,10 @@
 /**
- * A lock file, so that only one build runs on this machine. A lock whose holder was killed is taken over.
+ * A lock file. With it, only one build runs on this machine at any time.
  *
- * States: free (no file) → held (a file with pid and host of the holder, whose mtime moves every HEARTBEAT_MS) → free.
- * A held lock is stale if the holder on this host has exited, or if the mtime is older than STALE_MS, because another
- * host or container can share the cache. The lock only saves work: a binary is renamed into place, so the cache stays
- * right even if two builds run.
+ * States: free (no file) → held → free. The file of a held lock has pid and host of the holder, and every HEARTBEAT_MS
+ * the holder updates its mtime. Another process takes the lock if the holder ran on this host and has exited, or if the
+ * mtime is older than STALE_MS. (Other hosts and containers may share the cache.) The lock only saves work. Two builds
+ * at the same time do no harm, because each renames a complete binary to the final name.
  */
 import { randomUUID } from 'node:crypto';
 import { link, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
@@ -17,8 +17,8 @@ const POLL_MS = 250;
 
 /**
  * Runs `work` while it holds the lock file.
- * @param onWait is called at every poll with the holder: a pid, or `?`. If it returns a result, the wait ends without
- * `work`
+ * @param onWait called at each poll while another process holds the lock, with that process's pid, or `?`. If it
+ * returns a result, the wait ends, and `work` does not run
  */
 export async function withLock<T>(
   file: string,
@@ -36,7 +36,7 @@ export async function withLock<T>(
     }
   }
   const heartbeat = setInterval(() => {
-    // A failure only makes the lock look older than it is.
+    // If this fails, the lock only looks older than it is.
     utimes(file, new Date(), new Date()).catch(() => undefined);
   }, HEARTBEAT_MS);
   heartbeat.unref();
@@ -48,7 +48,7 @@ export async function withLock<T>(
   }
 }
 
-/** Creates the file with its content in one step, so that nobody reads an empty lock file. */
+/** Creates the file together with its content, so that no other process reads an empty lock file. */
 async function take(file: string): Promise<boolean> {
   const draft = `${file}.${randomUUID()}`;
   await writeFile(draft, JSON.stringify({ pid: process.pid, host: hostname() }));
@@ -81,7 +81,7 @@ async function discard(file: string): Promise<void> {
   try {
     await rename(file, aside);
   } catch (error) {
-    // Another process removed the file first.
+    // Another process has already removed the file.
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return;
     throw error;
   }

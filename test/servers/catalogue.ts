@@ -1,8 +1,8 @@
 /**
- * The servers for tests, demo and benchmark, and how they are built.
+ * Lists the servers for tests, demo and benchmark, and says how each is built.
  *
- * Their versions are in `<module>/go.mod`. The cache key has all that determines the binary: go.mod, go.sum, the
- * arguments of the build, and the platform. So each change of these leads to a new build.
+ * Their versions are in `<module>/go.mod`. The cache key of a server depends on everything that changes its binary:
+ * go.mod, go.sum, the arguments of the build, and the platform. If one of these changes, the server is built again.
  */
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -25,12 +25,12 @@ export type ServerName =
   | 'terraform'
   | 'terraform-provider-helm';
 
-/** In the order in which they are needed, so that a caller can start the first ones while the others are built. */
+/** The servers that most tests need, in the order of the builds: a control plane can start while Vault is built. */
 export const DEFAULT_SERVERS: readonly ServerName[] = ['etcd', 'kube-apiserver', 'kube-controller-manager', 'vault'];
 
 export interface ServerRecipe {
   readonly name: ServerName;
-  /** The folder of the pinned Go module. */
+  /** The folder with go.mod, which pins the version. */
   readonly moduleDir: string;
   /** The server's version in go.mod: `v1.36.3`. */
   readonly version: string;
@@ -38,24 +38,24 @@ export interface ServerRecipe {
   readonly goVersion: string;
   /** The arguments of `go build`, without `-o FILE`. */
   readonly buildArgs: readonly string[];
-  /** Variables for `go build`, which take precedence over the caller's. */
+  /** Environment variables for `go build`. They replace variables of the caller with the same name. */
   readonly buildEnv: Readonly<Record<string, string>>;
   readonly changes: ModuleChanges | undefined;
-  /** The folder in the cache: name, version, and a hash of all that determines the binary. */
+  /** The server's folder in the cache: name, version, and a hash of everything that changes the binary. */
   readonly cacheKey: string;
 }
 
-/** Changes in the source of a module, to leave out parts that tests do not need. They are made in a copy. */
+/** Changes to the source of a Go module, which leave out what tests do not need. They are made in a copy of it. */
 export interface ModuleChanges {
   /** The module, as `<module>@<version>`. */
   readonly module: string;
-  /** The new content of files, by their path in the module. */
+  /** The new content of each file, by its path in the module. */
   readonly files: Readonly<Record<string, string>>;
 }
 
 interface Source {
   readonly dir: string;
-  /** The module whose version is that of the server. A program of this folder has none, and no version. */
+  /** The module whose version is the server's version. A program from this folder has none, and no version. */
   readonly module?: string;
   readonly pkg: string;
   readonly ldflags: (version: string) => string;
@@ -67,14 +67,14 @@ interface Source {
 
 const strip = (): string => '-s -w';
 
-/** Linker flags with the version. Without them the API server reports v0.0.0, and Helm refuses charts. */
+/** Linker flags that set the version. Without them, the API server reports v0.0.0, and Helm refuses charts. */
 function kubernetesVersion(version: string): string {
   const [major, minor] = version.replace(/^v/, '').split('.');
   const set = (field: string, value: string): string => `-X k8s.io/component-base/version.${field}=${value}`;
   return ['-s -w', set('gitVersion', version), set('gitMajor', major ?? ''), set('gitMinor', minor ?? '')].join(' ');
 }
 
-/** Prometheus without service discovery, which is most of the program: tests name their targets. */
+/** Prometheus without service discovery. Discovery is most of the program, and tests list their targets. */
 function prometheusSource(program: string): Source {
   const module = 'github.com/prometheus/prometheus';
   return { dir: 'prometheus', module, pkg: `${module}/cmd/${program}`, ldflags: strip, tags: 'remove_all_sd' };
@@ -117,7 +117,7 @@ const SOURCES: Readonly<Record<ServerName, Source>> = {
     dir: 'vault',
     module: 'github.com/hashicorp/vault',
     pkg: 'github.com/hashicorp/vault',
-    // Vault 1.13 uses internal symbols of Go's runtime, which newer Go refuses without the last flag.
+    // Vault 1.13 uses internal symbols of Go's runtime. Newer versions of Go allow this only with the last flag.
     ldflags: () => '-s -w -checklinkname=0',
   },
   'external-secrets': {
@@ -126,8 +126,8 @@ const SOURCES: Readonly<Record<ServerName, Source>> = {
     pkg: '.',
     ldflags: strip,
     changes: {
-      // With all providers the binary has 190 MB and takes five minutes to build. The program imports the provider for
-      // Vault itself.
+      // With all providers, the binary has 190 MB and its build takes five minutes. These files register none; main.go
+      // registers the provider for Vault itself.
       'pkg/provider/register/register.go': 'package register\n',
       'pkg/generator/register/register.go': 'package register\n',
       'config/crds/bases/embed.go': 'package bases\n\nimport "embed"\n\n//go:embed *.yaml\nvar Files embed.FS\n',
@@ -141,14 +141,14 @@ const SOURCES: Readonly<Record<ServerName, Source>> = {
     pkg: 'sigs.k8s.io/kustomize/kustomize/v5',
     ldflags: strip,
   },
-  // The last version with the MPL as its licence.
+  // The last version with the license MPL.
   terraform: {
     dir: 'terraform',
     module: 'github.com/hashicorp/terraform',
     pkg: 'github.com/hashicorp/terraform',
     ldflags: strip,
   },
-  // The last version that is a valid Go module: newer ones lack /v2 or /v3 in their path.
+  // The last version that `go` accepts as a module: the module path of newer versions lacks /v2 or /v3.
   'terraform-provider-helm': {
     dir: 'terraform-provider-helm',
     module: 'github.com/hashicorp/terraform-provider-helm',
@@ -159,8 +159,8 @@ const SOURCES: Readonly<Record<ServerName, Source>> = {
 };
 
 /**
- * Other sources for a server, by the environment variable that chooses them and its value. Without the variable the
- * source above counts. `npm run test:matrix` sets the variables.
+ * Other versions of a server. The environment variable chooses the version by its value. Without the variable, the
+ * server in `SOURCES` is used. `npm run test:matrix` sets the variables.
  */
 const CHOICES: Readonly<Record<string, Readonly<Record<string, Partial<Record<ServerName, Source>>>>>> = {
   KEYFERRY_TEST_KUBERNETES: {
@@ -175,17 +175,17 @@ const CHOICES: Readonly<Record<string, Readonly<Record<string, Partial<Record<Se
         dir: 'openbao',
         module: 'github.com/openbao/openbao',
         pkg: 'github.com/openbao/openbao',
-        // The Go proxy knows this release only by its commit.
+        // The Go module proxy knows this release only by its commit.
         ldflags: () => `-s -w -X github.com/openbao/openbao/version.fullVersion=${OPENBAO_VERSION}`,
       },
     },
   },
 };
 
-/** The release that belongs to the commit in go.mod. */
+/** The release of OpenBao whose commit is in go.mod. */
 export const OPENBAO_VERSION = '2.4.0';
 
-/** @throws Error for an unknown value of a variable */
+/** @throws Error if the variable has an unknown value */
 function sourceOf(name: ServerName, env: NodeJS.ProcessEnv): Source {
   for (const [variable, choices] of Object.entries(CHOICES)) {
     const value = env[variable] ?? '';
@@ -198,12 +198,12 @@ function sourceOf(name: ServerName, env: NodeJS.ProcessEnv): Source {
   return SOURCES[name];
 }
 
-/** Whether the environment chooses OpenBao as the server `vault`. */
+/** Whether `vault` is OpenBao, because the environment chooses it. */
 export function isOpenBao(env: NodeJS.ProcessEnv = process.env): boolean {
   return sourceOf('vault', env) !== SOURCES.vault;
 }
 
-/** The minor version of the chosen Kubernetes: `36` for 1.36. */
+/** The minor version of Kubernetes in this environment: `36` for 1.36. */
 export function kubernetesMinor(env: NodeJS.ProcessEnv = process.env): number {
   return Number(serverRecipe('kube-apiserver', env).version.split('.')[1]);
 }
@@ -216,7 +216,7 @@ export function isServerName(name: string): name is ServerName {
 
 /**
  * How a server is built.
- * @throws Error if go.mod does not pin its module, or if the environment names an unknown version
+ * @throws Error if go.mod does not pin the server's module, or if the environment names an unknown version
  */
 export function serverRecipe(name: ServerName, env: NodeJS.ProcessEnv = process.env): ServerRecipe {
   const source = sourceOf(name, env);

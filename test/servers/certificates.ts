@@ -1,6 +1,6 @@
 /**
- * A certificate authority for one test run, and certificates from it. Keys are P-256, because these are made in
- * milliseconds.
+ * A certificate authority (CA) for one test run, which issues certificates. Keys are P-256, because such a key is made
+ * in milliseconds.
  */
 import { generate } from 'selfsigned';
 
@@ -11,7 +11,7 @@ export interface Certificate {
 
 export interface Subject {
   readonly commonName: string;
-  /** The groups of the user, in a client certificate for Kubernetes. */
+  /** For a client certificate: the groups of the user in Kubernetes. */
   readonly organizations?: readonly string[];
 }
 
@@ -23,10 +23,10 @@ const LOOPBACK = [
 const DAY_MS = 24 * 60 * 60 * 1000;
 
 export class CertificateAuthority {
-  /** The authority's own certificate and key. */
+  /** The certificate and key of the CA itself. */
   readonly certificate: Certificate;
 
-  /** Opens an existing authority. `create` makes a new one. */
+  /** Uses an existing CA. `create` makes a new one. */
   constructor(certificate: Certificate) {
     this.certificate = certificate;
   }
@@ -46,7 +46,7 @@ export class CertificateAuthority {
     return new CertificateAuthority({ certPem, keyPem });
   }
 
-  /** Makes a certificate for a server on 127.0.0.1 or localhost, and at these addresses. */
+  /** Issues a certificate for a server on 127.0.0.1, localhost and these addresses. */
   async server(commonName: string, addresses: readonly string[] = []): Promise<Certificate> {
     const more = addresses.map((ip) => ({ type: 7, ip }) as const);
     return this.#issue({ commonName }, [
@@ -79,7 +79,7 @@ export class CertificateAuthority {
 
 type Options = NonNullable<Parameters<typeof generate>[1]>;
 
-/** Settings for all certificates. They are valid for a month, from yesterday, because clocks can differ a little. */
+/** Settings for all certificates. They are valid for a month, from yesterday on: the clocks of machines may differ. */
 function common(): Pick<Options, 'keyType' | 'curve' | 'algorithm' | 'notBeforeDate' | 'notAfterDate'> {
   const now = Date.now();
   return {

@@ -1,4 +1,4 @@
-/** `npm run servers [-- NAME…]` builds missing servers, and prints in its last line the folder that has all. */
+/** `npm run servers [-- NAME…]` builds missing servers. Its last line is the folder that contains all of them. */
 import { parseArgs } from 'node:util';
 
 import { DEFAULT_SERVERS, isServerName, SERVER_NAMES } from './catalogue.ts';

@@ -1,7 +1,7 @@
-/** The command lines of a control plane's servers. */
+/** The command lines of the servers in a control plane. */
 import path from 'node:path';
 
-/** The folder of a control plane, and the ports of its servers. */
+/** Where a control plane is: its folder, and the ports of its servers. */
 export interface Layout {
   readonly folder: string;
   readonly etcdPort: number;
@@ -30,7 +30,7 @@ export function etcdArgs(layout: Pick<Layout, 'folder' | 'etcdPort' | 'etcdPeerP
     `--listen-peer-urls=${peer}`,
     `--initial-advertise-peer-urls=${peer}`,
     `--initial-cluster=default=${peer}`,
-    // The data need not survive a power cut, and with an fsync at each write the tests would measure the disk.
+    // The data need not survive a power cut. With an fsync for each write, tests would mostly measure the disk.
     '--unsafe-no-fsync',
     '--log-level=warn',
     '--quota-backend-bytes=8589934592',
@@ -53,10 +53,10 @@ export function apiServerArgs(layout: Layout, audit: boolean): string[] {
     `--service-account-key-file=${pki('service-account.key')}`,
     `--service-account-signing-key-file=${pki('service-account.key')}`,
     '--service-cluster-ip-range=10.0.0.0/24',
-    // Else the Service `kubernetes` needs an address other than loopback. No test uses that Service.
+    // Without this flag, the Service `kubernetes` needs an address that is not loopback. No test uses the Service.
     '--endpoint-reconciler-type=none',
     '--shutdown-delay-duration=0s',
-    // Without it, an open watch delays the end after SIGTERM for a minute.
+    // Without this flag, the server waits up to a minute for an open watch after SIGTERM.
     '--shutdown-watch-termination-grace-period=1s',
     ...(audit
       ? [
@@ -76,7 +76,7 @@ export function controllerManagerArgs(layout: Layout, kubeconfigPath: string): s
     `--root-ca-file=${path.join(layout.pki, 'ca.crt')}`,
     '--use-service-account-credentials=false',
     '--leader-elect=false',
-    // No port: it would only serve metrics and health.
+    // The port would serve only metrics and health.
     '--secure-port=0',
     '--kube-api-qps=500',
     '--kube-api-burst=1000',

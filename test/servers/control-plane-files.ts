@@ -1,6 +1,5 @@
 /**
- * Writes the files that a control plane's servers read: keys and certificates, users with their tokens, the audit
- * policy.
+ * Writes the files that the servers of a control plane read: keys, certificates, users with their tokens, audit policy.
  */
 import { generateKeyPairSync } from 'node:crypto';
 import { mkdir, writeFile } from 'node:fs/promises';
@@ -14,7 +13,7 @@ export interface UserOptions {
   readonly groups?: readonly string[];
 }
 
-/** One line for each request when it is answered, and for a watch also one when it begins. */
+/** Writes one line when a request is answered. A watch gets another line when it begins. */
 const AUDIT_POLICY = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -23,7 +22,7 @@ rules:
     omitManagedFields: true
 `;
 
-/** Writes all files. @param tokens - by user name */
+/** Writes all files. @param tokens - the token of each user, by user name */
 export async function writeControlPlaneFiles(
   layout: Layout,
   users: readonly UserOptions[],

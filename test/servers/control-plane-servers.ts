@@ -1,8 +1,8 @@
 /**
- * etcd and kube-apiserver of one control plane, as processes on loopback.
+ * Runs etcd and kube-apiserver of one control plane as processes on loopback.
  *
- * States of each server: running ⇄ stopped. It keeps its port, and etcd its data. `stop` ends both for ever and removes
- * their folder.
+ * States of each server: running ⇄ stopped. A stopped server keeps its port, and etcd its data. After `stop`, both are
+ * gone with their folder.
  */
 import { randomBytes } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
@@ -21,30 +21,32 @@ import { Reaper } from './reaper.ts';
 import { ServerProcess } from './server-process.ts';
 
 export interface ControlPlaneServersOptions {
-  /** Whether the API server writes an audit log: one line of JSON for each request, without bodies. Default: false. */
+  /**
+   * Whether the API server writes an audit log: one line of JSON for each request, without the body. Default: false.
+   */
   readonly audit?: boolean;
-  /** Users besides `admin`, each with a token. RBAC objects give them permissions. */
+  /** Users, in addition to `admin`, each with a token. They have no permissions until a test creates RBAC objects. */
   readonly users?: readonly UserOptions[];
-  /** Flags of kube-apiserver, which take precedence over the default ones: `['--max-requests-inflight=10']`. */
+  /** Flags of kube-apiserver: `['--max-requests-inflight=10']`. They replace default flags with the same name. */
   readonly apiServerFlags?: readonly string[];
-  /** Receives progress lines if a server must be built first. */
+  /** Gets progress lines while missing servers are built. */
   readonly onProgress?: (line: string) => void;
-  /** Aborts a build that runs. */
+  /** Aborts a running build. */
   readonly signal?: AbortSignal;
 }
 
-/** All that a process needs to use the servers. It can be sent to another process as JSON. */
+/** What a process must know to use the servers. It can be sent to another process as JSON. */
 export interface ControlPlaneAccess {
   readonly layout: Layout;
-  /** The authority that signed all certificates. */
+  /** The CA that signed all certificates. */
   readonly authority: Certificate;
-  /** The tokens, by user name. */
+  /** The token of each user, by user name. */
   readonly tokens: Readonly<Record<string, string>>;
 }
 
 const READY_TIMEOUT_MS = 180_000;
 
-/** @throws Error for a user that is not in the options of the control plane */
+/** @throws Error if the control plane was started without this user */
 export function tokenOf({ tokens }: ControlPlaneAccess, user: string): string {
   const token = tokens[user];
   if (token === undefined) throw new Error(`no user "${user}" in the options of this control plane`);
@@ -71,7 +73,7 @@ export class ControlPlaneServers {
 
   /**
    * Starts both servers in a new folder.
-   * @throws Error with the end of a server's log, if it did not start; ServerUnavailableError
+   * @throws Error with the end of the log, if a server does not start; ServerUnavailableError if one cannot be built
    */
   static async start(options: ControlPlaneServersOptions = {}): Promise<ControlPlaneServers> {
     const folder = await Reaper.shared().temporaryFolder('keyferry-control-plane-');
@@ -89,7 +91,7 @@ export class ControlPlaneServers {
     const tokens = Object.fromEntries(users.map(({ name }) => [name, randomBytes(16).toString('hex')]));
     const authority = await CertificateAuthority.create('keyferry-test-ca');
     await writeControlPlaneFiles(layout, users, tokens, authority);
-    // The API server appends to an existing file, so a lender can empty the log.
+    // The API server appends to an existing file, so the file can be emptied while the server runs.
     if (options.audit === true) await writeFile(layout.auditLog, '', { mode: 0o600 });
     const servers = new ControlPlaneServers({ layout, authority: authority.certificate, tokens }, options);
     try {
@@ -115,18 +117,18 @@ export class ControlPlaneServers {
   }
 
   /**
-   * Sends SIGTERM to etcd, and SIGKILL after 2 s: it would wait 8 s until the API server disconnects. The data stay.
+   * Sends SIGTERM to etcd, and SIGKILL after 2 s. (etcd itself would wait 8 s for the API server.) The data stay.
    */
   async stopEtcd(): Promise<void> {
     await this.#etcd?.stop(2_000);
   }
 
-  /** Kills etcd. The data stay, although it runs without fsync: only a power cut would lose some. */
+  /** Kills etcd. The data stay: without fsync, only a power cut would lose some of them. */
   async killEtcd(): Promise<void> {
     await this.#etcd?.kill();
   }
 
-  /** Starts the API server, if it does not run, and waits until it is ready. */
+  /** Starts the API server, if it is not running, and waits until it is ready. */
   async startApiServer(): Promise<void> {
     if (this.#apiServer?.running === true) return;
     const command = await ensureServer('kube-apiserver', this.#options);
@@ -146,7 +148,7 @@ export class ControlPlaneServers {
     await this.#apiServer.ready(probe, timeoutMs);
   }
 
-  /** Sends SIGTERM to the API server, which then ends its watches and waits for requests under way. */
+  /** Sends SIGTERM to the API server. It then ends its watches and answers the requests that it has begun. */
   async stopApiServer(): Promise<void> {
     await this.#apiServer?.stop();
   }
@@ -156,13 +158,15 @@ export class ControlPlaneServers {
     await this.#apiServer?.kill();
   }
 
-  /** Kills the API server, or stops it with `graceful`, and starts it on the same port. Resolves when it is ready. */
+  /**
+   * Kills the API server (with `graceful`: stops it) and starts it again on the same port. Resolves when it is ready.
+   */
   async restartApiServer(options: { readonly graceful?: boolean } = {}): Promise<void> {
     await (options.graceful === true ? this.stopApiServer() : this.killApiServer());
     await this.startApiServer();
   }
 
-  /** Suspends the API server (SIGSTOP): connections stay open, and no request is answered until `resumeApiServer`. */
+  /** Suspends the API server (SIGSTOP). Connections stay open, but get no answers until `resumeApiServer`. */
   async pauseApiServer(): Promise<void> {
     await this.#apiServer?.pause();
   }
@@ -171,13 +175,13 @@ export class ControlPlaneServers {
     this.#apiServer?.resume();
   }
 
-  /** The private memory of the API server, which must run, in bytes. Linux only. */
+  /** The private memory of the API server, bytes. Linux only. @throws Error if the API server does not run */
   async apiServerMemory(): Promise<number> {
     if (this.#apiServer?.pid === undefined) throw new Error('kube-apiserver does not run');
     return (await readMemory(this.#apiServer.pid)).private;
   }
 
-  /** Ends both servers and removes their folder. May be called more than once. */
+  /** Ends both servers and deletes their folder. Further calls do nothing. */
   async stop(): Promise<void> {
     this.#api.close();
     await Promise.all([this.#apiServer?.kill(), this.#etcd?.kill()]);

@@ -17,7 +17,7 @@ describe('control plane', () => {
   });
   after(() => plane.stop());
 
-  it("a test's API server accepts manifests, also of CRDs, and lists what was created", async () => {
+  it('the control plane for tests accepts manifests, including CRDs, and lists the created objects', async () => {
     await plane.api.apply(CRD_AND_OBJECT);
     const boats = '/apis/test.example/v1/namespaces/default/boats';
     assert.deepEqual(
@@ -36,7 +36,7 @@ describe('control plane', () => {
     });
   });
 
-  it("a test's API server knows users by token and certificate, and authorizes them by RBAC", async () => {
+  it('the control plane for tests knows its users by token and certificate, and RBAC decides on their permissions', async () => {
     using eve = plane.client({ user: 'eve' });
     await assert.rejects(eve.list('/api/v1/secrets'), { status: 403, reason: 'Forbidden' });
     const { certPem, keyPem } = await plane.clientCertificate({
@@ -47,14 +47,14 @@ describe('control plane', () => {
     assert.ok((await root.list('/api/v1/namespaces')).length >= 4);
   });
 
-  it("a test's controller manager empties deleted namespaces and creates ServiceAccounts", async () => {
+  it('the controller manager for tests empties deleted namespaces and creates ServiceAccounts', async () => {
     await plane.api.apply('{apiVersion: v1, kind: Namespace, metadata: {name: short-lived}}');
     await waitFor(() => plane.api.find('/api/v1/namespaces/short-lived/serviceaccounts/default'));
     await plane.api.delete('/api/v1/namespaces/short-lived');
     await waitFor(async () => (await plane.api.find('/api/v1/namespaces/short-lived')) === undefined, {});
   });
 
-  it('a watch of the test client records when each event arrived', async () => {
+  it('for each event of a watch, the test client records when the event arrived', async () => {
     const seen: WatchEvent[] = [];
     await using watcher = await plane.api.watch('/api/v1/namespaces/default/secrets', (event) => seen.push(event));
     const from = performance.now();
@@ -65,12 +65,12 @@ describe('control plane', () => {
     await watcher.stop();
   });
 
-  it('the audit log of a control plane has every request', async () => {
+  it('the audit log of a control plane has a line for every request', async () => {
     await plane.api.get('/api/v1/namespaces/default/secrets/watched');
     await waitFor(async () => (await readFile(plane.auditLogPath, 'utf8')).includes('/secrets/watched'));
   });
 
-  it('etcd and API server keep their ports and data over a restart', async () => {
+  it('after a restart, etcd and API server have the same ports and data', async () => {
     await plane.servers.restartApiServer();
     await plane.servers.killEtcd();
     await plane.servers.startEtcd();
@@ -78,18 +78,18 @@ describe('control plane', () => {
     assert.ok(await plane.api.find('/api/v1/namespaces/default/secrets/watched'));
   });
 
-  it('a new control plane begins with the RBAC roles of an earlier one, and with namespaces of its own', async () => {
+  it('a new control plane has the RBAC roles of an earlier one, but its own namespaces', async () => {
     await using other = await startControlPlane({ controllerManager: false, own: true });
     const roles = '/apis/rbac.authorization.k8s.io/v1/clusterroles';
     const uidOf = async ({ api }: ControlPlane, path: string): Promise<string> => (await api.get(path)).metadata.uid;
     assert.equal(await uidOf(other, `${roles}/view`), await uidOf(plane, `${roles}/view`));
-    // Keyferry tells clusters apart by the uid of this namespace.
+    // Keyferry tells clusters apart by the uid of their namespace kube-system.
     const namespace = '/api/v1/namespaces/kube-system';
     await waitFor(() => other.api.find(namespace));
     assert.notEqual(await uidOf(other, namespace), await uidOf(plane, namespace));
   });
 
-  it('a server that does not start is reported with its log, and leaves no process and no folder', async () => {
+  it('if a server does not start, the error has the end of its log, and neither processes nor folders are left', async () => {
     let folder = '';
     await assert.rejects(
       startControlPlane({ controllerManager: false, apiServerFlags: ['--no-such-flag'] }),
@@ -101,7 +101,7 @@ describe('control plane', () => {
     assert.ok(folder !== '' && !existsSync(folder));
   });
 
-  it('the servers of a control plane end when the test is killed', async () => {
+  it("if the test's process is killed, the servers of its control plane end", async () => {
     const victim = spawn(process.execPath, ['-e', VICTIM], {
       cwd: import.meta.dirname,
       stdio: ['ignore', 'pipe', 'inherit'],
@@ -112,7 +112,7 @@ describe('control plane', () => {
     const { url, folder } = JSON.parse(text) as { url: string; folder: string };
     victim.kill('SIGKILL');
     await waitFor(() => !existsSync(folder), { message: `${folder} to go` });
-    // Only a refused connection shows that no server runs. Any other failure comes from a server.
+    // Only a refused connection proves that no server runs. Any other failure was caused by a server.
     const isRefused = async (): Promise<boolean> =>
       await fetch(url).then(
         () => false,

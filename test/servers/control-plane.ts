@@ -1,10 +1,10 @@
 /**
  * A real Kubernetes control plane on loopback: etcd, kube-apiserver, and on request kube-controller-manager.
  *
- * etcd and the API server belong to the test, or are borrowed. `npm test` lends the same servers to one test file after
- * another (`lending/lender.ts`), because their start costs more CPU time than most tests. The controller manager always
- * belongs to the test. When `startControlPlane` resolves, /readyz answers ok and the namespace `default` exists. `stop`
- * ends or returns all servers.
+ * etcd and the API server belong to the test, or the test borrows them. With `npm test`, one test file after the other
+ * borrows the same servers (`lending/lender.ts`), because starting them takes more CPU time than most tests. The
+ * controller manager always belongs to the test. When `startControlPlane` resolves, /readyz answers ok and the
+ * namespace `default` exists. `stop` ends the servers, or returns them.
  */
 import path from 'node:path';
 
@@ -26,15 +26,16 @@ import { ServerProcess } from './server-process.ts';
 
 export interface ControlPlaneOptions extends ControlPlaneServersOptions {
   /**
-   * Whether a controller manager runs: it empties namespaces, collects garbage, and creates ServiceAccounts. Default:
-   * true.
+   * Whether kube-controller-manager runs. It empties deleted namespaces, collects garbage, and creates ServiceAccounts.
+   * Default: true.
    */
   readonly controllerManager?: boolean;
-  /** Flags of kube-controller-manager, besides the default ones. */
+  /** Flags of kube-controller-manager, in addition to the default ones. */
   readonly controllerManagerFlags?: readonly string[];
   /**
-   * Starts new servers, if the test needs `servers`, or leaves something outside of etcd, or something that the API
-   * server forgets late, as an admission policy. Default: false, so servers without flags and users may be borrowed.
+   * Whether the servers must be new. A test needs this if it uses `servers`, writes files of the servers, or creates
+   * objects whose effect lasts after their deletion, such as admission policies. Default: false. The servers may then
+   * be borrowed, if the test asks for neither flags nor users.
    */
   readonly own?: boolean;
 }
@@ -43,20 +44,20 @@ export class ControlPlane {
   readonly url: string;
   readonly caPem: string;
   readonly adminToken: string;
-  /** The path of a kubeconfig for the administrator, with the server `url`. */
+  /** Path of a kubeconfig for the administrator. It leads to `url`. */
   readonly kubeconfigPath: string;
-  /** The path of the audit log, which exists only with the option `audit`. */
+  /** Path of the audit log. The file exists only with the option `audit`. */
   readonly auditLogPath: string;
-  /** The folder of the test. If the servers are its own, it has their files, too. `stop` removes it. */
+  /** A folder for the test, which `stop` deletes. Files of servers that are not borrowed are there, too. */
   readonly folder: string;
-  /** The tests' own client, as administrator. */
+  /** A client for the test, as administrator. */
   readonly api: TestApi;
   readonly #access: ControlPlaneAccess;
   readonly #options: ControlPlaneOptions;
   readonly #source: ControlPlaneServers | Loan;
   #controllerManager: ServerProcess | undefined;
 
-  /** For `startControlPlane` only. */
+  /** Called only by `startControlPlane`. */
   constructor(
     source: ControlPlaneServers | Loan,
     folder: string,
@@ -76,31 +77,31 @@ export class ControlPlane {
     this.api = this.client();
   }
 
-  /** etcd and API server, for tests that stop and start them. @throws Error if they are borrowed */
+  /** etcd and API server, for a test that stops and starts them. @throws Error if the test has borrowed them */
   get servers(): ControlPlaneServers {
     if (this.#source instanceof ControlPlaneServers) return this.#source;
     throw new Error('other tests use these servers afterwards: start the control plane with the option `own`');
   }
 
-  /** The token of `admin`, or of a user in the options. @throws Error for another user */
+  /** The token of a user: `admin`, or one in the options. @throws Error if there is no such user */
   tokenFor(user: string): string {
     return tokenOf(this.#access, user);
   }
 
-  /** Makes a certificate for this user (CN) with these groups (O). */
+  /** Issues a client certificate for a user (CN) with groups (O). */
   clientCertificate(subject: Subject): Promise<Certificate> {
     return new CertificateAuthority(this.#access.authority).client(subject);
   }
 
-  /** Writes a kubeconfig into the folder of the test; by default for the administrator, with the server `url`. */
+  /** Writes a kubeconfig into the test's folder. By default it is for the administrator and leads to `url`. */
   writeKubeconfig(options: Partial<KubeconfigOptions> = {}): Promise<string> {
     const identity = options.clientCertPem === undefined ? { token: this.adminToken } : {};
     return writeKubeconfigFile(this.folder, { server: this.url, caPem: this.caPem, ...identity, ...options });
   }
 
   /**
-   * Opens a client, by default as administrator at `url`. Close it.
-   * @param options.token - in place of the user's own
+   * Opens a client. By default it is the administrator's and connects to `url`. The caller must close it.
+   * @param options.token - a token in place of that of `options.user`
    */
   client(
     options: { readonly user?: string; readonly token?: string; readonly url?: string; readonly caPem?: string } = {},
@@ -128,7 +129,7 @@ export class ControlPlane {
     await this.#controllerManager?.kill();
   }
 
-  /** Ends or returns all servers, and removes the folder. May be called more than once. */
+  /** Ends the servers, or returns borrowed ones. Deletes the folder. Further calls do nothing. */
   async stop(): Promise<void> {
     this.api.close();
     await this.#controllerManager?.kill();
@@ -142,8 +143,8 @@ export class ControlPlane {
 }
 
 /**
- * Starts or borrows a control plane. Builds missing servers first.
- * @throws Error with the end of a server's log, if it did not start; ServerUnavailableError if one cannot be built
+ * Starts or borrows a control plane. If servers are missing, builds them first.
+ * @throws Error with the end of the log, if a server does not start; ServerUnavailableError if one cannot be built
  */
 export async function startControlPlane(options: ControlPlaneOptions = {}): Promise<ControlPlane> {
   const source =

@@ -16,8 +16,8 @@ const folder = await mkdtemp(path.join(tmpdir(), 'keyferry-ensure-'));
 after(() => rm(folder, { recursive: true }));
 
 /**
- * Makes an environment with a cache of its own, and with this shell script as `go`. `GOVERSION` is the version that it
- * reports.
+ * Makes an environment with its own cache, and with a shell script in place of the program `go`.
+ * @param build what the script does for `go build`
  */
 async function makeEnvironment(name: string, build: string): Promise<NodeJS.ProcessEnv> {
   const home = path.join(folder, name);
@@ -32,7 +32,7 @@ async function cached(env: NodeJS.ProcessEnv): Promise<string[]> {
   return (await readdir(cacheFolder(env), { recursive: true })).filter((name) => name.includes('/'));
 }
 
-/** Whether a process runs. One that exited may be a zombie until its parent reads the exit code. */
+/** Whether a process runs. An exited process is a zombie until its parent reads the exit code; it does not count. */
 async function runs(pid: string): Promise<boolean> {
   try {
     return !/^State:\s+Z/m.test(await readFile(`/proc/${pid}/status`, 'utf8'));
@@ -43,7 +43,7 @@ async function runs(pid: string): Promise<boolean> {
 }
 
 describe('servers', () => {
-  it('each server has a recipe that pins its version', () => {
+  it('the recipe of each server pins its version', () => {
     for (const name of SERVER_NAMES) {
       const { version, cacheKey } = serverRecipe(name);
       assert.match(version, /^v\d+\.\d+\.\d+$/);
@@ -51,7 +51,7 @@ describe('servers', () => {
     }
   });
 
-  it('an environment variable can choose another version of a server, which has its own place in the cache', () => {
+  it('if an environment variable chooses another version of a server, that version has its own folder in the cache', () => {
     const usual = { apiServer: serverRecipe('kube-apiserver', {}), vault: serverRecipe('vault', {}) };
     const env = { KEYFERRY_TEST_KUBERNETES: '1.34', KEYFERRY_TEST_VAULT: 'openbao' };
     assert.match(serverRecipe('kube-apiserver', env).version, /^v1\.34\./);
@@ -62,7 +62,7 @@ describe('servers', () => {
     assert.throws(() => serverRecipe('vault', { KEYFERRY_TEST_VAULT: 'none' }), /must be one of openbao/);
   });
 
-  it('a server in KEYFERRY_SERVERS or KUBEBUILDER_ASSETS is used from there', async () => {
+  it('if a server is in KEYFERRY_SERVERS or KUBEBUILDER_ASSETS, it is used from there', async () => {
     const env = await makeEnvironment('named', 'exit 1');
     const mine = path.join(folder, 'mine');
     await mkdir(mine);
@@ -75,7 +75,7 @@ describe('servers', () => {
     }
   });
 
-  it('a missing server is built once, with progress lines, and then comes from the cache', async () => {
+  it('a missing server is built one time, with progress lines; later it comes from the cache', async () => {
     const env = await makeEnvironment(
       'build',
       'echo "#!/bin/sh" > "$out"; chmod +x "$out"; echo x >> "$(dirname "$0")/builds"',
@@ -95,13 +95,13 @@ describe('servers', () => {
     assert.deepEqual(await cached(env), [`${serverRecipe('etcd').cacheKey}/etcd`]);
   });
 
-  it('with lowPriority, a server is built after other work of the machine', async () => {
+  it('with lowPriority, a server is built at low process priority', async () => {
     const waits = 'for i in $(seq 100); do [ "$(nice)" = 19 ] && break; sleep 0.1; done';
     const env = await makeEnvironment('low', `${waits}; [ "$(nice)" = 19 ] && cp /bin/true "$out"`);
     await ensureServer('etcd', { env, lowPriority: true });
   });
 
-  it('a build that fails or is killed leaves no partial binary', async () => {
+  it('if a build fails or is killed, no partial binary is left', async () => {
     const env = await makeEnvironment(
       'half',
       'echo half > "$out"; chmod +x "$out"; echo "link: no space left on device" >&2; exit 1',
@@ -130,7 +130,7 @@ describe('servers', () => {
     await waitFor(async () => !(await runs(compiler)), { message: 'what go had started to end' });
   });
 
-  it('several servers are built in the given order, and a failed build does not stop the next', async () => {
+  it('several servers are built in the given order, and the next is built even if one fails', async () => {
     const env = await makeEnvironment(
       'order',
       'case "$out" in */etcd.*) exit 1;; esac; echo ok > "$out"; chmod +x "$out"',
@@ -140,7 +140,7 @@ describe('servers', () => {
     await assert.rejects(paths.etcd, ServerUnavailableError);
   });
 
-  it('serversFolder makes one folder with links to all servers, wherever they are', async () => {
+  it('serversFolder() makes one folder with links to all servers, if they are in several folders', async () => {
     const env = await makeEnvironment('links', 'echo ok > "$out"; chmod +x "$out"');
     const paths = ensureServers(['etcd', 'vault'], { env });
     const together = await serversFolder({ etcd: await paths.etcd, vault: await paths.vault }, env);
@@ -148,7 +148,7 @@ describe('servers', () => {
     assert.equal(await readFile(path.join(together, 'vault'), 'utf8'), 'ok\n');
   });
 
-  it('a build without Go, disk space or another prerequisite fails with a message that names it', async () => {
+  it('if a build lacks Go, disk space or another prerequisite, its error names what is missing', async () => {
     const recipe = serverRecipe('etcd');
     const messageOf = (stderr: string): string => buildError(recipe, stderr, 1).message;
     assert.match(messageOf('dial tcp: lookup proxy.invalid: no such host'), /could not be downloaded/);
@@ -185,7 +185,7 @@ describe('npm run servers', () => {
     return { code, lines: text.trimEnd().split('\n') };
   }
 
-  it('npm run servers ends at the first server that cannot be built, with the reason', async () => {
+  it('if a server cannot be built, npm run servers stops there and prints the reason', async () => {
     const env = await makeEnvironment(
       'first',
       'case "$out" in */etcd.*) echo "etcd: undefined: Foo" >&2; exit 1;; esac; exec sleep 50',
@@ -199,9 +199,9 @@ describe('npm run servers', () => {
     assert.deepEqual(await cached(env), []);
   });
 
-  it("npm run servers without a network fails with Go's message", async (t) => {
+  it("without a network, npm run servers prints Go's message", async (t) => {
     const home = path.join(folder, 'offline');
-    // No server listens on port 1, and the module cache is empty.
+    // On port 1 no server listens, and the module cache is empty. So Go cannot get the modules.
     const offline = { GOPROXY: 'http://127.0.0.1:1', GOMODCACHE: path.join(home, 'mod'), GOFLAGS: '-modcacherw' };
     const env = { PATH: process.env['PATH'], HOME: home, XDG_CACHE_HOME: path.join(home, 'cache'), ...offline };
     try {
@@ -218,7 +218,7 @@ describe('npm run servers', () => {
 });
 
 describe('the build lock', () => {
-  it('one process at a time holds the build lock', async () => {
+  it('only one process at a time holds the build lock', async () => {
     const file = path.join(folder, 'one.lock');
     let inside = 0;
     const most: number[] = [];
@@ -237,7 +237,7 @@ describe('the build lock', () => {
     assert.deepEqual(most, [1, 1, 1]);
   });
 
-  it('a process stops to wait for the build lock once another one has built the server', async () => {
+  it('if another process has built the server meanwhile, a process no longer waits for the build lock', async () => {
     const env = await makeEnvironment('waits', 'exit 1');
     const target = path.join(cacheFolder(env), serverRecipe('etcd').cacheKey, 'etcd');
     await mkdir(path.dirname(target), { recursive: true });
@@ -254,7 +254,7 @@ describe('the build lock', () => {
     assert.equal(built, target);
   });
 
-  it('the build lock of a process that has exited is taken over', async () => {
+  it('if the holder of the build lock has exited, another process takes the lock', async () => {
     const gone = spawn('/bin/true');
     await new Promise((resolve) => gone.once('exit', resolve));
     const file = path.join(folder, 'stale.lock');

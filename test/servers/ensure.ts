@@ -1,4 +1,4 @@
-/** Finds real servers in a folder of the user or in the cache, or builds them from pinned Go modules. */
+/** Finds real servers in a folder of the user or in the cache. If a server is missing, builds it from a Go module. */
 import { createHash } from 'node:crypto';
 import { accessSync, constants, statSync } from 'node:fs';
 import { mkdir, rename, rm, symlink } from 'node:fs/promises';
@@ -11,18 +11,18 @@ import type { ServerName } from './catalogue.ts';
 import { goBuild } from './go-build.ts';
 
 export interface EnsureOptions {
-  /** Receives a line for each build, and more lines while it runs. */
+  /** Gets a line when a build begins, and further lines while it runs. */
   readonly onProgress?: (line: string) => void;
   /** The environment. Default: `process.env`. */
   readonly env?: NodeJS.ProcessEnv;
   readonly signal?: AbortSignal;
-  /** Called when a build begins, and not for a server that exists, or that another process builds. */
+  /** Called when a build begins. Not called if the server exists or another process builds it. */
   readonly onBuild?: () => void;
-  /** Whether other work of the machine goes before the build. Default: false. */
+  /** Whether the build runs at low process priority, so that other work goes first. Default: false. */
   readonly lowPriority?: boolean;
 }
 
-/** The folder of built servers: `$XDG_CACHE_HOME/keyferry/servers`, or `~/.cache/keyferry/servers`. */
+/** The folder for built servers: `$XDG_CACHE_HOME/keyferry/servers`; without the variable ~/.cache/keyferry/servers. */
 export function cacheFolder(env: NodeJS.ProcessEnv = process.env): string {
   const base = env['XDG_CACHE_HOME'];
   return path.join(
@@ -31,7 +31,9 @@ export function cacheFolder(env: NodeJS.ProcessEnv = process.env): string {
   );
 }
 
-/** The path of a server in `$KEYFERRY_SERVERS`, `$KUBEBUILDER_ASSETS` or the cache; `undefined` if it is in none. */
+/**
+ * The path of a server in `$KEYFERRY_SERVERS`, `$KUBEBUILDER_ASSETS` or the cache; `undefined` if none of them has it.
+ */
 export function findServer(name: ServerName, env: NodeJS.ProcessEnv = process.env): string | undefined {
   const folders = [env['KEYFERRY_SERVERS'], env['KUBEBUILDER_ASSETS']].filter(
     (folder) => folder !== undefined && folder !== '',
@@ -41,8 +43,8 @@ export function findServer(name: ServerName, env: NodeJS.ProcessEnv = process.en
 }
 
 /**
- * The path of a server, which is built if necessary.
- * @throws ServerUnavailableError that names what is missing: Go, the network, disk space
+ * The path of a server. If the server is missing, builds it.
+ * @throws ServerUnavailableError that says what is missing: Go, the network, disk space
  */
 export async function ensureServer(name: ServerName, options: EnsureOptions = {}): Promise<string> {
   const env = options.env ?? process.env;
@@ -60,7 +62,7 @@ export async function ensureServer(name: ServerName, options: EnsureOptions = {}
       return target;
     },
     (holder) => {
-      // One lock is for all servers, so its holder may be building another one.
+      // All servers share one lock, so the process that holds it may be building another server.
       if (isExecutable(target)) return target;
       if (performance.now() - toldAt < 5_000) return undefined;
       toldAt = performance.now();
@@ -72,8 +74,8 @@ export async function ensureServer(name: ServerName, options: EnsureOptions = {}
 }
 
 /**
- * Builds several servers, one after another in this order. Each promise settles as soon as its server is available, so
- * a control plane can start while Vault is built. A failed build does not stop the next.
+ * Builds several servers one after the other, in this order. Each promise settles when its server is available, so a
+ * control plane can start while Vault is built. If a build fails, the next one begins all the same.
  */
 export function ensureServers<N extends ServerName>(
   names: readonly N[],
@@ -87,8 +89,8 @@ export function ensureServers<N extends ServerName>(
       () => ensureServer(name, options),
       () => ensureServer(name, options),
     );
-    // The caller may await this promise only after an earlier one has failed. Until then Node would report it as
-    // unhandled.
+    // The caller may await an earlier promise first. If this build fails meanwhile, Node would report an unhandled
+    // rejection.
     mine.catch(() => undefined);
     paths[name] = mine;
     previous = mine;
@@ -97,9 +99,9 @@ export function ensureServers<N extends ServerName>(
 }
 
 /**
- * The paths of all these servers. The first failed build ends the others, which would take minutes and move the reason
- * off the screen.
- * @throws ServerUnavailableError as `ensureServer`
+ * The paths of all these servers. If a build fails, no more builds begin: they would take minutes, and their output
+ * would push the reason off the screen.
+ * @throws ServerUnavailableError, as `ensureServer`
  */
 export async function ensureAll(
   names: readonly ServerName[],
@@ -119,8 +121,8 @@ export async function ensureAll(
 }
 
 /**
- * One folder with all these servers under their own names: the folder in which they are, or a folder of links in the
- * cache.
+ * One folder that has all these servers under their own names. If they are in several folders, it is a folder with
+ * links in the cache.
  */
 export async function serversFolder(
   paths: Readonly<Partial<Record<ServerName, string>>>,
@@ -151,7 +153,7 @@ function isExecutable(file: string): boolean {
     accessSync(file, constants.X_OK);
     return statSync(file).isFile();
   } catch (error) {
-    // Missing or not executable, so the search goes on.
+    // Missing or not executable here: the search continues in the next folder.
     void error;
     return false;
   }

@@ -1,28 +1,28 @@
-/** The few calls to etcd that the tests need, through its JSON gateway. */
+/** A small client of etcd, with the few calls that tests need. It uses etcd's JSON gateway. */
 import { HttpClient } from '../support/http.ts';
 
-/** A key and its value, in base64, as etcd's JSON has them. */
+/** A key and its value, both in base64, as in etcd's JSON. */
 export interface Entry {
   readonly key: string;
   readonly value: string;
 }
 
-/** The most operations that etcd accepts in a transaction. */
+/** The largest number of operations in one transaction of etcd. */
 const OPERATIONS = 128;
-/** Time limit of a call, ms. etcd answers at once; the limit is for a busy machine. */
+/** Time limit of a call, ms. It is long, because a busy machine delays etcd. */
 const TIMEOUT_MS = 60_000;
 
 export class EtcdClient implements Disposable {
-  /** Not `fetch`: each process would have to load it for these few calls. */
+  /** `fetch` is not used: each test process would have to load it for a few calls. */
   readonly #http: HttpClient;
 
   constructor(port: number) {
     this.#http = new HttpClient(`http://127.0.0.1:${port}`);
   }
 
-  /** All entries with keys that begin with this text. It must end with `/`. */
+  /** All entries whose keys begin with this text. @param prefix must end with `/` */
   async list(prefix: string): Promise<Entry[]> {
-    // The end of a range is exclusive, and `0` is the character after `/`.
+    // The end of a range does not belong to it. `0` is the character after `/`.
     const range = { key: base64(prefix), range_end: base64(`${prefix.slice(0, -1)}0`) };
     const { kvs = [] } = (await this.#send('range', range)) as { kvs?: readonly Entry[] };
     return kvs.map(({ key, value }) => ({ key, value }));
@@ -32,7 +32,7 @@ export class EtcdClient implements Disposable {
     await this.#apply(entries.map(({ key, value }) => ({ requestPut: { key, value } })));
   }
 
-  /** @param keys - in base64 */
+  /** Deletes these keys. @param keys - in base64 */
   async delete(keys: readonly string[]): Promise<void> {
     await this.#apply(keys.map((key) => ({ requestDeleteRange: { key } })));
   }
@@ -58,7 +58,7 @@ export class EtcdClient implements Disposable {
   }
 }
 
-/** A key as text. */
+/** An entry's key as plain text. */
 export function keyText({ key }: Pick<Entry, 'key'>): string {
   return Buffer.from(key, 'base64').toString();
 }

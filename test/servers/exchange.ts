@@ -1,8 +1,8 @@
 /**
- * One request through the fault proxy, from its head to the end of the answer.
+ * One request that passes the fault proxy, from its head to the end of the answer.
  *
- * States: held (delayed) → forwarding → answering → ended. From each of them it can be stalled: no more bytes pass in
- * either direction, and the sockets stay. Or it can be cut, which ends it. Once it has ended, both sides are closed.
+ * States: held (delayed) → forwarding → answering → ended. In each of the first three, the exchange can be stalled (its
+ * connections stay open, but no more bytes pass) or cut (its connections break, and it has ended).
  */
 import type { Agent, ClientRequest, IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { request as httpRequest } from 'node:http';
@@ -17,21 +17,21 @@ export interface RequestRecord {
   readonly isWatch: boolean;
   /** The value of the header `X-Vault-Namespace`. */
   readonly vaultNamespace?: string;
-  /** The time when the request's head arrived, by `performance.now()`, ms. */
+  /** When the head of the request arrived, as `performance.now()`, ms. */
   readonly at: number;
-  /** The status that the client got; 0 without an answer. */
+  /** The status that the client got; 0 if it got no answer. */
   status: number;
-  /** Bytes of the answer's body that were sent to the client, as they were encoded. */
+  /** Bytes of the answer's body that the client got, before it decodes them. */
   bytesIn: number;
   /** Bytes of the request's body. */
   bytesOut: number;
-  /** The time when the exchange ended; `undefined` while it runs. */
+  /** When the exchange ended, as `performance.now()`; `undefined` while it runs. */
   endedAt?: number;
-  /** The fault that was applied. */
+  /** The fault that a rule applied; absent: none. */
   fault?: Fault['kind'];
 }
 
-/** Sums over all requests of a proxy: bytes of HTTP bodies, as the client sees them. */
+/** Sums for all requests of a proxy: bytes of HTTP bodies, before the client decodes them. */
 export interface ProxyCounters {
   requests: number;
   bytesIn: number;
@@ -43,7 +43,7 @@ export interface Upstream {
   readonly agent: Agent;
 }
 
-/** Headers that count for one connection only. A proxy has two, so it does not pass them on. */
+/** Headers that concern a single connection. The proxy does not pass them on, because its other side has its own. */
 const HOP_BY_HOP = new Set(['connection', 'keep-alive', 'transfer-encoding', 'upgrade', 'proxy-connection', 'te']);
 
 export class Exchange {
@@ -59,7 +59,7 @@ export class Exchange {
   #timer: NodeJS.Timeout | undefined;
   #stalled = false;
   #ended = false;
-  /** The number of complete lines that pass before the cut; `undefined` if the whole answer passes. */
+  /** How many complete lines still pass before the cut; `undefined`: the whole answer passes. */
   #linesLeft: number | undefined;
 
   constructor(
@@ -87,7 +87,7 @@ export class Exchange {
     this.#upstream = upstream;
     this.#counters = counters;
     this.#onEnd = onEnd;
-    // Reports the end of the exchange, whichever side caused it.
+    // The exchange has ended, whether client, server or proxy caused it.
     response.once('close', () => this.#end());
     response.on('error', () => this.#end());
     incoming.on('error', () => this.#end());
@@ -124,7 +124,7 @@ export class Exchange {
     this.#end();
   }
 
-  /** From here on no byte passes in either direction. */
+  /** From now on, no byte passes in either direction. The connections stay open. */
   stall(): void {
     this.#stalled = true;
     clearTimeout(this.#timer);
@@ -132,7 +132,7 @@ export class Exchange {
     this.#answer?.pause();
   }
 
-  /** Lets this many more complete lines of the answer pass, and half of the next. Then it cuts. */
+  /** This many complete lines of the answer pass, and half of the next one. Then the connections break. */
   truncate(lines: number): void {
     this.#linesLeft = lines;
   }
@@ -151,7 +151,7 @@ export class Exchange {
       agent,
     });
     this.#outgoing = outgoing;
-    // The server broke the connection or does not run, so the client's connection is broken, too.
+    // The server broke the connection or does not run. The client's connection breaks, too.
     outgoing.on('error', () => this.cut());
     outgoing.on('response', (answer) => this.#receive(answer));
     this.#incoming.on('data', (chunk: Buffer) => {
@@ -173,10 +173,10 @@ export class Exchange {
     if (this.#stalled) return undefined;
     this.record.status = answer.statusCode ?? 0;
     this.#response.writeHead(this.record.status, endToEnd(answer.headers));
-    // The client gets the head of a watch before its first event.
+    // The client must get the head of a watch immediately, even if there is no event yet.
     this.#response.flushHeaders();
     answer.on('data', (chunk: Buffer) => this.#pass(chunk));
-    // If the answer is to be cut, its normal end does not count.
+    // After a cut inside the answer, or a stall, the normal end of the answer must not reach the client.
     answer.on('end', () => {
       if (!this.#stalled) this.#response.end();
     });
@@ -200,7 +200,7 @@ export class Exchange {
   }
 
   /**
-   * The position in this chunk at which the answer is cut: in the middle of the line after the last one that passes.
+   * Where in this chunk the answer is cut: in the middle of the line after the last line that passes.
    */
   #cutAt(chunk: Buffer): number | undefined {
     if (this.#linesLeft === undefined) return undefined;
@@ -241,7 +241,8 @@ export class Exchange {
     this.#ended = true;
     this.record.endedAt = performance.now();
     clearTimeout(this.#timer);
-    // A complete answer leaves its connection in the pool. Otherwise the request is aborted at the server, too.
+    // After a complete answer, the connection to the server can be used again. Otherwise the server's request is
+    // aborted.
     if (this.#answer?.complete !== true) this.#outgoing?.destroy();
     this.#onEnd();
   }

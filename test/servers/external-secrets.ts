@@ -1,6 +1,6 @@
 /**
- * Runs the real External Secrets Operator (ESO) on a control plane: its controllers of ExternalSecrets and stores, and
- * its provider for Vault.
+ * Runs the real External Secrets Operator (ESO) for a control plane, with its controllers of ExternalSecrets and
+ * stores, and its provider for Vault.
  */
 import { execFile } from 'node:child_process';
 import path from 'node:path';
@@ -13,16 +13,16 @@ import { Reaper } from './reaper.ts';
 import { ServerProcess } from './server-process.ts';
 
 export interface ExternalSecretsOptions {
-  /** The time between two validations of a store, ms. Default: 5 minutes, as in its chart. */
+  /** Time between two validations of a store, ms. Default: 5 minutes, as in ESO's chart. */
   readonly storeIntervalMs?: number;
 }
 
-/** The versions of the API of ExternalSecrets. */
+/** The versions of ESO's API. */
 export type EsoVersion = 'v1' | 'v1beta1';
 
 /**
  * Installs ESO's CRDs.
- * @param change edits their YAML, to make the CRDs of other releases
+ * @param change edits the YAML of the CRDs, to make them like the CRDs of other ESO releases
  */
 export async function installEsoCrds(
   plane: Pick<ControlPlane, 'api'>,
@@ -38,20 +38,20 @@ export async function installEsoCrds(
   }
 }
 
-/** The CRDs of the pinned release, as YAML. */
+/** The CRDs of ESO as YAML, from the release that go.mod pins. */
 export async function esoCrds(): Promise<string> {
   const command = await ensureServer('external-secrets');
   const { stdout } = await promisify(execFile)(command, ['-crds'], { maxBuffer: 16 * 1024 * 1024 });
   return stdout;
 }
 
-/** Edits the CRDs so that they serve v1beta1 in place of v1. */
+/** Edits ESO's CRDs: they then serve v1beta1 and no longer v1. */
 export function onlyV1beta1(yaml: string): string {
   const served = { true: 'false', false: 'true' };
   return yaml.replaceAll(/^ {4}served: (true|false)$/gm, (_, is: 'true' | 'false') => `    served: ${served[is]}`);
 }
 
-/** Starts ESO. Its CRDs must be installed. */
+/** Starts ESO. The CRDs must be installed before. */
 export async function startExternalSecrets(
   plane: Pick<ControlPlane, 'kubeconfigPath'>,
   { storeIntervalMs = 300_000 }: ExternalSecretsOptions = {},

@@ -14,7 +14,7 @@ import { startTcpProxy } from './tcp-proxy.ts';
 
 const SECRETS = '/api/v1/namespaces/default/secrets';
 
-/** The lines of a watch that does not connect again, and how it ended. */
+/** A watch that does not connect again: its lines until now, and whether it has ended. */
 interface RawWatch {
   readonly text: () => string;
   readonly end: () => 'open' | 'ended' | 'broken';
@@ -66,7 +66,7 @@ describe('fault proxy before a real API server', () => {
     return { text: () => text, end: () => end, close: () => response.destroy() };
   }
 
-  it('the fault proxy passes calls and watches on, counts them and their bytes, and records them', async () => {
+  it('the fault proxy passes calls and watches on, records them, and counts them and their bytes', async () => {
     proxy.reset();
     const open = await watch();
     const body = secret();
@@ -90,7 +90,7 @@ describe('fault proxy before a real API server', () => {
     await waitFor(() => proxy.live().length === 0, { message: 'the watch to end at the proxy too' });
   });
 
-  it('a rule "respond" answers in place of the server, as often as the rule says', async () => {
+  it('the fault "respond" answers in place of the server, as many times as the rule says', async () => {
     const rule = proxy.rule({ match: { method: 'GET', path: /secrets/ }, fault: kubernetesFault(429, 7), times: 2 });
     for (const status of [429, 429, 200]) {
       const answer = await api.raw('GET', SECRETS);
@@ -106,7 +106,7 @@ describe('fault proxy before a real API server', () => {
     assert.equal((await api.raw('GET', SECRETS)).status, 200);
   });
 
-  it('a rule "cut" breaks a connection before the server gets the request, and "lose-answer" after it carried it out', async () => {
+  it('the fault "cut" breaks a connection before the server gets the request, and "lose-answer" after the server carried it out', async () => {
     const [unheard, done] = [secret(), secret()];
     proxy.rule({ match: { method: 'POST' }, fault: { kind: 'cut' }, times: 1 });
     await assert.rejects(api.create(unheard), { code: 'ECONNRESET' });
@@ -116,7 +116,7 @@ describe('fault proxy before a real API server', () => {
     assert.ok(await plane.api.find(`${SECRETS}/${done.metadata.name}`));
   });
 
-  it('a rule "delay" delays a request', async () => {
+  it('the fault "delay" delays a request', async () => {
     const rule = proxy.rule({ match: { path: '/secrets' }, fault: { kind: 'delay', ms: 300 } });
     const from = performance.now();
     await api.list(SECRETS);
@@ -124,7 +124,7 @@ describe('fault proxy before a real API server', () => {
     rule.clear();
   });
 
-  it('a rule "hold" holds a request until the test releases it', async () => {
+  it('the fault "hold" holds a request until the test releases it', async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     const rule = proxy.rule({ match: { method: 'POST' }, fault: { kind: 'hold', until: promise }, times: 1 });
     const held = secret();
@@ -136,7 +136,7 @@ describe('fault proxy before a real API server', () => {
     assert.ok(await plane.api.find(`${SECRETS}/${held.metadata.name}`));
   });
 
-  it('a rule "respond" with "until" holds the proxy\'s own answer until the test releases it', async () => {
+  it('the fault "respond" with "until" holds the proxy\'s own answer until the test releases it', async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     const fault = { ...kubernetesFault(429), until: promise };
     const rule = proxy.rule({ match: { method: 'POST' }, fault, times: 1 });
@@ -148,13 +148,13 @@ describe('fault proxy before a real API server', () => {
     await call;
   });
 
-  it('a rule "stall" stalls later requests', async () => {
+  it('the fault "stall" leaves new requests without an answer', async () => {
     proxy.rule({ match: { path: '/secrets' }, fault: { kind: 'stall' }, times: 1 });
     await assert.rejects(api.get(SECRETS, { timeoutMs: 200 }), /no answer within 200 ms/);
     await waitFor(() => proxy.live().length === 0);
   });
 
-  it('stallAll stalls a running watch, which stays open and silent until it is cut', async () => {
+  it('stallAll() stops the events of a running watch; the watch stays open until it is cut', async () => {
     const open = await watch();
     assert.equal(proxy.stallAll({ isWatch: true }), 1);
     await plane.api.create(secret());
@@ -163,7 +163,7 @@ describe('fault proxy before a real API server', () => {
     await waitFor(() => open.end() === 'broken');
   });
 
-  it('truncateAll ends a running watch in the middle of a line', async () => {
+  it('truncateAll() ends a running watch in the middle of a line', async () => {
     const open = await watch();
     proxy.truncateAll({ isWatch: true }, 1);
     const [whole, half] = [secret(), secret()];
@@ -177,12 +177,12 @@ describe('fault proxy before a real API server', () => {
     assert.deepEqual(more, []);
   });
 
-  it('a rule "truncate" ends an answer in the middle', async () => {
+  it('the fault "truncate" ends an answer in the middle of a line', async () => {
     proxy.rule({ match: { path: '/secrets' }, fault: { kind: 'truncate' }, times: 1 });
     await assert.rejects(api.list(SECRETS), { code: 'ECONNRESET' });
   });
 
-  it('refuse() refuses connections, and accept() accepts them again on the same port', async () => {
+  it('after refuse(), the fault proxy refuses connections; after accept(), it accepts them on the same port', async () => {
     const open = await watch();
     await proxy.refuse();
     await waitFor(() => open.end() === 'broken');
@@ -191,7 +191,7 @@ describe('fault proxy before a real API server', () => {
     await api.get(SECRETS);
   });
 
-  it('partition() silences old and new connections, and heal() breaks them and accepts new ones', async () => {
+  it('during partition(), no connection passes bytes; heal() breaks these connections, and new ones work', async () => {
     const open = await watch();
     proxy.partition();
     await assert.rejects(api.get(SECRETS, { timeoutMs: 150 }), /no answer/);
@@ -203,7 +203,7 @@ describe('fault proxy before a real API server', () => {
     await waitFor(() => api.get(SECRETS));
   });
 
-  it("the fault proxy breaks the client's connections when the server is gone", async () => {
+  it("if the server is gone, the fault proxy breaks the client's connections", async () => {
     const open = await watch();
     await plane.servers.killApiServer();
     await waitFor(() => open.end() === 'broken');
@@ -212,7 +212,7 @@ describe('fault proxy before a real API server', () => {
     await api.get(SECRETS);
   });
 
-  it('the TCP proxy passes connections on unchanged and counts the bytes on the wire', async () => {
+  it('the TCP proxy passes connections on unchanged, and counts their bytes', async () => {
     await using tcp = await startTcpProxy(plane.url);
     using through = plane.client({ url: tcp.url });
     const list = await through.get(SECRETS);

@@ -1,12 +1,12 @@
 /**
- * A reverse proxy on loopback between a client and a real server (Kubernetes or Vault). It makes the faults of a
- * network and of a busy server: rules apply them to new requests, `cutAll`, `stallAll` and `truncateAll` to running
- * ones.
+ * A reverse proxy on loopback between a client and a real server (Kubernetes or Vault). It behaves like a bad network
+ * or a busy server. Rules apply faults to new requests. `cutAll`, `stallAll` and `truncateAll` apply faults to running
+ * requests.
  *
- * It has a TLS certificate of its own. So tokens pass to the server, and client certificates do not.
+ * The proxy has its own TLS certificate. So it can pass on tokens, but no client certificates.
  *
- * States of the listener: open ⇄ refusing (`refuse`: no listener on the port), and open ⇄ partitioned (`partition`:
- * connections are accepted, and no byte is sent). After `stop` it is closed for ever.
+ * States: open ⇄ refusing (after `refuse`: nothing listens on the port); open ⇄ partitioned (after `partition`: the
+ * proxy accepts connections, but sends no byte). After `stop`, the proxy is closed.
  */
 import { createServer as createHttpServer, Agent as HttpAgent } from 'node:http';
 import type { IncomingMessage, Server as HttpServer, ServerResponse } from 'node:http';
@@ -24,18 +24,18 @@ import { freePort } from './ports.ts';
 export interface FaultProxyOptions {
   /** The URL of the real server. */
   readonly upstream: string;
-  /** The authority of the real server's certificate, as PEM. */
+  /** The CA of the real server's certificate, as PEM. */
   readonly upstreamCaPem?: string;
-  /** Whether clients use TLS to the proxy. Default: if the real server does. */
+  /** Whether clients connect to the proxy with TLS. Default: yes if the real server uses TLS. */
   readonly tls?: boolean;
 }
 
 export class FaultProxy {
-  /** The URL for clients, in place of the server's. */
+  /** The URL of the proxy. Clients use it in place of the server's URL. */
   readonly url: string;
-  /** The authority of the proxy's own certificate, as PEM; empty without TLS. */
+  /** The CA of the proxy's certificate, as PEM; '' without TLS. */
   readonly caPem: string;
-  /** Sums since the start or the last `reset`: bytes of HTTP bodies as they were encoded, as the client sees them. */
+  /** Sums since the start or the last `reset`: bytes of HTTP bodies, before the client decodes them. */
   readonly counters: ProxyCounters = { requests: 0, bytesIn: 0, bytesOut: 0 };
   readonly #requests: RequestRecord[] = [];
   readonly #rules = new RuleSet();
@@ -47,7 +47,7 @@ export class FaultProxy {
   #listener: Server | undefined;
   #partitioned = false;
 
-  /** For `startFaultProxy` only. */
+  /** Called only by `startFaultProxy`. */
   constructor(port: number, tls: { certPem: string; keyPem: string; caPem: string } | undefined, upstream: Upstream) {
     this.#port = port;
     this.#upstream = upstream;
@@ -58,22 +58,22 @@ export class FaultProxy {
       tls === undefined
         ? createHttpServer(handler)
         : createHttpsServer({ cert: tls.certPem, key: tls.keyPem, ALPNProtocols: ['http/1.1'] }, handler);
-    // No idle timeout, because a watch can be silent for any time.
+    // Without an idle timeout, because a watch may be silent for any time.
     this.#http.requestTimeout = 0;
     this.#http.timeout = 0;
   }
 
-  /** All requests in the order of their arrival. The records of running requests still change. */
+  /** All requests, in the order of their arrival. Records of running requests still change. */
   get requests(): readonly RequestRecord[] {
     return this.#requests;
   }
 
-  /** The requests that have not ended. */
+  /** The requests that are still running. */
   live(match?: Matcher): readonly RequestRecord[] {
     return this.#matching(match).map(({ record }) => record);
   }
 
-  /** Applies a fault to new requests. If several rules match a request, the oldest counts. */
+  /** Applies a fault to new requests that match. If several rules match a request, the oldest rule is applied. */
   rule(rule: FaultRule): ActiveRule {
     return this.#rules.add(rule);
   }
@@ -82,13 +82,13 @@ export class FaultProxy {
     this.#rules.clear();
   }
 
-  /** Sets the counters to zero, and forgets the requests that have ended. */
+  /** Sets the counters to zero, and removes the records of requests that have ended. */
   reset(): void {
     Object.assign(this.counters, { requests: 0, bytesIn: 0, bytesOut: 0 });
     this.#requests.splice(0, this.#requests.length, ...this.#matching().map(({ record }) => record));
   }
 
-  /** Breaks the connections of running requests. @returns their number */
+  /** Breaks the connections of running requests. @returns the number of these requests */
   cutAll(match?: Matcher): number {
     const exchanges = this.#matching(match);
     for (const exchange of exchanges) exchange.cut();
@@ -96,8 +96,8 @@ export class FaultProxy {
   }
 
   /**
-   * Running requests pass no more bytes, and their connections stay half-open, until either side cuts them.
-   * @returns their number
+   * Stalls running requests: no more bytes pass, and their connections stay open until client or server closes them.
+   * @returns the number of these requests
    */
   stallAll(match?: Matcher): number {
     const exchanges = this.#matching(match);
@@ -106,8 +106,8 @@ export class FaultProxy {
   }
 
   /**
-   * Running requests pass `lines` more complete lines and half of the next. Then their connections break.
-   * @returns their number
+   * Running requests still pass `lines` complete lines and half of the next one. Then their connections break.
+   * @returns the number of these requests
    */
   truncateAll(match?: Matcher, lines = 0): number {
     const exchanges = this.#matching(match);
@@ -115,7 +115,7 @@ export class FaultProxy {
     return exchanges.length;
   }
 
-  /** Breaks all connections, and refuses new ones (ECONNREFUSED) until `accept`. */
+  /** Breaks all connections. Until `accept`, new connections are refused (ECONNREFUSED). */
   async refuse(): Promise<void> {
     const listener = this.#listener;
     this.#listener = undefined;
@@ -134,13 +134,13 @@ export class FaultProxy {
     this.#listener = listener;
   }
 
-  /** Keeps all connections, old and new, open and silent until `heal`. */
+  /** Until `heal`, old and new connections stay open, but no byte passes. */
   partition(): void {
     this.#partitioned = true;
     this.stallAll();
   }
 
-  /** Ends a partition. Connections from before and from during it are broken, because their state is lost. */
+  /** Ends a partition. Breaks all connections that are open, because bytes on them were lost. */
   heal(): void {
     this.#partitioned = false;
     for (const socket of this.#sockets) socket.destroy();
@@ -161,7 +161,7 @@ export class FaultProxy {
     this.#sockets.add(socket);
     socket.setNoDelay(true);
     socket.once('close', () => this.#sockets.delete(socket));
-    // The client reset its connection. The exchanges on it notice that themselves.
+    // The client has reset the connection. The exchanges on it end by themselves.
     socket.on('error', () => socket.destroy());
     if (!this.#partitioned) this.#http.emit('connection', socket);
   }
@@ -182,7 +182,7 @@ export class FaultProxy {
   }
 }
 
-/** Starts a proxy before `upstream`. When this resolves, it listens. */
+/** Starts a proxy in front of a server. Resolves when the proxy listens. */
 export async function startFaultProxy(options: FaultProxyOptions): Promise<FaultProxy> {
   const url = new URL(options.upstream);
   const pool = { keepAlive: true, maxSockets: Infinity };

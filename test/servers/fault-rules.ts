@@ -1,9 +1,9 @@
-/** Faults for the fault proxy, and rules that say which requests get them. */
+/** The faults of the fault proxy, and the rules that say which requests get which fault. */
 
-/** The parts of a request that a rule can match. They never have its body or its credentials. */
+/** The parts of a request that a rule can look at. They contain no body and no credentials. */
 export interface ProxyRequest {
   readonly method: string;
-  /** The path with its query, as it was sent: `/api/v1/secrets?watch=true`. */
+  /** Path and query, as they were sent: `/api/v1/secrets?watch=true`. */
   readonly url: string;
   /** The path without its query. */
   readonly path: string;
@@ -13,8 +13,8 @@ export interface ProxyRequest {
 }
 
 /**
- * All fields that are given must match. A string in `path` must be a part of it; a RegExp is searched for in path and
- * query.
+ * A request matches if all given fields match. If `path` is a string, the path must contain it; if it is a RegExp, path
+ * and query must match.
  */
 export interface RequestMatch {
   readonly method?: string | readonly string[];
@@ -28,17 +28,17 @@ export type Fault =
   /** The connection breaks before the server gets the request. */
   | { readonly kind: 'cut' }
   /**
-   * The server carries out the request, and the connection breaks before its answer. The client cannot tell this from
+   * The server carries out the request, but the connection breaks before the answer. For the client, this looks like
    * `cut`.
    */
   | { readonly kind: 'lose-answer' }
-  /** The connection stays open and silent, and the server does not get the request. */
+  /** The connection stays open, but nothing passes, and the server does not get the request. */
   | { readonly kind: 'stall' }
-  /** The request is held for this time, and then passed on. */
+  /** The server gets the request after this time, ms. */
   | { readonly kind: 'delay'; readonly ms: number }
-  /** The request is held until the test releases it. */
+  /** The server gets the request when the test resolves `until`. */
   | { readonly kind: 'hold'; readonly until: Promise<void> }
-  /** The proxy answers, at once or when the test releases the answer. A body that is an object is sent as JSON. */
+  /** The proxy answers itself: at once, or when the test resolves `until`. An object as body is sent as JSON. */
   | {
       readonly kind: 'respond';
       readonly status: number;
@@ -47,22 +47,22 @@ export type Fault =
       readonly until?: Promise<void>;
     }
   /**
-   * The client gets this many complete lines of the answer (default 0) and half of the next. Then the connection
+   * The client gets this many complete lines of the answer (default 0), and half of the next one. Then the connection
    * breaks.
    */
   | { readonly kind: 'truncate'; readonly lines?: number };
 
 export interface FaultRule {
-  /** The requests that get the fault. Default: all. */
+  /** The requests that get the fault. Default: all requests. */
   readonly match?: Matcher;
   readonly fault: Fault;
-  /** The number of requests after which the rule ends. Default: it ends when it is cleared. */
+  /** The rule ends after this many requests. Default: it ends when the test calls `clear`. */
   readonly times?: number;
 }
 
-/** A rule that is in force. */
+/** A rule that the proxy applies now. */
 export interface ActiveRule {
-  /** The number of requests that got the fault. */
+  /** How many requests got the fault. */
   readonly hits: number;
   clear(): void;
 }
@@ -88,7 +88,7 @@ export function matches(matcher: Matcher | undefined, request: ProxyRequest): bo
   return isWatch === undefined || isWatch === request.isWatch;
 }
 
-/** The rules in force. The first one that matches a request counts. */
+/** The rules that a proxy applies. If several match a request, the oldest is applied. */
 export class RuleSet {
   readonly #rules = new Set<{ readonly rule: FaultRule; hits: number }>();
 
@@ -109,7 +109,7 @@ export class RuleSet {
     this.#rules.clear();
   }
 
-  /** The fault for a request, if a rule matches. The rule counts the request. */
+  /** The fault for a request; `undefined` if no rule matches. Counts the request for the rule. */
   take(request: ProxyRequest): Fault | undefined {
     for (const entry of this.#rules) {
       if (!matches(entry.rule.match, request)) continue;
@@ -121,7 +121,7 @@ export class RuleSet {
   }
 }
 
-/** A fault `respond` with the answer that Kubernetes gives for this status code. */
+/** A fault `respond` that answers with this status code as Kubernetes does. */
 export function kubernetesFault(
   status: 409 | 410 | 429 | 500 | 503 | 504,
   retryAfterSeconds?: number,

@@ -1,4 +1,4 @@
-/** Builds a server from its pinned Go module. Its errors name what is missing. */
+/** Builds a server from a Go module. If something is missing for the build, the error says what. */
 import { execFile, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { chmod, copyFile, cp, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
@@ -13,7 +13,7 @@ const PROGRESS_MS = 5_000;
 const NO_NETWORK =
   /no such host|dial tcp|i\/o timeout|TLS handshake timeout|connection refused|proxyconnect|network is unreachable|server misbehaving|module lookup disabled/i;
 
-/** Thrown if a server is not available. The message names what is missing, and how to get it. */
+/** A server is not available. The message says what is missing, and how to get it. */
 export class ServerUnavailableError extends Error {
   override readonly name = 'ServerUnavailableError';
 }
@@ -27,8 +27,8 @@ export interface BuildOptions {
 }
 
 /**
- * Builds into `target`. The compiler writes to a temporary name beside it, which is renamed after a successful build.
- * So an interrupted build leaves no broken binary.
+ * Builds the file `target`. The compiler writes a file with a temporary name next to it. After a successful build, this
+ * file is renamed. So an interrupted build leaves no incomplete binary as `target`.
  * @throws ServerUnavailableError if Go, the network or disk space is missing, or if the build fails
  */
 export async function goBuild(recipe: ServerRecipe, target: string, options: BuildOptions): Promise<void> {
@@ -46,13 +46,15 @@ export async function goBuild(recipe: ServerRecipe, target: string, options: Bui
   }
 }
 
-/** Removes the files of builds that were killed. Called under the build lock, so that no running build owns them. */
+/** Removes files of builds that were killed. The caller must hold the build lock, so that no other build is running. */
 async function removePartials(folder: string): Promise<void> {
   const names = (await readdir(folder)).filter((name) => name.includes('.partial-'));
   await Promise.all(names.map((name) => rm(path.join(folder, name), { force: true })));
 }
 
-/** Runs Go. Go and its compilers are a process group, which ends with this process; so does their large work folder. */
+/**
+ * Runs Go with its compilers as one process group. If this process ends, so does the group, and its files are removed.
+ */
 async function runBuild(go: string, recipe: ServerRecipe, output: string, options: BuildOptions): Promise<void> {
   const startedAt = performance.now();
   const label = `${recipe.name} ${recipe.version}`;
@@ -76,7 +78,7 @@ async function runBuild(go: string, recipe: ServerRecipe, output: string, option
     });
     if (child.pid !== undefined) {
       reaper.addProcess((group = -child.pid));
-      // The compilers, which Go starts, inherit this priority.
+      // Go starts the compilers, and they inherit this priority.
       if (options.lowPriority === true) setPriority(child.pid, constants.priority.PRIORITY_LOW);
     }
     let stderr = '';
@@ -100,8 +102,8 @@ async function runBuild(go: string, recipe: ServerRecipe, output: string, option
 }
 
 /**
- * Makes the changes of the recipe in a copy of the module.
- * @returns arguments with which `go build` uses the copy
+ * Makes a copy of the Go module, with the changes of the recipe.
+ * @returns arguments for `go build`, so that it uses the copy
  */
 async function changedModule(
   go: string,
@@ -114,7 +116,7 @@ async function changedModule(
   const { stdout } = await promisify(execFile)(go, ['mod', 'download', '-json', changes.module], options);
   const { Dir: source } = JSON.parse(stdout) as { readonly Dir: string };
   const copy = path.join(scratch, 'module');
-  // Files in Go's cache are read-only, and so are their copies. So the loop removes each changed file and writes it anew.
+  // Files in Go's cache are read-only, and so are their copies. So a changed file is removed and written again.
   await cp(source, copy, { recursive: true, mode: 0 });
   for (const [file, text] of Object.entries(changes.files)) {
     const target = path.join(copy, file);
@@ -129,17 +131,17 @@ async function changedModule(
   return [`-modfile=${path.join(scratch, 'go.mod')}`];
 }
 
-/** @param group - the id of its first process, negated */
+/** Kills a process group. @param group - the negated process id of its leader */
 function endGroup(group: number): void {
   try {
     process.kill(group, 'SIGKILL');
   } catch (error) {
-    // ESRCH: the group has no process any more, as after a complete build.
+    // ESRCH: the group has no processes any more. This is normal after a build.
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
   }
 }
 
-/** The error for a failed `go build`. It finds what is missing in Go's output. */
+/** Makes the error for a failed `go build`. Go's output shows what is missing. */
 export function buildError(recipe: ServerRecipe, stderr: string, code: number | string | null): ServerUnavailableError {
   const tail = stderr.trim().split('\n').slice(-12).join('\n');
   const because = (reason: string): ServerUnavailableError =>
@@ -158,8 +160,8 @@ export function buildError(recipe: ServerRecipe, stderr: string, code: number | 
 }
 
 /**
- * A Go that can build this module: on the PATH, in $GOROOT, or in the default folder of its installer.
- * @throws ServerUnavailableError that names the required version of Go
+ * Finds a Go that can build the module: on the PATH, in $GOROOT, or in the default folder of Go's installer.
+ * @throws ServerUnavailableError that names the required Go version
  */
 export async function findGo(
   recipe: ServerRecipe,
@@ -169,7 +171,7 @@ export async function findGo(
   const candidates = ['go', ...(env['GOROOT'] ? [path.join(env['GOROOT'], 'bin', 'go')] : []), installed];
   for (const candidate of candidates) {
     try {
-      // Run in the module's folder, because there Go switches to the toolchain that go.mod requires, or fails.
+      // In the module's folder, Go downloads the toolchain that go.mod requires, or fails if it cannot.
       await promisify(execFile)(candidate, ['env', 'GOVERSION'], { cwd: recipe.moduleDir, env });
       return candidate;
     } catch (error) {

@@ -1,13 +1,13 @@
-/** Kubeconfig files for the servers of a test. */
+/** Writes kubeconfig files for the servers of a test. */
 import { randomUUID } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { stringify } from 'yaml';
 
 export interface KubeconfigOptions {
-  /** The URL of the API server, or of a proxy before it. */
+  /** The URL of the API server, or of a proxy in front of it. */
   readonly server: string;
-  /** The authority of the server's certificate. Without it, a public authority must have signed the certificate. */
+  /** The CA of the server's certificate, as PEM. Default: the public CAs. */
   readonly caPem?: string;
   readonly token?: string;
   readonly clientCertPem?: string;
@@ -16,7 +16,7 @@ export interface KubeconfigOptions {
   readonly namespace?: string;
 }
 
-/** The text of a kubeconfig with one context, `test`. */
+/** The text of a kubeconfig with a single context, named `test`. */
 export function kubeconfigYaml(options: KubeconfigOptions): string {
   const base64 = (text: string): string => Buffer.from(text).toString('base64');
   return stringify({
@@ -55,7 +55,7 @@ export function kubeconfigYaml(options: KubeconfigOptions): string {
   });
 }
 
-/** Writes a kubeconfig into a new file in `folder`, which only its owner can read. @returns the path */
+/** Writes a kubeconfig as a new file in `folder`. Only its owner can read the file. @returns the path */
 export async function writeKubeconfigFile(folder: string, options: KubeconfigOptions): Promise<string> {
   const file = path.join(folder, `kubeconfig-${randomUUID().slice(0, 8)}.yaml`);
   await writeFile(file, kubeconfigYaml(options), { mode: 0o600 });

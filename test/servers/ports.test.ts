@@ -3,10 +3,10 @@ import { it } from 'node:test';
 
 import { freePort } from './ports.ts';
 
-/** So many that random ports without a reservation would almost certainly repeat. */
+/** With this many random ports, two would almost certainly be equal, if freePort() did not reserve them. */
 const PORTS = 400;
 
-it('freePort() returns each port once, although nothing listens on it', async () => {
+it('freePort() never returns the same port again, even if nothing listens on it', async () => {
   const ports = await Promise.all(Array.from({ length: PORTS }, () => freePort()));
   assert.equal(new Set(ports).size, PORTS);
 });

@@ -1,19 +1,19 @@
-/** Free TCP ports on loopback. */
+/** Finds free TCP ports on loopback. */
 import { randomInt } from 'node:crypto';
 import { createSocket } from 'node:dgram';
 import { createServer } from 'node:net';
 
 /**
- * Below the ports of outgoing connections (from 32768 on Linux, 49152 elsewhere). So no client can take the port of a
- * stopped server before it starts again.
+ * These ports are below the ports of outgoing connections (from 32768 on Linux, from 49152 elsewhere). So while a
+ * server is stopped, no client gets its port by chance.
  */
 const FIRST = 20_000;
 const LAST = 32_000;
 
 /**
- * A free port. Until this process ends, no other call returns it, in this or another process. Test files run in
- * parallel, and a port is unused while its server starts or restarts.
- * @throws Error if 100 tries found none
+ * Finds a free port. Until this process ends, no other call returns the same port, in this process or another: test
+ * files run in parallel, and nothing listens on a port while its server starts or restarts.
+ * @throws Error if 100 random ports are in use
  */
 export async function freePort(): Promise<number> {
   for (let tries = 0; tries < 100; tries += 1) {
@@ -24,8 +24,8 @@ export async function freePort(): Promise<number> {
 }
 
 /**
- * Reserves a port by binding the UDP port of the same number, which nothing else uses. The system frees it when this
- * process ends.
+ * Reserves a port: binds the UDP port with the same number, which no server uses. The system frees it when this process
+ * ends.
  */
 function reserve(port: number): Promise<boolean> {
   return new Promise((resolve) => {

@@ -1,8 +1,9 @@
 /**
- * A private PostgreSQL on loopback, for which Vault's `database` engine creates credentials. It uses the installed
- * programs (Debian: `apt-get install postgresql`), with its data in a temporary folder.
+ * Runs a PostgreSQL on loopback, in which Vault's `database` engine creates users. It uses the PostgreSQL that is
+ * installed (Debian: `apt-get install postgresql`). The data are in a temporary folder.
  *
- * PostgreSQL refuses to run as root. If the test does, it runs as `postgres`, or else as `nobody`.
+ * PostgreSQL refuses to run as root. If the test runs as root, PostgreSQL runs as `postgres`, or as `nobody` if there
+ * is no such user.
  */
 import { execFile } from 'node:child_process';
 import { accessSync, constants, globSync, readFileSync } from 'node:fs';
@@ -21,15 +22,15 @@ export interface PostgresServer {
   readonly user: 'keyferry';
   readonly password: string;
   readonly database: 'postgres';
-  /** The value for Vault's `connection_url`, with Vault's placeholders. */
+  /** The value for the field `connection_url` in Vault. It contains Vault's placeholders for user and password. */
   readonly vaultConnectionUrl: string;
-  /** Runs SQL with psql as the superuser, or as `login`. @returns the rows as lines, with columns separated by `|` */
+  /** Runs SQL with psql, as superuser or as `login`. @returns the rows as lines, columns separated by `|` */
   sql(text: string, login?: { readonly user: string; readonly password: string }): Promise<string>;
-  /** Sends SIGQUIT: PostgreSQL ends at once, and its data stay for `start`. */
+  /** Sends SIGQUIT: PostgreSQL ends immediately. Its data stay for `start`. */
   halt(): Promise<void>;
-  /** Starts it after `halt`, on the same port. */
+  /** Starts PostgreSQL again after `halt`, on the same port. */
   start(): Promise<void>;
-  /** Ends PostgreSQL and removes its folder. */
+  /** Ends PostgreSQL and deletes its folder. */
   stop(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -42,7 +43,7 @@ interface Identity {
 const PASSWORD = 'keyferry-test';
 const PROGRAMS = ['initdb', 'postgres', 'psql'];
 
-/** The folder of PostgreSQL's programs, or the reason why a test must be skipped. */
+/** The folder with PostgreSQL's programs; or what is missing, so that the test is skipped. */
 export function findPostgres(): { readonly bin: string } | { readonly missing: string } {
   const installed = globSync('/usr/lib/postgresql/*/bin').toSorted((a, b) => majorOf(b) - majorOf(a));
   const onPath = (process.env['PATH'] ?? '').split(path.delimiter).filter((folder) => folder !== '');
@@ -55,7 +56,7 @@ export function findPostgres(): { readonly bin: string } | { readonly missing: s
 }
 
 /**
- * @throws Error if PostgreSQL is not installed (see `findPostgres`), or with the end of its log if it does not start
+ * @throws Error if PostgreSQL is not installed (see `findPostgres`); Error with the end of its log if it does not start
  */
 export async function startPostgres(): Promise<PostgresServer> {
   const found = findPostgres();
@@ -117,7 +118,7 @@ class PrivatePostgres implements PostgresServer {
 
   async start(): Promise<void> {
     if (this.#process?.running === true) return;
-    // No sockets in the file system, and no syncs: the data need not survive a power cut.
+    // No sockets in the file system. No fsync, because the data need not survive a power cut.
     const settings = ['unix_socket_directories=', 'fsync=off', 'synchronous_commit=off', 'full_page_writes=off'];
     this.#process = new ServerProcess({
       name: 'postgres',
@@ -161,13 +162,13 @@ function isExecutable(file: string): boolean {
     accessSync(file, constants.X_OK);
     return true;
   } catch (error) {
-    // No such program.
+    // This folder does not have the program.
     void error;
     return false;
   }
 }
 
-/** The user to run as: the user of this process, if it is not root. @throws Error if there is no suitable user */
+/** The user that PostgreSQL runs as: that of this process, if it is not root. @throws Error if no user is suitable */
 function unprivileged(): Identity {
   if (process.getuid?.() !== 0) return {};
   const users = readFileSync('/etc/passwd', 'utf8')

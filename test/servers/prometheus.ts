@@ -1,4 +1,4 @@
-/** A real Prometheus that scrapes its targets each second, and promtool. */
+/** Runs a real Prometheus that scrapes its targets every second, and promtool. */
 import { execFile } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -13,13 +13,13 @@ import { Reaper } from './reaper.ts';
 import { ServerProcess } from './server-process.ts';
 
 export interface PrometheusOptions {
-  /** The processes to scrape, by job, each as `host:port`. */
+  /** The process to scrape for each job, as `host:port`. */
   readonly targets: Readonly<Record<string, string>>;
   /** Files with alert rules. */
   readonly ruleFiles?: readonly string[];
 }
 
-/** One series in the answer to a query. */
+/** One series in the result of a query. */
 export interface QueryResult {
   readonly metric: Readonly<Record<string, string>>;
   readonly value: number;
@@ -34,7 +34,7 @@ export class Prometheus {
     this.#http = new HttpClient(`http://${address}`);
   }
 
-  /** Starts Prometheus. Resolves when each target was scraped. */
+  /** Starts Prometheus. Resolves when it has scraped each target. */
   static async start({ targets, ruleFiles = [] }: PrometheusOptions): Promise<Prometheus> {
     const command = await ensureServer('prometheus');
     const folder = await Reaper.shared().temporaryFolder('keyferry-prometheus-');
@@ -65,7 +65,7 @@ export class Prometheus {
     return prometheus;
   }
 
-  /** Runs an instant query. @throws Error with Prometheus's message if it refuses the query */
+  /** Runs an instant query. @throws Error with Prometheus's message, if it refuses the query */
   async query(expression: string): Promise<QueryResult[]> {
     const { result } = await this.#get(`/api/v1/query?query=${encodeURIComponent(expression)}`);
     return result.map(({ metric, value }: { metric: QueryResult['metric']; value: [number, string] }) => {
@@ -78,7 +78,7 @@ export class Prometheus {
     return await this.#get(`/api/v1/series?match[]=${encodeURIComponent(match)}`);
   }
 
-  /** The health of each rule: `ok` once it was evaluated without an error. */
+  /** The health of each alert rule. It is `ok` after Prometheus has evaluated the rule without an error. */
   async ruleHealth(): Promise<Readonly<Record<string, string>>> {
     const { groups } = await this.#get('/api/v1/rules');
     const rules = groups.flatMap((group: { rules: { name: string; health: string }[] }) => group.rules);
@@ -103,7 +103,7 @@ export class Prometheus {
   }
 }
 
-/** Runs promtool. @returns its output @throws Error with its output if it finds a mistake */
+/** Runs promtool. @returns its output @throws Error with its output, if it finds a mistake */
 export async function promtool(...args: readonly string[]): Promise<string> {
   const { stdout, stderr } = await promisify(execFile)(await ensureServer('promtool'), args);
   return stdout + stderr;

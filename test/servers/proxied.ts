@@ -1,11 +1,11 @@
-/** A fault proxy before an API server, and a kubeconfig for it. */
+/** Starts a fault proxy in front of an API server, and writes a kubeconfig for it. */
 import type { ControlPlane } from './control-plane.ts';
 import { type FaultProxy, startFaultProxy } from './fault-proxy.ts';
 
 /**
- * Starts a fault proxy before the API server. Stop it after the programs that use it.
- * @param user of the control plane; default `admin`
- * @returns the proxy, and the path of a kubeconfig that leads through it
+ * Starts a fault proxy in front of the API server. Stop the proxy after the programs that use it.
+ * @param user the user in the kubeconfig. Default: `admin`
+ * @returns the proxy, and the path of the kubeconfig, which leads to the proxy
  */
 export async function proxied(
   plane: ControlPlane,

@@ -1,10 +1,10 @@
 /**
- * Makes sure that nothing outlives this process, however it ends (exit, crash, kill -9). A small shell has the read end
- * of a pipe, and a list of this process's child processes and temporary folders. When the pipe closes, it ends and
- * removes them.
+ * Makes sure that no child process and no temporary folder outlives this process, even after a crash or kill -9. A
+ * small shell keeps a list of them. The shell reads a pipe whose other end is in this process. When this process ends,
+ * the pipe closes, and the shell kills the processes and deletes the folders.
  *
- * Protocol, one line each: `+PID`, `-PID`, `+/folder`, `-/folder`. The shell is in a session of its own, so that a
- * Ctrl-C in a terminal does not end it first, and no process waits for it.
+ * Protocol, one command a line: `+PID`, `-PID`, `+/folder`, `-/folder`. The shell has its own session, so that Ctrl-C
+ * in a terminal does not end it.
  */
 import { spawn } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -36,7 +36,7 @@ printf '%s\\n' "$folders" | while IFS= read -r folder; do
 done
 `;
 
-/** The one reaper of this process. `shared()` makes it at its first call. */
+/** The reaper of this process. The first call of `shared()` makes it. */
 const holder: { reaper?: Reaper } = {};
 
 export class Reaper {
@@ -45,7 +45,7 @@ export class Reaper {
   private constructor() {
     const shell = spawn('/bin/sh', ['-c', SCRIPT], { detached: true, stdio: ['pipe', 'ignore', 'ignore'] });
     shell.unref();
-    // The type is Writable, but a child's stdin pipe is a net.Socket.
+    // Its type is Writable, but the stdin of a child process is a net.Socket.
     this.#pipe = shell.stdin as Socket;
     this.#pipe.unref();
     this.#pipe.on('error', (error) => {
@@ -58,17 +58,17 @@ export class Reaper {
     return holder.reaper;
   }
 
-  /** @param pid - negative for a process group */
+  /** Kills this process when the own process ends. @param pid - negative for a process group */
   addProcess(pid: number): void {
     this.#pipe.write(`+${pid}\n`);
   }
 
-  /** Call it when the process has ended, because another process may get its id. */
+  /** Call it after the process has ended, because the system may give its id to another process. */
   removeProcess(pid: number): void {
     this.#pipe.write(`-${pid}\n`);
   }
 
-  /** Makes a temporary folder, which is removed when this process ends. */
+  /** Makes a temporary folder. It is deleted when this process ends. */
   async temporaryFolder(prefix: string): Promise<string> {
     const folder = await mkdtemp(path.join(tmpdir(), prefix));
     this.#pipe.write(`+${folder}\n`);

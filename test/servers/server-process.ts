@@ -1,8 +1,8 @@
 /**
- * A server as a child process, with its log in a file.
+ * Runs a server as a child process that writes its log into a file.
  *
- * States: running → ended, by `stop`, by `kill` or by itself. `stop` and `kill` may be called in both states, and more
- * than once.
+ * States: running → ended, after `stop`, after `kill` or by itself. `stop` and `kill` may be called in both states, any
+ * number of times.
  */
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
@@ -15,7 +15,7 @@ export interface ServerProcessOptions {
   readonly name: string;
   readonly command: string;
   readonly args: readonly string[];
-  /** Variables beside those of this process. */
+  /** Environment variables, in addition to those of this process. */
   readonly env?: Readonly<Record<string, string>>;
   readonly logFile: string;
   readonly cwd?: string;
@@ -24,7 +24,7 @@ export interface ServerProcessOptions {
 }
 
 const STOP_TIMEOUT_MS = 20_000;
-/** The longest pause between two probes of a server that starts, ms. */
+/** The longest pause between two probes while a server starts, ms. */
 const LONGEST_PROBE_PAUSE_MS = 200;
 
 export class ServerProcess {
@@ -41,8 +41,8 @@ export class ServerProcess {
     try {
       this.#child = spawn(options.command, options.args, {
         env: { ...process.env, ...options.env },
-        // A process group of its own: a Ctrl-C in a terminal must reach only the test, which stops the servers in the
-        // right order.
+        // The server has its own process group. So Ctrl-C in a terminal reaches only the test, and the test stops the
+        // servers in the right order.
         detached: true,
         stdio: ['ignore', log, log],
         ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
@@ -74,7 +74,7 @@ export class ServerProcess {
     return this.#child.pid !== undefined && this.#child.exitCode === null && this.#child.signalCode === null;
   }
 
-  /** Sends SIGTERM, or `signal`, and SIGKILL if the server has not ended within `timeoutMs`. */
+  /** Sends SIGTERM (or `signal`). Sends SIGKILL, too, if the server is still running after `timeoutMs`. */
   async stop(timeoutMs = STOP_TIMEOUT_MS, signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
     if (!this.running) return this.#ended;
     this.#child.kill(signal);
@@ -83,13 +83,13 @@ export class ServerProcess {
     clearTimeout(timer);
   }
 
-  /** Sends SIGKILL. Resolves when the process has ended. */
+  /** Sends SIGKILL, and waits until the process has ended. */
   async kill(): Promise<void> {
     if (this.running) this.#child.kill('SIGKILL');
     await this.#ended;
   }
 
-  /** Suspends the server (SIGSTOP), which keeps its sockets. When this resolves, it sends no more answers. */
+  /** Suspends the server (SIGSTOP). It keeps its connections. Resolves when it sends no more answers. */
   async pause(): Promise<void> {
     if (this.pid !== undefined) await suspendProcess(this.pid);
   }
@@ -98,14 +98,14 @@ export class ServerProcess {
     if (this.pid !== undefined && this.running) resumeProcess(this.pid);
   }
 
-  /** The last lines of the log. */
+  /** The last lines in the log file. */
   logTail(lines = 20): string {
     return readFileSync(this.logFile, 'utf8').trimEnd().split('\n').slice(-lines).join('\n');
   }
 
   /**
-   * Waits until `probe` returns true. An error of the probe counts as "not yet".
-   * @throws Error with the end of the log if the server has ended, or at the time limit
+   * Waits until `probe` returns true. If `probe` throws, it is called again.
+   * @throws Error with the end of the log, if the server has ended, or at the time limit
    */
   async ready(probe: () => Promise<boolean>, timeoutMs: number): Promise<void> {
     const from = performance.now();
@@ -125,7 +125,7 @@ export class ServerProcess {
       }
       const now = performance.now();
       if (now > deadline) throw this.#failure(`was not ready within ${timeoutMs} ms`, last);
-      // Slower probes for a server that starts slowly: each probe takes CPU time from its start.
+      // The longer the start lasts, the longer the pause: each probe takes CPU time that the server needs.
       const pauseMs = Math.max(25, Math.min((now - from) / 10, LONGEST_PROBE_PAUSE_MS));
       await new Promise((resolve) => setTimeout(resolve, pauseMs));
     }

@@ -1,13 +1,13 @@
 /**
- * Passes TCP connections on unchanged, with TLS, HTTP/2 and client certificates, and counts the bytes on the wire. So
- * the benchmark can measure any controller. The server's certificate must be valid for 127.0.0.1.
+ * Passes TCP connections on unchanged (with TLS, HTTP/2 and client certificates), and counts their bytes. With it, the
+ * benchmark can measure any controller. The server's certificate must be valid for 127.0.0.1.
  */
 import { connect, createServer } from 'node:net';
 import type { Socket } from 'node:net';
 
 import { freePort } from './ports.ts';
 
-/** Bytes as the client sees them: `bytesIn` is what it read. The overhead of TLS is included. */
+/** Bytes on the network, with the overhead of TLS. `bytesIn`: bytes that the client has received. */
 export interface WireCounters {
   connections: number;
   bytesIn: number;
@@ -15,7 +15,7 @@ export interface WireCounters {
 }
 
 export interface TcpProxy {
-  /** The URL of the server, with the port of the proxy. */
+  /** The server's URL, but with the proxy's port. */
   readonly url: string;
   readonly counters: WireCounters;
   /** Sets the counters to zero. */
@@ -24,7 +24,7 @@ export interface TcpProxy {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** Starts a proxy. @param upstream - a URL on 127.0.0.1 */
+/** Starts a proxy. @param upstream - the server's URL, on 127.0.0.1 */
 export async function startTcpProxy(upstream: string): Promise<TcpProxy> {
   const url = new URL(upstream);
   const port = Number(url.port);

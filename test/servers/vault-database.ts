@@ -1,11 +1,11 @@
-/** Vault's database secrets engine, for the PostgreSQL of the test. */
+/** Sets up Vault's database secrets engine, for the PostgreSQL of a test. */
 import type { PostgresServer } from './postgres.ts';
 import type { VaultServer } from './vault.ts';
 
-/** The name under which Vault knows the PostgreSQL. */
+/** What Vault calls the connection to PostgreSQL. */
 const CONNECTION = 'main';
 
-/** Mounts the engine at `mount`. It creates users of `database`. @throws VaultServerError */
+/** Mounts the engine at `mount`. It creates its users in `database`. @throws VaultServerError */
 export async function mountDatabase(vault: VaultServer, mount: string, database: PostgresServer): Promise<void> {
   await vault.request('POST', `sys/mounts/${mount}`, { type: 'database' });
   await vault.request('POST', `${mount}/config/${CONNECTION}`, {
@@ -18,13 +18,13 @@ export async function mountDatabase(vault: VaultServer, mount: string, database:
 }
 
 export interface DatabaseRole {
-  /** The TTL of a lease until it is renewed: `1h`. */
+  /** How long a lease lasts without a renewal: `1h`. */
   readonly ttl: string;
-  /** The longest TTL of a lease, with renewals. Default: that of Vault. */
+  /** How long a lease lasts at most, with renewals. Default: Vault's own default. */
   readonly maxTtl?: string;
 }
 
-/** Creates a role. Its credentials are read at `<mount>/creds/<name>`. @throws VaultServerError */
+/** Creates a role. A read of `<mount>/creds/<name>` creates a user for it. @throws VaultServerError */
 export async function databaseRole(
   vault: VaultServer,
   mount: string,

@@ -1,13 +1,13 @@
-/** Vault's Kubernetes auth method, for a control plane of the test. */
+/** Sets up Vault's Kubernetes auth method, for the control plane of a test. */
 import { requestToken } from '../support/service-account.ts';
 import type { ControlPlane } from './control-plane.ts';
 import type { VaultServer } from './vault.ts';
 
-/** The ServiceAccount with which Vault asks the API server to review tokens. */
+/** Vault sends each token to the API server for review. It does so as this ServiceAccount. */
 const REVIEWER = { name: 'vault', namespace: 'default' };
 
 /**
- * Enables the method at `auth/<mount>`. Vault lets the API server review the tokens.
+ * Enables the method at `auth/<mount>`. The API server of `plane` reviews the tokens of clients.
  * @throws TestApiError, VaultServerError
  */
 export async function enableKubernetesAuth(vault: VaultServer, mount: string, plane: ControlPlane): Promise<void> {

@@ -16,14 +16,14 @@ describe('vault', () => {
   });
   after(() => vault.stop());
 
-  it("a test's Vault has KV version 2 at secret/, a root token and an audit log", async () => {
+  it('Vault in a test has KV version 2 at secret/, a root token and an audit log', async () => {
     await vault.request('POST', 'secret/data/app', { data: { password: 'one' } });
     assert.deepEqual((await vault.request('GET', 'secret/data/app')).data.data, { password: 'one' });
     await assert.rejects(vault.request('GET', 'secret/data/app', undefined, 'wrong'), { status: 403 });
     await waitFor(async () => (await readFile(vault.auditLogPath, 'utf8')).includes('"path":"secret/data/app"'));
   });
 
-  it("a test's Vault can be reached through the fault proxy", async () => {
+  it('Vault in a test can be used through the fault proxy', async () => {
     await using proxy = await startFaultProxy({ upstream: vault.addr });
     proxy.rule({ match: { path: 'secret/data' }, fault: { kind: 'respond', status: 503 }, times: 1 });
     const statuses = [];
@@ -37,7 +37,7 @@ describe('vault', () => {
     assert.deepEqual(statuses, [503, 200]);
   });
 
-  it("a test's Vault with storage in memory loses everything but its root token at a restart", async () => {
+  it('if Vault in a test stores its data in memory, only its root token is left after a restart', async () => {
     await vault.restart();
     assert.equal((await vault.raw('GET', 'secret/data/app')).status, 404);
     await vault.request('POST', 'secret/data/app', { data: {} });
@@ -45,7 +45,7 @@ describe('vault', () => {
 });
 
 describe('vault with storage and TLS', () => {
-  it("a test's Vault with storage in files keeps everything over a restart, and is sealed until it is unsealed", async () => {
+  it('if Vault in a test stores its data in files, it keeps them in a restart, and is sealed until it is unsealed', async () => {
     await using vault = await startVault({ storage: 'file', tls: true });
     assert.ok(vault.addr.startsWith('https://') && vault.caPem !== '');
     await vault.request('POST', 'secret/data/app', { data: { password: 'one' } });
@@ -64,7 +64,7 @@ const postgres = findPostgres();
 const skip = 'missing' in postgres ? postgres.missing : false;
 
 describe('postgres', { skip }, () => {
-  it("Vault creates and revokes users of the test's PostgreSQL", async () => {
+  it('Vault creates and revokes users in the PostgreSQL of a test', async () => {
     await using database = await startPostgres();
     await using vault = await startVault();
     await mountDatabase(vault, 'database', database);

@@ -1,9 +1,10 @@
 /**
- * A real Vault on loopback: initialised, unsealed, and with KV version 2 at `secret/`, as in Vault's development mode.
+ * Runs a real Vault on loopback: initialized, unsealed, and with KV version 2 at `secret/`, as in Vault's development
+ * mode.
  *
- * States: running and unsealed ⇄ running and sealed; running ⇄ halted, on the same port; after `stop` it is gone. With
- * storage `file` everything survives a restart. With `memory`, the default, a restart gives a new Vault with the same
- * root token: all secrets, mounts, tokens and leases are gone.
+ * States: running and unsealed ⇄ running and sealed; running ⇄ halted, on the same port; after `stop`, gone. With
+ * storage `file`, all data survive a restart. With storage `memory` (the default), a restart makes a new Vault with the
+ * same root token: all secrets, mounts, tokens and leases are gone.
  */
 import { randomBytes } from 'node:crypto';
 import { mkdir, writeFile } from 'node:fs/promises';
@@ -19,28 +20,28 @@ import { Reaper } from './reaper.ts';
 import { ServerProcess } from './server-process.ts';
 
 export interface VaultOptions {
-  /** Where Vault stores its data. Default: `memory`. */
+  /** Where Vault keeps its data. Default: `memory`. */
   readonly storage?: 'memory' | 'file';
-  /** Whether it uses TLS. Default: false. */
+  /** Whether Vault uses TLS. Default: false. */
   readonly tls?: boolean;
-  /** Whether it writes an audit log into a file, with values as HMACs. Default: false. */
+  /** Whether Vault writes an audit log, in which values are replaced by HMACs. Default: false. */
   readonly auditLog?: boolean;
-  /** The port. Default: a free one. */
+  /** The port. Default: a free port. */
   readonly port?: number;
-  /** Fields of Vault's configuration file, besides the default ones: `{ default_lease_ttl: '10s' }`. */
+  /** Fields for Vault's configuration file, in addition to the default ones: `{ default_lease_ttl: '10s' }`. */
   readonly config?: Readonly<Record<string, unknown>>;
-  /** Receives progress lines if Vault must be built first. */
+  /** Gets progress lines while Vault is built. */
   readonly onProgress?: (line: string) => void;
 }
 
-/** An answer as JSON, of which tests read any field. */
+/** An answer of Vault, parsed. Tests read its fields without types. */
 // oxlint-disable-next-line typescript/no-explicit-any -- a test reads arbitrary fields
 export type VaultJson = any;
 
-/** The calls to a server, or to one of its namespaces. */
+/** The calls to a Vault server, or to one namespace of the server. */
 export type VaultCalls = Pick<VaultServer, 'raw' | 'request'>;
 
-/** An answer of Vault with a status outside of 200–299. */
+/** Vault answered with a status outside of 200–299. */
 export class VaultServerError extends Error {
   override readonly name = 'VaultServerError';
   readonly status: number;
@@ -54,13 +55,13 @@ export class VaultServerError extends Error {
 const READY_TIMEOUT_MS = 120_000;
 
 export class VaultServer {
-  /** The URL: `http://127.0.0.1:8200`, or with `https:`. */
+  /** Base URL: `http://127.0.0.1:PORT`; with TLS, `https://…`. */
   readonly addr: string;
-  /** The authority of Vault's certificate, as PEM; empty without TLS. */
+  /** The CA of Vault's certificate, as PEM; '' without TLS. */
   readonly caPem: string;
-  /** The root token, which stays the same over restarts. */
+  /** The root token. It stays the same in a restart. */
   readonly rootToken: string;
-  /** The path of the audit log, which exists only with the option `auditLog`. */
+  /** Path of the audit log. The file exists only with the option `auditLog`. */
   readonly auditLogPath: string;
   readonly logFile: string;
   readonly folder: string;
@@ -69,7 +70,7 @@ export class VaultServer {
   #process: ServerProcess | undefined;
   #unsealKey = '';
 
-  /** For `startVault` only. */
+  /** Called only by `startVault`. */
   constructor(folder: string, port: number, caPem: string, options: VaultOptions) {
     this.folder = folder;
     this.caPem = caPem;
@@ -82,8 +83,8 @@ export class VaultServer {
   }
 
   /**
-   * Sends a call to a path below `/v1/`, and accepts any status: `raw('GET', 'secret/data/app')`. An empty token is not
-   * sent.
+   * Sends a request to a path below `/v1/`, and returns the answer with any status: `raw('GET', 'secret/data/app')`.
+   * With the token '', it sends no token.
    */
   async raw(
     method: string,
@@ -99,7 +100,7 @@ export class VaultServer {
     return { status: answer.status, body: answer.text === '' ? undefined : JSON.parse(answer.text) };
   }
 
-  /** Sends a call to a path below `/v1/`. @throws VaultServerError for a status outside of 200–299 */
+  /** Sends a request to a path below `/v1/`. @throws VaultServerError for a status outside of 200–299 */
   async request(method: string, path: string, body?: unknown, token = this.rootToken): Promise<VaultJson> {
     const answer = await this.raw(method, path, body, token);
     if (answer.status < 200 || answer.status > 299)
@@ -108,9 +109,9 @@ export class VaultServer {
   }
 
   /**
-   * Creates a namespace of OpenBao, with KV version 2 at `secret/`. Vault has namespaces only in its Enterprise
-   * edition.
-   * @returns its calls
+   * Creates a namespace in OpenBao, with KV version 2 at `secret/`. (Of Vault, only the Enterprise edition has
+   * namespaces.)
+   * @returns the calls to the namespace
    */
   async createNamespace(path: string): Promise<VaultCalls> {
     const names = path.split('/');
@@ -126,7 +127,7 @@ export class VaultServer {
     return calls;
   }
 
-  /** Starts Vault, if it does not run, and unseals it, if `unseal` is not false. */
+  /** Starts Vault, if it is not running. Unseals it, except with `unseal: false`. */
   async start(options: { readonly unseal?: boolean } = {}): Promise<void> {
     if (this.#process?.running === true) return;
     const command = await ensureServer('vault', this.#options);
@@ -134,8 +135,8 @@ export class VaultServer {
       name: 'vault',
       command,
       args: ['server', `-config=${path.join(this.folder, 'config.json')}`],
-      // A library of this Vault has a certificate with a negative serial number, which newer Go refuses without this
-      // setting.
+      // A library of this Vault contains a certificate with a negative serial number. Newer versions of Go accept such
+      // a certificate only with this setting.
       env: { GODEBUG: 'x509negativeserial=1', VAULT_ADDR: this.addr },
       cwd: this.folder,
       logFile: this.logFile,
@@ -155,13 +156,13 @@ export class VaultServer {
     await this.#process?.kill();
   }
 
-  /** Kills Vault and starts it again. With storage `memory` its data are lost. */
+  /** Kills Vault and starts it again. With storage `memory`, its data are gone. */
   async restart(options: { readonly unseal?: boolean } = {}): Promise<void> {
     await this.kill();
     await this.start(options);
   }
 
-  /** Suspends Vault (SIGSTOP): connections stay open, and no request is answered until `resume`. */
+  /** Suspends Vault (SIGSTOP). Connections stay open, but get no answers until `resume`. */
   async pause(): Promise<void> {
     await this.#process?.pause();
   }
@@ -174,7 +175,7 @@ export class VaultServer {
     await this.request('PUT', 'sys/seal');
   }
 
-  /** Unseals Vault. Resolves when it is active again. */
+  /** Unseals Vault. Resolves when Vault is active. */
   async unseal(): Promise<void> {
     await this.request('PUT', 'sys/unseal', { key: this.#unsealKey }, '');
     await waitFor(async () => (await this.#health()) === 200, {
@@ -183,7 +184,7 @@ export class VaultServer {
     });
   }
 
-  /** Ends Vault and removes its folder. May be called more than once. */
+  /** Ends Vault and deletes its folder. Further calls do nothing. */
   async stop(): Promise<void> {
     this.#http.close();
     await this.kill();
@@ -216,7 +217,7 @@ export class VaultServer {
   }
 }
 
-/** Waits until Vault accepts requests: a new mount of KV version 2 refuses them until it is initialised. */
+/** Waits until `secret/` can be used: a new mount of KV version 2 refuses requests until it is initialized. */
 async function waitUsable(calls: VaultCalls): Promise<void> {
   await waitFor(async () => (await calls.raw('GET', 'secret/config')).status === 200, {
     message: 'secret/ to be usable',
@@ -224,8 +225,8 @@ async function waitUsable(calls: VaultCalls): Promise<void> {
 }
 
 /**
- * Starts Vault, and builds it first if it is missing.
- * @throws Error with the end of Vault's log if it did not start, ServerUnavailableError if it cannot be built
+ * Starts Vault. If Vault is missing, builds it first.
+ * @throws Error with the end of Vault's log, if it does not start; ServerUnavailableError if it cannot be built
  */
 export async function startVault(options: VaultOptions = {}): Promise<VaultServer> {
   const folder = await Reaper.shared().temporaryFolder('keyferry-vault-');
@@ -241,7 +242,7 @@ export async function startVault(options: VaultOptions = {}): Promise<VaultServe
   }
 }
 
-/** Writes Vault's configuration. @returns the authority of its certificate as PEM, empty without TLS */
+/** Writes Vault's configuration. @returns the CA of its certificate, as PEM; '' without TLS */
 async function writeConfig(folder: string, port: number, options: VaultOptions): Promise<string> {
   const data = path.join(folder, 'data');
   await mkdir(data);

@@ -1,6 +1,6 @@
 /**
- * A small Kubernetes client for tests. It uses plain node:https and imports nothing of the program, so that an error in
- * one of them does not hide an error in the other.
+ * A small Kubernetes client for tests. It uses plain node:https and imports nothing from `src/`. So a mistake in
+ * Keyferry's client cannot be in this client, too, and stay hidden.
  */
 import { parseAllDocuments } from 'yaml';
 
@@ -11,7 +11,7 @@ import { Watcher } from './watcher.ts';
 import type { WatchHandler } from './watcher.ts';
 import { waitFor } from './wait-for.ts';
 
-/** A parsed JSON object, of which tests read any field. */
+/** A parsed JSON object of any form. Tests read its fields without types. */
 // oxlint-disable-next-line typescript/no-explicit-any -- a test reads arbitrary fields of arbitrary kinds
 export type Json = any;
 
@@ -22,7 +22,7 @@ export interface TestApiOptions {
   readonly token?: string;
   readonly clientCertPem?: string;
   readonly clientKeyPem?: string;
-  /** The most connections at the same time. Default: 16. */
+  /** The largest number of connections at the same time. Default: 16. */
   readonly maxSockets?: number;
 }
 
@@ -35,11 +35,11 @@ export interface CallOptions {
   readonly signal?: AbortSignal;
 }
 
-/** An answer of the server with a status outside of 200–299. */
+/** The API server answered with a status outside of 200–299. */
 export class TestApiError extends Error {
   override readonly name = 'TestApiError';
   readonly status: number;
-  /** The reason of the server's Status: `NotFound`, `AlreadyExists`, `Conflict`, `Forbidden`, `Invalid`, … */
+  /** The field `reason` of the server's answer: `NotFound`, `AlreadyExists`, `Conflict`, `Forbidden`, `Invalid`, … */
   readonly reason: string;
 
   constructor(method: string, path: string, status: number, body: Json) {
@@ -68,7 +68,7 @@ export class TestApi {
     this.#resources = new ResourceMap((path) => this.get(path));
   }
 
-  /** Closes idle connections. A watch is stopped by its own `stop`. */
+  /** Closes idle connections. A watch has its own `stop`. */
   close(): void {
     this.#http.close();
   }
@@ -77,7 +77,7 @@ export class TestApi {
     this.close();
   }
 
-  /** Sends one request, and accepts any status. `body` is parsed if it is JSON, and a text otherwise. */
+  /** Sends a request and returns the answer, whatever its status. `body` is parsed if it is JSON, else it is a text. */
   async raw(
     method: string,
     path: string,
@@ -102,7 +102,7 @@ export class TestApi {
     return { status: answer.status, headers: answer.headers, body: isJson ? JSON.parse(answer.text) : answer.text };
   }
 
-  /** Sends one request. @throws TestApiError for a status outside of 200–299 */
+  /** Sends a request. @returns the parsed body @throws TestApiError for a status outside of 200–299 */
   async call(method: string, path: string, options: CallOptions = {}): Promise<Json> {
     const { status, body } = await this.raw(method, path, options);
     if (status < 200 || status > 299) throw new TestApiError(method, path, status, body);
@@ -113,7 +113,7 @@ export class TestApi {
     return this.call('GET', path, options);
   }
 
-  /** Reads an object. @returns `undefined` for a 404 @throws TestApiError for another refusal */
+  /** Reads an object. @returns `undefined` for status 404 @throws TestApiError for other statuses outside of 200–299 */
   async find(path: string): Promise<Json> {
     const { status, body } = await this.raw('GET', path);
     if (status === 404) return undefined;
@@ -133,7 +133,7 @@ export class TestApi {
     return items;
   }
 
-  /** Creates an object in the collection of its kind and namespace. */
+  /** Creates an object. Its apiVersion, kind and namespace decide on the path. */
   async create(object: Json): Promise<Json> {
     const collection = await this.#resources.collection(object);
     return this.call('POST', collection, { body: object });
@@ -144,8 +144,8 @@ export class TestApi {
   }
 
   /**
-   * Creates many objects, at most `parallelism` at the same time.
-   * @throws the first error, after all running calls have ended
+   * Creates many objects, `parallelism` of them at the same time.
+   * @throws the first error, after the calls that were already sent have ended
    */
   async createMany(objects: Iterable<Json>, parallelism = 16): Promise<void> {
     const source = objects[Symbol.iterator]();
@@ -173,7 +173,7 @@ export class TestApi {
     return this.call('PATCH', path, { body: patch, contentType: PATCH_TYPES[type] });
   }
 
-  /** Deletes an object. @returns whether it existed */
+  /** Deletes an object. @returns false if the object did not exist */
   async delete(path: string, query: Readonly<Record<string, string>> = {}): Promise<boolean> {
     const { status, body } = await this.raw('DELETE', path, { query });
     if (status === 404) return false;
@@ -182,9 +182,9 @@ export class TestApi {
   }
 
   /**
-   * Applies manifests, as text or objects, like `kubectl apply --server-side`, one after another. Waits until a
-   * CustomResourceDefinition is established. An object without a namespace is created in `default` if its kind is
-   * namespaced.
+   * Applies manifests (text or objects) one after the other, like `kubectl apply --server-side`. After a
+   * CustomResourceDefinition, waits until it is established. An object of a namespaced kind gets the namespace
+   * `default` if it has none.
    */
   async apply(manifests: Json, fieldManager = 'test'): Promise<Json[]> {
     const applied: Json[] = [];
@@ -201,14 +201,14 @@ export class TestApi {
     return applied;
   }
 
-  /** The path of an object by apiVersion, kind, namespace and name, from the server's discovery. */
+  /** The path of an object. The server's discovery says which path belongs to apiVersion and kind. */
   async pathOf(reference: Reference): Promise<string> {
     return `${await this.#resources.collection(reference)}/${encodeURIComponent(reference.metadata?.name ?? '')}`;
   }
 
   /**
-   * Watches a collection from now on, or from `resourceVersion`, and connects again until it is stopped. Resolves when
-   * the watch is open. Each event has the time when its line arrived, by `performance.now()`, ms.
+   * Watches a collection, from `resourceVersion` or from now on, until the watch is stopped. If the watch breaks, it
+   * connects again. Resolves when the watch is open. Each event has its time of arrival (`performance.now()`, ms).
    */
   watch(path: string, onEvent: WatchHandler, query: Readonly<Record<string, string>> = {}): Promise<Watcher> {
     return Watcher.open(this.#http, this.#auth, path, query, onEvent);

@@ -1,15 +1,15 @@
-/** The audit log of a control plane that was started with the option `audit`. */
+/** Reads the audit log of a control plane that was started with the option `audit`. */
 import type { ControlPlane } from '../servers/control-plane.ts';
 import { GrownLines } from './grown-lines.ts';
 
 export interface AuditEntry {
   readonly user: string;
   readonly verb: string;
-  /** The resource, with its subresource: `syncsecrets/status`. Empty for other paths, such as discovery. */
+  /** Resource and subresource: `syncsecrets/status`. '' for paths without a resource, such as discovery. */
   readonly resource: string;
-  /** The namespace; empty for a request across namespaces. */
+  /** The namespace; '' for a request to all namespaces. */
   readonly namespace: string;
-  /** The name of the object; empty for a collection. */
+  /** The object's name; '' for a request to a collection. */
   readonly name: string;
   /** The status of the answer. */
   readonly code: number;
@@ -31,7 +31,7 @@ interface Line {
   readonly requestURI: string;
 }
 
-/** The requests of one user that were read so far, by their ids. */
+/** The requests of one user that were found in the log until now, by their ids. */
 class UserRequests {
   readonly #user: string;
   readonly #lines: GrownLines;
@@ -48,7 +48,7 @@ class UserRequests {
   }
 
   #take(line: string): void {
-    // Most lines are of other users. Searching the text is cheaper than parsing them all.
+    // Most lines belong to other users. Searching a line for the name is faster than parsing it.
     if (!line.includes(`"username":"${this.#user}"`)) return;
     const { auditID, verb, objectRef = {}, responseStatus, requestURI, ...parsed } = JSON.parse(line) as Line;
     if (parsed.user?.username !== this.#user) return;
@@ -65,14 +65,14 @@ class UserRequests {
 }
 
 /**
- * What was read of each log. A test that waits reads a log of megabytes many times, so each read begins where the last
- * one ended.
+ * The requests that were already read from each log. A test that waits reads a log of several MB many times. So each
+ * read begins where the previous one ended.
  */
 const requestsOf = new WeakMap<ControlPlane, Map<string, UserRequests>>();
 
 /**
- * All requests of a user, in the order in which they began; a watch counts once. The server writes a request into the
- * log before it sends the answer.
+ * All requests of a user, in the order of their beginnings. A watch is one request. The API server writes a request
+ * into the log before it sends the answer, so a request with an answer is in the log.
  */
 export function readAuditLog(plane: ControlPlane, user: string): AuditEntry[] {
   const users = requestsOf.get(plane) ?? new Map<string, UserRequests>();

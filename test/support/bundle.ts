@@ -1,4 +1,4 @@
-/** The bundle for scenario tests. It is built again when it is older than its sources. */
+/** Builds the bundle for scenario tests, if it is older than its sources. */
 import { execFile } from 'node:child_process';
 import { globSync, statSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
@@ -13,8 +13,8 @@ const BUNDLE = path.join(ROOT, 'dist', 'keyferry.cjs');
 let bundle: Promise<string> | undefined;
 
 /**
- * The path of an up-to-date bundle. Test files that run in parallel build it once, and each compares it with the
- * sources once.
+ * The path of a bundle that is up to date. If test files run in parallel, only one of them builds it. Each file
+ * compares it with the sources only one time.
  */
 export function ensureBundle(): Promise<string> {
   return (bundle ??= build());

@@ -8,7 +8,7 @@ describe('canaries', () => {
   const value = makeCanary('a');
   const forms = (text: string): string[] => findCanaries('log', text, { a: value }).map(({ form }) => form);
 
-  it('findCanaries finds a canary in each form: raw, JSON, URL, hex, base64', () => {
+  it('findCanaries() finds a canary in each form: raw, JSON, URL, hex and base64', () => {
     assert.deepEqual(forms(`x ${value} y`), ['raw']);
     assert.deepEqual(forms(JSON.stringify({ msg: value })), ['JSON']);
     assert.deepEqual(forms(`/path?x=${encodeURIComponent(value)}`), ['URL']);
@@ -16,7 +16,7 @@ describe('canaries', () => {
     assert.deepEqual(forms('nothing'), []);
   });
 
-  it('findCanaries finds a canary in base64 at any position of the encoded text', () => {
+  it('findCanaries() finds a canary inside a longer base64 text, at any position', () => {
     check(
       property(
         uint8Array(),
@@ -30,7 +30,7 @@ describe('canaries', () => {
     );
   });
 
-  it('assertNoCanaries fails for a text with a canary, and its message does not repeat the value', () => {
+  it('if a text contains a canary, assertNoCanaries() fails and its message does not quote the value', () => {
     assert.throws(
       () => assertNoCanaries({ log: value }, { a: value }),
       ({ message }: Error) =>

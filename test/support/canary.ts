@@ -1,30 +1,33 @@
 /**
- * Canaries: secret values that a test invents and uses like real ones. Afterwards it searches for them in all output
- * that other people may read: logs, events, metrics, statuses, errors.
+ * Canaries are secret values that a test makes up and uses like real ones. At its end, the test searches for them in
+ * all output that other people can read: logs, events, metrics, statuses, errors. So a leak of a value is found.
  */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 
-/** An encoding in which a value may leak. */
+/** An encoding in which a leaked value could appear. */
 type Form = 'raw' | 'JSON' | 'URL' | 'hex' | 'base64' | 'base64url';
 
 export interface CanaryFinding {
-  /** The name of the text in which it was found. */
+  /** The name of the text that contains the canary. */
   readonly where: string;
   readonly form: Form;
-  /** The name of the canary. Its value is not repeated here. */
+  /** The name of the canary, in place of its value. */
   readonly canary: string;
 }
 
 /**
- * A value that does not occur by chance. It has a quote, a backslash and a letter outside of ASCII, so that each
- * encoding gives it another form.
+ * Makes a value that no text contains by chance. With a quote, a backslash and a letter outside of ASCII, it looks
+ * different in each encoding.
  */
 export function makeCanary(name: string): string {
   return `canary"${name}\\ü${randomBytes(12).toString('hex')}`;
 }
 
-/** A value in each encoding. @throws Error for a value so short that it could occur by chance */
+/**
+ * A value in all encodings.
+ * @throws Error if the value has less than 8 bytes, because a text could have it by chance
+ */
 export function canaryForms(value: string): readonly (readonly [Form, string])[] {
   if (Buffer.byteLength(value) < 8)
     throw new Error(`a canary needs 8 bytes at least, this has ${Buffer.byteLength(value)}`);
@@ -40,7 +43,7 @@ export function canaryForms(value: string): readonly (readonly [Form, string])[]
   return forms.filter(([, text], n) => forms.findIndex(([, other]) => other === text) === n);
 }
 
-/** Finds the values, given by name, in a text. */
+/** Finds the values in a text, in any encoding. @param values by the name of the canary */
 export function findCanaries(where: string, text: string, values: Readonly<Record<string, string>>): CanaryFinding[] {
   return Object.entries(values).flatMap(([canary, value]) =>
     canaryForms(value)
@@ -50,8 +53,8 @@ export function findCanaries(where: string, text: string, values: Readonly<Recor
 }
 
 /**
- * @param texts by a name for the message
- * @throws AssertionError that names text and form of a canary, and not its value
+ * @param texts by a name, which the error's message quotes
+ * @throws AssertionError if a text contains a value. The message names text, canary and encoding, but not the value
  */
 export function assertNoCanaries(
   texts: Readonly<Record<string, string>>,
@@ -62,8 +65,9 @@ export function assertNoCanaries(
 }
 
 /**
- * The parts of the value's base64 that do not depend on the text around it. In a longer text the value begins at one of
- * three positions in a group of three bytes, and shares its first and last characters with the text around it.
+ * The characters that a value has in base64, wherever it is in a longer text. base64 encodes groups of three bytes, so
+ * the value can begin at three positions of a group. Its first and last characters also depend on the text around it,
+ * and are left out.
  */
 function base64Cores(value: string): string[] {
   return [0, 1, 2].map((offset) => {

@@ -1,6 +1,6 @@
 /**
- * Two real clusters: a tenant's and the management cluster. Each has etcd, kube-apiserver and kube-controller-manager,
- * RBAC, and an audit log. The programs use a fault proxy before each API server; tests use the servers directly.
+ * Starts two real clusters: a tenant's and the management cluster. Each has etcd, kube-apiserver,
+ * kube-controller-manager, RBAC and an audit log. Programs under test connect through fault proxies, tests directly.
  */
 import { startControlPlane } from '../servers/control-plane.ts';
 import type { ControlPlane, ControlPlaneOptions } from '../servers/control-plane.ts';
@@ -9,13 +9,13 @@ import type { FaultProxy } from '../servers/fault-proxy.ts';
 
 export interface PairOptions {
   /**
-   * Manifests for both clusters, such as CRDs. A kind that is added later is unknown to the garbage collector for half
-   * a minute.
+   * Manifests for both clusters, such as CRDs. (The garbage collector notices a kind that is created later only after
+   * half a minute.)
    */
   readonly manifests?: string;
   /**
-   * Whether a controller manager runs; true by default. Without it, no garbage is collected, and no namespace is
-   * deleted.
+   * Whether kube-controller-manager runs. Default: true. Without it, no garbage is collected, and a deleted namespace
+   * stays.
    */
   readonly controllerManager?: boolean;
   readonly tenant?: ControlPlaneOptions;
@@ -43,14 +43,14 @@ export class ClusterPair implements AsyncDisposable {
     throw results.find((result) => result.status === 'rejected')?.reason;
   }
 
-  /** Starts a fault proxy before one of the clusters. */
+  /** Starts a fault proxy in front of one of the clusters. `stop` stops it, too. */
   async proxy(plane: ControlPlane): Promise<FaultProxy> {
     const proxy = await startFaultProxy({ upstream: plane.url, upstreamCaPem: plane.caPem });
     this.#proxies.push(proxy);
     return proxy;
   }
 
-  /** Stops all servers. */
+  /** Stops proxies and clusters. */
   async stop(): Promise<void> {
     await Promise.all(this.#proxies.map((proxy) => proxy.stop()));
     await Promise.all([this.tenant.stop(), this.management.stop()]);

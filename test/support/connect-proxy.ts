@@ -1,11 +1,11 @@
-/** A real HTTP proxy, for tunnels by CONNECT only. States: listening → closed. */
+/** A real HTTP proxy that only opens tunnels (method CONNECT). States: listening → closed. */
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 
 export class ConnectProxy implements AsyncDisposable {
   readonly url: URL;
-  /** The header Proxy-Authorization of each tunnel. */
+  /** The header Proxy-Authorization of each request for a tunnel; `undefined`: it had none. */
   readonly tunnels: (string | undefined)[] = [];
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
@@ -23,7 +23,7 @@ export class ConnectProxy implements AsyncDisposable {
     });
   }
 
-  /** @param allows - decides whether a tunnel to `host:port` is opened; otherwise the proxy answers 407 */
+  /** @param allows - decides whether the proxy opens a tunnel to `host:port`. If not, it answers 407 */
   static async open(allows: (target: string) => boolean): Promise<ConnectProxy> {
     const server = createServer((_request, response) => response.writeHead(405).end());
     server.listen(0, '127.0.0.1');
@@ -47,7 +47,7 @@ export class ConnectProxy implements AsyncDisposable {
     socket.on('error', () => beyond.destroy());
     socket.on('close', () => {
       this.#sockets.delete(socket);
-      // The connection behind the tunnel would keep the test's process alive.
+      // Without this, the connection to the target would keep the test's process alive.
       beyond.destroy();
     });
     this.#sockets.add(socket);

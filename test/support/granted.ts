@@ -1,6 +1,6 @@
 /**
- * One table of all permissions that the manifests of roles in deploy/ grant, so that each change of them shows in a
- * diff.
+ * All permissions that the role manifests in deploy/ grant, in one table. A test compares them. So whoever changes a
+ * permission must change this table, too, and reviewers see it.
  */
 import { readFileSync } from 'node:fs';
 
@@ -8,16 +8,16 @@ import { callsOf } from './permissions.ts';
 
 /** The permissions in one manifest. */
 export interface Granted {
-  /** The permissions of each role, by `kind name`. */
+  /** The permissions of each role. The key is kind and name: `ClusterRole keyferry`. */
   readonly roles: Readonly<Record<string, readonly string[]>>;
-  /** The ServiceAccount of all bindings, as `namespace/name`. */
+  /** The ServiceAccount to which all roles are bound, as `namespace/name`. */
   readonly account: string;
-  /** Roles without a binding in the manifest: its user binds them where they are needed. */
+  /** Roles that the manifest does not bind. Users bind them in the namespaces that need them. */
   readonly unbound?: readonly string[];
 }
 
 const LEASES = ['coordination.k8s.io/leases: get create update'];
-/** A CCM reads the uid of this namespace, to know whether the management cluster is its own cluster. */
+/** A CCM reads the uid of this namespace, to notice if the management cluster is the same as its own cluster. */
 const IDENTITY = ['core/namespaces kube-system: get'];
 
 export const GRANTED = {
@@ -104,10 +104,10 @@ export const GRANTED = {
   },
 } satisfies Readonly<Record<string, Granted>>;
 
-/** The name of a manifest of roles in deploy/. */
+/** The name of a role manifest in deploy/. */
 export type RoleFile = keyof typeof GRANTED;
 
-/** All permissions in these manifests. @param kind - of the roles; both kinds by default */
+/** All permissions in these manifests. @param kind - `Role` or `ClusterRole`: only roles of this kind. Default: both */
 export function rightsIn(files: readonly RoleFile[], kind = ''): string[] {
   return files.flatMap((file) =>
     Object.entries<readonly string[]>(GRANTED[file].roles).flatMap(([role, rights]) =>
@@ -116,7 +116,7 @@ export function rightsIn(files: readonly RoleFile[], kind = ''): string[] {
   );
 }
 
-/** All permissions in these manifests, as `resource verb`. */
+/** All permissions in these manifests, each as `resource verb`. */
 export function callsIn(...files: readonly RoleFile[]): Set<string> {
   return callsOf(rightsIn(files));
 }

@@ -1,4 +1,4 @@
-/** Reads the lines that were added to a file since the last read. For audit logs, to which a server is writing. */
+/** Reads the lines that were added to a file since the last read. For logs that a server is still writing. */
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { StringDecoder } from 'node:string_decoder';
 
@@ -8,14 +8,14 @@ export class GrownLines {
   readonly #file: string;
   readonly #decoder = new StringDecoder('utf8');
   #offset = 0;
-  /** The beginning of a line of which the end is not written yet. */
+  /** The beginning of a last line that was not complete at the last read. */
   #rest = '';
 
   constructor(file: string) {
     this.#file = file;
   }
 
-  /** The new complete lines, in order. @throws if the file cannot be read */
+  /** The new complete lines, in order. @throws an error of `node:fs` if the file cannot be read */
   *read(): Generator<string, void, undefined> {
     const descriptor = openSync(this.#file, 'r');
     try {

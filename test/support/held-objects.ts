@@ -1,8 +1,8 @@
-/** A watch sink that keeps the versions of the objects it gets. */
+/** A receiver of watch events (watch sink) for tests. It keeps the version of each object. */
 import type { KubeObject } from '../../src/kube/api.ts';
 import { objectKey, type WatchSink } from '../../src/kube/watch/watcher.ts';
 
-/** A watch sink for tests: the objects that the server should have now, and a log of all calls. */
+/** Keeps the objects that the server should have according to the watch, and a log of all calls of the watch. */
 export class HeldObjects implements WatchSink {
   readonly objects = new Map<string, string>();
   readonly log: string[] = [];

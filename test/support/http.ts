@@ -1,4 +1,4 @@
-/** HTTP calls with plain node:http(s), for the clients of tests. Imports nothing of the program. */
+/** HTTP calls with plain node:http(s), for the clients in tests. Imports nothing from `src/`. */
 import { Agent as HttpAgent, request as httpRequest } from 'node:http';
 import type { IncomingMessage, IncomingHttpHeaders } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
@@ -7,7 +7,7 @@ export interface HttpOptions {
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Uint8Array;
-  /** Time limit until the head of the response, and then between two chunks, ms. Default: 30,000. 0: no limit. */
+  /** Time limit for the head of the response, and for each pause between two chunks, ms. Default: 30,000. 0: none. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
 }
@@ -19,11 +19,11 @@ export interface HttpAnswer {
 }
 
 export interface HttpClientOptions {
-  /** The authority that signed the server's certificate, as PEM. */
+  /** The CA that signed the server's certificate, as PEM. */
   readonly caPem?: string;
   readonly clientCertPem?: string;
   readonly clientKeyPem?: string;
-  /** The most connections at the same time. Default: 16. */
+  /** The largest number of connections at the same time. Default: 16. */
   readonly maxSockets?: number;
 }
 
@@ -49,7 +49,7 @@ export class HttpClient {
     this.close();
   }
 
-  /** Sends a request, and resolves with the head of the response. The body is not read yet. `path` may have a query. */
+  /** Sends a request. Resolves with the head of the response, before its body is read. `path` may contain a query. */
   open(path: string, options: HttpOptions = {}): Promise<IncomingMessage> {
     const { method = 'GET', headers = {}, body, timeoutMs = 30_000, signal } = options;
     const send = this.#base.protocol === 'https:' ? httpsRequest : httpRequest;

@@ -1,5 +1,5 @@
 /**
- * The container image for scenario tests. It is made again when the program, or the way to make the image, has changed.
+ * Makes the container image for scenario tests, if Keyferry or the scripts that make the image have changed.
  */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -14,19 +14,19 @@ import { ensureBundle } from './bundle.ts';
 const ROOT = path.join(import.meta.dirname, '..', '..');
 const { version } = JSON.parse(readFileSync(path.join(ROOT, 'package.json'), 'utf8')) as { version: string };
 const ARCHITECTURE = process.arch === 'arm64' ? 'arm64' : 'amd64';
-/** The archive as `npm run image` writes it. */
+/** The archive that `npm run image` writes. */
 const ARCHIVE = path.join(ROOT, 'dist/image', `keyferry-${version}-${ARCHITECTURE}.tar`);
-/** The digest of all inputs of the image. `npm run image` removes this file together with the image. */
+/** A file with the digest of all inputs of the image. `npm run image` deletes it together with the old image. */
 const INPUTS = path.join(ROOT, 'dist/image/inputs.sha256');
 /** Time limit for making the image, ms: the first time, it downloads packages. */
 const TIMEOUT_MS = 10 * 60_000;
 
-/** The name of the image in the archive. */
+/** Name and tag of the image in the archive. */
 export const IMAGE = `keyferry:${version}`;
 
 /**
- * The path of an up-to-date archive for `docker load`. Test files that run in parallel make it once.
- * @returns what is missing to make the image, if anything, so that a test can be skipped
+ * The path of an up-to-date archive for `docker load`. If test files run in parallel, only one of them makes it.
+ * @returns `missing`: what this machine lacks to make the image. The test should then be skipped
  */
 export async function ensureImage(): Promise<{ readonly archive: string } | { readonly missing: string }> {
   const bundle = await ensureBundle();

@@ -17,7 +17,7 @@ describe('Keyferry as a process', () => {
   });
   after(() => plane.stop());
 
-  it('a Keyferry process has logs, probes, metrics and figures while it runs, and an exit code afterwards', async () => {
+  it('a test can read logs, probes, metrics and memory of a running Keyferry, and its exit code after its end', async () => {
     await using keyferry = await Keyferry.start({ kubeconfig: plane.kubeconfigPath });
     await keyferry.ready();
     assert.ok(((await keyferry.metric('process_start_time_seconds')) ?? 0) > 1e9);
@@ -30,13 +30,13 @@ describe('Keyferry as a process', () => {
     assert.deepEqual((await keyferry.kill9()).code, 0);
   });
 
-  it('ready() of a Keyferry process that exits rejects with the reason in its log', async () => {
+  it('if Keyferry exits before it is ready, ready() rejects with the reason from its log', async () => {
     await using keyferry = await Keyferry.start({ kubeconfig: '/nowhere/kubeconfig' });
     await assert.rejects(keyferry.ready(), /ended before it was ready[^]*nowhere/);
     assert.notEqual((await keyferry.ended()).code, 0);
   });
 
-  it('kill9() ends the Keyferry process', async () => {
+  it('kill9() kills the Keyferry process with SIGKILL', async () => {
     await using keyferry = await Keyferry.start({ kubeconfig: plane.kubeconfigPath });
     assert.equal((await keyferry.kill9()).signal, 'SIGKILL');
     assert.equal(keyferry.running, false);
@@ -44,7 +44,7 @@ describe('Keyferry as a process', () => {
 });
 
 describe('metrics of Keyferry', () => {
-  it('parseMetrics reads each sample with its labels, and refuses a line that is no sample', () => {
+  it('parseMetrics() reads each sample with its labels, and throws if a line is neither sample nor comment', () => {
     assert.deepEqual(parseMetrics('# HELP a b\na 1\nb{x="y",z="\\"q\\\\"} +Inf\n'), [
       { name: 'a', labels: {}, value: 1 },
       { name: 'b', labels: { x: 'y', z: '"q\\' }, value: Infinity },

@@ -1,8 +1,8 @@
 /**
- * Keyferry as users run it: the bundle, in a process of its own.
+ * Runs Keyferry as users run it: the bundle as a separate process.
  *
- * States: running → ended, by `stop`, by `kill9` or by itself. Logs can be read in both states, probes and figures only
- * while it runs.
+ * States: running → ended, after `stop`, after `kill9` or by itself. Logs can be read in both states. Probes, metrics
+ * and memory can be read only while the process runs.
  */
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
@@ -21,15 +21,15 @@ import { PATIENCE_MS, waitFor } from './wait-for.ts';
 
 export interface KeyferryOptions {
   readonly kubeconfig: string;
-  /** The command. Default: `run`. */
+  /** Keyferry's command. Default: `run`. */
   readonly command?: string;
   /** Arguments after the command. */
   readonly args?: readonly string[];
-  /** Variables beside those of this process. */
+  /** Environment variables, in addition to those of the test's process. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Flags of Node after those that Keyferry always has. */
+  /** Flags of Node, in addition to those that Keyferry always has. */
   readonly nodeArgs?: readonly string[];
-  /** The address of probes and metrics. Default: a free port on loopback. */
+  /** The address for probes and metrics. Default: a free port on loopback. */
   readonly statusAddress?: string;
 }
 
@@ -38,11 +38,11 @@ export interface Ending {
   readonly signal: NodeJS.Signals | null;
 }
 
-/** Time limit of `stop`, ms. Tests of a stop measure its time themselves. */
+/** Time limit of `stop`, ms. It is long; a test that checks how fast Keyferry stops measures the time itself. */
 const STOP_TIMEOUT_MS = PATIENCE_MS;
 
 export class Keyferry {
-  /** The URL of probes and metrics: `http://127.0.0.1:PORT`. */
+  /** Base URL for probes and metrics: `http://127.0.0.1:PORT`. */
   readonly statusUrl: string;
   readonly #child: ChildProcess;
   readonly #http: HttpClient;
@@ -62,7 +62,7 @@ export class Keyferry {
         this.#stderr += `${error.message}\n`;
         resolve();
       });
-      // `close` and not `exit`: only then the output is complete.
+      // Not `exit`: only at `close` the output is complete.
       child.once('close', () => {
         if (child.pid !== undefined) Reaper.shared().removeProcess(child.pid);
         resolve();
@@ -70,12 +70,12 @@ export class Keyferry {
     });
   }
 
-  /** Starts the process from an up-to-date bundle, and does not wait until it is ready. */
+  /** Builds the bundle if necessary, and starts it. Does not wait until Keyferry is ready. */
   static async start(options: KeyferryOptions): Promise<Keyferry> {
     const bundle = await ensureBundle();
     const statusAddress = options.statusAddress ?? `127.0.0.1:${await freePort()}`;
     const args = [
-      // The flags that bin/keyferry.cjs sets. It cannot be used here, because it passes on no other flags of Node.
+      // The flags are those of bin/keyferry.cjs. That launcher is not used, because it accepts no other flags of Node.
       ...nodeFlags,
       ...(options.nodeArgs ?? []),
       bundle,
@@ -108,12 +108,12 @@ export class Keyferry {
     return this.#stderr;
   }
 
-  /** All output so far. */
+  /** Stdout and stderr until now. */
   get output(): string {
     return this.#stdout + this.#stderr;
   }
 
-  /** The complete lines of the log as objects. Lines that are no JSON object are left out. */
+  /** The complete lines of the log, parsed. A line that is not a JSON object is left out. */
   // oxlint-disable-next-line typescript/no-explicit-any -- a test reads arbitrary fields
   logs(): any[] {
     return [this.#stdout, this.#stderr]
@@ -122,7 +122,7 @@ export class Keyferry {
       .map((line) => JSON.parse(line) as unknown);
   }
 
-  /** Sends a GET to the address of probes and metrics. */
+  /** Sends a GET request for probes or metrics. */
   probe(path: string): Promise<HttpAnswer> {
     return this.#http.send(path, { timeoutMs: PATIENCE_MS });
   }
@@ -133,7 +133,7 @@ export class Keyferry {
 
   /**
    * Waits until /readyz answers 200.
-   * @throws Error with the end of the log if the process exits, or at the time limit
+   * @throws Error with the end of the log, if Keyferry exits or the time limit has passed
    */
   async ready(timeoutMs = PATIENCE_MS): Promise<void> {
     const given = new AbortController();
@@ -150,7 +150,7 @@ export class Keyferry {
     return (await this.probe('/metrics')).text;
   }
 
-  /** The sum of the series of this name with these labels; `undefined` if there are none. */
+  /** The sum of all series with this name and these labels; `undefined` if there is no such series. */
   async metric(name: string, labels: Readonly<Record<string, string>> = {}): Promise<number | undefined> {
     return metricValue(await this.metrics(), name, labels);
   }
@@ -160,23 +160,23 @@ export class Keyferry {
     return readMemory(this.pid);
   }
 
-  /** CPU time in user and system mode since the start, s, to a hundredth. Linux only. */
+  /** CPU time (user and system) since the start, s, exact to 0.01 s. Linux only. */
   cpuSeconds(): Promise<number> {
     return readCpuSeconds(this.pid);
   }
 
-  /** The time for which the process has waited for a processor, ms. Linux only. */
+  /** How long the process had work to do but no free processor, ms. Linux only. */
   waitMs(): Promise<number> {
     return readWaitMs(this.pid);
   }
 
-  /** Sends a signal without waiting for its effect. */
+  /** Sends a signal, and does not wait for its effect. */
   signal(signal: NodeJS.Signals): void {
     this.#child.kill(signal);
   }
 
   /**
-   * Sends SIGTERM or another signal, and waits for the end. After a minute it sends SIGKILL, which the result shows.
+   * Sends SIGTERM or another signal, and waits for the end. After 60 s it sends SIGKILL; the result shows this signal.
    */
   stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<Ending> {
     return this.#end(signal);
@@ -186,7 +186,7 @@ export class Keyferry {
     return this.#end('SIGKILL');
   }
 
-  /** Suspends the process with SIGSTOP. Once this resolves, it does nothing until `resume`. */
+  /** Suspends the process with SIGSTOP. Resolves when the process does nothing any more, until `resume`. */
   async suspend(): Promise<void> {
     await suspendProcess(this.pid);
   }
@@ -195,7 +195,7 @@ export class Keyferry {
     resumeProcess(this.pid);
   }
 
-  /** Waits until the process has ended, by itself or by a signal. */
+  /** Waits until the process has ended, for any reason. */
   async ended(): Promise<Ending> {
     return this.#ending();
   }

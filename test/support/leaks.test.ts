@@ -7,7 +7,7 @@ import { describe, it } from 'node:test';
 import { activeResources, assertNoLeaks, failOnLeaks } from './leaks.ts';
 
 describe('assertNoLeaks', () => {
-  it('assertNoLeaks finds a server that listens', async () => {
+  it('assertNoLeaks() fails if a server still listens', async () => {
     const baseline = activeResources();
     const server = createServer().listen(0, '127.0.0.1');
     await once(server, 'listening');
@@ -16,7 +16,7 @@ describe('assertNoLeaks', () => {
     await assertNoLeaks(baseline);
   });
 
-  it('assertNoLeaks finds a timer that runs', async () => {
+  it('assertNoLeaks() fails if a timer still runs', async () => {
     const baseline = activeResources();
     const timer = setInterval(() => undefined, 1000);
     await assert.rejects(assertNoLeaks(baseline, 50), /Timeout/);
@@ -24,7 +24,7 @@ describe('assertNoLeaks', () => {
     await assertNoLeaks(baseline);
   });
 
-  it('assertNoLeaks finds a child process that runs', async () => {
+  it('assertNoLeaks() fails if a child process still runs', async () => {
     const baseline = activeResources();
     const child = spawn('/bin/sleep', ['60'], { stdio: 'ignore' });
     await assert.rejects(assertNoLeaks(baseline, 50), /ProcessWrap/);

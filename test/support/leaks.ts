@@ -1,8 +1,10 @@
-/** Makes a test file fail that leaves sockets, servers, timers or child processes behind. */
+/** Makes a test file fail if sockets, servers, timers or child processes are left at its end. */
 import assert from 'node:assert/strict';
 import { after } from 'node:test';
 
-/** Handles that end by themselves in the same turn of the event loop, and the pipes of the test runner. */
+/**
+ * Handles that are no leaks: they end by themselves in the same turn of the event loop, or belong to the test runner.
+ */
 const HARMLESS = new Set([
   'Immediate',
   'TickObject',
@@ -16,15 +18,16 @@ const HARMLESS = new Set([
 const GRACE_MS = 15_000;
 
 /**
- * Adds a hook that fails if the test file leaves handles behind. Call it at the top level of the file, below its own
- * hooks: hooks run in the order of their registration, and handles that a later hook closes would count as leaks.
+ * Adds a hook that fails if handles are left at the end of the test file. Call it at the top level of the file, below
+ * the file's own hooks. Hooks run in the order of their calls, and handles that a later hook closes would count as
+ * left.
  */
 export function failOnLeaks(): void {
   const atStart = activeResources();
   after(() => assertNoLeaks(atStart));
 }
 
-/** The number of handles of each type that keep the process alive. */
+/** How many handles of each type keep the process alive. */
 export function activeResources(): ReadonlyMap<string, number> {
   const counts = new Map<string, number>();
   for (const type of process.getActiveResourcesInfo()) {
@@ -34,8 +37,8 @@ export function activeResources(): ReadonlyMap<string, number> {
 }
 
 /**
- * Waits a short time for handles that are closing.
- * @throws AssertionError that names the handles that `baseline` does not have
+ * Fails if there are more handles than in `baseline`. First waits a short time for handles that are being closed.
+ * @throws AssertionError that names the types of the handles that are left
  */
 export async function assertNoLeaks(baseline: ReadonlyMap<string, number>, graceMs = GRACE_MS): Promise<void> {
   const deadline = performance.now() + graceMs;

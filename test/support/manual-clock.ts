@@ -1,8 +1,8 @@
 /**
- * A clock for tests that only `advance` moves.
+ * A clock for tests. It moves only when the test calls `advance`.
  *
- * Timers fire in the order of their due times, and in the order of their creation if these are equal. After each timer
- * the event loop gets a turn. So a promise that the timer settles can set another timer, which fires within the same
+ * Timers fire in the order of their times. If these are equal, the timer that was set first fires first. After each
+ * timer the event loop runs. So code that waits for this timer can set another timer, and that one fires in the same
  * `advance`.
  */
 import type { Clock, Timer } from '../../src/runtime/clock.ts';
@@ -17,12 +17,12 @@ export class ManualClock implements Clock {
   #wall: number;
   readonly #pending = new Set<Pending>();
 
-  /** @param startMs - the wall clock at the beginning, ms since 1970 */
+  /** @param startMs - the time of the wall clock at the beginning, ms since 1970 */
   constructor(startMs = Date.UTC(2026, 0, 1)) {
     this.#wall = startMs;
   }
 
-  /** The number of pending timers. A test that ends with more than 0 has leaked one. */
+  /** The number of timers that have not fired. If a test ends with more than 0, the tested code leaks timers. */
   get pendingTimers(): number {
     return this.#pending.size;
   }
@@ -44,7 +44,7 @@ export class ManualClock implements Clock {
     return { cancel, [Symbol.dispose]: cancel };
   }
 
-  /** Moves the wall clock and the monotonic clock forward by `ms`, and fires the timers that become due. */
+  /** Moves the wall clock and the monotonic clock forward by `ms`, and fires the timers of this time. */
   async advance(ms: number): Promise<void> {
     const end = this.#elapsed + ms;
     await turn();
@@ -57,7 +57,7 @@ export class ManualClock implements Clock {
     this.#moveTo(end);
   }
 
-  /** Moves only the wall clock, as an administrator or NTP does. Timers and `monotonic` do not change. */
+  /** Moves only the wall clock, as NTP or an administrator does. Timers and `monotonic` stay as they are. */
   jump(ms: number): void {
     this.#wall += ms;
   }
@@ -76,7 +76,7 @@ export class ManualClock implements Clock {
   }
 }
 
-/** Waits two turns of the event loop: for scheduled callbacks, and for those that their promises schedule. */
+/** Waits two rounds of the event loop: one for callbacks that are ready, one for callbacks that these schedule. */
 async function turn(): Promise<void> {
   for (let turns = 0; turns < 2; turns++) await new Promise<void>((resolve) => setImmediate(resolve));
 }

@@ -1,4 +1,4 @@
-/** For tests of the queue: a queue with a manual clock, and a worker whose runs end when the test says so. */
+/** For tests of the queue: a queue with a manual clock, and a worker whose runs end only when the test ends them. */
 import assert from 'node:assert/strict';
 import { KeyedQueue } from '../../src/runtime/queue/keyed-queue.ts';
 import type { KeyedQueueOptions, OnError } from '../../src/runtime/queue/keyed-queue-options.ts';
@@ -10,11 +10,11 @@ const unexpected: OnError = (key, error) => {
 
 export function makeQueue(options: Partial<KeyedQueueOptions> = {}): { clock: ManualClock; queue: KeyedQueue } {
   const clock = new ManualClock();
-  // With the random number 0, each back-off lasts half of its maximum.
+  // `random` always returns 0. So each back-off lasts exactly half of its maximum.
   return { clock, queue: new KeyedQueue({ name: 'test', clock, random: () => 0, onError: unexpected, ...options }) };
 }
 
-/** A worker for a queue. The test ends each of its runs. */
+/** A worker for a queue. Each run lasts until the test ends it. */
 export class ManualWorker {
   readonly ran: string[] = [];
   readonly open = new Map<string, PromiseWithResolvers<{ requeueAfterMs?: number } | undefined>>();

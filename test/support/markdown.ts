@@ -1,11 +1,11 @@
-/** Reads the fenced code blocks and the headings of a Markdown page. */
+/** Reads code blocks and headings from a Markdown page, for tests of the documentation. */
 
 export interface CodeBlock {
-  /** The text of the nearest heading above the block. */
+  /** The nearest heading above the block. */
   readonly heading: string;
-  /** The first word after the fence: `yaml`. */
+  /** The first word after the opening fence: `yaml`. */
   readonly language: string;
-  /** The words after the language, which tell tests how to treat the block. */
+  /** The words after the language. They tell the tests what to do with the block. */
   readonly mark: string;
   readonly text: string;
 }
@@ -33,12 +33,12 @@ export function codeBlocks(markdown: string): CodeBlock[] {
   return blocks;
 }
 
-/** The page without code blocks. */
+/** The text of a page without its code blocks. */
 export function prose(markdown: string): string {
   return markdown.replaceAll(/^ *```[^]*?^ *```$/gm, '');
 }
 
-/** The anchors of a page's headings, as GitHub makes them. */
+/** The anchors of all headings, as GitHub makes them. */
 export function anchors(markdown: string): Set<string> {
   const headings = [...prose(markdown).matchAll(/^#+ (.*)$/gm)].map(([, text = '']) => text);
   return new Set(

@@ -1,7 +1,7 @@
-/** Objects as a watch shows them, for tests of decisions. */
+/** Makes observed objects (metadata from a watch), for tests of decisions. */
 import type { Observed } from '../../src/copy/model/observed.ts';
 
-/** An object that another client wrote. It has no labels and annotations, except those in `given`. */
+/** An object that another client wrote. Labels, annotations and other fields come from `given`. */
 export function observedObject(given: Partial<Observed> = {}): Observed {
   return {
     uid: 'u',

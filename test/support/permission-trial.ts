@@ -1,6 +1,7 @@
 /**
- * Removes each permission of a program, one after the other. Without it, something is not done and the log names the
- * permission. The program neither ends nor repeats the call without pauses. With the permission back, it does the work.
+ * Tests what a program does without a permission. It removes the permissions one after the other. Each time the log
+ * must name the permission, and the program must neither exit nor repeat the refused call without pauses. When the
+ * permission is back, the program must do the work.
  */
 import assert from 'node:assert/strict';
 
@@ -14,11 +15,13 @@ import { callsOf } from './permissions.ts';
 import { type BoundRole, removePermission } from './removed-permission.ts';
 import { waitFor } from './wait-for.ts';
 
-/** The most refused calls while a permission is missing: with pauses, there are a few for each object and watch. */
+/**
+ * Limit of refused calls while a permission is missing. With pauses, a program makes a few for each object and watch.
+ */
 const MOST_REFUSALS = 30;
 /**
- * Makes a server answer as before Kubernetes 1.34: it refuses streamed lists, so the program sends ordinary ones, which
- * need `list`.
+ * Makes an API server answer like a version before 1.34: it refuses streamed lists. The program then sends ordinary
+ * lists, which need the verb `list`.
  */
 export const NO_STREAMED_LISTS: FaultRule = {
   match: { path: /sendInitialEvents=true/ },
@@ -31,17 +34,17 @@ export interface Role extends BoundRole {
   readonly plane: ControlPlane;
 }
 
-/** @param namespace - of the role; `undefined` for a ClusterRole */
+/** @param namespace - the role's namespace; `undefined` for a ClusterRole */
 export function roleOf(file: RoleFile, name: string, plane: ControlPlane, user: string, namespace?: string): Role {
   const rbac = '/apis/rbac.authorization.k8s.io/v1';
   const path = namespace === undefined ? `clusterroles/${name}` : `namespaces/${namespace}/roles/${name}`;
   return { file, plane, admin: plane.api, user, path: `${rbac}/${path}`, namespace: namespace ?? 'default' };
 }
 
-/** One program, and the permissions that it lost and got back so far. */
+/** A program under test, and the permissions that were removed and given back until now. */
 export class Trial {
   #program: Keyferry | undefined;
-  /** The permissions that were removed, as `<file> <kind of role> <resource> <verb>`. */
+  /** All permissions that were removed at any time, as `<file> <kind of role> <resource> <verb>`. */
   readonly #taken = new Set<string>();
   readonly #missing = new Set<Missing>();
 
@@ -50,13 +53,13 @@ export class Trial {
     return this.#program;
   }
 
-  /** Goes on with a new process. */
+  /** Replaces the program by a new process. Permissions that were removed stay as they are. */
   async start(program: Promise<Keyferry>): Promise<void> {
     this.#program = await program;
   }
 
   /**
-   * The output since it had `length` characters, if the program is still the process `before`; otherwise all output.
+   * The output after its first `length` characters. If `before` is no longer the running process, all output.
    */
   outputSince(before: Keyferry | undefined, length: number): string {
     return this.program.output.slice(before === this.#program ? length : 0).replaceAll('\\"', '"');
@@ -73,7 +76,7 @@ export class Trial {
     return missing;
   }
 
-  /** Runs `use` without the permission, waits until the log names it, gives it back, and runs `then`. */
+  /** Removes a permission, runs `use`, waits until the log names it, gives it back, and runs `then`. */
   async without(role: Role, call: string, use: () => Promise<unknown>, then: () => Promise<unknown>): Promise<void> {
     const missing = await this.take(role, call);
     await use();
@@ -86,22 +89,22 @@ export class Trial {
     try {
       return await this.program.isReady();
     } catch {
-      // No answer: the program does not listen yet.
+      // No answer: the program does not listen (yet).
       return false;
     }
   }
 
-  /** Waits until the program is not ready, because one of its watches is broken. */
+  /** Waits until the program reports that it is not ready, because one of its watches fails. */
   async isUnready(): Promise<void> {
     await waitFor(async () => !(await this.isReady()), { message: 'the program not to be ready' });
   }
 
-  /** Gives back all permissions that a failed test removed. For `afterEach`. */
+  /** Gives back all permissions, also those that a failed test had removed. For `afterEach`. */
   async restoreAll(): Promise<void> {
     for (const missing of this.#missing) await missing.restore();
   }
 
-  /** Checks that every permission in these files was removed once. */
+  /** Checks that each permission in these files was removed at some time. */
   assertComplete(...files: readonly RoleFile[]): void {
     const granted = files.flatMap((file) =>
       Object.entries<readonly string[]>(GRANTED[file].roles).flatMap(([role, rights]) =>
@@ -112,13 +115,13 @@ export class Trial {
   }
 }
 
-/** A permission that was removed. */
+/** A permission that is removed now. */
 class Missing {
   readonly restore: () => Promise<void>;
   readonly #trial: Trial;
   readonly #role: Role;
   readonly #call: string;
-  /** The process that ran when the permission was removed. */
+  /** The process that ran when the permission was removed; `undefined`: none. */
   readonly #program: Keyferry | undefined;
   readonly #logged: number;
 
@@ -131,7 +134,7 @@ class Missing {
     this.#logged = program?.output.length ?? 0;
   }
 
-  /** Waits until the program's log names the permission. */
+  /** Waits until the log of the program names the missing permission. */
   async isNamed(): Promise<void> {
     const [resource = '', verb = ''] = this.#call.split(' ');
     const words = `cannot ${verb} resource "${resource}"`;
@@ -140,13 +143,14 @@ class Missing {
   }
 
   /**
-   * Waits until the server has refused a call, in place of `isNamed` where the log has the failure only once a minute.
+   * Waits until the API server has refused a call. For failures that the log names only once a minute, in place of
+   * `isNamed`.
    */
   async isRefused(): Promise<void> {
     await waitFor(() => this.#refused().length > 0, { message: `${this.#call} to be refused` });
   }
 
-  /** Gives the permission back. Checks that the program still runs, and sent only a few calls without it. */
+  /** Gives the permission back. Checks that the program runs, and has sent only a few refused calls. */
   async giveBack(): Promise<void> {
     const refused = this.#refused();
     await this.restore();
@@ -156,7 +160,8 @@ class Missing {
   }
 
   /**
-   * Removes another permission before it gives this one back, so that a start goes on to its next step and fails there.
+   * Removes another permission, then gives this one back. So a start that stopped here continues, and fails at its next
+   * step.
    */
   async next(role: Role, call: string): Promise<Missing> {
     const next = await this.#trial.take(role, call);

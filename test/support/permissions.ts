@@ -1,5 +1,6 @@
 /**
- * Permissions in one form, `group/resource: verbs`, whether they come from a manifest or from the API server's report.
+ * Writes permissions as text, `group/resource: verbs`, so that those of a manifest and of the API server can be
+ * compared.
  */
 import assert from 'node:assert/strict';
 import { parseAllDocuments } from 'yaml';
@@ -8,15 +9,15 @@ import type { TestApi } from './api.ts';
 import type { AuditEntry } from './audit-log.ts';
 import { waitFor } from './wait-for.ts';
 
-/** Verbs with which a client could get more rights, or delete whole collections. */
+/** Verbs with which a client could give itself more permissions, or delete whole collections. */
 const POWERS = new Set(['*', 'escalate', 'bind', 'impersonate', 'deletecollection']);
 
 /** A permission as text: `group/resource/subresource name: verbs`. */
 const RIGHT = /^([^/]+)\/([^/ :]+)(?:\/([^ :]+))?(?: ([^:]+))?: (.+)$/;
 
 /**
- * Calls that a test may never see: repeated events are patched after minutes, and lists are sent only to servers before
- * Kubernetes 1.34.
+ * Calls that a test need not see: an event is patched only if it repeats after minutes, and only API servers before
+ * 1.34 get lists.
  */
 const RARE = /^events patch$| list$/;
 
@@ -42,7 +43,10 @@ export interface Binding {
   readonly subjects: readonly object[];
 }
 
-/** The permissions of each role in a manifest, by `kind name`. @throws AssertionError for a rule that is not about resources */
+/**
+ * The permissions of each role in a manifest. The key is kind and name: `ClusterRole keyferry`.
+ * @throws AssertionError if a rule is not about resources
+ */
 export function rolesIn(manifest: string): Record<string, string[]> {
   const roles = objectsIn(manifest).filter(({ kind }) => kind.endsWith('Role'));
   return Object.fromEntries(roles.map(({ kind, metadata, rules }) => [`${kind} ${metadata.name}`, rightsOf(rules)]));
@@ -54,7 +58,7 @@ export function bindingsIn(manifest: string): Binding[] {
     .map(({ kind, roleRef, subjects = [] }) => ({ text: `${kind} ${roleRef?.kind} ${roleRef?.name}`, subjects }));
 }
 
-/** Permissions as `resource verb`, the form in which an audit log shows their use. */
+/** Permissions as `resource verb`. An audit log shows requests in this form. */
 export function callsOf(rights: readonly string[]): Set<string> {
   return new Set(
     rights.flatMap((right) => {
@@ -66,8 +70,8 @@ export function callsOf(rights: readonly string[]): Set<string> {
 }
 
 /**
- * Checks that no request of a program was refused, and that all of them are among the granted calls.
- * @param needed - calls of which each must have been sent, except those in RARE
+ * Checks that the API server refused no request of a program, and that each request is among the granted calls.
+ * @param needed - calls that the program must have sent, except those in RARE
  */
 export function assertUsed(
   requests: readonly AuditEntry[],
@@ -85,8 +89,8 @@ export function assertUsed(
 }
 
 /**
- * The permissions of the client's user in a namespace, by the server's report, without those of every user.
- * @throws AssertionError for a verb in POWERS
+ * The permissions that a user has in a namespace, as the API server reports them. Those of every user are left out.
+ * @throws AssertionError if a permission has a verb in POWERS
  */
 export async function reviewRights(client: TestApi, namespace: string): Promise<string[]> {
   const body = { apiVersion: 'authorization.k8s.io/v1', kind: 'SelfSubjectRulesReview', spec: { namespace } };
@@ -96,14 +100,14 @@ export async function reviewRights(client: TestApi, namespace: string): Promise<
     rules.filter(({ verbs }) => verbs.some((verb) => POWERS.has(verb))),
     [],
   );
-  // Every user may ask for its own permissions, so those for that are left out.
+  // Left out: every user has permission to ask for its own permissions.
   return rightsOf(rules.filter(({ apiGroups }) => !/^auth(?:orization|entication)\./.test(apiGroups?.[0] ?? '')));
 }
 
 /**
- * Waits until the server grants a user these permissions in a namespace: a role or binding is in force a moment after
- * it is created.
- * @param admin - the client that asks. The user's own client is not used, because tests count its requests.
+ * Waits until the API server grants a user these permissions in a namespace. A new role or binding takes effect only
+ * after a moment.
+ * @param admin - the client that asks. (The user's own client would add requests that the test counts.)
  */
 export async function waitForRights(
   admin: TestApi,

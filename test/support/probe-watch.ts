@@ -1,7 +1,7 @@
 /**
- * Measures how long the operator takes to answer its probes. Two delays of the machine are subtracted: the time that an
- * idle process takes for an answer at the same moments, which has the delays of the test itself, and the time for which
- * the operator waits for a processor. The scheduler prefers an idle process to one that computes.
+ * Measures how long the operator takes to answer its probes. Two delays that the machine causes are subtracted: how
+ * long an idle process takes to answer at the same time (this includes delays of the test), and how long the operator
+ * waited for a processor. (The scheduler prefers an idle process to one that computes.)
  *
  * State: running → stopped.
  */
@@ -19,17 +19,17 @@ import { waitFor } from './wait-for.ts';
 const IDLER = `const server = require('node:http').createServer((_, answer) => answer.end('ok'));
 server.listen(0, '127.0.0.1', () => console.log(server.address().port));`;
 const EVERY_MS = 50;
-/** The most that an answer may take, ms: after 1 s the kubelet's default limit ends, too. */
+/** The longest time that an answer may take, ms. It is the kubelet's default limit for a probe. */
 const LIMIT_MS = 1000;
-/** Time limit of a request, ms: longer than any answer takes, so that its time can be measured. */
+/** Time limit of a request, ms. It is longer than any answer takes, so that slow answers can be measured. */
 const TIMEOUT_MS = 60_000;
-/** The most resident memory, MiB. */
+/** The largest resident memory that the operator may use, MiB. */
 const MAX_MIB = 100;
 
 interface Look {
   readonly ms: number;
   readonly idleMs: number;
-  /** The time for which the operator waited for a processor during the answer, ms. */
+  /** How long the operator waited for a processor while it answered, ms. */
   readonly waitMs: number;
 }
 
@@ -50,7 +50,7 @@ class ProbeWatch implements AsyncDisposable {
     this.#looking = this.#look();
   }
 
-  /** Starts to probe. Resolves with the first answer. */
+  /** Starts to send probes. Resolves when the operator has answered for the first time. */
   static async start(keyferry: Keyferry): Promise<ProbeWatch> {
     await waitFor(async () => (await keyferry.probe('/healthz')).status > 0, {
       timeoutMs: TIMEOUT_MS,
@@ -62,15 +62,15 @@ class ProbeWatch implements AsyncDisposable {
     return new ProbeWatch(keyferry, idler, port.toString().trim());
   }
 
-  /** The longest time of an answer without the delays of the machine, ms. */
+  /** The longest time that an answer took, without the delays of the machine, ms. */
   get worstMs(): number {
     return Math.max(0, ...this.#looks.map(({ ms, idleMs, waitMs }) => ms - idleMs - waitMs));
   }
 
-  /** @throws AssertionError if a probe took too long */
+  /** @throws AssertionError if an answer took too long */
   assertQuick(): void {
     assert.ok(this.#looks.length > 0, 'it was looked at');
-    // Where even the idle process is delayed, the delays of the operator are larger than those that are counted.
+    // If even an idle process answers late, the machine delays the operator by more than the measured delays.
     const idleMs = Math.max(...this.#looks.map((look) => look.idleMs));
     assert.ok(
       this.worstMs <= LIMIT_MS + 5 * idleMs,
@@ -99,7 +99,7 @@ class ProbeWatch implements AsyncDisposable {
 }
 
 /**
- * Runs `work`. Meanwhile the operator must answer its probes and keep its memory bounded.
+ * Runs `work`, and checks that the operator meanwhile answers its probes in time and stays below its memory limit.
  * @throws AssertionError if it does not
  */
 export async function staysResponsive(t: TestContext, operator: Keyferry, work: () => Promise<void>): Promise<void> {
@@ -116,8 +116,8 @@ async function time(client: HttpClient, path: string): Promise<number> {
   try {
     await client.send(path, { timeoutMs: TIMEOUT_MS });
   } catch (error) {
-    // The server had just closed the kept connection. The kubelet opens a new connection for each probe, so this does
-    // not count.
+    // The server had just closed the idle connection. The kubelet opens a new connection for each probe, so this is no
+    // fault.
     if ((error as NodeJS.ErrnoException).code !== 'ECONNRESET') throw error;
     await client.send(path, { timeoutMs: TIMEOUT_MS });
   }

@@ -1,17 +1,17 @@
-/** Memory and CPU time of a running process, from /proc (Linux; on other systems these functions throw). */
+/** Reads memory and CPU time of a running process from /proc. On systems other than Linux, these functions throw. */
 import { readFile } from 'node:fs/promises';
 
-/** Memory figures, in bytes. */
+/** Memory of a process, in bytes. */
 export interface MemoryFigures {
-  /** Resident set, shared pages included (VmRSS). */
+  /** Resident memory with shared pages (VmRSS). */
   readonly rss: number;
   /** Memory that only this process uses (RssAnon). */
   readonly private: number;
-  /** The largest resident set so far (VmHWM). */
+  /** The largest resident memory until now (VmHWM). */
   readonly peakRss: number;
 }
 
-/** Clock ticks a second in /proc: 100 on every Linux that Node runs on (`getconf CLK_TCK`). */
+/** Clock ticks per second in /proc. They are 100 on every Linux that Node supports (`getconf CLK_TCK`). */
 const TICKS_PER_SECOND = 100;
 
 export async function readMemory(pid: number): Promise<MemoryFigures> {
@@ -24,18 +24,17 @@ export async function readMemory(pid: number): Promise<MemoryFigures> {
   return { rss: field('VmRSS'), private: field('RssAnon'), peakRss: field('VmHWM') };
 }
 
-/** CPU time in user and system mode of all threads since the start, s. */
+/** CPU time (user and system) of all threads since the start of the process, s. */
 export async function readCpuSeconds(pid: number): Promise<number> {
   const text = await readFile(`/proc/${pid}/stat`, 'utf8');
-  // The second field is the name of the command in brackets, which may have any character. The fields after it are
-  // numbers.
+  // The second field is the command's name in brackets, with any characters in it. All fields after it are numbers.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
   return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
 }
 
 /**
- * The time for which the main thread has waited for a processor since its start, ms: it could run, but others ran. 0 if
- * the kernel does not count this.
+ * How long the main thread had work to do, but other threads had the processors, since its start, ms. 0 if the kernel
+ * does not count this time.
  */
 export async function readWaitMs(pid: number): Promise<number> {
   try {

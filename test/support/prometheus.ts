@@ -1,4 +1,4 @@
-/** Reads metrics in the text format of Prometheus. */
+/** Parses metrics in the text format of Prometheus. */
 
 export interface Sample {
   readonly name: string;
@@ -9,7 +9,7 @@ export interface Sample {
 const LINE = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)(?: \d+)?$/;
 const LABEL = /([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"/g;
 
-/** @throws Error that names a line that is neither a comment nor a sample */
+/** @throws Error that quotes a line, if the line is neither a comment nor a sample */
 export function parseMetrics(text: string): Sample[] {
   return text
     .split('\n')
@@ -26,7 +26,7 @@ export function parseMetrics(text: string): Sample[] {
     });
 }
 
-/** The sum of the samples with this name and these labels; `undefined` if there are none. */
+/** The sum of all samples with this name and these labels; `undefined` if there is no such sample. */
 export function metricValue(
   text: string,
   name: string,

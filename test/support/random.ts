@@ -1,4 +1,4 @@
-/** Random numbers from a seed, so that two runs of a test do the same. */
+/** Random numbers from a seed. With the same seed, a test gets the same numbers in each run. */
 export class Random {
   #state: number;
 
@@ -6,7 +6,7 @@ export class Random {
     this.#state = seed;
   }
 
-  /** The next number, at least 0 and less than 1 (mulberry32: 64-bit constants would need BigInt). */
+  /** The next number, from 0 to below 1. The algorithm is mulberry32, because 64-bit algorithms need slow BigInts. */
   next(): number {
     this.#state = (this.#state + 0x6d_2b_79_f5) | 0;
     let mixed = Math.imul(this.#state ^ (this.#state >>> 15), 1 | this.#state);
@@ -14,7 +14,7 @@ export class Random {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
   }
 
-  /** One of the items. @param items - at least one */
+  /** Picks one of the items. @param items - not empty */
   pick<T>(items: readonly T[]): T {
     return items[Math.floor(this.next() * items.length)] as T;
   }

@@ -1,6 +1,6 @@
 /**
- * An oracle for tests of reach: it says which copies the settings of a small cluster allow. It is written as plainly as
- * possible, and apart from the real rules. Patterns match whole names.
+ * Says which copies the settings of a small cluster allow. Tests of reach compare Keyferry with this oracle. So it is
+ * written as simply as possible, and uses no code of Keyferry. A pattern must match the whole name.
  */
 import type { SecretMirrorDestination } from '../../src/controllers/mirrors/api.ts';
 
@@ -10,7 +10,7 @@ export interface NamespaceState {
   readonly acceptFrom?: string | undefined;
 }
 
-/** The limits in the flags. */
+/** The limits that the administrator sets by flags. */
 export interface LimitsState {
   readonly sourcesWith?: string | undefined;
   readonly destinationsWith?: string | undefined;
@@ -19,7 +19,9 @@ export interface LimitsState {
   readonly requireConsent?: boolean | undefined;
 }
 
-/** A selector by one label. Without `values` any value matches; with `not` a namespace must have none of them. */
+/**
+ * A selector for one label. Without `values`, any value matches. With `not`, a label with such a value does not match.
+ */
 export interface SelectorState {
   readonly key: string;
   readonly values?: readonly string[];
@@ -36,7 +38,7 @@ export interface RuleState {
   readonly excluded?: readonly string[] | undefined;
 }
 
-/** The `destination` of a SecretMirror with this state. */
+/** The field `destination` of a SecretMirror with this state. */
 export function destinationOf({ name, namespaces, selector, excluded }: Partial<RuleState>): SecretMirrorDestination {
   const { key = '', values, not = false } = selector ?? {};
   const withValues = { key, operator: not ? ('NotIn' as const) : ('In' as const), values: values ?? [] };
@@ -50,7 +52,7 @@ export function destinationOf({ name, namespaces, selector, excluded }: Partial<
   };
 }
 
-/** The copies that a rule may have, as `<namespace>/<name>`. */
+/** The copies that a rule is allowed to have, as `<namespace>/<name>`. */
 export function allowedCopies(
   rule: RuleState,
   namespaces: ReadonlyMap<string, NamespaceState>,

@@ -1,7 +1,7 @@
 /**
- * A small cluster as data, and Keyferry on it: the real engine, rules, claim book, namespaces and plan. Three watches
- * (of namespaces, mirrors and objects) deliver changes, each in its order, and each as late as the test wants. Reads
- * from the server are never late.
+ * Simulates a small cluster, with Keyferry's real engine, rules, claim book, namespaces and plan on it. Three watches
+ * (of namespaces, mirrors and objects) deliver changes. Each watch keeps their order, and the test decides how late
+ * they arrive. Reads from the server always see the newest state.
  */
 import type { NamespaceLimit } from '../../src/config/flags/limit-flags.ts';
 import { NamespaceChanges } from '../../src/controllers/common/namespaces/namespace-changes.ts';
@@ -37,7 +37,7 @@ import { stubBackend } from './stub-backend.ts';
 import { ruleScope } from './rule-scope.ts';
 
 const CLUSTER = 'c';
-/** The time that each write waits before it is sent, ms. */
+/** How long each write waits before it is sent, ms. */
 const WRITE_MS = 400;
 const CONTENT = { digest: 'd', keys: 'k', type: 'Opaque' };
 
@@ -47,7 +47,7 @@ export const WATCHES: readonly Watch[] = ['namespaces', 'mirrors', 'objects'];
 export const secretKey = (namespace: string, name: string): ObjectKey =>
   resourceKey(CLUSTER, SECRET.kind, namespace, name);
 
-/** The objects on the server. Each change is sent to the watches of the processes that run. */
+/** The objects on the server. Each change goes to the watches of all running processes. */
 export class ReachCluster {
   readonly namespaces = new Map<string, NamespaceState & { readonly uid: string }>();
   readonly mirrors = new Map<string, SecretMirror>();
@@ -64,7 +64,7 @@ export class ReachCluster {
     return this.version;
   }
 
-  /** @param state - `undefined` deletes the namespace, with all objects in it */
+  /** @param state - `undefined` deletes the namespace and all objects in it */
   putNamespace(name: string, state: NamespaceState | undefined): void {
     const before = this.namespaces.get(name);
     if (state === undefined) {
@@ -126,7 +126,7 @@ function namespaceObject(
 
 export interface ProcessOptions {
   readonly limits: LimitsState;
-  /** Called before each write of the process. @param owner - of the object that exists now */
+  /** Called before each write of the process. @param owner - the owner of the object as it is now */
   readonly onWrite: (target: ResourceKey, owner: RuleKey | undefined, action: 'create' | 'update' | 'delete') => void;
 }
 
@@ -140,7 +140,7 @@ export class ReachProcess {
   readonly #mirrorRules: MirrorRules;
   readonly #pushRules: ReplicatorRules;
   readonly #changes: readonly NamespaceChanges[];
-  /** The objects that the watch has delivered. */
+  /** The objects as the watch has delivered them until now. */
   readonly #objects = new Map<ResourceKey, Observed>();
   readonly #versions = new Map<ResourceKey, number>();
   readonly #late: Readonly<Record<Watch, ((process: ReachProcess) => unknown)[]>> = {
@@ -187,7 +187,7 @@ export class ReachProcess {
     engine.backends.add({ ...backend, targetsOf: () => writer });
   }
 
-  /** Lists all objects, as a standby does. */
+  /** Lists all objects, as a standby does at its start. */
   open(): void {
     const { namespaces, mirrors, objects } = this.#cluster;
     for (const [name, state] of namespaces) this.namespaces.sink.upsert(namespaceObject(name, state, '1'), true);
@@ -199,24 +199,24 @@ export class ReachProcess {
     this.#cluster.processes.add(this);
   }
 
-  /** Makes this process the leader, which writes. */
+  /** Makes this process the leader. Only the leader writes. */
   async start(): Promise<void> {
     await this.#engine.start(new AbortController().signal);
   }
 
-  /** Ends the process at once, without another write. */
+  /** Ends the process immediately. It makes no more writes. */
   async kill(): Promise<void> {
     this.#cluster.processes.delete(this);
     for (const changes of this.#changes) changes.stop();
     await this.#engine.stop();
   }
 
-  /** Tells a watch about a change. It is delivered when the test wants. */
+  /** Hands a change to a watch. The watch delivers it when the test calls `deliver`. */
   notice(watch: Watch, bring: (process: ReachProcess) => unknown): void {
     this.#late[watch].push(bring);
   }
 
-  /** Delivers the changes of a watch that are late. */
+  /** Delivers the changes that a watch holds back. */
   deliver(watch: Watch): void {
     for (const bring of this.#late[watch].splice(0)) bring(this);
   }
@@ -225,7 +225,7 @@ export class ReachProcess {
     await this.#clock.advance(ms);
   }
 
-  /** Runs until all changes are delivered and no work is left. */
+  /** Delivers all changes, and runs until no work is left. */
   async settle(): Promise<void> {
     const busy = (): boolean =>
       this.#engine.queues
@@ -239,7 +239,7 @@ export class ReachProcess {
     }
   }
 
-  /** Takes a version of an object, from the watch of objects or from the answer to an own write. */
+  /** Takes a new version of an object, from the watch of objects or from the answer to a write of this process. */
   learn(key: ObjectKey, object: Observed | undefined, version: string, own = false): void {
     if (Number(version) <= (this.#versions.get(key) ?? 0)) return;
     this.#versions.set(key, Number(version));
@@ -302,9 +302,9 @@ export class ReachProcess {
     if (plan.do === 'replace') throw new Error(`${target} needs no replacement`);
     if (plan.do !== 'create' && plan.do !== 'update' && plan.do !== 'delete') return undefined;
     const before = this.#objects.get(target);
-    // Aborted during the decision: without this, the wait below would never end.
+    // If the process was ended during the decision, `abort` came already, and the wait below would never end.
     if (signal.aborted) return undefined;
-    // The write waits before it is sent. Meanwhile anything can change on the server.
+    // The write waits before it is sent. Meanwhile, objects on the server may change.
     await new Promise<void>((resolve) => {
       signal.addEventListener('abort', () => resolve());
       this.#clock.setTimeout(resolve, WRITE_MS);
@@ -312,7 +312,7 @@ export class ReachProcess {
     if (signal.aborted) return undefined;
     const there = this.#cluster.objects.get(target);
     const place = parseResourceKey(target);
-    // The preconditions that the server would check.
+    // The server would refuse the write, because its preconditions are not met.
     const isRefused =
       before?.resourceVersion !== there?.resourceVersion || !this.#cluster.namespaces.has(place.namespace);
     if (isRefused) return { requeueAfterMs: 1000 };

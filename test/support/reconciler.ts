@@ -1,7 +1,7 @@
 import type { RuleReconciler } from '../../src/copy/engine/controller.ts';
 import type { RuleSet } from '../../src/copy/model/rule-set.ts';
 
-/** A reconciler and its rule set, as one object. */
+/** A reconciler together with its rule set, as one object. */
 export type WholeReconciler = RuleSet & Omit<RuleReconciler, 'rules'>;
 
 export function reconcilerOf(parts: WholeReconciler): RuleReconciler {

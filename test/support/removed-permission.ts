@@ -1,25 +1,25 @@
-/** Removes permissions from a role, one at a time, and gives them back. */
+/** Removes single permissions from a role, and gives them back. */
 import type { Json, TestApi } from './api.ts';
 import { waitFor } from './wait-for.ts';
 
-/** A role, and the user to whom it is bound. */
+/** A role that is bound to a user. */
 export interface BoundRole {
-  /** A client of an administrator. */
+  /** A client with an administrator's permissions. */
   readonly admin: TestApi;
   /** The path of the role. */
   readonly path: string;
   readonly user: string;
-  /** A namespace in which the permissions are in force. For a ClusterRole it may be any. */
+  /** A namespace in which the role applies. For a ClusterRole: any namespace. */
   readonly namespace: string;
 }
 
-/** A verb that stands in the role for a removed one. No request has it. */
+/** Takes the place of a removed verb in the role. No request has such a verb. */
 const placeholder = (verb: string): string => `no-${verb}`;
 
 /**
- * Removes a permission, and resolves when the server refuses such calls.
+ * Removes a permission. Resolves when the API server refuses such calls.
  * @param call - `<resource> <verb>`
- * @returns a function that gives the permission back, and resolves when it is in force
+ * @returns a function that gives the permission back, and resolves when the API server allows such calls
  */
 export async function removePermission(role: BoundRole, call: string): Promise<() => Promise<void>> {
   const [resource = '', verb = ''] = call.split(' ');

@@ -1,4 +1,4 @@
-/** Finds the path of the collection for the apiVersion and kind of an object, by the server's discovery. */
+/** Finds the API path for an apiVersion and kind, with the API server's discovery. */
 import { waitFor } from './wait-for.ts';
 
 export interface Reference {
@@ -23,12 +23,12 @@ export class ResourceMap {
     this.#discover = discover;
   }
 
-  /** Forgets what was discovered. Call it when the server has a new kind. */
+  /** Forgets all paths. Call it after a CRD was added or changed. */
   clear(): void {
     this.#known.clear();
   }
 
-  /** @throws Error if the server does not serve the kind within 5 s, which a new CRD may need */
+  /** @throws Error if the API server does not serve the kind within 5 s. (A new CRD may need that time) */
   async collection({ apiVersion, kind, metadata }: Reference): Promise<string> {
     const base = apiVersion.includes('/') ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
     const resource = await waitFor(() => this.#find(base, kind), {

@@ -1,4 +1,4 @@
-/** The scope of rule sets in unit tests: a cluster `c` without limits, except for those that a test gives. */
+/** The scope for rule sets in unit tests: a cluster named `c`. It has no limits, except those that the test sets. */
 import type { RuleScope } from '../../src/controllers/common/context.ts';
 import { Reach } from '../../src/controllers/common/namespaces/reach.ts';
 import { readingConfig } from '../../src/config/flags/controller-flags.ts';

@@ -1,6 +1,6 @@
 import type { RuleStatus } from '../../src/controllers/common/snapshot/status-report.ts';
 
-/** A ready rule without copies, as reports have it. */
+/** A ready rule without copies, as the reports of status have it. */
 export function ruleStatus(of: Pick<RuleStatus, 'system' | 'kind' | 'namespace' | 'name'>): RuleStatus {
   return {
     ...of,

@@ -1,9 +1,9 @@
-/** ServiceAccounts, for programs under test that run as their users. */
+/** Requests tokens of ServiceAccounts, for programs under test that run as such a user. */
 import type { TestApi } from './api.ts';
 
 const DEFAULT_SECONDS = 3600;
 
-/** Requests a token, as the kubelet does for a Pod. The server accepts durations from 600 s. */
+/** Requests a token, as the kubelet does for a Pod. The API server accepts durations of 600 s and more. */
 export async function requestToken(
   api: TestApi,
   namespace: string,
@@ -20,7 +20,7 @@ export async function requestToken(
   return status.token;
 }
 
-/** The user name of a ServiceAccount in audit logs and bindings. */
+/** The user name that a ServiceAccount has in audit logs and bindings. */
 export function serviceAccountUser(namespace: string, name: string): string {
   return `system:serviceaccount:${namespace}:${name}`;
 }

@@ -1,10 +1,10 @@
-/** Stops the renewals of a leader at a time that the test knows. */
+/** Stops a leader's renewals of its Lease, at a time that the test knows. */
 import type { FaultProxy } from '../servers/fault-proxy.ts';
 import { waitFor } from './wait-for.ts';
 
 /**
- * Stalls the requests for Leases right after a renewal. So the leader's remaining time begins now, also on a busy
- * machine.
+ * Stalls all requests for Leases immediately after a renewal. So the leader's remaining time begins at a known moment,
+ * even on a busy machine.
  */
 export async function stopRenewals(proxy: FaultProxy): Promise<void> {
   const from = performance.now();

@@ -1,12 +1,12 @@
 import type { Backend, TargetQueueing } from '../../src/copy/engine/backend.ts';
 
-/** A backend for unit tests: it has no sources, and its targets are always synced. */
+/** A backend for unit tests. It has no sources, and all of its targets are up to date at once. */
 export function stubBackend(
   name: string,
   synced = Promise.resolve(),
   shareBy: TargetQueueing['shareBy'] = 'target',
 ): Backend & {
-  /** The targets that were reconciled, in order. */
+  /** The targets that the engine gave it to reconcile, in order. */
   readonly reconciled: string[];
 } {
   const reconciled: string[] = [];

@@ -1,6 +1,7 @@
 /**
- * Two clusters for SyncSecret, prepared as a user does it: the CRD in both, the permissions of `deploy/`, and for each
- * program a kubeconfig with the token of its ServiceAccount. All connections of the programs go through fault proxies.
+ * Starts two clusters for SyncSecret and prepares them as a user does: both get the CRD and the permissions of
+ * `deploy/`. Each program gets a kubeconfig with the token of its ServiceAccount. Programs connect through fault
+ * proxies only.
  */
 import { readCrd } from '../../scripts/crd/read-crds.ts';
 import type { ControlPlane } from '../servers/control-plane.ts';
@@ -19,18 +20,18 @@ import {
   MANAGER_ACCOUNT,
 } from './sync-secret-install.ts';
 
-/** A tenant in the management cluster. */
+/** A tenant, as the management cluster knows it. */
 export interface Tenant {
-  /** The name for --cluster-name. */
+  /** The value for --cluster-name. */
   readonly name: string;
-  /** Its namespace in the management cluster: `tenant-NAME`. */
+  /** The tenant's namespace in the management cluster: `tenant-NAME`. */
   readonly namespace: string;
-  /** The user of its token in the management cluster. */
+  /** The user to whom the token belongs, in the management cluster. */
   readonly user: string;
   readonly token: string;
   /**
-   * The path of a kubeconfig with the token, for the management cluster, through the proxy `link`. Tests may replace
-   * the file.
+   * Path of a kubeconfig with the token for the management cluster. It leads through the proxy `link`. Tests may write
+   * another file there.
    */
   readonly kubeconfig: string;
 }
@@ -39,8 +40,8 @@ export interface Tenant {
 export type ClustersOptions = Omit<PairOptions, 'manifests'>;
 
 /**
- * How a program is started: by default with the original's command and flags, with `inRun` as a controller of `keyferry
- * run`.
+ * How a program is started. By default, with the original's command and flags; with `inRun`, as a controller of
+ * `keyferry run`.
  */
 export interface ProgramOptions extends Partial<KeyferryOptions> {
   readonly inRun?: boolean;
@@ -49,11 +50,11 @@ export interface ProgramOptions extends Partial<KeyferryOptions> {
 export class SyncSecretClusters implements AsyncDisposable {
   readonly tenantPlane: ControlPlane;
   readonly managementPlane: ControlPlane;
-  /** The proxy between the CCM and the management cluster. */
+  /** The proxy between CCM and management cluster. */
   readonly link: FaultProxy;
-  /** The proxy between the CCM and its own cluster. */
+  /** The proxy between CCM and tenant cluster. */
   readonly tenantProxy: FaultProxy;
-  /** The proxy between the manager and the management cluster. */
+  /** The proxy between manager and management cluster. */
   readonly managerProxy: FaultProxy;
   readonly ccmKubeconfig: string;
   readonly managerKubeconfig: string;
@@ -75,7 +76,7 @@ export class SyncSecretClusters implements AsyncDisposable {
     this.managerKubeconfig = kubeconfigs.managerKubeconfig;
   }
 
-  /** Starts and prepares both clusters. There is no tenant yet. */
+  /** Starts and prepares both clusters. They have no tenant yet. */
   static async start(options: ClustersOptions = {}): Promise<SyncSecretClusters> {
     const pair = await ClusterPair.start({ ...options, manifests: readCrd('syncsecrets') });
     try {
@@ -100,7 +101,7 @@ export class SyncSecretClusters implements AsyncDisposable {
     }
   }
 
-  /** The user of the CCM in the tenant's cluster. */
+  /** The user name of the CCM in the tenant cluster. */
   get ccmUser(): string {
     return serviceAccountUser(HOME, CCM_ACCOUNT);
   }
@@ -109,7 +110,7 @@ export class SyncSecretClusters implements AsyncDisposable {
     return serviceAccountUser(HOME, MANAGER_ACCOUNT);
   }
 
-  /** Creates a tenant in the management cluster. Without a name it gets a new one. */
+  /** Creates a tenant in the management cluster. Without `name`, it gets a name that is not in use. */
   async addTenant(name = `number-${(this.#tenants += 1)}`): Promise<Tenant> {
     const namespace = `tenant-${name}`;
     const token = await installTenant(this.managementPlane, namespace);

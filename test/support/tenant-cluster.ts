@@ -1,4 +1,4 @@
-/** One more tenant's cluster, beside the two of `SyncSecretClusters`. It has no proxy and no garbage collector. */
+/** Starts another tenant cluster, besides the two of `SyncSecretClusters`. It has no proxy and no garbage collector. */
 import { readCrd } from '../../scripts/crd/read-crds.ts';
 import { type ControlPlane, startControlPlane } from '../servers/control-plane.ts';
 import type { TestApi } from './api.ts';
@@ -6,13 +6,13 @@ import { installCcm } from './sync-secret-install.ts';
 
 export interface TenantCluster {
   readonly plane: ControlPlane;
-  /** A client for users of the cluster. */
+  /** A client for the test, as administrator. */
   readonly api: TestApi;
-  /** The path of a kubeconfig for its CCM. */
+  /** Path of the kubeconfig for the CCM of this cluster. */
   readonly kubeconfig: string;
 }
 
-/** Starts the cluster and prepares it for a CCM. The caller stops the plane. */
+/** Starts the cluster and prepares it for a CCM. The caller must stop its control plane. */
 export async function startTenantCluster(): Promise<TenantCluster> {
   const plane = await startControlPlane({ controllerManager: false });
   try {

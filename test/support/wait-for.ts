@@ -1,60 +1,60 @@
-/** Waits for conditions, with a time limit. Tests use these functions in place of a sleep. */
+/** Waits for conditions, with a time limit. Tests call these functions instead of sleeping. */
 import { LONGEST_PAUSE_MS, Yardstick } from './yardstick.ts';
 
 /**
- * The time that a test waits for a condition, ms: more than twice what it takes on a busy machine. It only ends a test
- * that fails. A test of speed uses `within`.
+ * Time limit for a condition, ms. On a busy machine, conditions take less than half of it, so only a test that fails
+ * anyway reaches it. A test of speed uses `within` instead.
  */
 export const PATIENCE_MS = 60_000;
 
-/** The largest factor by which a wait becomes longer on a busy machine. */
+/** Waits become longer on a busy machine, at most by this factor. */
 const LONGEST_STRETCH = 4;
 
 /**
- * Pause between two checks of `staysTrue`, ms. Most checks are requests, and most effects that they look for last
- * longer.
+ * Pause between two checks of `staysTrue`, ms. Most checks are requests, and the effects that they look for usually
+ * last longer than this pause.
  */
 const STAYS_INTERVAL_MS = 50;
 
 /**
- * The shortest pause between two checks of `waitFor`, ms; it grows with the time waited so far. Most checks are
- * requests, and take CPU time that servers and programs under test need.
+ * Shortest pause between two checks of `waitFor`, ms. It grows with the time that has passed. Most checks are requests:
+ * they take CPU time that servers and programs under test need.
  */
 const LEAST_PAUSE_MS = 20;
 const WAITED_SHARE = 1 / 6;
 const LONGEST_LEAST_PAUSE_MS = 150;
 
 /**
- * The pause after a check is so many times as long as the check: a long one, as a list of 1,000 Secrets, is work for
- * the servers.
+ * After a slow check, the pause is this many times as long as the check. A slow check, for example a list of 1,000
+ * Secrets, is work for the servers, too.
  */
 const PAUSE_SHARE = 3;
 const LONGEST_INTERVAL_MS = 500;
 
 /**
- * @param lookMs - the time of the last check
- * @param waitedMs - the time so far, of which the pause adds at most half
+ * @param lookMs - how long the last check took
+ * @param waitedMs - how long the test has waited. The pause is at most half of this time
  */
 function pauseAfter(lookMs: number, waitedMs: number, leastMs: number): number {
   return Math.max(leastMs, Math.min(PAUSE_SHARE * lookMs, waitedMs / 2, LONGEST_INTERVAL_MS));
 }
 
 export interface WaitOptions {
-  /** The time limit, ms. Default: `PATIENCE_MS`. */
+  /** Time limit, ms. Default: `PATIENCE_MS`. */
   readonly timeoutMs?: number;
   /**
-   * The pause between two calls of `condition`, ms. Default: a sixth of the time waited so far, from 20 to 150 ms, and
-   * more after a long call.
+   * Pause between two checks, ms. Default: a sixth of the time that has passed, but 20 to 150 ms; longer after a slow
+   * check.
    */
   readonly intervalMs?: number;
-  /** The name of the condition in the error. A function is called at the time limit. */
+  /** What the error says that was awaited. A function is called only at the time limit. */
   readonly message?: string | (() => string);
   readonly signal?: AbortSignal;
 }
 
 /**
- * Waits until `condition` returns something truthy, and returns it. An error of `condition` counts as "not yet".
- * @throws Error at the time limit, with the last error of `condition` as its cause
+ * Waits until `condition` returns a truthy value, and returns the value. If `condition` throws, it is called again.
+ * @throws Error at the time limit. Its cause is the last error of `condition`
  */
 export async function waitFor<T>(
   condition: () => T | Promise<T>,
@@ -87,8 +87,8 @@ export async function waitFor<T>(
 }
 
 /**
- * Waits until `look` returns the same value for `quietMs`. On a busy machine this time is longer.
- * @throws Error if that does not happen within `PATIENCE_MS`
+ * Waits until the value of `look` has not changed for `quietMs`, longer on a busy machine.
+ * @throws Error if the value still changes after `PATIENCE_MS`
  */
 export async function waitForStable(
   look: () => string | Promise<string>,
@@ -108,8 +108,8 @@ export async function waitForStable(
 }
 
 /**
- * Checks that `condition` stays true for `durationMs`, to show that nothing more happens. On a busy machine it takes
- * longer, because there an unwanted effect would come later.
+ * Checks that `condition` stays true for `durationMs`, to show that something does not happen. On a busy machine it
+ * waits longer, because an unwanted effect would come later there.
  * @throws Error as soon as `condition` is false
  */
 export async function staysTrue(

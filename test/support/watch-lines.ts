@@ -1,7 +1,7 @@
-/** Lines of a watch, as an API server sends them. */
+/** Makes lines of a watch, as an API server sends them. */
 import type { KubeObject } from '../../src/kube/api.ts';
 
-/** An object for such a line. Its namespace is `n` if none is given. */
+/** An object for a line of a watch. Its namespace is `n` by default. */
 export function object(
   name: string,
   resourceVersion: number,

@@ -1,9 +1,9 @@
 /**
- * A watch for tests. It records when each event arrived, so that delays can be measured, and imports nothing of the
- * program.
+ * A watch for tests. It records when each event arrived, so that tests can measure delays. It imports nothing from
+ * `src/`.
  *
- * States: opening → open → (broken → opening)* → stopped. A broken watch goes on from its last version. If the server
- * no longer has that version (410), the watch begins again from now, after an event of type `GAP`.
+ * States: opening → open → (broken → opening)* → stopped. A broken watch continues from its last version. If the server
+ * no longer has that version (status 410), the test gets an event of type `GAP`, and the watch continues from now on.
  */
 import type { IncomingMessage } from 'node:http';
 
@@ -13,7 +13,7 @@ export interface WatchEvent {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'GAP';
   // oxlint-disable-next-line typescript/no-explicit-any -- a test reads arbitrary fields of arbitrary kinds
   readonly object: any;
-  /** The time when the line of the event had arrived, by `performance.now()`, ms. */
+  /** When the event's line had arrived, as `performance.now()`, ms. */
   readonly at: number;
 }
 
@@ -76,7 +76,7 @@ export class Watcher {
         response ??= await this.#connect();
         await this.#read(response);
       } catch (error) {
-        // The loop connects again after a broken connection. A stop aborts it.
+        // After an error of the connection, the loop connects again. `stop` aborts the loop.
         void error;
         if (!signal.aborted) await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
       }

@@ -1,4 +1,4 @@
-/** The yardstick: limits follow the speed of the machine, and slow work still misses them. */
+/** The yardstick makes time limits longer on a slow machine, and work that is really slow still fails. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
@@ -15,7 +15,7 @@ const busy = (steps: number): number => {
   return sum;
 };
 
-test('within() fails for slow work, and its message has the factor', async () => {
+test('if the work is too slow, within() fails, and its message has the factor of the machine', async () => {
   await assert.rejects(
     within(1, 'the work', () => sleep(3000)),
     /the work took \d+ ms; the limit is 1 ms on an idle machine, this one was [\d.]+ times slower/,
@@ -23,7 +23,7 @@ test('within() fails for slow work, and its message has the factor', async () =>
   assert.equal(await within(60_000, 'nothing', () => 7), 7);
 });
 
-test('a limit of within() becomes longer when the test process is delayed', async () => {
+test('if the test process is delayed, the time limit of within() becomes longer', async () => {
   using yardstick = new Yardstick();
   for (let round = 0; round < 5; round += 1) {
     block(400);
@@ -38,7 +38,7 @@ test('a limit of within() becomes longer when the test process is delayed', asyn
   });
 });
 
-test('withinCpu() fails for slow computing, and does not count waiting', () => {
+test('withinCpu() fails if the work needs too much CPU time, and does not count time in which it waits', () => {
   assert.throws(() => withinCpu(20, 'much', () => busy(300_000_000)), /the computing of much took \d+ ms/);
   assert.equal(
     withinCpu(20, 'little', () => {

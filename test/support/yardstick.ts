@@ -1,26 +1,27 @@
 /**
- * Measures how fast the machine is now: beside the measured work, it runs a fixed piece of work in the test's process.
+ * Measures how fast the machine is at this moment: in the test's process, next to the measured work, it runs a piece of
+ * work that is always the same.
  *
- * Time limits in tests are meant for an idle machine. They are multiplied by the factor by which the piece takes longer
- * now. So a limit holds on a busy machine, and a program that becomes slow still exceeds it.
+ * Time limits in tests are meant for an idle machine. They are multiplied by a factor: how many times longer the piece
+ * takes than on an idle machine. So a test passes on a busy machine, but fails if the program has become slower.
  */
 import assert from 'node:assert/strict';
 
 /** The number of steps in the piece. */
 const STEPS = 5_000_000;
-/** The time of the piece on an idle core of the machine for which the limits were set, ms. */
+/** How long the piece takes on an idle core of the machine for which the limits were set, ms. */
 const PIECE_MS = 7;
 /**
- * The pause after the first piece, ms. Each later pause is longer, up to `LONGEST_PAUSE_MS`. So a short measurement
- * gets many pieces, and a long one takes a fiftieth of a core.
+ * The pause after the first piece, ms. Each further pause is longer, up to `LONGEST_PAUSE_MS`. So a short measurement
+ * has several pieces, and in a long one the pieces need only a fiftieth of a core.
  */
 const PAUSE_MS = 80;
 const PAUSE_GROWTH = 1.2;
 export const LONGEST_PAUSE_MS = 400;
-/** The number of runs after which the code is fully optimized. */
+/** After this many runs of the piece, V8 has optimized its code. */
 const WARM_UP_RUNS = 3;
 
-/** The yardsticks that measure now. All of them use the same pieces. */
+/** The yardsticks that are measuring now. They share the pieces. */
 const inUse = new Set<Yardstick>();
 let timer: NodeJS.Timeout | undefined;
 let pauseMs = PAUSE_MS;
@@ -28,12 +29,12 @@ let isWarm = false;
 
 /** Measures from its construction until it is disposed. */
 export class Yardstick implements Disposable {
-  /** The sum of the weights of all pieces: a piece weighs as much as the pause before it was long. */
+  /** Sum of the weights of all pieces. The weight of a piece is the length of the pause before it. */
   #weights = 0;
   #tookMs = 0;
   #worstMs = 0;
 
-  /** @param firstPauseMs - a longer pause takes less CPU time, where no exact factor is needed */
+  /** @param firstPauseMs - a longer pause needs less CPU time, but makes the factor less exact */
   constructor(firstPauseMs = PAUSE_MS) {
     warmUp();
     pauseMs = inUse.size === 0 ? firstPauseMs : Math.min(pauseMs, firstPauseMs);
@@ -41,12 +42,12 @@ export class Yardstick implements Disposable {
     measure(performance.now());
   }
 
-  /** The factor by which work takes longer than on an idle machine, at least 1: the mean of all pieces so far. */
+  /** How many times longer work takes than on an idle machine, at least 1. It is the mean of all pieces until now. */
   get stretch(): number {
     return Math.max(1, this.#tookMs / (this.#weights * PIECE_MS));
   }
 
-  /** The factor of the slowest piece, for the slowest of many measurements. */
+  /** The same factor for the slowest piece. For a test that checks the slowest of many measurements. */
   get worst(): number {
     return Math.max(1, this.#worstMs / PIECE_MS);
   }
@@ -63,7 +64,7 @@ export class Yardstick implements Disposable {
   }
 }
 
-/** @param due - when the piece should have begun, so that its wait for a processor counts, too */
+/** @param due - when the piece should have begun. The time that it waited for a processor counts, too */
 function measure(due: number): void {
   clearTimeout(timer);
   piece();
@@ -80,8 +81,7 @@ function warmUp(): void {
 }
 
 /**
- * The factor of the machine now, for durations in the configuration of a test, such as that of a Lease. Takes half a
- * second.
+ * The factor of the machine now. For durations in a test's configuration, such as that of a Lease. Takes 0.5 s.
  */
 export async function currentStretch(): Promise<number> {
   using yardstick = new Yardstick();
@@ -90,9 +90,9 @@ export async function currentStretch(): Promise<number> {
 }
 
 /**
- * Runs `work` with a time limit.
- * @param limitMs - on an idle machine
- * @throws AssertionError if it took longer than the limit times the factor of the machine
+ * Runs `work` and checks how long it takes.
+ * @param limitMs - the limit on an idle machine
+ * @throws AssertionError if it took longer than this limit times the factor of the machine
  */
 export async function within<T>(limitMs: number, what: string, work: () => T | Promise<T>): Promise<T> {
   using yardstick = new Yardstick();
@@ -103,8 +103,8 @@ export async function within<T>(limitMs: number, what: string, work: () => T | P
 }
 
 /**
- * Checks a time that was measured while a yardstick ran.
- * @throws AssertionError if it is longer than the limit times `stretch`
+ * Checks a time that was measured while a yardstick was running.
+ * @throws AssertionError if the time is longer than the limit times `stretch`
  */
 export function assertWithin(tookMs: number, limitMs: number, what: string, stretch: number): void {
   const limit = `${limitMs} ms on an idle machine, this one was ${stretch.toFixed(1)} times slower`;
@@ -112,9 +112,9 @@ export function assertWithin(tookMs: number, limitMs: number, what: string, stre
 }
 
 /**
- * Runs `work`, which computes without a pause, with a limit of CPU time. Other processes do not count.
- * @param limitMs - on the machine for which the limits were set
- * @throws AssertionError if the work took longer, in proportion to the fixed piece of work
+ * Runs `work`, which computes without waiting, and checks its CPU time. CPU time of other processes does not count.
+ * @param limitMs - the limit on the machine for which the limits were set
+ * @throws AssertionError if the work took more CPU time. The limit grows with the CPU time of the piece on this machine
  */
 export function withinCpu<T>(limitMs: number, what: string, work: () => T): T {
   warmUp();
@@ -132,7 +132,7 @@ function cpu<T>(work: () => T): [ms: number, result: T] {
 }
 
 /**
- * The fixed piece of work. The compiler cannot leave out a step, because each one needs the result of the step before.
+ * The piece of work. Each step needs the result of the step before, so the compiler cannot leave out a step.
  */
 function piece(): number {
   let state = 1;

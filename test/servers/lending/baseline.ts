@@ -1,6 +1,6 @@
 /**
- * The content of etcd in a new cluster, and a way to restore it, so that nothing of a test stays behind. Namespaces,
- * objects, roles and CRDs of the test are deleted from etcd, and the API server learns of that by its watches.
+ * Restores the etcd of a lent control plane to the state of a new cluster, so that nothing of one test is left for the
+ * next. It deletes the test's namespaces, objects, roles and CRDs from etcd. The watches of the API server see this.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 
@@ -10,7 +10,7 @@ import { apiServerUrl, type ControlPlaneAccess, tokenOf } from '../control-plane
 import { type Entry, EtcdClient, keyText } from '../etcd-client.ts';
 
 const ALL = '/registry/';
-/** Keys that the API server creates a moment after it is ready. Roles and flow schemas exist before. */
+/** Keys that the API server creates shortly after it is ready. (It creates roles and flow schemas before.) */
 const MADE_LATE = [
   'configmaps/kube-system/extension-apiserver-authentication',
   'configmaps/kube-system/kube-apiserver-legacy-service-account-token-tracking',
@@ -19,17 +19,17 @@ const MADE_LATE = [
   'namespaces/kube-system',
   'services/specs/default/kubernetes',
 ].map((name) => ALL + name);
-/** Keys that the API server creates and removes by itself at any time. */
+/** Keys that the API server creates and deletes by itself at any time. */
 const KEPT_BY_SERVER = /^\/registry\/(masterleases|peerserverleases)\//;
-/** Keys that the API server changes by itself at any time. */
+/** Keys whose values the API server changes by itself at any time. */
 const CHANGED_BY_SERVER =
   /^\/registry\/(apiregistration\.k8s\.io|configmaps\/kube-system|flowschemas|ipaddresses|leases|prioritylevelconfigurations|ranges|servicecidrs)\//;
 /**
- * Objects of which the API server forgets the effect a second or more after their deletion, or that keep requests from
- * it.
+ * Objects whose effect lasts a second or more after their deletion, or that make the API server refuse requests. After
+ * such an object, the servers are not lent again.
  */
 const NOT_FORGOTTEN = /^\/registry\/(validating|mutating)(admissionpolic|webhookconfiguration)/;
-/** With more objects than these, it takes longer to forget them than to start new servers. */
+/** With more objects than this, deleting them takes longer than starting new servers. */
 const MOST_OBJECTS = 3000;
 const LOOK_MS = 50;
 const LOOKS = 100;
@@ -37,7 +37,7 @@ const LOOKS = 100;
 export class Baseline implements Disposable {
   readonly #etcd: EtcdClient;
   readonly #api: TestApi;
-  /** The values, by their keys, both in base64. */
+  /** The values in a new cluster, by key; both in base64. */
   readonly #entries: ReadonlyMap<string, string>;
   /** The paths of all APIs in a new cluster. */
   readonly #apis: string;
@@ -49,7 +49,7 @@ export class Baseline implements Disposable {
     this.#apis = apis;
   }
 
-  /** Takes the baseline of servers that nobody has used. Waits until the API server has created its own objects. */
+  /** Records the content of unused servers. First waits until the API server has created its own objects. */
   static async take(access: ControlPlaneAccess): Promise<Baseline> {
     const etcd = new EtcdClient(access.layout.etcdPort);
     const { certPem: caPem } = access.authority;
@@ -65,14 +65,14 @@ export class Baseline implements Disposable {
     return new Baseline(etcd, api, entries, await readApis(api));
   }
 
-  /** Restores etcd and the API server. @returns false if the API server cannot forget all of the test */
+  /** Restores etcd and the API server. @returns false if the API server still shows something of the test */
   async restore(): Promise<boolean> {
     const first = await listOf(this.#etcd);
     if (first.length > MOST_OBJECTS || first.some((entry) => NOT_FORGOTTEN.test(keyText(entry)))) return false;
     for (let looks = 0; looks < LOOKS; looks += 1) {
       const isClean = await this.#clean(looks === 0 ? first : await listOf(this.#etcd));
       if (isClean && (await readApis(this.#api)) === this.#apis) return true;
-      // The API server removes the APIs of deleted CRDs a moment later, so this waits.
+      // The API server removes the APIs of deleted CRDs only after a moment.
       await delay(LOOK_MS);
     }
     return false;
@@ -83,7 +83,7 @@ export class Baseline implements Disposable {
     this.#api.close();
   }
 
-  /** @returns whether nothing was left to delete or restore */
+  /** Deletes and restores entries. @returns whether there was nothing to do */
   async #clean(entries: readonly Entry[]): Promise<boolean> {
     const found = new Map(entries.map(({ key, value }) => [key, value]));
     const added = [...found.keys()].filter((key) => !this.#entries.has(key));

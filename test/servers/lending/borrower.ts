@@ -1,13 +1,13 @@
-/** The test file's side of lending: see `protocol.ts`. */
+/** Borrows servers for a test file. `protocol.ts` describes the lending. */
 import { connect, type Socket } from 'node:net';
 
 import type { ControlPlaneAccess } from '../control-plane-servers.ts';
 import { type Offer, RETURN, SOCKET_VARIABLE, type Wish } from './protocol.ts';
 
-/** Servers that belong to the lender, and that this test file uses. */
+/** Servers that belong to the lender. This test file uses them until it returns them. */
 export class Loan {
   readonly access: ControlPlaneAccess;
-  /** The connection to the lender. It ends with this process, and so does the loan. */
+  /** The connection to the lender. It ends with this process, at the latest. */
   readonly #socket: Socket;
   #isReturned = false;
 
@@ -17,8 +17,8 @@ export class Loan {
   }
 
   /**
-   * Tells the lender that this process needs the servers no longer. They are lent again when this process, with all
-   * that it started, has ended.
+   * Tells the lender that this process no longer needs the servers. The lender gives them to the next test file when
+   * this process has ended, and with it everything that it started.
    */
   async stop(): Promise<void> {
     if (this.#isReturned) return;
@@ -29,7 +29,7 @@ export class Loan {
   }
 }
 
-/** Borrows servers. Returns `undefined` if nobody lends any. @throws Error if the lender could not start them */
+/** Borrows servers. @returns `undefined` if there is no lender @throws Error if the lender could not start servers */
 export async function borrow(options: { readonly audit?: boolean }): Promise<Loan | undefined> {
   const path = process.env[SOCKET_VARIABLE];
   if (path === undefined || path === '') return undefined;
@@ -37,7 +37,7 @@ export async function borrow(options: { readonly audit?: boolean }): Promise<Loa
   const wish: Wish = { audit: options.audit ?? false };
   socket.write(`${JSON.stringify(wish)}\n`);
   const offer = await readOffer(socket);
-  // The connection must not keep the process of the test alive.
+  // Without this, the connection would keep the test's process alive.
   socket.unref();
   if ('error' in offer) throw new Error(`the lender of control planes: ${offer.error}`);
   return new Loan(offer.access, socket);

@@ -1,9 +1,10 @@
 /**
- * Lends running control planes to one test file of `npm test` after another: see `protocol.ts`.
+ * Lends running control planes to the test files of `npm test`, one after the other. `protocol.ts` describes the
+ * lending.
  *
- * States of the servers: starting → lent → being cleaned → idle → lent → … → stopped. They are cleaned (`baseline.ts`)
- * when the process of a file that returned them has ended. They are stopped if a file did not return them, if they
- * cannot be cleaned, if many are idle, or if the API server has grown large.
+ * States of the servers: starting → lent → being cleaned → idle → lent → … → stopped. When the process of a test file
+ * has ended after it returned the servers, they are cleaned (`baseline.ts`). They are stopped if the file did not
+ * return them, if they cannot be cleaned, if too many are idle, or if the API server uses much memory.
  */
 import { truncate } from 'node:fs/promises';
 import { createServer, type Server, type Socket } from 'node:net';
@@ -14,11 +15,13 @@ import { Reaper } from '../reaper.ts';
 import { Baseline } from './baseline.ts';
 import { type Offer, RETURN, type Wish } from './protocol.ts';
 
-/** The most idle servers for each kind of `Wish`. Test files that run in parallel need a few, and at most two each. */
+/**
+ * The largest number of idle servers for each kind of `Wish`. A test file borrows at most two; a few run in parallel.
+ */
 const MOST_IDLE = 3;
 /**
- * The most memory of an API server that is lent again, bytes. A new one has 250 MiB; one that served large CRDs keeps a
- * gigabyte.
+ * If the API server uses more memory than this (bytes), it is not lent again. A new API server uses 250 MiB. After
+ * large CRDs, it keeps a gigabyte.
  */
 const MOST_MEMORY = 600 * 2 ** 20;
 
@@ -28,7 +31,7 @@ interface Lendable {
 }
 
 export class Lender implements AsyncDisposable {
-  /** The path of the socket, for `SOCKET_VARIABLE`. */
+  /** Path of the lender's socket, for `SOCKET_VARIABLE`. */
   readonly path: string;
   readonly #folder: string;
   readonly #listener: Server;
@@ -78,7 +81,7 @@ export class Lender implements AsyncDisposable {
         (error: unknown) => send(socket, { error: error instanceof Error ? error.message : String(error) }),
       );
     });
-    // The connection can end with an error if the borrower crashes. `close` comes after it.
+    // If the borrower crashes, the connection may end with an error. The event `close` follows and does the work.
     socket.on('error', () => undefined);
     socket.once('close', () => {
       this.#sockets.delete(socket);
@@ -91,12 +94,12 @@ function send(socket: Socket, offer: Offer): void {
   socket.write(`${JSON.stringify(offer)}\n`);
 }
 
-/** All servers for one kind of `Wish`. */
+/** All servers for one kind of `Wish` (with or without an audit log). */
 class Shelf {
   readonly #audit: boolean;
-  /** Servers that are idle or being cleaned. A promise gives `undefined` if they cannot be cleaned. */
+  /** Servers that are idle or being cleaned. The promise resolves to `undefined` if they could not be cleaned. */
   readonly #back: Promise<Lendable | undefined>[] = [];
-  /** All servers that run, so that they can be stopped. */
+  /** All running servers. `stop` ends them. */
   readonly #all = new Set<Lendable>();
   readonly #busy = new Set<Promise<unknown>>();
   #isStopped = false;
@@ -136,7 +139,7 @@ class Shelf {
   }
 
   async #receive(lent: Promise<Lendable>, isWanted: boolean): Promise<Lendable | undefined> {
-    // A failed start: the borrower has its reason.
+    // If the start failed, the borrower has already got the reason.
     const lendable = await lent.catch(() => undefined);
     if (lendable === undefined) return undefined;
     if (isWanted && !this.#isStopped && (await this.#isClean(lendable))) return lendable;

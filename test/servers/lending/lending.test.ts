@@ -22,7 +22,7 @@ after(async () => {
 });
 
 describe('a lent control plane', () => {
-  it('a returned control plane is as before, whatever its borrower created, changed and deleted', async () => {
+  it('after a control plane is returned, nothing is left of what its borrower created, changed or deleted', async () => {
     const first = await borrow();
     const before = await contentOf(first.access);
     using api = clientOf(first.access);
@@ -39,7 +39,7 @@ describe('a lent control plane', () => {
     await second.end('return');
   });
 
-  it('a returned control plane accepts the same names again', async () => {
+  it('after a control plane is returned, the next borrower can create objects with the same names', async () => {
     const borrower = await borrow();
     using api = clientOf(borrower.access);
     await api.apply(readCrds());
@@ -65,19 +65,19 @@ describe('a lent control plane', () => {
     await second.end('return');
   });
 
-  it('a control plane is lent to one borrower at a time', async () => {
+  it('two borrowers at the same time get different control planes', async () => {
     const [one, other] = await Promise.all([borrow(), borrow()]);
     assert.notEqual(one.access.layout.folder, other.access.layout.folder);
     await Promise.all([one.end('return'), other.end('return')]);
   });
 
-  it('a control plane whose borrower ended without a return is stopped', async () => {
+  it('if a borrower ends without returning its control plane, the control plane is stopped', async () => {
     const borrower = await borrow();
     await borrower.end('crash');
     await waitFor(() => !existsSync(borrower.access.layout.folder), { message: 'its folder to go' });
   });
 
-  it('a control plane that was returned with an admission webhook is stopped, because the API server forgets webhooks late', async () => {
+  it('if a control plane is returned with an admission webhook, it is stopped, because the API server forgets webhooks late', async () => {
     const borrower = await borrow();
     using api = clientOf(borrower.access);
     await api.create({
@@ -99,12 +99,12 @@ const MIRROR = {
 };
 const ROLE = '/apis/rbac.authorization.k8s.io/v1/clusterroles/system:aggregate-to-view';
 
-/** Makes all kinds of changes that tests make, and some that are harder to undo. */
+/** Makes all kinds of changes that tests make, and some changes that are harder to undo. */
 async function useAndChange(api: TestApi): Promise<void> {
   await api.apply(readCrds());
   await api.createNamespaces(['team']);
   await api.create(MIRROR);
-  // The object stays, because nothing removes its finalizer.
+  // The object stays in deletion, because nothing removes its finalizer.
   await api.delete(`${MIRRORS}/one`);
   const [metadata, subjects] = [{ name: 'everybody' }, [{ kind: 'Group', name: 'system:authenticated' }]];
   const rbac = 'rbac.authorization.k8s.io';
@@ -117,11 +117,11 @@ async function useAndChange(api: TestApi): Promise<void> {
   await api.patch('/api/v1/namespaces/default', { metadata: { labels: { left: 'behind' } } });
   await api.patch(ROLE, { rules: [] });
   await api.delete('/apis/rbac.authorization.k8s.io/v1/clusterroles/edit');
-  // The namespace stays, because no controller manager empties it.
+  // The namespace stays in deletion, because no controller manager empties it.
   await api.delete('/api/v1/namespaces/team');
 }
 
-/** Checks that the API server, too, has forgotten all changes. */
+/** Checks that the API server shows none of the changes any more. */
 async function assertLikeNew(api: TestApi): Promise<void> {
   const names = async (path: string): Promise<string[]> => (await api.list(path)).map(({ metadata }) => metadata.name);
   assert.deepEqual(await names('/api/v1/namespaces'), ['default', 'kube-node-lease', 'kube-public', 'kube-system']);
@@ -139,7 +139,7 @@ async function assertLikeNew(api: TestApi): Promise<void> {
   assert.equal(status.allowed, false);
 }
 
-/** The content of etcd, without keys that the API server changes by itself. */
+/** The content of etcd, except keys that the API server changes by itself. */
 async function contentOf({ layout }: ControlPlaneAccess): Promise<Record<string, string>> {
   using etcd = new EtcdClient(layout.etcdPort);
   const entries = await etcd.list('/registry/');
@@ -163,7 +163,7 @@ function clientOf(access: ControlPlaneAccess): TestApi {
 interface Borrower {
   readonly access: ControlPlaneAccess;
   readonly process: ChildProcess;
-  /** Ends the borrower's process. */
+  /** Ends the borrower's process, with or without returning the control plane. */
   readonly end: (how: 'return' | 'crash') => Promise<void>;
 }
 
@@ -176,7 +176,7 @@ if (how.toString() === 'crash') process.kill(process.pid, 'SIGKILL');
 await loan.stop();
 `;
 
-/** Borrows a control plane in a process of its own, as a test file does. */
+/** Borrows a control plane in a separate process, as a test file does. */
 async function borrow(options: { readonly audit?: boolean } = {}): Promise<Borrower> {
   const child = spawn(process.execPath, ['--input-type=module', '-e', SCRIPT, JSON.stringify(options)], {
     cwd: import.meta.dirname,

@@ -1,6 +1,7 @@
 /**
- * The cgroups of a cluster: a folder in each hierarchy. Its name has the id of a process of the cluster, so that the
- * next cluster can remove the folders of one that was killed.
+ * Makes and removes the cgroups of a cluster: a folder in each cgroup hierarchy. The folder's name contains the id of
+ * the cluster's first process. If a cluster was killed, the next cluster recognizes its folders by this id and removes
+ * them.
  */
 import { accessSync, constants, existsSync, globSync, mkdirSync, readFileSync, rmdirSync } from 'node:fs';
 import path from 'node:path';
@@ -11,10 +12,10 @@ const PREFIX = 'keyferry-test-';
 const V1_PEAK = 'memory.max_usage_in_bytes';
 const V2_PEAK = 'memory.peak';
 
-/** The controllers of cgroup v2 that the kubelet needs. In v1 each has a hierarchy of its own. */
+/** The cgroup controllers that the kubelet needs. In cgroup v1, each controller has its own hierarchy. */
 const CONTROLLERS = ['cpu', 'cpuset', 'memory', 'pids'];
 
-/** The reason why the kubelet cannot make cgroups on this machine; `undefined` if it can. */
+/** Why the kubelet cannot make cgroups on this machine; `undefined`: it can. */
 export function missingCgroups(): string | undefined {
   const folders = hierarchies();
   if (folders.length === 0) return 'no cgroups are mounted';
@@ -33,7 +34,7 @@ export function missingCgroups(): string | undefined {
   return missing.length === 0 ? undefined : `${enabled} has not ${missing.join(', ')}`;
 }
 
-/** Makes the folders. @returns their name, for `cgroupRoot` of the kubelet */
+/** Makes the folders of a cluster. @returns their name, for the kubelet's field `cgroupRoot` */
 export function makeCgroups(pid: number): string {
   removeLeftovers();
   const name = `${PREFIX}${pid}`;
@@ -41,7 +42,7 @@ export function makeCgroups(pid: number): string {
   return name;
 }
 
-/** Waits until the processes in the folders have ended, and removes the folders. */
+/** Waits until all processes in the folders have ended, then removes the folders. */
 export async function removeCgroups(name: string): Promise<void> {
   await waitFor(
     () => {
@@ -52,7 +53,7 @@ export async function removeCgroups(name: string): Promise<void> {
   );
 }
 
-/** The most memory that a container has used so far, bytes. @throws Error if it has no cgroup */
+/** The largest memory that a container has used until now, bytes. @throws Error if the container has no cgroup */
 export function peakMemory(name: string, containerId: string): number {
   const files = hierarchies().flatMap((folder) =>
     globSync(`${folder}/${name}/**/*${containerId}*/{${V1_PEAK},${V2_PEAK}}`),
@@ -62,7 +63,7 @@ export function peakMemory(name: string, containerId: string): number {
   return Number(readFileSync(file, 'utf8'));
 }
 
-/** The mount points of cgroup v1 and v2. */
+/** The mount points of the hierarchies of cgroup v1 and v2. */
 function hierarchies(): string[] {
   return readFileSync('/proc/self/mountinfo', 'utf8')
     .split('\n')
@@ -84,7 +85,7 @@ function removeTrees(name: string): void {
       try {
         rmdirSync(entry);
       } catch (error) {
-        // EBUSY: a process in it has not ended yet.
+        // EBUSY: a process in the folder has not ended yet.
         if (!['EBUSY', 'ENOENT', 'ENOTEMPTY'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
       }
     }

@@ -1,7 +1,7 @@
 /**
- * A Kubernetes cluster with one node and real Pods: etcd, kube-apiserver, kube-controller-manager, kube-scheduler,
- * containerd and kubelet, in Linux namespaces of their own. It has no kube-proxy, so the names of Services resolve to
- * the addresses of Pods (see `ClusterDns`). NetworkPolicies have no effect.
+ * A Kubernetes cluster with one node and real Pods. It runs etcd, kube-apiserver, kube-controller-manager,
+ * kube-scheduler, containerd and kubelet in its own Linux namespaces. There is no kube-proxy, so the name of a Service
+ * resolves to the addresses of its Pods (see `ClusterDns`). NetworkPolicies have no effect.
  *
  * States: running → stopped. When `startRealCluster` resolves, the node is ready.
  */
@@ -36,7 +36,7 @@ import {
   schedulerArgs,
 } from './server-args.ts';
 
-/** Time limit of the start, ms: it uses much CPU time, and other tests run at the same time. */
+/** Time limit of the start, ms. The start needs much CPU time, and other tests run at the same time. */
 const READY_TIMEOUT_MS = 180_000;
 const COMMAND_TIMEOUT_MS = 120_000;
 const LIMIT_BYTES = 32 * 1024 * 1024;
@@ -45,11 +45,11 @@ const LOG_LINES = 15;
 export class RealCluster {
   readonly url: string;
   readonly caPem: string;
-  /** The path of a kubeconfig for the administrator. */
+  /** Path of a kubeconfig for the administrator. */
   readonly kubeconfigPath: string;
-  /** A client as administrator. */
+  /** A client for the test, as administrator. */
   readonly api: TestApi;
-  /** The folder with all files of this cluster. `stop` removes it. */
+  /** The folder with all files of this cluster. `stop` deletes it. */
   readonly folder: string;
   readonly namespace: Namespace;
   readonly #servers: ServerProcess[] = [];
@@ -57,7 +57,7 @@ export class RealCluster {
   readonly #adminToken: string;
   #dns: ClusterDns | undefined;
 
-  /** For `startRealCluster` only. */
+  /** Called only by `startRealCluster`. */
   constructor(namespace: Namespace, layout: Layout, caPem: string, adminToken: string) {
     this.namespace = namespace;
     this.folder = layout.folder;
@@ -69,7 +69,7 @@ export class RealCluster {
     this.api = this.client();
   }
 
-  /** Starts all servers. @param images - paths of archives for containerd */
+  /** Starts all servers. @param images - paths of archives that containerd imports */
   async start(images: readonly string[]): Promise<void> {
     await Promise.all([this.#startControlPlane(), this.#startContainerd(images)]);
     await this.#spawn('kubelet', kubeletArgs(this.#layout));
@@ -80,12 +80,12 @@ export class RealCluster {
     });
   }
 
-  /** Imports an archive into containerd, so that Pods can use its images. */
+  /** Makes containerd import an archive of images, so that Pods can use them. */
   async importImage(archive: string): Promise<void> {
     await this.ctr('image', 'import', archive);
   }
 
-  /** Runs containerd's client for the images and containers of Pods. @returns its stdout */
+  /** Runs `ctr`, containerd's client, for the images and containers of Pods. @returns its stdout */
   ctr(...args: readonly string[]): Promise<string> {
     return this.namespace.run('ctr', `--address=${CONTAINERD_SOCKET}`, '--namespace=k8s.io', ...args);
   }
@@ -98,31 +98,31 @@ export class RealCluster {
     return stdout;
   }
 
-  /** Command and environment to run kubectl as a child process. */
+  /** Path and environment for a test that runs kubectl as a child process. */
   async kubectlCommand(): Promise<{ readonly command: string; readonly env: NodeJS.ProcessEnv }> {
     const env = { PATH: process.env['PATH'], HOME: this.folder, KUBECONFIG: this.kubeconfigPath };
     return { command: await ensureServer('kubectl'), env };
   }
 
-  /** Opens a client with this token. Close it. */
+  /** Opens a client with this token; by default, the administrator's token. The caller must close it. */
   client({ token }: { readonly token?: string } = {}): TestApi {
     return new TestApi({ url: this.url, caPem: this.caPem, token: token ?? this.#adminToken });
   }
 
   /**
-   * The most memory that a container has used so far, bytes.
-   * @param containerId - from the Pod's status, without `containerd://`
+   * The largest memory that a container has used until now, bytes.
+   * @param containerId - the id in the Pod's status, without `containerd://`
    */
   peakMemory(containerId: string): number {
     return peakMemory(this.namespace.cgroup, containerId);
   }
 
-  /** The last lines of the logs of all servers. */
+  /** The last lines in the log of each server. */
   logs(): string {
     return this.#servers.map((server) => `== ${server.name}\n${server.logTail(LOG_LINES)}`).join('\n');
   }
 
-  /** Ends all servers and Pods, and removes the folder. */
+  /** Ends all servers and Pods, and deletes the folder. */
   async stop(): Promise<void> {
     this.api.close();
     await this.#dns?.stop();
@@ -137,7 +137,7 @@ export class RealCluster {
 
   async #startControlPlane(): Promise<void> {
     await this.#spawn('etcd', realEtcdArgs(this.#layout));
-    // The API server waits for etcd, so both can start at once.
+    // The API server waits for etcd by itself, so both may start at the same time.
     const apiServer = await this.#spawn('kube-apiserver', realApiServerArgs(this.#layout));
     const isReady = async (): Promise<boolean> => {
       const ready = await this.api.raw('GET', '/readyz', { timeoutMs: 5_000 });
@@ -151,7 +151,7 @@ export class RealCluster {
     await this.#spawn('kube-scheduler', schedulerArgs(this.#layout));
   }
 
-  /** Forwards connections of Pods to a Service, in place of kube-proxy. */
+  /** Redirects connections of Pods from a Service's address to its server. kube-proxy would do this. */
   async #forward(protocol: 'tcp' | 'udp', from: string, to: string): Promise<void> {
     const [address = '', port = ''] = from.split(':');
     const matching = ['-d', address, '-p', protocol, '--dport', port];
@@ -176,7 +176,7 @@ export class RealCluster {
     return server;
   }
 
-  /** @throws Error with the logs if a server has ended, or if the condition is not true in time */
+  /** @throws Error with the logs, if a server has ended, or if the condition is still false at the time limit */
   async #until(message: string, condition: () => Promise<boolean>): Promise<void> {
     const check = async (): Promise<boolean> => this.#servers.some(({ running }) => !running) || (await condition());
     await waitFor(check, { timeoutMs: READY_TIMEOUT_MS, message: () => `${message}\n${this.logs()}` });
@@ -187,9 +187,9 @@ export class RealCluster {
 }
 
 /**
- * Starts a cluster. First check with `missingForPods` that this machine can run one.
- * @param images - paths of archives with images that its Pods use
- * @throws Error with the ends of the logs if a server did not start
+ * Starts a cluster. Before, `missingForPods` must have said that this machine can run one.
+ * @param images - paths of archives with the images that Pods will use
+ * @throws Error with the ends of the logs, if a server does not start
  */
 export async function startRealCluster(images: readonly string[] = []): Promise<RealCluster> {
   const folder = await Reaper.shared().temporaryFolder('keyferry-real-cluster-');

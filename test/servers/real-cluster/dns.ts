@@ -1,7 +1,7 @@
 /**
- * The DNS server of a cluster, in the process of the test. It resolves the name of a Service to the addresses of its
- * ready Pods, as for a headless Service: without kube-proxy, a Service's own address does not answer. So a Service must
- * have the same port as its Pods.
+ * The DNS server of a cluster. It runs in the test's process. It resolves the name of a Service to the addresses of its
+ * ready Pods (as for a headless Service), because without kube-proxy the Service's own address does not work. So a
+ * Service must use the same port as its Pods.
  */
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
@@ -12,7 +12,7 @@ import { API_SERVICE } from './server-args.ts';
 const HEADER_BYTES = 12;
 const TYPE_A = 1;
 const TTL_SECONDS = 1;
-/** Bits in the header of an answer: it is an answer, and this server is the authority for it. */
+/** Bits in the head of the response: it is a response, and this server is the authority for the name. */
 const ANSWER = 0x8400;
 const NO_SUCH_NAME = 3;
 const SERVER_FAILURE = 2;
@@ -58,13 +58,13 @@ export class ClusterDns {
       const code = addresses === undefined ? NO_SUCH_NAME : 0;
       return writeAnswer(query.subarray(0, end), code, type === TYPE_A ? (addresses ?? []) : []);
     } catch (error) {
-      // No answer to the Pod: the API server has ended, because the cluster is being stopped.
+      // The API server has ended, because the cluster is being stopped. The Pod gets the code for a failed server.
       void error;
       return writeAnswer(query.subarray(0, end), SERVER_FAILURE, []);
     }
   }
 
-  /** The addresses for a name. @returns `undefined` if there is no such Service */
+  /** The addresses for a name. @returns `undefined` if there is no Service with this name */
   async #addressesOf(name: string): Promise<string[] | undefined> {
     const [, service, namespace] = /^([^.]+)\.([^.]+)\.svc\.cluster\.local$/.exec(name) ?? [];
     if (service === undefined || namespace === undefined) return undefined;
@@ -80,7 +80,7 @@ export class ClusterDns {
   }
 }
 
-/** Reads the first question. @returns its parts, and `end`: the position after it */
+/** Reads the first question of a query. @returns name and type, and in `end` the position after the question */
 function readQuestion(query: Buffer): { name: string; type: number; end: number } {
   const labels: string[] = [];
   let at = HEADER_BYTES;
@@ -91,7 +91,7 @@ function readQuestion(query: Buffer): { name: string; type: number; end: number 
   return { name: labels.join('.'), type: query.readUInt16BE(at + 1), end: at + 5 };
 }
 
-/** @param question - header and question of the query, which the answer repeats */
+/** @param question - head and question of the query. The response repeats them */
 function writeAnswer(question: Buffer, code: number, addresses: readonly string[]): Buffer {
   const head = Buffer.from(question);
   head.writeUInt16BE(ANSWER | code, 2);
@@ -100,7 +100,7 @@ function writeAnswer(question: Buffer, code: number, addresses: readonly string[
   head.writeUInt32BE(0, 8);
   const records = addresses.map((address) => {
     const record = Buffer.alloc(16);
-    // A pointer to the name in the question.
+    // A pointer: the name of this record is the name in the question.
     record.writeUInt16BE(0xc000 | HEADER_BYTES, 0);
     record.writeUInt16BE(TYPE_A, 2);
     record.writeUInt16BE(1, 4);

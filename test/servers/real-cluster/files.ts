@@ -1,6 +1,6 @@
 /**
- * Writes the files that the servers of a cluster read: certificates, kubeconfigs, and settings of kubelet, containerd
- * and CNI.
+ * Writes the files that the servers of a cluster read: certificates, kubeconfigs, and the settings of kubelet,
+ * containerd and CNI.
  */
 import { generateKeyPairSync } from 'node:crypto';
 import { mkdir, writeFile } from 'node:fs/promises';
@@ -15,7 +15,7 @@ import { API_PORT, API_SERVICE, clusterFile, DNS_SERVICE, type Layout, NODE, POD
 
 export const CONTAINERD_SOCKET = '/run/containerd/containerd.sock';
 
-/** Writes all files into the folder `config` of the cluster. */
+/** Writes all these files into the cluster's folder `config`. */
 export async function writeClusterFiles(layout: Layout, ca: CertificateAuthority, adminToken: string): Promise<void> {
   await mkdir(clusterFile(layout, 'cni'), { recursive: true });
   const write = (name: string, text: string): Promise<void> =>
@@ -72,10 +72,10 @@ function kubeletConfiguration(layout: Layout): object {
     clusterDNS: [DNS_SERVICE],
     clusterDomain: 'cluster.local',
     resolvConf: '',
-    // A lower value needs CAP_SYS_RESOURCE, which root may lack.
+    // A lower value needs CAP_SYS_RESOURCE. In a container, root may lack this capability.
     oomScoreAdj: 0,
     maxOpenFiles: 20_000,
-    // The kubelet must not remove images or Pods because the disk of this machine is full.
+    // If the disk of this machine is full, the kubelet must not remove images or Pods.
     imageGCHighThresholdPercent: 100,
     evictionHard: { 'imagefs.available': '0%', 'nodefs.available': '0%', 'nodefs.inodesFree': '0%' },
   };

@@ -1,10 +1,9 @@
 /**
- * The link between this machine and the network namespace of a cluster: a pair of network devices, with a network of
- * their own.
+ * Links this machine and the network namespace of a cluster: a pair of network devices, with their own network.
  *
- * The device on this machine has the id of the cluster's first process as its alias. After a kill -9 of a test the device stays for minutes,
- * because connections of dead processes keep a network namespace alive. So `removeLink` deletes it, or the next cluster
- * does.
+ * The device on this machine has the id of the cluster's first process as its alias. If a test is killed, the device
+ * stays for minutes, because connections of dead processes keep a network namespace alive. So `removeLink` deletes the
+ * device, or the next cluster does.
  */
 import { execFile } from 'node:child_process';
 import { existsSync, globSync, readFileSync } from 'node:fs';
@@ -19,22 +18,22 @@ import { PROGRAM_PATH } from './missing.ts';
 export interface Link {
   /** The name of the device on this machine. */
   readonly device: string;
-  /** The address of this machine in the link's network. */
+  /** This machine's address in the network of the link. */
   readonly outside: string;
-  /** The address of the device `eth0` in the cluster's namespace. */
+  /** The cluster's address in the network of the link (device `eth0`). */
   readonly inside: string;
 }
 
-/** The length of the network prefix: each network has four addresses. */
+/** Length of the network prefix: a network has four addresses. */
 export const PREFIX_LENGTH = 30;
 
 const DEVICE = 'keyferry';
 const DEVICES = '/sys/class/net';
-/** The number of networks. They are in a range for tests of networks (RFC 2544). */
+/** The number of networks. They are in the address range for network tests (RFC 2544). */
 const NETWORKS = 64;
 const TIMEOUT_MS = 30_000;
 
-/** Links this machine with the network namespace of a process, with the first network that is free. */
+/** Links this machine with the network namespace of a process. Uses the first network that is not in use. */
 export async function addLink(pid: number): Promise<Link> {
   await mkdir(cacheFolder(), { recursive: true });
   return withLock(
@@ -58,20 +57,20 @@ export async function addLink(pid: number): Promise<Link> {
 }
 
 /**
- * Links the network namespaces of two processes: each gets a device `name` in one network. No other namespace sees
- * them.
+ * Links the network namespaces of two processes: each gets a device called `name`, and both devices are in one network.
+ * Other namespaces cannot use this network.
  */
 export async function joinNamespaces(name: string, pids: readonly [number, number]): Promise<void> {
   const [one, other] = pids.map(String) as [string, string];
   await ip('link', 'add', 'name', name, 'netns', one, 'type', 'veth', 'peer', 'name', name, 'netns', other);
 }
 
-/** Deletes the pair of devices. */
+/** Deletes both devices of the link. */
 export async function removeLink({ device }: Link): Promise<void> {
   await remove(device);
 }
 
-/** Deletes the devices of clusters whose process has ended. */
+/** Deletes the devices of clusters whose first process has ended. */
 async function removeLeftovers(): Promise<void> {
   for (const device of globSync(`${DEVICE}*`, { cwd: DEVICES })) {
     const pid = readFileSync(path.join(DEVICES, device, 'ifalias'), 'utf8').trim();
@@ -79,7 +78,7 @@ async function removeLeftovers(): Promise<void> {
   }
 }
 
-/** Deletes a device. It may be gone already: the kernel deletes it with the namespace of the other device. */
+/** Deletes a device. (It may not exist any more: the kernel deletes it together with the other namespace.) */
 async function remove(device: string): Promise<void> {
   try {
     await ip('link', 'delete', device);

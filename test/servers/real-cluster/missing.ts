@@ -1,4 +1,4 @@
-/** Finds out what this machine lacks to run real Pods. */
+/** Finds out whether this machine can run real Pods, and what it lacks. */
 import { spawnSync } from 'node:child_process';
 import { accessSync, constants, existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -6,7 +6,7 @@ import path from 'node:path';
 
 import { missingCgroups } from './cgroups.ts';
 
-/** A PATH with the programs of root, which are not on the PATH of every user. */
+/** A PATH that contains the programs of root, too. */
 export const PROGRAM_PATH = `${process.env['PATH'] ?? ''}:/usr/sbin:/sbin`;
 
 const PROGRAMS = [
@@ -22,12 +22,12 @@ const PROGRAMS = [
   'tar',
   'unshare',
 ];
-/** The folders of CNI plugins in Debian and in the upstream releases. */
+/** Where Debian and the upstream releases install CNI plugins. */
 const PLUGIN_FOLDERS = ['/usr/lib/cni', '/opt/cni/bin'];
 const PLUGINS = ['bridge', 'host-local', 'loopback', 'portmap'];
 const TRIAL_TIMEOUT_MS = 30_000;
 
-/** A script that tries what a cluster does in its namespaces. Its argument: a folder. */
+/** A script that tries the steps of a cluster that need special permissions. Its argument is a folder. */
 const TRIAL = `
 set -eu
 mount --make-rprivate /
@@ -39,16 +39,16 @@ ip link add bridge-trial type bridge
 ip link add veth-trial type veth
 `;
 
-/** The answer of the first call in this process. */
+/** The result of the first call in this process. */
 const known: { answer?: string | false } = {};
 
-/** The reason why no cluster can run on this machine, for skipping a test; `false` if one can. */
+/** Why this machine cannot run a cluster, for `skip` of a test; `false` if it can. */
 export function missingForPods(): string | false {
   known.answer ??= findMissing() ?? false;
   return known.answer;
 }
 
-/** The folder of the CNI plugins. @throws Error if they are not installed (see `missingForPods`) */
+/** The folder with the CNI plugins. @throws Error if they are not installed (see `missingForPods`) */
 export function pluginFolder(): string {
   const folder = PLUGIN_FOLDERS.find((folder) => PLUGINS.every((plugin) => existsSync(path.join(folder, plugin))));
   if (folder === undefined) throw new Error(`no CNI plugins in ${PLUGIN_FOLDERS.join(' or ')}`);
@@ -71,21 +71,21 @@ function findMissing(): string | undefined {
   return cgroups === undefined ? refusal() : `Pods need cgroups: ${cgroups}`;
 }
 
-/** Whether root can find this program. */
+/** Whether root would find this program. */
 export function isInstalled(program: string): boolean {
   return PROGRAM_PATH.split(path.delimiter).some((folder) => {
     try {
       accessSync(path.join(folder, program), constants.X_OK);
       return true;
     } catch (error) {
-      // Not in this folder.
+      // Not in this folder: the search continues in the next one.
       void error;
       return false;
     }
   });
 }
 
-/** The reason why the kernel, or a container around this process, does not permit a cluster. */
+/** Why the kernel, or a container around this process, does not allow a cluster; `undefined`: it does. */
 function refusal(): string | undefined {
   const folder = mkdtempSync(path.join(tmpdir(), 'keyferry-namespace-trial-'));
   try {

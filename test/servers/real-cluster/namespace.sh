@@ -1,21 +1,20 @@
 #!/usr/bin/env bash
-# The first process of the namespaces in which a cluster runs. It prepares their mounts and waits. When it ends, all other
-# processes in them end, too.
-# Argument: the folder of the cluster.
+# The first process in the Linux namespaces of a cluster. It prepares the mounts of the namespaces and then waits. When
+# it ends, the kernel ends all other processes in the namespaces. Argument: the folder of the cluster.
 set -euo pipefail
 folder=$1
 
 mount --make-rprivate /
 mount -t proc proc /proc
 mount -t tmpfs tmpfs /run
-# Programs write to fixed folders in /var. The overlay sends these writes to a folder of this cluster.
+# Programs write to fixed folders in /var. An overlay keeps these writes in the folder of this cluster.
 for name in lib log; do
   mkdir -p "$folder/var/$name" "$folder/var/work-$name"
   mount -t overlay overlay -o "lowerdir=/var/$name,upperdir=$folder/var/$name,workdir=$folder/var/work-$name" "/var/$name"
 done
 
-# The kubelet insists on these kernel settings, which count for the whole machine. So it reads and writes files in their
-# place.
+# The kubelet requires certain values of these kernel settings, which apply to the whole machine. So the kubelet gets
+# files in place of the settings, and the machine's settings do not change.
 settings="$folder/settings"
 mkdir "$settings"
 while read -r setting value; do
@@ -32,6 +31,6 @@ kernel/keys/root_maxbytes 25000000
 END
 
 touch "$folder/prepared"
-# Bash waits here, and collects processes whose parents have ended.
+# Bash waits here. It also collects processes whose parent has ended, so that no zombies are left.
 sleep infinity &
 wait

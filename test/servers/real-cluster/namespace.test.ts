@@ -1,4 +1,4 @@
-/** The namespaces of a cluster without its servers: what this machine sees of them, and what they leave behind. */
+/** Tests the Linux namespaces of a cluster, without its servers: whether they change this machine or leave anything. */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -15,7 +15,7 @@ import { Namespace } from './namespace.ts';
 const SETTINGS = ['vm/overcommit_memory', 'vm/panic_on_oom', 'kernel/panic', 'kernel/panic_on_oops'].map(
   (setting) => `/proc/sys/${setting}`,
 );
-/** A script that opens namespaces and waits. It prints the id of their first process. */
+/** A script that opens namespaces and waits. It prints the id of the first process in them. */
 const HOLDER = `
   const { Reaper } = await import(process.argv[1] + '/reaper.ts');
   const { Namespace } = await import(process.argv[1] + '/real-cluster/namespace.ts');
@@ -47,7 +47,7 @@ describe('the namespaces of a cluster', { skip: missingForPods() }, () => {
     return path.join(folder, name);
   };
 
-  it('the namespaces of a cluster, once closed, leave nothing behind and change no setting of the machine', async () => {
+  it('after the Linux namespaces of a cluster are closed, nothing is left, and no setting of the machine has changed', async () => {
     const ofMachine = settings();
     const namespace = await Namespace.open(await newFolder('own'));
     try {
@@ -62,7 +62,7 @@ describe('the namespaces of a cluster', { skip: missingForPods() }, () => {
     assert.deepEqual([...devicesOf(namespace.pid), ...cgroupsOf(namespace.pid)], []);
   });
 
-  it('the namespaces of a cluster whose test was killed are removed by the next cluster', async () => {
+  it("if a test is killed, the next cluster removes what the test's Linux namespaces have left", async () => {
     const args = ['--input-type=module', '--eval', HOLDER, path.join(import.meta.dirname, '..')];
     holder = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
     const [line] = (await once(holder.stdout!, 'data', { signal: AbortSignal.timeout(60_000) })) as [Buffer];

@@ -1,10 +1,10 @@
 /**
- * The network, mount and process namespaces in which all servers and Pods of a cluster run, and their link to this
- * machine.
+ * The Linux namespaces (network, mounts, processes) in which all servers and Pods of a cluster run, and their link to
+ * this machine.
  *
- * States: open → closed. When the first process (`namespace.sh`) ends, all others end, too, with their mounts, network
- * devices and rules of iptables, also after a kill -9 of this process (see `Reaper`). Only empty cgroups and the link
- * stay then, and the next cluster removes them.
+ * States: open → closed. When the first process (`namespace.sh`) ends, the kernel ends all other processes in them, and
+ * removes their mounts, network devices and iptables rules. This works even if the test is killed (see `Reaper`). Only
+ * empty cgroups and the link are left then; the next cluster removes them.
  */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -19,15 +19,15 @@ import { PROGRAM_PATH } from './missing.ts';
 const SCRIPT = path.join(import.meta.dirname, 'namespace.sh');
 const READY_TIMEOUT_MS = 60_000;
 const RUN_TIMEOUT_MS = 120_000;
-/** The name of the device between two clusters, and its addresses. */
+/** The device that joins two clusters, and its address in each. */
 const JOINT = 'joint';
 const JOINT_NETWORK = ['198.19.0.1', '198.19.0.2'] as const;
-/** The environment of the servers: they reach each other without a proxy. */
+/** Environment of the servers. They connect to each other without an HTTP proxy. */
 const ENV = { PATH: PROGRAM_PATH, NO_PROXY: '*', no_proxy: '*' };
 
 export class Namespace {
   readonly link: Link;
-  /** The name for `cgroupRoot` of the kubelet. */
+  /** The value for the kubelet's field `cgroupRoot`. */
   readonly cgroup: string;
   readonly #first: ServerProcess;
 
@@ -37,7 +37,7 @@ export class Namespace {
     this.cgroup = cgroup;
   }
 
-  /** Opens the namespaces. @param folder of the cluster, into which programs in the namespaces may write */
+  /** Opens the namespaces. @param folder the cluster's folder. Programs in the namespaces may write into it */
   static async open(folder: string): Promise<Namespace> {
     const first = new ServerProcess({
       name: 'namespace',
@@ -62,20 +62,20 @@ export class Namespace {
     return this.#first.pid ?? 0;
   }
 
-  /** Starts a server in the namespaces. It ends with them. */
+  /** Starts a server in the namespaces. It ends when the namespaces are closed. */
   spawn(name: string, command: string, args: readonly string[], folder: string): ServerProcess {
     const logFile = path.join(folder, `${name}.log`);
     return new ServerProcess({ name, command: 'nsenter', args: this.#enter(command, args), env: ENV, logFile });
   }
 
-  /** Runs a program in the namespaces until it ends. @throws Error with its output if it fails @returns its stdout */
+  /** Runs a program in the namespaces until it ends. @throws Error with its output, if it fails @returns its stdout */
   async run(command: string, ...args: readonly string[]): Promise<string> {
     const options = { env: { ...process.env, ...ENV }, timeout: RUN_TIMEOUT_MS, maxBuffer: 32 * 1024 * 1024 };
     const { stdout } = await promisify(execFile)('nsenter', this.#enter(command, args), options);
     return stdout;
   }
 
-  /** Lets the Pods of this cluster reach the servers of one other cluster, at their addresses. */
+  /** Links this cluster with another one. Its Pods can then connect to the servers of the other cluster. */
   async reach(other: Namespace): Promise<void> {
     await joinNamespaces(JOINT, [this.pid, other.pid]);
     for (const [namespace, address] of [
@@ -88,7 +88,7 @@ export class Namespace {
     await this.run('ip', 'route', 'add', other.link.inside, 'via', JOINT_NETWORK[1]);
   }
 
-  /** Ends all processes in the namespaces, and waits until none is left. */
+  /** Ends all processes in the namespaces, and waits until all have ended. */
   async close(): Promise<void> {
     await this.#first.kill();
     await removeLink(this.link);
@@ -96,8 +96,8 @@ export class Namespace {
   }
 
   /**
-   * The command that runs a program in the namespaces. Its process namespace is that of `unshare`'s child, the others
-   * are those of `unshare`.
+   * The command that runs a program in the namespaces. `unshare` itself is in the new network and mount namespaces, but
+   * only its child is in the new process namespace.
    */
   #enter(command: string, args: readonly string[]): string[] {
     const file = (type: string): string => `/proc/${this.pid}/ns/${type}`;
@@ -111,9 +111,9 @@ export class Namespace {
     await ip('link', 'set', 'lo', 'up');
     await ip('address', 'add', `${inside}/${PREFIX_LENGTH}`, 'dev', 'eth0');
     await ip('link', 'set', 'eth0', 'up');
-    // The kubelet wants a default route.
+    // The kubelet does not start without a default route.
     await ip('route', 'add', 'default', 'via', outside);
-    // The setting counts in the namespace only.
+    // This setting applies to the network namespace only.
     await this.run('sh', '-c', 'echo 1 > /proc/sys/net/ipv4/ip_forward');
   }
 }

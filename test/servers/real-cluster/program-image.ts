@@ -1,20 +1,20 @@
-/** Makes images with one static program, as archives that `ctr image import` reads. */
+/** Makes images that contain a single static program, as archives for `ctr image import`. */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { copyFile, mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 
-/** The image of the first process of each Pod. */
+/** The image of the pause container, the first process of each Pod. */
 export const PAUSE_IMAGE = 'localhost/keyferry-test/pause:1';
 
 const OWNED_BY_ROOT = ['--owner=0', '--group=0', '--numeric-owner'];
 
 /**
  * Writes the archive of an image.
- * @param image - its name, with a tag
- * @param program - path of the program, which is the entry point
- * @param folder - for the archive and its parts; it must not exist
+ * @param image - name and tag of the image
+ * @param program - path of the program. It becomes the entry point
+ * @param folder - a folder for the archive and its parts. It must not exist yet
  * @returns the path of the archive
  */
 export async function writeProgramImage(image: string, program: string, folder: string): Promise<string> {

@@ -1,31 +1,31 @@
-/** The command lines of the servers of a cluster. */
+/** The command lines of the servers in a cluster with real Pods. */
 import path from 'node:path';
 
 import { etcdArgs } from '../control-plane-args.ts';
 
 export const NODE = 'node1';
-/** The addresses of Services. They are the same in every cluster, because no other cluster sees them. */
+/** The addresses of Services. All clusters have the same, because a cluster does not see the addresses of others. */
 export const SERVICES = '10.96.0.0/24';
-/** The first address in `SERVICES`, which the Service `kubernetes` has. */
+/** The address of the Service `kubernetes`: it gets the first address in `SERVICES`. */
 export const API_SERVICE = '10.96.0.1';
 export const DNS_SERVICE = '10.96.0.10';
 export const PODS = '10.244.0.0/24';
 export const API_PORT = 6443;
 
-/** The port of etcd's clients. It is fixed, because each cluster has a loopback device of its own. */
+/** etcd's port for clients. It can be fixed, because each cluster has its own loopback device. */
 const ETCD_PORT = 2379;
 const ETCD_PEER_PORT = 2380;
 
-/** The files and the address of a cluster. */
+/** Where the files of a cluster are, and its address. */
 export interface Layout {
-  /** The folder for all that the cluster writes. */
+  /** The folder for all files that the cluster writes. */
   readonly folder: string;
   /** The address of the node. */
   readonly address: string;
   readonly cgroup: string;
 }
 
-/** The path of a file of the cluster. @param name - of a file that `writeClusterFiles` writes */
+/** The path of a file of the cluster. @param name - the name that `writeClusterFiles` gives the file */
 export function clusterFile({ folder }: Pick<Layout, 'folder'>, name: string): string {
   return path.join(folder, 'config', name);
 }
@@ -52,7 +52,7 @@ export function realApiServerArgs(layout: Layout): string[] {
     '--service-account-issuer=https://kubernetes.default.svc.cluster.local',
     `--service-account-key-file=${file('service-account.key')}`,
     `--service-account-signing-key-file=${file('service-account.key')}`,
-    // For kubectl logs, exec and port-forward.
+    // The next flags are needed for kubectl logs, exec and port-forward.
     `--kubelet-certificate-authority=${file('ca.crt')}`,
     `--kubelet-client-certificate=${file('api-server-client.crt')}`,
     `--kubelet-client-key=${file('api-server-client.key')}`,
