@@ -365,7 +365,7 @@ describe('the chart', () => {
     assert.equal(one(objects, 'PodDisruptionBudget').spec.unhealthyPodEvictionPolicy, 'AlwaysAllow');
   });
 
-  it('the chart installs extraObjects, given as objects or as templates in texts', async () => {
+  it('the chart installs extraObjects, given as objects or as texts with templates', async () => {
     const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'plain' } };
     const text = 'apiVersion: v1\nkind: ConfigMap\nmetadata: { name: "{{ .Release.Name }}-text" }';
     const objects = objectsIn(await template({ extraObjects: [object, text] }));

@@ -114,7 +114,7 @@ describe('the commands with few rights, few namespaces or limits', () => {
       assert.match(summary, /has the mark of SecretMirror platform\/registry.*: you may not read it\.$/);
     });
 
-    it('if the caller may not list namespaces, explain of a rule notes that other selected namespaces are not known', async () => {
+    it('if the caller may not list namespaces, explain of a rule notes that it does not know the other namespaces that the rule selects', async () => {
       const { notes } = await explained(asTenant('explain', 'secretmirror', 'web/session', '-o', 'json'));
       assert.doesNotMatch(notes.join('\n'), /matches/);
       assert.match(notes.join('\n'), /not known which other namespaces it selects: no permission to list them/);

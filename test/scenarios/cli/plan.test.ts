@@ -204,7 +204,7 @@ describe('keyferry plan', () => {
     assert.deepEqual(await rows(`${empty}type:\n`), [[], 0]);
   });
 
-  it('if standard input has no manifest, plan fails, because the command before the pipe has failed', async () => {
+  it('if standard input has no manifest, plan fails, because then the command before the pipe has failed', async () => {
     for (const input of ['', '# nothing\n---\n', 'apiVersion: v1\nkind: List\nitems: []\n']) {
       const { code, stdout, stderr } = await run(['-'], input);
       assert.deepEqual([code, stdout, stderr], [1, '', 'keyferry plan: standard input: contains no manifest\n']);

@@ -79,7 +79,7 @@ describe('keyferry status, plan and explain', () => {
     assert.match(stdout, /\nmirrors +default +first +secret default\/one +\w+ +False +0 +never +NotSeen: /);
   });
 
-  it('plan of manifests shows what the operator then does with them', async () => {
+  it('plan shows what the operator does once the manifests are applied', async () => {
     await plane.api.createMany(['to-a', 'to-b', 'not-to'].map((name) => namespace(name)));
     await plane.api.create(KEYFERRY_NAMESPACE);
     await plane.api.create(secret('to-b', 'two', 'foreign'));

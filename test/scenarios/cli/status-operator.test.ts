@@ -74,7 +74,7 @@ describe('what keyferry status says about the operator', () => {
     assert.doesNotMatch((await run('-n', 'keyferry')).stdout, /Leader/);
   });
 
-  it('with --namespaces, status, explain and status -w need permissions only in these namespaces', async () => {
+  it('with --namespaces, status, explain and status -w need permissions only in the listed namespaces', async () => {
     const [one, two] = ['served-a', 'served-b'];
     await plane.api.createMany([one, two, 'served-not'].map((name) => namespace(name)));
     const kubeconfig = await letLook(SERVED, [one, two]);

@@ -89,7 +89,7 @@ describe('keyferry status', () => {
     assert.ok(!searched.orphans.some((orphan) => orphan.namespace === 'not-team-a'));
   });
 
-  it('status lists every namespace that fails, and with --failed it lists only rules with such namespaces', async () => {
+  it('status lists every namespace where a copy fails, and with --failed only the rules with a failing copy', async () => {
     const names = Array.from({ length: NOWHERE }, (_, index) => `full-${String(index).padStart(2, '0')}`);
     await plane.api.createMany(names.map((name) => namespace(name)));
     await plane.api.createMany(names.map((name) => secret(name, 'one', 'theirs')));

@@ -101,7 +101,7 @@ describe('a mirror that is set to retain its copies just before its deletion', (
 
 describe("a user's Secret in the place of a copy whose deletion a finalizer delays", () => {
   for (const late of [false, true]) {
-    it(`a mirror makes its copy after a finalizer delayed the deletion of a user's Secret in that place${late ? ', also if the deletion began before the operator started' : ''}`, async () => {
+    it(`a mirror makes its copy once a user's Secret with the copy's name is gone, also if a finalizer delays its deletion${late ? ', which began before the operator started' : ''}`, async () => {
       const name = `slow-${late}`;
       await scene.namespaces(name);
       await scene.secret(name, name, { theirs: 'x' }, { metadata: { finalizers: ['example.com/slow'] } });

@@ -47,7 +47,7 @@ it('after a start, the status of each of 50 mirrors is written one time', async 
   assert.ok(writes() <= most, `${writes()} statuses of ${MIRRORS} mirrors were written, not ${most}`);
 });
 
-it('the status of a mirror that is created later is written one time', async () => {
+it('the status of a mirror that is created while the operator runs is written one time', async () => {
   const before = writes();
   await scene.secret(HOME, 'later', { a: '1' });
   const from = performance.now();

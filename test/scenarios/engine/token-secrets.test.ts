@@ -135,7 +135,7 @@ describe('Secrets that are tokens', () => {
     }
   });
 
-  it('after all tests of this file, no copy has the type of a token', async () => {
+  it('none of the copies that these tests made has the type of a token Secret', async () => {
     const made = await scene.mirrors.api.list('/api/v1/namespaces/target/secrets');
     assert.ok(made.length > 0);
     assert.deepEqual(

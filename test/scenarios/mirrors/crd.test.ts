@@ -148,7 +148,7 @@ describe('the SecretMirror CRD', () => {
   }
 
   for (const [title, spec, ...words] of REFUSED) {
-    it(`the SecretMirror CRD refuses ${title}`, async () => {
+    it(`the SecretMirror CRD refuses a mirror with ${title}`, async () => {
       const answer = await tryCreate(spec);
       assert.equal(answer.status, 422, JSON.stringify(answer.body));
       const message = withoutValues(answer.body.message);
@@ -157,7 +157,7 @@ describe('the SecretMirror CRD', () => {
   }
 
   for (const [title, spec] of ACCEPTED) {
-    it(`the SecretMirror CRD accepts ${title}`, async () => {
+    it(`the SecretMirror CRD accepts a mirror with ${title}`, async () => {
       await assertAccepted(spec);
     });
   }

@@ -46,9 +46,7 @@ const settled = async (name: string, spec: Json = {}): Promise<Json> => {
   return copy;
 };
 
-/**
- * A status is written one second after the status before, so every effect of an event is visible after this time, ms.
- */
+/** Status writes of one mirror are 1 s apart. So every effect of an event is visible after this time, ms. */
 const SETTLE_MS = 1000;
 
 describe("a user's Secret in the place of a copy", { concurrency: 8 }, () => {
@@ -62,9 +60,9 @@ describe("a user's Secret in the place of a copy", { concurrency: 8 }, () => {
     'with a mark that names no namespace': marked('%'),
     'with a mark of three parts': marked(`${HOME}/%/x`),
     'with a mark that ends in a slash': marked(`${HOME}/`),
-    'with a mark in other letters': { metadata: { annotations: { [OWNED_BY.toUpperCase()]: `${HOME}/%` } } },
-    'with the mark as a label': { metadata: { labels: { [OWNED_BY]: 'x' } } },
-    'with all of a copy but its mark': {
+    'with a mark in upper case': { metadata: { annotations: { [OWNED_BY.toUpperCase()]: `${HOME}/%` } } },
+    'with the mark as a label and not as an annotation': { metadata: { labels: { [OWNED_BY]: 'x' } } },
+    'with all labels and annotations of a copy except the mark': {
       metadata: {
         labels: { [COPY_LABEL]: 'mirrors' },
         annotations: { [SOURCE_TYPE]: 'secret', [PARENT_VERSION]: '1', [LAST_SYNC_AT]: 'x' },

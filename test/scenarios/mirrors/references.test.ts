@@ -105,7 +105,7 @@ describe('a reference to another namespace, without validation by the CRD', () =
     await scene.operator();
   });
 
-  it("without validation by the CRD, a field with another namespace is refused by its name, or ignored: the mirror's own namespace is read", async () => {
+  it("without validation by the CRD, a field that names another namespace is refused, or the mirror's own namespace is read", async () => {
     await Promise.all(TABLE.map(async ([name, { spec }]) => await scene.api.create(object(name, spec))));
     for (const [name, { message }] of TABLE) {
       if (message !== undefined) await scene.ready(name, 'InvalidSpec', message);

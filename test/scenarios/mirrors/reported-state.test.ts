@@ -101,7 +101,7 @@ describe('the status of a mirror that another client writes', () => {
     ['with another generation', { observedGeneration: 99 }],
     ['with another state', { mirrorStatus: 'Pending' }],
     ['with another condition', { conditions: [lie] }],
-    ['without any', null],
+    ['as null', null],
   ] as const) {
     it(`if another client writes a mirror's status ${title}, Keyferry corrects the status`, async () => {
       await scene.api.patch(statusPath, { status });

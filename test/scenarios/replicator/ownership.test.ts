@@ -13,16 +13,18 @@ const MARKS: Readonly<Record<string, Json>> = {
   'without any mark': {},
   'without any data': { data: undefined },
   'with an empty mark': { metadata: { annotations: annotate({ 'replicated-by': '' }) } },
-  'with a mark that names itself': { metadata: { annotations: annotate({ 'replicated-by': '%' }) } },
+  'with a mark that names this object itself': { metadata: { annotations: annotate({ 'replicated-by': '%' }) } },
   'with a mark without a namespace': { metadata: { annotations: annotate({ 'replicated-by': 'source' }) } },
   'with a mark of three parts': { metadata: { annotations: annotate({ 'replicated-by': '@/x' }) } },
   'with a mark that ends in a slash': { metadata: { annotations: annotate({ 'replicated-by': 'source/' }) } },
-  'with a mark that leads elsewhere': { metadata: { annotations: annotate({ 'replicated-by': 'source/..' }) } },
-  'with a mark in other letters': { metadata: { annotations: { 'K8S-REPLICATOR/REPLICATED-BY': '@' } } },
-  'with the mark of another prefix': { metadata: { annotations: annotate({ 'replicated-by': '@' }, 'my.org') } },
-  'with the mark as a label': { metadata: { labels: { 'k8s-replicator/replicated-by': 'source' } } },
+  'with a mark that contains `..`': { metadata: { annotations: annotate({ 'replicated-by': 'source/..' }) } },
+  'with a mark in upper case': { metadata: { annotations: { 'K8S-REPLICATOR/REPLICATED-BY': '@' } } },
+  'with a mark that has another prefix': { metadata: { annotations: annotate({ 'replicated-by': '@' }, 'my.org') } },
+  'with the mark as a label and not as an annotation': {
+    metadata: { labels: { 'k8s-replicator/replicated-by': 'source' } },
+  },
   'with the label of a copy': { metadata: { labels: { 'app.kubernetes.io/managed-by': 'k8s-replicator' } } },
-  'with all of a copy but its mark': {
+  'with all labels and annotations of a copy except the mark': {
     metadata: {
       labels: { 'app.kubernetes.io/managed-by': 'k8s-replicator' },
       annotations: annotate({

@@ -71,7 +71,7 @@ function block(language: string): string {
   return found;
 }
 
-it('the definition of a kind that this test uses is the one that docs/add-a-kind.md shows', () => {
+it('docs/add-a-kind.md shows the same definition of a kind as this test uses', () => {
   const described = block('ts').replaceAll(/\s+/g, ' ');
   for (const [key, value] of Object.entries(SETTINGS)) {
     if (typeof value === 'string') assert.ok(described.includes(`${key}: '${value}'`), key);
