@@ -36,7 +36,7 @@ const arbitraryClaims = fc.array(
   { maxLength: 8 },
 );
 
-test('after any changes, each index of the book has exactly the claims that each rule last set', () => {
+test('after any changes, each index of the claim book has exactly the claims that each rule set last', () => {
   fc.assert(
     fc.property(
       fc.array(fc.record({ rule: fc.constantFrom(...asKeys<RuleKey>(['r1', 'r2', 'r3'])), claims: arbitraryClaims }), {
@@ -88,7 +88,7 @@ test('after any changes, each index of the book has exactly the claims that each
   );
 });
 
-/** Targets on which a claim was added, removed or changed. */
+/** The targets on which a claim was added, removed or changed. */
 function differing(before: ReadonlyMap<string, Claimed>, after: ReadonlyMap<string, Claimed>): Set<string> {
   const targets = new Set<string>();
   for (const [key, one] of [...before, ...after]) {
@@ -118,7 +118,7 @@ test('when a rule sets its claims again, an unchanged claim keeps its outcome, a
   );
 });
 
-test('a claim whose source is its own rule is pending again with each generation of the rule', () => {
+test("if a claim's source is the rule's own object, each new generation of the rule makes the claim pending again", () => {
   const book = new ClaimBook();
   const own = { ...claim(R, A, 'own', S).claim, isRuleSource: true } as const;
   const replace = (sourceGeneration: number): readonly string[] => {
@@ -134,7 +134,7 @@ test('a claim whose source is its own rule is pending again with each generation
   assert.equal(book.isUnderWay(R), true);
 });
 
-test('the targets of a recreated rule are reported as changed, because the age of the rule changed', () => {
+test('when a rule was deleted and created again, its targets count as changed, because the rule has another age', () => {
   const book = new ClaimBook();
   const aged = (rank: string): Claimed => ({
     target: T,
@@ -149,7 +149,7 @@ test('the targets of a recreated rule are reported as changed, because the age o
   );
 });
 
-test('settle() returns whether the outcome of a claim changed', () => {
+test('settle() returns true only if the outcome of the claim changed', () => {
   const book = new ClaimBook();
   book.replace(R, [claim(R, A, 'own', S)], []);
   const [entry] = book.on(A);
@@ -161,13 +161,13 @@ test('settle() returns whether the outcome of a claim changed', () => {
   assert.equal(book.settle(entry, { ...outcome, message: 'still no', fault: 'operator' }), true);
 });
 
-test('owners are sorted by age (the oldest first), then by uid, then by name', () => {
+test('owners are sorted by age (the oldest first), then by uid, then by key', () => {
   const owned = (key: RuleKey, rank: string) => ({ claim: { owner: { key, title: key, rank } } });
   const [young, old, twin] = [owned(asKey('a'), '2026 u1'), owned(asKey('b'), '2025 u2'), owned(asKey('c'), '2025 u2')];
   assert.deepEqual([young, twin, old].sort(byRank), [old, twin, young]);
 });
 
-test('a source is reported as unused exactly when no rule makes copies from it any more, even if rules still depend on it', () => {
+test('a source is reported as unused only when no rule makes copies from it any more, even if rules still depend on it', () => {
   fc.assert(
     fc.property(
       fc.array(fc.record({ rule: fc.constantFrom(...TWO_RULES), claims: arbitraryClaims, depends: fc.boolean() })),
@@ -188,7 +188,7 @@ test('a source is reported as unused exactly when no rule makes copies from it a
   );
 });
 
-test('a rule is under way as long as one of its claims is pending or waits for a watch', () => {
+test("isUnderWay() is true as long as one of the rule's claims is pending or waits for a watch", () => {
   const looking: Outcome = { state: 'waiting', for: 'watch', ...userCause('Pending', 'not looked up yet') };
   const missing: Outcome = { state: 'waiting', for: 'source', ...userCause('NoSecret', '') };
   fc.assert(
@@ -201,7 +201,7 @@ test('a rule is under way as long as one of its claims is pending or waits for a
       ),
       (steps) => {
         const book = new ClaimBook();
-        // Claims that have left the book are settled too, because a run may end after its claim has left the book.
+        // A run may end after its claim has left the book. So such claims get outcomes, too.
         const seen = new Set<Entry>();
         for (const step of steps) {
           if ('rule' in step) {
@@ -226,8 +226,8 @@ test('a rule is under way as long as one of its claims is pending or waits for a
   );
 });
 
-test('the time for thousands of rules on one target, and for one rule with thousands of sources, grows in proportion to their number', () => {
-  /** The CPU time in milliseconds: the time of other processes does not count. */
+test('the time for thousands of rules on one target, or of sources of one rule, grows only in proportion to their number', () => {
+  /** Returns the CPU time in ms, because it does not include the time of other processes. */
   const fill = (count: number): number => {
     const book = new ClaimBook();
     const from = process.cpuUsage();
@@ -243,8 +243,8 @@ test('the time for thousands of rules on one target, and for one rule with thous
     return (user + system) / 1000;
   };
   fill(1000);
-  // Thirty times as many claims take about thirty times as long. It would be 900 times, if each step took time in
-  // proportion to all claims.
+  // Thirty times as many claims take about thirty times as long. If each step looked at all claims, it would be 900
+  // times.
   const few = Math.max(0.5, ...Array.from({ length: 5 }, () => fill(1000)));
   const all = Math.min(...Array.from({ length: 3 }, () => fill(30_000)));
   assert.ok(all < 300 * few, `${all.toFixed(1)} ms for 30,000, ${few.toFixed(1)} ms for 1,000`);

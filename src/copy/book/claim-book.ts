@@ -1,12 +1,12 @@
 /**
- * All claims, by rule, by target and by source, each with its outcome.
+ * All claims, each with its outcome, indexed by rule, by target and by source.
  *
- * Invariants: a claim is in all indexes or in none; a rule has at most one claim of a mode on a target; no index keeps
- * an empty set. The book is derived state: it can be discarded and filled again from the rules.
+ * Invariants: a claim is in all indexes or in none; a rule has at most one claim of each mode on a target; no index
+ * keeps an empty set. The book is derived state: it can be discarded and filled again from the rules.
  *
- * Any user can create a rule with thousands of claims, and thousands of rules with a claim on one target. So the cost
- * of each step is proportional to the claims concerned. There are tens of thousands of claims, so only the index by
- * target has an entry for each claim: the other indexes lead to the rule.
+ * Any user can create a rule with thousands of claims, or thousands of rules with a claim on the same target. So the
+ * cost of each step depends only on the number of claims that the step concerns. There are tens of thousands of claims.
+ * To save memory, only the index by target has each claim; the other indexes have only its rule.
  */
 import {
   type Claim,
@@ -21,38 +21,38 @@ import {
 import { SetMap } from '../../runtime/maps.ts';
 import { controllerOf, type ResourceKey, type RuleKey } from '../model/keys.ts';
 
-/** A claim on a target, in the book. `outcome` is set by `ClaimBook.settle` only. */
+/** A claim in the book, with its target. Only `ClaimBook.settle` sets `outcome`. */
 export interface Entry extends Claimed {
   outcome: Outcome;
 }
 
-/** The result of a change of a rule's claims or sources. */
+/** The effects of a change of a rule's claims or sources. */
 export interface BookChange {
-  /** Targets on which a claim was added, removed or changed. */
+  /** The targets on which a claim was added, removed or changed. */
   readonly targets: readonly ResourceKey[];
-  /** Sources that no rule depended on before. */
+  /** The sources that no rule depended on before the change. */
   readonly addedSources: readonly ResourceKey[];
-  /** Sources that no rule depends on now. */
+  /** The sources that no rule depends on after the change. */
   readonly droppedSources: readonly ResourceKey[];
-  /** Objects from which no rule makes copies now. @see ClaimBook.userOf */
+  /** The objects from which no rule makes copies after the change. @see ClaimBook.userOf */
   readonly unusedSources: readonly ResourceKey[];
 }
 
-/** Identifies a claim of a rule: the target, after the mode if the mode is not `own`. No target key has a blank. */
+/** Identifies a claim of a rule: `<target>` for mode `own`, else `<mode> <target>`. No target key has a space. */
 type ClaimId = string;
 
 export class ClaimBook {
   readonly #byRule = new Map<RuleKey, readonly Entry[]>();
   readonly #byTarget = new SetMap<ResourceKey, Entry>();
-  /** The rules that copy from a source, by the key of the source and by its key as a target. A rule has few sources. */
+  /** The rules that copy from a source, by the source's key and by the key that the source has as a target. */
   readonly #rulesFrom = new SetMap<ResourceKey, RuleKey>();
   readonly #sourcesOf = new Map<RuleKey, readonly ResourceKey[]>();
   readonly #rulesOn = new SetMap<ResourceKey, RuleKey>();
-  /** Number of a rule's claims that are under way. */
+  /** Number of claims of each rule that have no final outcome. @see isUnderWay */
   readonly #pending = new Map<RuleKey, number>();
 
   /**
-   * Replaces the claims of the rule. Unchanged claims keep their outcomes.
+   * Replaces the claims of the rule. Claims that did not change keep their outcomes.
    * @param sources all sources of the rule, even if it has no claims
    */
   replace(rule: RuleKey, claims: Iterable<Claimed>, sources: readonly ResourceKey[]): BookChange {
@@ -96,15 +96,15 @@ export class ClaimBook {
   }
 
   /**
-   * The title of a rule that makes copies from an object. While there is such a rule, the object is never deleted.
-   * Claims of mode `fill` do not count: any user who may annotate an object could name any other object in it. Nor do
-   * claims whose source is the rule's own object.
+   * The title of a rule that makes copies from this object; `undefined`: there is none. While there is one, the object
+   * is never deleted. Claims of mode `fill` do not count, because a user could protect any object by naming it in an
+   * annotation. Claims whose source is the rule's own object do not count, either.
    */
   userOf(target: ResourceKey): string | undefined {
     for (const { claim } of this.#entriesFrom(target)) {
       if (claim.source === target && claim.mode === 'own' && claim.isRuleSource !== true) return claim.owner.title;
     }
-    // A rule without targets has no claim, but depends on its source.
+    // A rule without targets has no claim, but it depends on its source.
     for (const rule of this.#rulesOn.get(target)) if (!this.#byRule.has(rule)) return rule;
     return undefined;
   }
@@ -119,17 +119,17 @@ export class ClaimBook {
     return { addedSources, droppedSources };
   }
 
-  /** The sources of `rule`. */
+  /** The sources that `rule` depends on. */
   sourcesOf(rule: RuleKey): readonly ResourceKey[] {
     return this.#sourcesOf.get(rule) ?? [];
   }
 
-  /** Rules that depend on `source`. */
+  /** The rules that depend on `source`. */
   rulesOn(source: ResourceKey): Iterable<RuleKey> {
     return this.#rulesOn.get(source);
   }
 
-  /** Claims on `target`, in no order. */
+  /** The claims on `target`, in any order. */
   on(target: ResourceKey): readonly Entry[] {
     return [...this.#byTarget.get(target)];
   }
@@ -139,7 +139,7 @@ export class ClaimBook {
     return this.#byTarget.size(target);
   }
 
-  /** One of the claims on `target`, without a list of all. */
+  /** Some claim on `target`. Faster than `on`, because it makes no list. */
   firstOn(target: ResourceKey): Entry | undefined {
     return this.#byTarget.first(target);
   }
@@ -155,22 +155,22 @@ export class ClaimBook {
     return false;
   }
 
-  /** Targets of the claims with the source `source`. */
+  /** The targets that have a claim with this source. */
   *targetsOf(source: ResourceKey): Iterable<ResourceKey> {
     for (const { target, claim } of this.#entriesFrom(source)) if (claim.source === source) yield target;
   }
 
-  /** Claims whose source has the key `place` as a target. */
+  /** The claims whose source is the target with the key `place`. */
   *from(place: ResourceKey): Iterable<Entry> {
     for (const entry of this.#entriesFrom(place)) if (targetKeyOfSource(entry.claim) === place) yield entry;
   }
 
-  /** Whether a claim copies from `place`. */
+  /** Whether a claim copies from the target `place`. */
   isSource(place: ResourceKey): boolean {
     return this.#rulesFrom.has(place);
   }
 
-  /** All claims of the rules that have a claim from the place. */
+  /** All claims of the rules that copy from `place`, also their claims with other sources. */
   *#entriesFrom(place: ResourceKey): Iterable<Entry> {
     for (const rule of this.#rulesFrom.get(place)) yield* this.of(rule);
   }
@@ -179,15 +179,15 @@ export class ClaimBook {
     return this.#byRule.get(rule) ?? [];
   }
 
-  /** Whether some claim of the rule is under way. @see isUnderWay */
+  /** Whether a claim of the rule has no final outcome yet. @see isUnderWay */
   isUnderWay(rule: RuleKey): boolean {
     return this.#pending.has(rule);
   }
 
-  /** Records the outcome of a claim. @returns whether it changed */
+  /** Records the outcome of a claim. @returns whether the outcome is another one than before */
   settle(entry: Entry, outcome: Outcome): boolean {
     if (sameOutcome(entry.outcome, outcome)) return false;
-    // A run may end after its claim was removed from the book.
+    // A run may end after its claim was removed from the book. Such a claim must not be counted.
     if (this.#byTarget.has(entry.target, entry)) {
       this.#count(entry, Number(isUnderWay(outcome)) - Number(isUnderWay(entry.outcome)));
     }
@@ -202,7 +202,7 @@ export class ClaimBook {
     else this.#pending.delete(key);
   }
 
-  /** The number of claims in each state, for metrics. */
+  /** For metrics: the number of claims, by `<controller> <state>`. */
   counts(): Map<string, number> {
     const counts = new Map<string, number>();
     for (const [rule, entries] of this.#byRule) {
@@ -226,7 +226,7 @@ export class ClaimBook {
   }
 }
 
-/** The keys of the sources of the claims, and the keys that these sources have as targets. */
+/** The keys of the claims' sources, and the keys that these sources have as targets. */
 function placesOf(entries: readonly Entry[]): ReadonlySet<ResourceKey> {
   const places = new Set<ResourceKey>();
   for (const { claim } of entries) {
@@ -241,7 +241,7 @@ function idOf({ target, claim: { mode } }: Claimed): ClaimId {
   return mode === 'own' ? target : `${mode} ${target}`;
 }
 
-/** Whether two claims of the same rule and mode request the same. */
+/** Whether two claims of the same rule, mode and target ask for the same. */
 function same(a: Claim, b: Claim): boolean {
   return (
     a.source === b.source &&
@@ -253,7 +253,7 @@ function same(a: Claim, b: Claim): boolean {
   );
 }
 
-/** The order of precedence of owners that claim one target. */
+/** Sorts claims on one target: the owner that comes first has precedence. */
 export function byRank(
   a: { readonly claim: { readonly owner: Owner } },
   b: { readonly claim: { readonly owner: Owner } },

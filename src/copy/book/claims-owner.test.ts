@@ -1,4 +1,4 @@
-/** How the owner of an object follows from its marks, its place annotation and the claims. */
+/** Tests how the owner of an object follows from its marks, its annotation keyferry.dev/target and the claims. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
@@ -16,7 +16,7 @@ const VERSION = 'version';
 
 const unused = (): never => assert.fail('not used');
 
-/** Two controllers. Each one reads the annotation that has the name of the controller as the mark. */
+/** Two controllers. The mark of each controller is the annotation with the controller's name. */
 const CONTROLLERS = ['mirrors', 'push'].map((name): RuleSet => {
   return {
     name,
@@ -54,71 +54,76 @@ const USER = claim(asKey('mirrors:user'), 'own', asKey('c:Secret/next/db'), TARG
 
 describe('a mark', () => {
   const rows: readonly (readonly [string, Readonly<Record<string, string>>, Claims, string | undefined])[] = [
-    ['that names its own place counts without a claim', { mirrors: 'a', ...HERE }, claimsOf(), 'mirrors:a'],
+    ['that names its own object counts without a claim', { mirrors: 'a', ...HERE }, claimsOf(), 'mirrors:a'],
     [
-      'that names its own place counts on an object that is a source',
+      'that names its own object counts, if the object is a source',
       { mirrors: 'a', ...HERE },
       claimsOf(USER),
       'mirrors:a',
     ],
-    ['that names another place does not count', { mirrors: 'a', ...ELSEWHERE }, claimsOf(), undefined],
+    ['that names another object does not count', { mirrors: 'a', ...ELSEWHERE }, claimsOf(), undefined],
     [
-      'that names another place does not count, even if its rule claims the target',
+      'that names another object does not count, even if its rule claims the target',
       { mirrors: 'a', ...ELSEWHERE },
       claimsOf(claim(asKey('mirrors:a'), 'own')),
       undefined,
     ],
     [
-      'that names an empty place does not count',
+      'that names an object with the empty name does not count',
       { mirrors: 'a', [PLACE_ANNOTATION]: '' },
       claimsOf(claim(asKey('mirrors:a'), 'own')),
       undefined,
     ],
     [
-      'that names no place counts if its rule claims the target',
+      'without the annotation keyferry.dev/target counts if its rule claims the target',
       { mirrors: 'a' },
       claimsOf(claim(asKey('mirrors:a'), 'own')),
       'mirrors:a',
     ],
     [
-      'that names no place counts if its rule releases the target',
+      'without the annotation keyferry.dev/target counts if its rule releases the target',
       { mirrors: 'a' },
       claimsOf(claim(asKey('mirrors:a'), 'release')),
       'mirrors:a',
     ],
     [
-      'that names no place does not count if its rule only fills the target',
+      'without the annotation keyferry.dev/target does not count if its rule only fills the target',
       { push: 'a' },
       claimsOf(claim(asKey('push:a'), 'fill')),
       undefined,
     ],
     [
-      'that names no place does not count if only another rule claims the target',
+      'without the annotation keyferry.dev/target does not count if only another rule claims the target',
       { mirrors: 'a' },
       claimsOf(claim(asKey('mirrors:b'), 'own')),
       undefined,
     ],
-    ['that names no place does not count without a claim', { mirrors: 'a' }, claimsOf(), undefined],
     [
-      'that names no place does not count on an object that is a source',
+      'without the annotation keyferry.dev/target does not count without a claim',
+      { mirrors: 'a' },
+      claimsOf(),
+      undefined,
+    ],
+    [
+      'without the annotation keyferry.dev/target does not count if the object is a source',
       { mirrors: 'a' },
       claimsOf(claim(asKey('mirrors:a'), 'own'), USER),
       undefined,
     ],
     [
-      'that names no place counts on an object that is a source, if the object has the version of its own source',
+      'without the annotation keyferry.dev/target counts on a source, if the object has the version of its own source',
       { mirrors: 'a', [VERSION]: '1' },
       claimsOf(claim(asKey('mirrors:a'), 'own'), USER),
       'mirrors:a',
     ],
     [
-      'that names no place does not count on an object that is a source and that its rule releases',
+      'without the annotation keyferry.dev/target does not count on a source that its rule releases',
       { mirrors: 'a', [VERSION]: '1' },
       claimsOf(claim(asKey('mirrors:a'), 'release'), USER),
       undefined,
     ],
     [
-      'of the controller that claims the target counts more than a mark of another controller',
+      'of the controller that claims the target takes precedence over the mark of another controller',
       { mirrors: 'x', push: 'a', ...HERE },
       claimsOf(claim(asKey('push:a'), 'own')),
       'push:a',
@@ -131,7 +136,7 @@ describe('a mark', () => {
     });
   }
 
-  it('a mark counts without a look at the claims only if it names its own place', () => {
+  it('in the index of marks, a mark counts without a claim only if it names its own object', () => {
     const ownerOn = (annotations: Readonly<Record<string, string>>): RuleKey | undefined =>
       claimsOf().objectChanged(TARGET, undefined, observedObject({ annotations })).is;
     assert.equal(ownerOn({ push: 'a', ...HERE }), 'push:a');
@@ -141,14 +146,14 @@ describe('a mark', () => {
 });
 
 describe('a source of copies', () => {
-  it('a source is used by a rule that makes copies of it, even if the rule has no target yet', () => {
+  it('a rule that makes copies of a source uses the source, even if the rule has no target yet', () => {
     assert.equal(claimsOf(USER).book.userOf(TARGET), 'mirrors:user');
     const waiting = claimsOf().book;
     waiting.replace(asKey('mirrors:waiting'), [], [TARGET]);
     assert.equal(waiting.userOf(TARGET), 'mirrors:waiting');
   });
 
-  it('a source is not used by a rule that only fills objects from it', () => {
+  it('a rule that only fills objects from a source does not use the source', () => {
     const filling = claimsOf().book;
     filling.replace(asKey('push:a'), [claim(asKey('push:a'), 'fill', asKey('c:Secret/next/db'), TARGET)], [TARGET]);
     assert.equal(filling.userOf(TARGET), undefined);

@@ -1,4 +1,4 @@
-/** Whether a copy that its rule does not claim may be deleted: a mistake here deletes what somebody uses. */
+/** Tests whether a copy that its rule does not claim may be deleted. A mistake here deletes a copy that is in use. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
@@ -16,7 +16,7 @@ const COPY = observedObject({});
 const GONE: RuleState = { state: 'gone' };
 const live = (version: string): RuleState => ({ state: 'there', version });
 
-/** Claims of a rule that was evaluated in version 1. Its policy keeps an orphan only if the rule exists. */
+/** Claims of a rule that was evaluated in version 1. Its policy: an orphan is kept only if the rule exists. */
 function setUp(claimed: readonly ResourceKey[] = []): Claims {
   const rules: RuleSet = {
     name: 'rules',
@@ -40,19 +40,19 @@ describe('a copy that its rule does not claim', () => {
       getLive: async () => await Promise.resolve(state),
     });
 
-  it('the orphan policy is asked as for a deleted rule, if the rule does not exist', async () => {
+  it('if the rule of an orphan does not exist, its orphan policy for a deleted rule decides', async () => {
     assert.equal(await action(setUp(), GONE), 'delete');
   });
 
-  it('the orphan policy is asked as for an existing rule, if the rule exists in the version that was evaluated', async () => {
+  it('if the rule of an orphan exists in the version that was evaluated, its orphan policy for an existing rule decides', async () => {
     assert.equal(await action(setUp(), live('1')), 'keep');
   });
 
-  it('the decision on a copy is put off while the rule on the server has another version than the one that was evaluated', async () => {
+  it('if the rule on the server has another version than the evaluated one, the decision on an orphan is put off', async () => {
     assert.equal(await action(setUp(), live('2')), 'later');
   });
 
-  it('the decision on a copy is put off without a request while its rule waits for its evaluation', async () => {
+  it('while a rule waits for its evaluation, the decision on its orphan is put off, and the rule is not read', async () => {
     const answer = await setUp().orphanActionOf(RULE, TARGET, COPY, {
       isOutdated: () => true,
       getLive: () => assert.fail('not asked'),
@@ -60,12 +60,12 @@ describe('a copy that its rule does not claim', () => {
     assert.equal(answer, 'later');
   });
 
-  it('the decision on a copy is put off if its rule changes while it is read', async () => {
+  it('if a rule changes while it is read, the decision on its orphan is put off', async () => {
     let looks = 0;
     assert.equal(await action(setUp(), live('1'), () => (looks += 1) > 1), 'later');
   });
 
-  it('the decision on a copy is put off if its rule claims the copy by now', async () => {
+  it('if a rule claims the copy meanwhile, the decision on the orphan is put off', async () => {
     assert.equal(await action(setUp([TARGET]), live('1')), 'later');
   });
 });

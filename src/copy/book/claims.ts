@@ -1,13 +1,13 @@
 /**
  * The claims of all rules, and the marks on all objects. Together they determine the owner of each target. The engine
- * keeps them up to date from watches; a short command fills them once from lists.
+ * keeps them up to date from watches; a command such as `plan` fills them one time, from lists.
  *
- * Users clone and restore objects with `kubectl get -o yaml | kubectl apply`, marks included, and the clone is theirs.
- * So every copy also carries its place, and a mark counts only there:
+ * Users clone and restore objects with `kubectl get -o yaml | kubectl apply`. A clone has the marks, too, but belongs
+ * to the user. So each copy also has its place, the annotation `keyferry.dev/target` with its own namespace and name:
  * - The place names the object itself: the mark counts.
  * - The place names another object: the mark does not count.
- * - There is no place: an original made the copy, or a user set the mark by hand. The mark counts only if the rule that
- *   it names claims the target.
+ * - There is no place: an original program made the copy, or a user set the mark by hand. The mark counts only if the
+ *   rule that it names claims the target.
  */
 import { type Claim, type Claimed, type DesiredState, PENDING, type Shape } from '../model/claim.ts';
 import { controllerOf, parseResourceKey, type ResourceKey, type RuleKey } from '../model/keys.ts';
@@ -19,15 +19,15 @@ import { Cycles, type CyclesOptions } from './cycles.ts';
 import type { OrphanAction } from '../plan/facts.ts';
 import { nobodyCause } from '../model/cause.ts';
 
-/** Tells how up to date the claims of a rule are. */
+/** Finds out whether the claims of a rule are up to date. */
 export interface RuleLookup {
-  /** Whether the rule may have claims that are not in the book, because of a change since its evaluation. */
+  /** Whether the rule may have changed after its evaluation, and so may have claims that are not in the book. */
   isOutdated(): boolean;
   /** Reads the rule from the server. */
   getLive(): Promise<RuleState>;
 }
 
-/** The result of an evaluation. */
+/** The effects of an evaluation that was put into the book. */
 export interface ClaimsChange extends BookChange {
   /**
    * Targets that carry the rule's mark but that it does not claim. Any part of the rule may decide whether they are
@@ -38,11 +38,11 @@ export interface ClaimsChange extends BookChange {
 
 export class Claims {
   readonly book = new ClaimBook();
-  /** Claims that are not carried out, because their content would return to its origin. */
+  /** Finds the claims that are not carried out, because their content would return to its origin. */
   readonly cycles: Cycles;
   readonly #ruleSets = new Map<string, RuleSet>();
   readonly #versions = new Map<RuleKey, string>();
-  /** The findings of each rule that has some. */
+  /** The findings of each rule whose last evaluation had findings. */
   readonly #findings = new Map<RuleKey, Findings>();
   readonly #owned = new SetMap<RuleKey, ResourceKey>();
 
@@ -54,7 +54,7 @@ export class Claims {
     this.#ruleSets.set(rules.name, rules);
   }
 
-  /** @throws Error for a rule of a controller that was not added */
+  /** @throws Error if the rule's controller was not added */
   ruleSetOf(rule: RuleKey): RuleSet {
     const rules = this.#ruleSets.get(controllerOf(rule));
     if (rules === undefined) throw new Error(`no controller for the rule ${rule}`);
@@ -64,8 +64,8 @@ export class Claims {
   /**
    * Puts the claims of an evaluation into the book.
    * @param evaluation `undefined`: the rule does not exist
-   * @param isPrepared `false`: the finalizer is not written yet. The claims count, so that no copy is an orphan, but
-   *   targets stay unchanged, and no further source is read
+   * @param isPrepared `false`: the finalizer is not written yet. The claims count, so that no copy is an orphan. But
+   *   targets stay unchanged, and no other sources are followed
    */
   put(rule: RuleKey, evaluation: Evaluation | undefined, isPrepared = true): ClaimsChange {
     const { claims = [], sources = [], refusal, outOfReach, demand } = evaluation ?? {};
@@ -83,22 +83,22 @@ export class Claims {
     return { ...change, orphans };
   }
 
-  /** The version of the rule that its claims were made from; `undefined`: it was not evaluated, or does not exist. */
+  /** The version of the rule that its claims were made from; `undefined`: not evaluated, or the rule does not exist. */
   versionOf(rule: RuleKey): string | undefined {
     return this.#versions.get(rule);
   }
 
-  /** The refusal of the rule, and the targets out of its reach, according to its last evaluation. */
+  /** The rule's refusal, and the namespaces out of its reach, from its last evaluation. */
   findingsOf(rule: RuleKey): Findings {
     return this.#findings.get(rule) ?? {};
   }
 
-  /** The rules that were evaluated and exist. */
+  /** The rules that exist and were evaluated. */
   get rules(): Iterable<RuleKey> {
     return this.#versions.keys();
   }
 
-  /** Records the marks on an object. @returns the rule whose mark counted before, and the rule whose mark counts now */
+  /** Records the marks on an object. @returns the rules whose marks counted before and count now, without the claims */
   objectChanged(
     key: ResourceKey,
     before: Observed | undefined,
@@ -108,24 +108,24 @@ export class Claims {
     const is = after && this.#placedOwner(after, key);
     if (was === is) return { was, is };
     if (was !== undefined) this.#owned.delete(was, key);
-    // If a claim has an equal key, the string of the claim is used, so that memory holds each key once.
+    // If a claim has an equal key, the string of the claim is stored, so that each key is in memory only once.
     const entry = this.book.firstOn(key);
     const owner = entry?.claim.owner.key;
     if (is !== undefined) this.#owned.add(owner === is ? owner : is, entry?.target ?? key);
     return { was, is };
   }
 
-  /** Targets that carry the rule's mark in the place that it was written for. */
+  /** The targets that have the rule's mark, if the mark was written for the target itself. */
   ownedBy(rule: RuleKey): Iterable<ResourceKey> {
     return this.#owned.get(rule);
   }
 
-  /** The rules whose marks are on objects in their places. A rule need not exist. */
+  /** The rules with marks that were written for the object that has them. The rules need not exist. */
   get owners(): Iterable<RuleKey> {
     return this.#owned.keys();
   }
 
-  /** The rule whose mark counts regardless of claims, because the mark was written for this place. */
+  /** The rule whose mark counts without a claim, because the mark was written for this object. */
   #placedOwner(observed: Observed, target: ResourceKey): RuleKey | undefined {
     if (!(PLACE_ANNOTATION in observed.annotations)) return undefined;
     if (isMarkedElsewhere(observed.annotations, parseResourceKey(target))) return undefined;
@@ -136,7 +136,7 @@ export class Claims {
     return undefined;
   }
 
-  /** The rule whose mark on the object counts. If several marks count, it is the rule that claims the target. */
+  /** The rule whose mark on the object counts. If several marks count: the rule that claims the target. */
   ownerOf(observed: Observed, target: ResourceKey): RuleKey | undefined {
     if (isMarkedElsewhere(observed.annotations, parseResourceKey(target))) return undefined;
     const placed = PLACE_ANNOTATION in observed.annotations;
@@ -151,8 +151,9 @@ export class Claims {
   }
 
   /**
-   * Whether the mark of a rule counts although the object has no place. For a source of other copies the mark alone is
-   * not enough, because a user may have set it by hand: a copy made by the original also has the version of its source.
+   * Whether the mark of a rule counts on an object without `keyferry.dev/target`. If the object is a source of copies,
+   * the mark alone is not enough, because a user may have set it by hand. A copy made by the original program also has
+   * the version of its source.
    */
   #mayAdopt(rule: RuleKey, observed: Observed, target: ResourceKey): boolean {
     const claims = this.book.on(target).filter(({ claim }) => claim.owner.key === rule && claim.mode !== 'fill');
@@ -161,8 +162,8 @@ export class Claims {
   }
 
   /**
-   * Whether to delete a target that its owner does not claim. It is deleted only if the owner does not exist, or exists
-   * in exactly the version that its claims were made from.
+   * Whether to delete a target that its owner does not claim: only if the owner does not exist, or exists in exactly
+   * the version that its claims were made from.
    */
   async orphanActionOf(
     rule: RuleKey,
@@ -171,15 +172,15 @@ export class Claims {
     lookup: RuleLookup,
   ): Promise<OrphanAction | 'later'> {
     const rules = this.ruleSetOf(rule);
-    // Then nothing is read, because an outdated rule may have thousands of copies, and the answer is `later` anyway.
+    // Nothing is read for an outdated rule: it may have thousands of copies, and the answer is `later` anyway.
     if (lookup.isOutdated()) return 'later';
     const live = await lookup.getLive();
     if (live.state === 'gone') return rules.orphanPolicy(rule, observed, false);
-    // Another version on the server: the watch is behind, and will enqueue the rule.
+    // The server has another version: the watch has not reported it yet, and will enqueue the rule.
     if (this.#versions.get(rule) !== live.version) return 'later';
-    // A new namespace may contain copies (from a backup) before the rule has claimed them.
+    // A new namespace may have copies (from a backup) that the rule has not claimed yet.
     if (lookup.isOutdated() || this.book.claims(rule, target)) return 'later';
-    // A refused rule keeps its copies, also a copy that appeared after its evaluation (restored from a backup).
+    // A refused rule keeps its copies, and so a copy that appeared after its evaluation (restored from a backup).
     if (this.findingsOf(rule).refusal !== undefined) return 'keep';
     return rules.orphanPolicy(rule, observed, true);
   }
@@ -191,7 +192,7 @@ const WAIT: DesiredState = {
   ...nobodyCause(PENDING.reason, 'the finalizer of the rule is being written'),
 };
 
-/** The desired state of the targets of a rule that is not prepared: unchanged, until its finalizer is on the server. */
+/** The shape for targets of a rule whose finalizer is not on the server yet: they stay unchanged. */
 export const UNPREPARED: Shape = { id: 'unprepared', desiredState: () => WAIT, heldVersion: () => undefined };
 
 function unprepared(claims: readonly Claimed[]): Claimed[] {

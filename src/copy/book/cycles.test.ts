@@ -19,19 +19,19 @@ const claim = (rule: RuleKey, source: ResourceKey, target: ResourceKey, more: Pa
   claim: { owner: { key: rule, title: rule, rank: rule }, mode: 'own', source, shape: SHAPE, ...more },
 });
 
-/** A name that is the same for a claim and for the entry of this claim in a book. */
+/** A name that is the same for a claim and for the book's entry of this claim. */
 function nameOf({ target, claim: { owner, mode, source } }: Claimed): string {
   return [owner.key, mode, source, target].join(' ');
 }
 
-/** A book and its cycles. As in the engine, a target is decided again after a change of its claims or of its object. */
+/** A claim book with its cycles. As the engine does, it decides a target again when its claims or its object change. */
 class World {
   readonly book = new ClaimBook();
-  /** Names of claims through which no content flows. */
+  /** The names of claims that copy no content at present. */
   readonly stopped = new Set<string>();
-  /** Names of claims whose source is not known yet. */
+  /** The names of claims whose source is not known yet. */
   readonly unknown = new Set<string>();
-  /** Targets that were decided since a test cleared this set. */
+  /** The targets that were decided after a test last cleared this set. */
   readonly decided = new Set<ResourceKey>();
   readonly #queue = new Set<ResourceKey>();
   queries = 0;
@@ -55,7 +55,7 @@ class World {
     for (const target of this.book.replace(rule, claims, []).targets) this.#queue.add(target);
   }
 
-  /** Queues what a change of the object at a place concerns: the place as a target, and targets with this source. */
+  /** Queues the targets that a changed object concerns: the object itself, and all targets with it as their source. */
   objectChanged(place: ResourceKey): void {
     this.#queue.add(place);
     for (const one of this.book.from(place)) this.#queue.add(one.target);
@@ -74,7 +74,7 @@ class World {
     return this.cycles.viewsOn(one.target)((booked ?? one).claim);
   }
 
-  /** For each claim of the rules that is in a cycle: the message of its failure, or else its state. */
+  /** For each of the rules' claims that is in a cycle: the message of its failure, or else the state of its view. */
   views(rules: Iterable<RuleKey>): Map<Claimed, string> {
     this.settle();
     const views = new Map<Claimed, string>();
@@ -89,8 +89,8 @@ class World {
 }
 
 /**
- * The claims in cycles, found by the definition: a claim is in a cycle if a path of claims leads from its target to its
- * source. A cycle that has only `fill` claims does not count.
+ * Finds claims in cycles by the definition: a claim is in a cycle if a path of claims leads from its target to its
+ * source. A cycle of only `fill` claims does not count.
  */
 function byDefinition(world: World, rules: Iterable<RuleKey>): Set<Claimed> {
   const claims = [...rules].flatMap((rule) => Array.from(world.book.of(rule)));
@@ -118,7 +118,7 @@ const edge = fc.record({
   source: place,
   target: place,
   mode: fc.constantFrom<ClaimMode[]>('own', 'own', 'own', 'fill', 'release'),
-  /** Whether the object has one key as a source and another key as a target. */
+  /** Whether the source has another key as a target than as a source. */
   alias: fc.boolean(),
 });
 const steps = fc.array(
@@ -133,7 +133,7 @@ const steps = fc.array(
   { maxLength: 25, size: 'max' },
 );
 
-test('after any history the found cycles match the definition, targets whose cycle changed were decided again, and a restart finds the same cycles', () => {
+test('after any history the found cycles match the definition and those found after a restart, and the targets concerned were decided again', () => {
   let found = 0;
   fc.assert(
     fc.property(steps, (history) => {
@@ -189,7 +189,7 @@ describe('a ring of rules', () => {
         [asKey<RuleKey>(`r${n}`), claim(asKey(`r${n}`), asKey(`s${n}`), asKey(`s${(n + 1) % length}`))] as const,
     );
 
-  it('the message of a cycle lists its rules in the order in which they copy, and the cycle ends if any of its rules ends', () => {
+  it('the message of a cycle lists its rules in the order of copying, and the cycle ends if one of its rules ends', () => {
     const world = new World();
     for (const [key, one] of ring(3)) world.set(key, one);
     const message = 'nothing is written, because these rules copy in a cycle: r0 → r1 → r2';
@@ -200,7 +200,7 @@ describe('a ring of rules', () => {
     assert.deepEqual(world.decided, new Set(['s1', 's2', 's0']));
   });
 
-  it('a cycle ends when an older rule outside of it claims one of its targets, and begins again without that rule', () => {
+  it('a cycle ends when an older rule claims one of its targets from another source, and begins again without that rule', () => {
     const book = new ClaimBook();
     const be = { kind: 'be', labels: {}, annotations: {}, bookkeeping: {}, data: 'source' } as const;
     const shape: Shape = { ...SHAPE, desiredState: () => be };
@@ -229,7 +229,7 @@ describe('a ring of rules', () => {
     assert.deepEqual(states(), ['failed', 'failed']);
   });
 
-  it('the message of a cycle does not depend on the claim where the search starts, even if a rule is in the cycle twice', () => {
+  it('the message of a cycle is the same whichever claim is checked first, even if a rule is in the cycle twice', () => {
     const rules: readonly (readonly [RuleKey, readonly Claimed[]])[] = [
       [asKey('r4'), [claim(asKey('r4'), asKey('d'), asKey('a'))]],
       [asKey('r3'), [claim(asKey('r3'), asKey('c'), asKey('f'))]],
@@ -251,7 +251,7 @@ describe('a ring of rules', () => {
     assert.match(message ?? '', /r0 → r1 → .* and 2 more$/);
   });
 
-  it('a cycle includes only the claims of the ring: no other claims of its rules, no chains and no diamonds', () => {
+  it('a cycle has only the claims of the ring: no other claims of its rules, no chains and no diamonds', () => {
     const world = new World();
     for (const [key, one] of ring(3))
       world.set(key, one, claim(key, one.claim.source ?? asKey(''), asKey(`other-${key}`)));
@@ -276,7 +276,7 @@ describe('a ring of rules', () => {
     assert.equal(diamond.views(asKeys(['r', 'l', 'm'])).size, 0);
   });
 
-  it('a ring with a release claim is no cycle, because nothing is copied there', () => {
+  it('a ring of claims with a release claim is no cycle, because a release claim copies nothing', () => {
     const world = new World();
     world.set(
       asKey('r1'),
@@ -295,7 +295,7 @@ describe('a ring of rules', () => {
   });
 });
 
-test('a target is decided again after its cycle ended, even if another cycle of the same rules began', () => {
+test('after the cycle of a target ended, the target is decided again, even if the same rules form another cycle', () => {
   const [a, c, e, f] = asKeys<ResourceKey>(['a', 'c', 'e', 'f']) as [
     ResourceKey,
     ResourceKey,
@@ -316,7 +316,7 @@ test('a target is decided again after its cycle ended, even if another cycle of 
 });
 
 describe('the cost', () => {
-  it('no place is looked at for claims that cannot be in a cycle, however many they are', () => {
+  it('for claims that cannot be in a cycle, no other target is visited, however many claims there are', () => {
     const world = new World();
     for (let n = 0; n < 20; n += 1) {
       const fan = Array.from({ length: 1000 }, (_, m) => claim(asKey(`r${n}`), asKey(`s${n}`), asKey(`t${m}-${n}`)));
@@ -327,7 +327,7 @@ describe('the cost', () => {
     assert.equal(world.queries, 0);
   });
 
-  it('one decision looks at a bounded number of places in rings and chains of any length, and their rules write nothing', () => {
+  it('one decision visits a limited number of targets in rings and chains of any length, and their rules write nothing', () => {
     for (const last of ['s0', 'end']) {
       const world = new World();
       const length = 20_000;
@@ -349,7 +349,7 @@ describe('the cost', () => {
     }
   });
 
-  it('after a change in a long ring, a bounded number of targets is decided again', () => {
+  it('after a change in a long ring, only a limited number of targets is decided again', () => {
     const world = new World();
     const length = 20_000;
     for (let n = 0; n < length; n += 1)
@@ -363,7 +363,7 @@ describe('the cost', () => {
   });
 });
 
-test('a claim waits while it is not known whether another claim closes a cycle with it', () => {
+test('a claim waits while it is unknown whether another claim closes a cycle with it', () => {
   const world = new World();
   const there = claim(asKey('r1'), asKey('a'), asKey('b'));
   const back = claim(asKey('r2'), asKey('b'), asKey('a'));

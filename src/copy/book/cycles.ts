@@ -1,21 +1,21 @@
 /**
  * Finds claims that copy in a cycle: A is copied to B, and B to A. Two values would overwrite each other without end.
- * So nothing is written for such claims; the status of each rule names the others.
+ * So nothing is written for such claims, and the status of each rule names the other rules.
  *
- * Claims are edges from the place of their source to their target. Only claims that carry content now count. A claim
- * whose target belongs to a user, or whose source does not exist or permits no copy, closes no cycle. A walk up the
- * sources of a claim finds out whether it is in a cycle:
+ * A claim is an edge from its source to its target. Only claims that copy content at present count. A claim closes no
+ * cycle if its target belongs to a user, or if its source does not exist or must not be copied. A walk from a claim to
+ * its source, to the sources of that source, and so on, finds out whether the claim is in a cycle:
  *
  *   claim ──its source──▶ the claims that fill it ──their sources──▶ … ──▶ the target of the claim: a cycle
  *
- * A walk is needed only if the source of a claim is a target and its target a source, so other claims cost two
- * look-ups. It ends after `MAX_PLACES` places. A longer chain of copies may be a cycle and is treated as one, so that
- * no user can make walks expensive.
+ * A walk is needed only if the source of a claim is also a target, and its target also a source. So all other claims
+ * cost two look-ups. A walk ends after `MAX_PLACES` objects or entries. A longer chain of copies is treated as a cycle,
+ * so that no user can make walks expensive.
  *
- * Cycles of `fill` claims alone (`replicate-from`) have a guard of their own, in `controllers/replicator`.
+ * For cycles of only `fill` claims (`replicate-from`) there is another check, in `controllers/replicator`.
  *
- * The result depends only on the claims and their content, never on the order of changes. If the result of a target
- * changes, `visited` passes this on to the places behind it, whose walks lead through this target.
+ * The result depends only on the claims and their content, never on the order of changes. If the result for a target
+ * changes, `visited` has the targets of its copies decided again, because their walks lead through this target.
  */
 import { someOf } from '../../runtime/text/texts.ts';
 import { userCause } from '../model/cause.ts';
@@ -28,20 +28,20 @@ import { winnerOf } from '../plan/contest.ts';
 
 export interface CyclesOptions {
   readonly book: Pick<ClaimBook, 'on' | 'isClaimed' | 'from' | 'isSource'>;
-  /** The claims that would now write the content of their source into a target. Without I/O. */
+  /** The claims that would copy their source into this target if it were written now. From memory alone. */
   readonly flowsInto: (target: ResourceKey) => Flows;
-  /** Claims on these targets may have entered or left a cycle. */
+  /** Called with targets whose claims may have entered or left a cycle. */
   readonly onChange: (targets: Iterable<ResourceKey>) => void;
 }
 
-/** The claims that write their source's content. `unknown`: perhaps, as the state of the source is not known yet. */
+/** The claims that copy content. `unknown`: perhaps, because the state of the source is not known yet. */
 export type Flows = ReadonlyMap<Claim, 'active' | 'unknown'>;
 
-/** The claims that write their source's content into a target. @param facts of the target, with views without cycles */
+/** The claims that copy content into a target. @param facts of the target; their views must not consider cycles */
 export function flowsOf(facts: Contest & Pick<Facts, 'observed'>): Flows {
   const { entries, observed, markedBy, viewOf, now } = facts;
   const flows = new Map<Claim, 'active' | 'unknown'>();
-  // An object of a user is never written.
+  // Keyferry never writes an object of a user, so no claim copies content into it.
   const winner = observed !== undefined && markedBy === undefined ? undefined : winnerOf(facts)?.claim;
   for (const { claim } of entries) {
     if (claim.mode === 'own' && claim !== winner) continue;
@@ -56,25 +56,25 @@ export function flowsOf(facts: Contest & Pick<Facts, 'observed'>): Flows {
   return flows;
 }
 
-/** The view of the source of a claim in a cycle, or of a claim that may be in one. */
+/** The state that the source of a claim has for the claim, if the claim is in a cycle or perhaps in one. */
 type CycleView = Extract<SourceView, { state: 'failed' | 'unknown' }>;
 
 const NOT_KNOWN_YET: CycleView = { state: 'unknown' };
 
-/** Most places that a walk visits. The longest chain that controllers make has four. */
+/** Most objects or entries that a walk visits. The longest chain of copies that controllers make has four. */
 const MAX_PLACES = 32;
 const TOO_LONG: CycleView = failed(
   `nothing is written, because the content comes through more than ${MAX_PLACES} copies, one after the other: a cycle, or a chain that is too long`,
 );
 
-/** A claim as an edge to one target. One claim may be on several targets. */
+/** A claim as an edge to one of its targets. */
 interface Edge extends Claimed {
   readonly from: ResourceKey;
   readonly isKnown: boolean;
 }
 
 interface Walk {
-  /** The result of this walk, as text. The results of walks from the places behind it depend on this text. */
+  /** The edges that the walk has seen, as text. If it changes, walks that lead through this target may change, too. */
   readonly seen: string;
   readonly view: CycleView | undefined;
 }
@@ -84,16 +84,16 @@ const MAX_NAMED = 10;
 
 export class Cycles {
   readonly #options: CyclesOptions;
-  /** The results of the walks from the claims on a place, as text, if there are any. */
+  /** For each target, the results of the walks of its claims, as text; absent: there are none. */
   readonly #found = new Map<ResourceKey, string>();
 
   constructor(options: CyclesOptions) {
     this.#options = options;
   }
 
-  /** For each claim on a target: the view of its source that reports its cycle; `undefined`: it is in no cycle. */
+  /** Returns a function that gives the state of a claim's source if the claim is in a cycle; `undefined`: it is not. */
   viewsOn(target: ResourceKey): (claim: Claim) => CycleView | undefined {
-    // Computed once for all claims, because thousands may contest one target.
+    // Computed only once for all claims, because thousands of them may be on one target.
     let flows: Flows | undefined;
     return (claim) => {
       const claimed = { target, claim };
@@ -103,7 +103,7 @@ export class Cycles {
     };
   }
 
-  /** Called when a target is decided again. If its cycles have changed, the places behind it are decided again, too. */
+  /** Called when a target is decided again. If its cycles changed, the targets of its copies are decided again, too. */
   visited(target: ResourceKey): void {
     const { book, onChange } = this.#options;
     const before = this.#found.get(target);
@@ -112,7 +112,7 @@ export class Cycles {
     if (now === undefined) this.#found.delete(target);
     else this.#found.set(target, now);
     const behind = Array.from(book.from(target), (entry) => entry.target);
-    // Most targets are no sources, and so in no cycle. But a target that was a source may have been in one.
+    // Most targets are no sources, and so are in no cycle. But a target that was a source may have been in a cycle.
     onChange(behind.filter((place) => book.isSource(place) || this.#found.has(place)));
   }
 
@@ -136,7 +136,7 @@ export class Cycles {
     return from === target || (book.isClaimed(from) && book.isSource(target));
   }
 
-  /** @param flows into the target of the claim */
+  /** @param flows the claims that copy content into the target of this claim */
   #walk(claimed: Claimed, flows: Flows): Walk {
     const { target } = claimed;
     const start = targetKeyOfSource(claimed.claim);
@@ -161,8 +161,8 @@ export class Cycles {
 }
 
 /**
- * While the state of a source is unknown, claims that would form a cycle with it wait. So after a restart nothing is
- * written into a cycle.
+ * The state of the claim's source if there is a cycle. If it is unknown whether a source closes the cycle, the claim
+ * waits. So after a restart nothing is written into a cycle.
  * @param edges all edges that lead to the source of the claim
  */
 function viewIn(claimed: Claimed, edges: readonly Edge[]): CycleView | undefined {
@@ -176,7 +176,7 @@ function failed(message: string): CycleView {
   return { state: 'failed', ...userCause('Cycle', message, 'its content would return to its origin') };
 }
 
-/** The claims from the target of a claim back to its source, and the claim. `undefined`: none, or only `fill` ones. */
+/** The cycle that the claim is in. `undefined`: there is none, or it has only `fill` claims. */
 function cycleOf(
   { target, claim }: Claimed,
   all: readonly Edge[],
@@ -185,13 +185,13 @@ function cycleOf(
   const back = reached(target, all, (edge) => [edge.target, edge.from]);
   const places = [...ahead].filter((place) => back.has(place));
   const within = new Set(places);
-  // The claims are in the order in which content is copied.
+  // The edges are in the order in which content is copied.
   const edges = places.flatMap((place) => all.filter((edge) => edge.from === place && within.has(edge.target)));
   const isPart = edges.some((edge) => edge.claim === claim && edge.target === target);
   return isPart && edges.some((edge) => edge.claim.mode !== 'fill') ? { edges, places: places.length } : undefined;
 }
 
-/** The places that the edges lead to from `start`, including `start`. */
+/** All objects and entries that the edges lead to from `start`, including `start`. */
 function reached(
   start: ResourceKey,
   edges: readonly Edge[],
@@ -207,10 +207,10 @@ function reached(
   return places;
 }
 
-/** @param edges the edges of one cycle; in their order, if the cycle is a simple one */
+/** @param edges the edges of one cycle, in the order of copying if each target is in it only once */
 function messageOf(edges: readonly Edge[], places: number): string {
   const titles = edges.map(({ claim }) => claim.owner.title);
-  // The list begins with the smallest title and target, so that a restart does not change the message.
+  // The list begins with the smallest title and target, so that the message is the same after a restart.
   const order = edges.map(({ target, claim }) => `${claim.owner.title} ${target}`);
   let first = 0;
   for (const [index, key] of order.entries()) if (key < (order[first] ?? '')) first = index;

@@ -7,7 +7,7 @@ import * as fc from 'fast-check';
 import { ApiError, apiErrorOf, ConnectionError } from '../../kube/errors.ts';
 import { type Cause, type Fault, failureOf } from './cause.ts';
 
-/** The names that no tenant may learn all contain this word. */
+/** All names that no tenant may see contain this word. */
 const INTERNAL = /internal/i;
 const CALL = { cluster: 'management', method: 'POST', path: '/api/v1/namespaces/tenant-a/secrets' };
 
@@ -46,7 +46,7 @@ const ANSWERS: readonly (readonly [status: number, reason: string, message: stri
     'user',
     'an admission policy or webhook refused it',
   ],
-  // A webhook can choose the status and the reason.
+  // A webhook can choose status and reason freely.
   [
     409,
     'Conflict',

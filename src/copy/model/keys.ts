@@ -18,7 +18,7 @@ export type ResourceKey = ObjectKey | EntryKey;
 
 /** A Vault login that is used outside the engine: its rule and a purpose. The engine uses the entry's key instead. */
 export type LoginKey = Key<'login'>;
-/** The user of a login to Vault. */
+/** The key of the work that a Vault login is used for. */
 export type VaultUser = EntryKey | LoginKey;
 
 /** The name of Vault's backend, with which the keys of its entries begin. */

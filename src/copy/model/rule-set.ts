@@ -29,8 +29,9 @@ export interface Demand {
 /** Why a rule must not copy into namespaces that it selects: an administrator's limit, or no consent of a namespace. */
 export interface OutOfReach extends Cause {
   /**
-   * `all`: the rule must not copy at all. `named`: the rule names some of these namespaces, or has no others, so it is
-   * not ready. `others`: only its patterns or its selector find them. Its author cannot know them, so this is a remark.
+   * `all`: the rule must not copy at all. `named`: the rule names some of these namespaces, or selects no others, so it
+   * is not ready. `others`: only the rule's patterns or selector match them. Its author cannot know them, so the rule is
+   * ready and only reports them.
    */
   readonly part: 'all' | 'named' | 'others';
 }

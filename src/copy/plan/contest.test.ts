@@ -1,4 +1,4 @@
-/** How the outcome of a claim follows from its target, and the outcome of a rule from its claims. */
+/** Tests the outcomes of claims on a target, and the worst outcome of a rule. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
@@ -28,7 +28,7 @@ function entryOf(key: RuleKey, mode: ClaimMode): Entry {
   return { target: asKey('c:Secret/x/x'), claim, outcome: PENDING };
 }
 
-/** The outcome of a release claim of `RULE`, given the facts about the target and the outcome of its plan. */
+/** The outcome of a release claim of `RULE`, for these facts about the target and this outcome of its plan. */
 function released(
   presence: Facts['presence'],
   markedBy: RuleKey | undefined,
@@ -41,7 +41,7 @@ function released(
   return outcomes.get(release)?.state;
 }
 
-test('a release claim is done when the target is known to have no mark of its rule', () => {
+test("a release claim is done if the target does not exist or lacks the mark of the claim's rule", () => {
   assert.equal(released('absent', undefined, failed), 'released');
   assert.equal(released('present', undefined, failed), 'released');
   assert.equal(released('present', asKey('mirrors:a/b'), failed), 'released');
@@ -64,7 +64,7 @@ const CONFLICT: Outcome = { state: 'conflict', ...userCause('Conflict', '') };
 const WAITS: Outcome = { state: 'waiting', for: 'source', ...userCause('NoSecret', '') };
 const LOOKS: Outcome = { state: 'waiting', for: 'watch', ...userCause('Unknown', '') };
 
-test('the worst outcome of a rule is a failure, then a conflict, then a wait for a source, then work under way', () => {
+test('worstOutcome() prefers a failure to a conflict, a conflict to a wait for a source, and this wait to unfinished work', () => {
   assert.equal(worst(SYNCED, LOOKS, WAITS, CONFLICT, failed), 'Forbidden');
   assert.equal(worst(failed, CONFLICT, WAITS, LOOKS, SYNCED), 'Forbidden');
   assert.equal(worst(SYNCED, WAITS, CONFLICT), 'Conflict');
@@ -73,7 +73,7 @@ test('the worst outcome of a rule is a failure, then a conflict, then a wait for
   assert.equal(worst(PENDING, SYNCED), 'Pending');
 });
 
-test('a rule without claims is ready, and so is a rule whose claims are all done', () => {
+test('a rule is ready if it has no claims, or if all its claims are done', () => {
   assert.equal(worst(), undefined);
   assert.equal(worst(SYNCED, RELEASED), undefined);
 });

@@ -1,10 +1,10 @@
-/** Which of several claims decides a target, and the outcome of each. Pure. */
+/** Decides which of several claims on a target gets it, and the outcome of each claim. Pure. */
 import { byRank, type Entry } from '../book/claim-book.ts';
 import { isPassing, causeOf, userCause, OTHER_OWNER, type Cause } from '../model/cause.ts';
 import { type Outcome, type Owner, PENDING, RELEASED, SYNCED, isUnderWay } from '../model/claim.ts';
 import type { Contest, Facts, Plan, Remarks } from './facts.ts';
 
-/** The `own` claim of the oldest rule. */
+/** The `own` claim whose owner comes first by rank; `undefined`: there is no `own` claim. */
 export function oldestOf(entries: readonly Entry[]): Entry | undefined {
   let oldest: Entry | undefined;
   for (const entry of entries) {
@@ -14,9 +14,9 @@ export function oldestOf(entries: readonly Entry[]): Entry | undefined {
 }
 
 /**
- * The `own` claim that gets the target, if any. The owner of the target keeps it as long as it claims it, so that an
- * edit of an older rule never takes a working copy away. Otherwise the oldest rule that can make the target now gets
- * it: a rule without a source does not block the others.
+ * The `own` claim that gets the target, if there is one. The rule that has the target keeps it while it claims the
+ * target, so that an edit of an older rule never takes a working copy away. Otherwise the oldest rule that can make the
+ * target now gets it, so that a rule whose source is missing does not block the others.
  */
 export function winnerOf({ entries, markedBy, viewOf, now }: Contest): Entry | undefined {
   const owners = entries.filter(({ claim }) => claim.mode === 'own');
@@ -27,32 +27,32 @@ export function winnerOf({ entries, markedBy, viewOf, now }: Contest): Entry | u
   return oldestOf(able) ?? oldestOf(owners);
 }
 
-/** The claim that fills the target's data. */
+/** The claim that fills the data of the target; `undefined`: there is none. */
 export function fillerOf(entries: readonly Entry[]): Entry | undefined {
   return entries.find(({ claim }) => claim.mode === 'fill');
 }
 
-/** Whether the rule that marked the target is being deleted. */
+/** Whether the rule whose mark the target has is being deleted. */
 export function isReleased({ entries, markedBy }: Contest): boolean {
   return entries.some(({ claim }) => claim.mode === 'release' && claim.owner.key === markedBy);
 }
 
 /**
- * Whether the target has the mark of another rule than its winner: the marked rule is being deleted, or no longer
- * claims the target. The target then gets the mark of the winner, so that it never disappears. A failed takeover never
- * blocks deletion: when it is given up, the copy is deleted as if no other rule claimed it.
+ * Whether the winner has to take over the target, because the target has the mark of another rule, which is being
+ * deleted or no longer claims it. The target then gets the mark of the winner, so that it never disappears. If the
+ * takeover fails and is given up, the target is deleted as if no other rule claimed it.
  */
 export function isHandOver(contest: Contest): boolean {
   const { markedBy } = contest;
   return markedBy !== undefined && (winnerOf(contest)?.claim.owner.key ?? markedBy) !== markedBy;
 }
 
-/** Whether to give up the takeover: after a permanent error at once, after a transient one when it was reported. */
+/** Whether to give up a failed takeover: at once if the error is permanent, else when the error was reported. */
 export function shouldGiveUpTakeover(error: unknown, contest: Contest): boolean {
   return !isPassing(error) || winnerOf(contest)?.outcome.state === 'error';
 }
 
-/** The outcome of a target by its plan. `undefined`: it is in its desired state. Plans with an action are pending. */
+/** The outcome of a target from its plan. `undefined`: it is in its desired state. If the plan acts: `PENDING`. */
 export function outcomeOf(plan: Plan | { readonly do: 'later' }): Outcome | undefined {
   if (plan.do === 'nothing') return undefined;
   if (plan.do === 'wait') return { state: 'waiting', for: plan.for, ...causeOf(plan) };
@@ -60,7 +60,7 @@ export function outcomeOf(plan: Plan | { readonly do: 'later' }): Outcome | unde
   return plan.do === 'conflict' ? { state: 'conflict', ...causeOf(plan) } : PENDING;
 }
 
-/** The outcome of a conflict with another rule, whose name a tenant may not know. */
+/** The outcome of a conflict with another rule, whose name a tenant must not see. */
 export function conflictWithRule(message: string): Outcome {
   return { state: 'conflict', ...userCause('Conflict', message, OTHER_OWNER) };
 }
@@ -68,8 +68,8 @@ export function conflictWithRule(message: string): Outcome {
 /**
  * The outcome of each claim on a target.
  * @param contest the claims, and whether the target exists
- * @param outcome that of the target; `undefined`: it is in its desired state
- * @param remarks outcomes of claims that differ from it
+ * @param outcome of the target; `undefined`: the target is in its desired state
+ * @param remarks outcomes of claims that differ from `outcome`
  */
 export function* outcomesOf(
   contest: Contest & Pick<Facts, 'presence'>,
@@ -77,12 +77,12 @@ export function* outcomesOf(
   remarks?: Remarks,
 ): Iterable<readonly [Entry, Outcome]> {
   const winner = winnerOf(contest);
-  // All losers share one object, because thousands may claim one target.
+  // All claims that lost share one outcome object, because thousands of rules may claim one target.
   const lost = winner && lostTo(winner.claim.owner, contest);
   for (const entry of contest.entries) {
     const { mode, owner } = entry.claim;
     if (mode === 'release') {
-      // A release claim is done once the target lacks the owner's mark. A target that could not be read may carry it.
+      // A release claim is done when the target lacks the owner's mark. A target that was not read may have the mark.
       const mayBeOwned = contest.markedBy === owner.key || (contest.presence === 'unknown' && winner === undefined);
       yield [entry, mayBeOwned ? (remarks?.release ?? outcome ?? RELEASED) : RELEASED];
     } else if (mode === 'own' && lost !== undefined && entry !== winner) {
@@ -97,10 +97,10 @@ function lostTo({ key, title }: Owner, { markedBy }: Contest): Outcome {
   return conflictWithRule(key === markedBy ? `managed by ${title}` : `${title} also claims it and takes precedence`);
 }
 
-/** States by severity, the least first. A rule stays ready with outcomes in other states. */
+/** States by severity, the least severe first. All other states do not affect whether the rule is ready. */
 const SEVERITY = ['underWay', 'waiting', 'conflict', 'error'] as const;
 
-/** The worst cause among the outcomes of a rule's claims. `undefined`: every target is in its desired state. */
+/** The worst cause among the outcomes of a rule's claims. `undefined`: none has a state in `SEVERITY`. */
 export function worstOutcome(entries: Iterable<Entry>): Cause | undefined {
   let worst: Cause | undefined;
   let worstRank = -1;

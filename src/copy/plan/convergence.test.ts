@@ -1,8 +1,8 @@
 /**
- * The claim book and the plan together, under any history: rules are created, changed and deleted, sources change,
- * users edit, delete and create objects, and the process restarts. After every step the targets are reconciled until
- * nothing is left to do. Then
- * - a new process, with only the rules and the objects, has nothing to do either;
+ * Property test of the claim book and the plan together. Rules are created, changed and deleted, sources change, users
+ * edit, delete and create objects, and the process restarts. After every step the targets are reconciled until nothing
+ * is left to do. Then the test checks:
+ * - a new process, which has only the rules and the objects, has nothing to do either;
  * - every target is in its desired state, and the objects of users are unchanged.
  */
 import assert from 'node:assert/strict';
@@ -56,7 +56,7 @@ interface Thing {
   labels: Record<string, string>;
   annotations: Record<string, string>;
   fingerprint: Fingerprint;
-  /** Whether Keyferry was the last writer of the data. */
+  /** Whether Keyferry was the last to write the data. */
   ours: boolean;
 }
 
@@ -108,7 +108,7 @@ class World {
     return (this.#counter += 1);
   }
 
-  /** Loses what the process remembers, and evaluates all rules again, as after a kill and a start. */
+  /** Forgets everything that is only in memory, and evaluates all rules again, as after a kill and a start. */
   restart(): void {
     this.claims = newClaims();
     this.held = new Map();
@@ -128,7 +128,7 @@ class World {
     this.book.replace(key, claims, source === undefined ? [] : [source]);
   }
 
-  /** @returns the number of writes until nothing was left to do */
+  /** Reconciles until nothing is left to do. @returns the number of writes */
   settle(): number {
     const before = this.writes;
     for (const target of TARGETS) {
@@ -193,7 +193,7 @@ class World {
     return assert.fail('a plan with only needs');
   }
 
-  /** Fails if a copy is deleted although a rule could have changed it or taken it over. */
+  /** Fails if a copy is deleted although a rule could have updated it or taken it over. */
   #assertNotInPlace(target: ResourceKey, thing: Thing | undefined): void {
     const source = this.sources.get(winnerOf(this.contest(target))?.claim.source ?? NONE);
     const isInPlace = source !== undefined && source.fingerprint.type === thing?.fingerprint.type;
@@ -268,7 +268,7 @@ type Step =
   | { do: 'restart' };
 
 const index = fc.nat({ max: TARGETS.length - 1 });
-/** Groups of steps. All steps of a group happen before the next run, as if at one time or while the process is down. */
+/** Groups of steps. A group happens before the next reconciliation, as if at one time or while no process runs. */
 const histories = fc.array(
   fc.array(
     fc.oneof(
@@ -330,7 +330,7 @@ function carryOut(world: World, step: Step): void {
       thing.rv = world.next();
       if (step.do === 'unmark') delete thing.annotations[OWNER];
       else if (step.do === 'dropKey') {
-        // A client that removes a key does not become an owner of the data.
+        // A client that only removes a key does not appear in the managed fields of the data.
         thing.fingerprint = { ...thing.fingerprint, digest: 'less', keys: '' };
       } else {
         thing.fingerprint = { ...thing.fingerprint, digest: 'tampered' };

@@ -37,7 +37,7 @@ interface Given {
   readonly hasNamespace?: boolean;
 }
 
-/** A cluster with one target. `reads` lists what the decisions have read. */
+/** A cluster with one target. `reads` records what the decisions have read. */
 function cluster({ observed, claimed = true, view = PRESENT, fate = () => 'delete', hasNamespace = true }: Given) {
   const reads: string[] = [];
   const book = new ClaimBook();
@@ -89,7 +89,7 @@ function cluster({ observed, claimed = true, view = PRESENT, fate = () => 'delet
   return { reads, now, decided: async () => await decide(TARGET, source, reader, signal) };
 }
 
-test('a decision reads only the facts that the plan needs, in the order in which the plan asks for them', async () => {
+test('a decision reads only the facts that the plan needs, in the order in which the plan needs them', async () => {
   const missing = cluster({});
   assert.equal((await missing.decided()).plan.do, 'create');
   assert.deepEqual(missing.reads, ['source']);
@@ -101,7 +101,7 @@ test('a decision reads only the facts that the plan needs, in the order in which
   assert.deepEqual(foreign.reads, ['owner rule']);
 });
 
-test('the orphan policy is asked again if the target changes while it is asked', async () => {
+test('if an orphan changes while its owner decides on it, the new owner is asked', async () => {
   const { reads, now, decided } = cluster({
     observed: target('1', 'gone'),
     claimed: false,
@@ -115,7 +115,7 @@ test('the orphan policy is asked again if the target changes while it is asked',
   assert.deepEqual(reads, ['owner gone', 'owner there']);
 });
 
-test('a decision is put off while its facts about the owner or the namespace are not available', async () => {
+test('while the facts about the owner or the namespace are not up to date, the decision is put off', async () => {
   const observed = target('1', 'gone');
   const later = cluster({ observed, claimed: false, fate: () => 'later' });
   assert.deepEqual((await later.decided()).plan, { do: 'later', because: 'owner' });

@@ -2,12 +2,12 @@
  * Decides one target: gathers the facts that `plan` needs, until the plan needs no more.
  *
  *   known facts ────plan──▶ decision
- *        ▲            └───▶ need: source, target or owner ──read──▶ again
+ *        ▲            └───▶ need: source, target or owner ──read──▶ plan again
  *        └─────────────────────────────────────────────────────────────┘
  *
- * The operator and the short commands all decide with this function, each with its own fact source: caches and single
- * reads, or lists that were read once. So a command reports exactly the actions of the operator. A fact source may
- * delay reads, to do the reads of many decisions together.
+ * The operator and the commands (such as `plan`) all decide with this function. Each has its own source of facts: the
+ * operator has caches and single reads, a command has lists that it read one time. So a command reports exactly what
+ * the operator does. A source of facts may delay reads, to do the reads of many decisions together.
  */
 import type { Claim, SourceView } from '../model/claim.ts';
 import type { Fingerprint } from '../model/content.ts';
@@ -19,25 +19,25 @@ import { type Cycles, type Flows, flowsOf } from '../book/cycles.ts';
 import type { Contest, Facts, Need, OrphanAction, Plan } from './facts.ts';
 import { plan } from './plan.ts';
 
-/** The state of a target in the caches. */
+/** The part of the facts that the caches have about the target itself. */
 export type TargetState = Omit<Facts, keyof Contest | 'target' | 'usedBy' | 'fingerprintOf' | 'orphanAction'>;
 
 export interface TargetReader {
   state(target: ResourceKey): TargetState;
-  /** Reads the target with its content. @returns false if the read brings nothing new */
+  /** Reads the target with its content. @returns false if the read shows nothing new */
   read(target: ResourceKey): Promise<boolean>;
 }
 
-/** The source of the facts, besides the target itself. */
+/** Gives all facts except those about the target itself. */
 export interface FactSource {
-  /** The claims on targets, and the marks on them. */
+  /** The claims on targets, and the owners by the marks on them. */
   readonly claims: Pick<Claims, 'book' | 'ownerOf'> & { readonly cycles: Pick<Cycles, 'viewsOn'> };
   readonly sources: {
-    /** The state of a source in the caches. */
+    /** The state of a source, from the caches. */
     view(source: ResourceKey | undefined): SourceView;
-    /** The fingerprint of the source's content, if the content was read. */
+    /** The fingerprint of the source's content; `undefined`: the content was not read yet. */
     fingerprint(source: ResourceKey | undefined): Fingerprint | undefined;
-    /** Reads the source's content and passes it to the selection. `undefined`: the read brings nothing new. */
+    /** Reads the source's content and selects its keys. `undefined`: there is none, or a key is missing. */
     load(source: ResourceKey, signal: AbortSignal, selection?: KeySelection): Promise<unknown>;
   };
   /** Whether the namespace is known. Claims on targets in an unknown namespace may still be missing. */
@@ -62,13 +62,13 @@ export interface Decision {
 export interface Later {
   readonly do: 'later';
   /**
-   * `namespace`: the namespace is unknown, or being deleted. `owner`: the claims of the owner are not up to date.
-   * `changed`: an object has changed while it was read.
+   * `namespace`: the namespace is unknown, or is being deleted. `owner`: the claims of the owner are not up to date.
+   * `changed`: a source or target changed while it was read.
    */
   readonly because: 'namespace' | 'owner' | 'changed';
 }
 
-/** Most facts that one decision reads; a plan needs fewer. */
+/** Most facts that one decision reads. A plan needs fewer. */
 const MAX_ROUNDS = 8;
 
 /** @throws errors of the reads */
@@ -78,7 +78,7 @@ export async function decide(
   reader: TargetReader,
   signal: AbortSignal,
 ): Promise<Decision> {
-  /** The owner's answer for one version of the target. A later version may have another owner or policy. */
+  /** The action for an orphan, and the version of the target for which it was decided. Another version may differ. */
   let orphanAnswer: { readonly version: string; readonly action: OrphanAction } | undefined;
   let facts = factsOf(target, source, reader);
   for (let round = 0; round < MAX_ROUNDS; round += 1) {
@@ -98,7 +98,7 @@ export async function decide(
       if (claim.source === undefined || facts.viewOf(claim).state !== 'present') break;
       const { selection } = claim.shape;
       const content = await source.sources.load(claim.source, signal, selection);
-      // With a selection, the load may have shown that a key is missing.
+      // With a selection, `undefined` may mean that a key is missing. The next plan then has this fact.
       if (content === undefined && selection === undefined) break;
     }
     facts = factsOf(target, source, reader);
@@ -112,7 +112,7 @@ function later(facts: Facts, because: Later['because']): Decision {
   return { facts, plan: { do: 'later', because } };
 }
 
-/** The facts from the caches. */
+/** All facts about a target that the caches have. */
 export function factsOf(target: ResourceKey, { claims, sources, now }: FactSource, reader: TargetReader): Facts {
   const state = reader.state(target);
   const inCycle = claims.cycles.viewsOn(target);
@@ -129,7 +129,9 @@ export function factsOf(target: ResourceKey, { claims, sources, now }: FactSourc
   };
 }
 
-/** The flows into a target, without I/O. The views have no cycles, because cycles are derived from flows. */
+/**
+ * The claims that copy content into a target, from the caches alone. The views ignore cycles, which follow from these.
+ */
 export function flowsIn(target: ResourceKey, source: FactSource, reader: TargetReader): Flows {
   const facts = factsOf(target, source, reader);
   return flowsOf({ ...facts, viewOf: (claim) => viewFor(claim, source.sources) });
@@ -137,7 +139,7 @@ export function flowsIn(target: ResourceKey, source: FactSource, reader: TargetR
 
 type KnownSources = Pick<FactSource['sources'], 'view' | 'fingerprint'>;
 
-/** The view of a claim's source. A source that lacks a needed key counts as one that cannot be read. */
+/** The state of a claim's source for the claim. If the source lacks a key that the claim needs: `failed`. */
 function viewFor({ source, shape }: Claim, sources: KnownSources): SourceView {
   const view = sources.view(source);
   if (shape.selection === undefined || view.state !== 'present') return view;

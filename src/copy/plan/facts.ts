@@ -6,20 +6,20 @@ import type { Fingerprint } from '../model/content.ts';
 import type { ResourceKey, RuleKey } from '../model/keys.ts';
 import type { Observed } from '../model/observed.ts';
 
-/** The content that the target has at one of its versions. */
+/** The content that the target has in one of its versions. */
 export interface Held {
   /** @see contentVersion */
   readonly version: string;
   readonly fingerprint: Fingerprint;
 }
 
-/** The action for a target that its owner does not claim. */
+/** What to do with a target that its owner does not claim. */
 export type OrphanAction = 'delete' | 'keep';
 
-/** The facts that decide which of several claims on a target wins. */
+/** The facts that decide which of several claims on a target gets it. */
 export interface Contest {
   readonly entries: readonly Entry[];
-  /** The rule whose mark on the target counts (@see Claims.ownerOf), or the holder of an unmarked target. */
+  /** The rule whose mark on the target counts (@see Claims.ownerOf); for a Vault entry `Unmarked.holder`. */
   readonly markedBy: RuleKey | undefined;
   readonly viewOf: (claim: Claim) => SourceView;
   /** Wall clock, ms. */
@@ -27,9 +27,9 @@ export interface Contest {
 }
 
 /**
- * A target without metadata, which can carry no mark (an entry of Vault). Any rule may write such a target, and
- * Keyferry never deletes it. The holder is the rule whose content the target had when Keyferry last wrote or read it.
- * After a restart, no holder is known.
+ * An entry in Vault. It has no metadata, so it can have no mark. Any rule may write it, and Keyferry never deletes it.
+ * The holder is the rule whose content the entry had when Keyferry last wrote or read it; `undefined`: unknown, for
+ * example after a restart.
  */
 export interface Unmarked {
   readonly holder: RuleKey | undefined;
@@ -37,40 +37,40 @@ export interface Unmarked {
 
 export interface Facts extends Contest {
   readonly target: ResourceKey;
-  /** `undefined`: the target is an object of a cluster. */
+  /** Set if the target is an entry in Vault; `undefined`: it is an object of a cluster. */
   readonly unmarked?: Unmarked | undefined;
-  /** `unknown`: not in the caches, but it may exist. */
+  /** `unknown`: the caches do not have the target, but it may exist. */
   readonly presence: 'present' | 'absent' | 'unknown';
   readonly observed: Observed | undefined;
-  /** A rule that copies from the target, for messages. Only its own rule may delete such a target, to replace it. */
+  /** A rule that copies from the target, for messages. Only the target's own rule may delete it, to replace it. */
   readonly usedBy: string | undefined;
-  /** Keyferry has deleted the target, and no watch has confirmed the deletion yet. */
+  /** Whether Keyferry has deleted the target, and no watch has confirmed this yet. */
   readonly goingAway: boolean;
-  /** The fingerprint of the source's content at the version of its view, if it was read. */
+  /** The fingerprint of the source's content at its present version; `undefined`: this content was not read yet. */
   readonly fingerprintOf: (claim: Claim) => Fingerprint | undefined;
   readonly held: Held | undefined;
-  /** The target's type, if it is known; '' for a kind without types. */
+  /** The target's type; '': its kind has no types; `undefined`: unknown. */
   readonly type?: string | undefined;
-  /** Whether the target is immutable, if that is known. */
+  /** Whether the target is immutable; `undefined`: unknown. */
   readonly immutable?: boolean | undefined;
   /** @see Kind.isCustom */
   readonly isCustom?: boolean;
-  /** The answer to `need owner`. */
+  /** The answer to `need owner`; `undefined`: not asked yet. */
   readonly orphanAction: OrphanAction | undefined;
-  /** The target is immutable, or the server refused an update (another type). */
+  /** Whether the target is immutable, or the server refused an update (for example of the type). */
   readonly cannotUpdate: boolean;
-  /** The takeover by the winner failed, and is given up. @see shouldGiveUpTakeover */
+  /** The takeover of the target by the winner has failed and is given up. @see shouldGiveUpTakeover */
   readonly takeoverFailed?: boolean;
 }
 
-/** The outcomes of claims by mode, if they differ from the outcome of the target. */
+/** Outcomes of claims by mode, if these differ from the outcome of the target. */
 export type Remarks = Readonly<Partial<Record<ClaimMode, Outcome | undefined>>>;
 
 export type Plan =
   | { readonly do: 'nothing'; readonly remarks?: Remarks }
   | ({ readonly do: 'wait'; readonly for: WaitsFor; readonly remarks?: Remarks } & Cause)
   | ({ readonly do: 'fail'; readonly remarks?: Remarks } & Cause)
-  /** An object of a user or a copy of another rule exists in the place of the target. */
+  /** The name of the target is taken by an object of a user or a copy of another rule. */
   | ({ readonly do: 'conflict'; readonly remarks?: Remarks } & Cause<'Conflict'>)
   | {
       readonly do: 'create' | 'update' | 'replace';
@@ -82,7 +82,7 @@ export type Plan =
   | { readonly do: 'delete' }
   | { readonly do: 'need'; readonly fact: 'target' }
   | { readonly do: 'need'; readonly fact: 'owner' }
-  /** The content of this claim's source. */
+  /** Needs the content of this claim's source. */
   | { readonly do: 'need'; readonly fact: 'source'; readonly claim: Claim };
 
 export type Need = Extract<Plan, { do: 'need' }>;

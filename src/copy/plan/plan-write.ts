@@ -1,4 +1,4 @@
-/** Decides which write brings a target into its desired state, if any is needed. Pure. */
+/** Decides which write, if any, brings a target into its desired state. Pure. */
 import { causeOf, userCause } from '../model/cause.ts';
 import type { Claim, DesiredState, SourceView, DesiredObject, FieldPatch } from '../model/claim.ts';
 import { isForbiddenType } from '../model/kind.ts';
@@ -8,7 +8,7 @@ import type { Facts, Plan, Remarks } from './facts.ts';
 import type { OwnerReference } from '../../kube/api.ts';
 import { parseResourceKey, type ResourceKey } from '../model/keys.ts';
 
-/** @param observed the target; `undefined`: it does not exist */
+/** @param observed the metadata of the target; `undefined`: the target does not exist */
 export function planWrite(
   facts: Facts,
   claim: Claim,
@@ -68,7 +68,7 @@ const NO_DATA: Plan = {
   ...userCause('NoData', 'no data in source secret; nothing is written'),
 };
 
-/** Plans a target without metadata: only the content is compared. Until a read, `held` is that of the last write. */
+/** Plans an entry in Vault. Only its content is compared with `held`, which comes from the last read or write. */
 export function planUnmarked(facts: Facts, claim: Claim, view: SourceView): Plan {
   const desired = claim.shape.desiredState(view, undefined, facts.now);
   if (desired.kind !== 'be') return planWithoutWrite(desired);
@@ -85,12 +85,14 @@ const IMMUTABLE_CHANGED = userCause(
   'the data or the type has changed, but the object is immutable; remove `immutable` from it, or create it again',
 );
 
-/** Whether an immutable Secret must stay: the API server refuses other data, and the rule wants it immutable. */
+/**
+ * Whether an immutable Secret must stay: the API server refuses to change its data, and the rule wants it immutable.
+ */
 function staysImmutable(desired: DesiredObject, { immutable, isCustom }: Facts): boolean {
   return desired.immutable === true && immutable === true && isCustom !== true;
 }
 
-/** `frozen`: the Secret is immutable, and cannot be made mutable. `target`: it must be read first. */
+/** `frozen`: the Secret is immutable and can never be mutable again. `target`: the target must be read first. */
 function compareImmutable(
   desired: DesiredObject,
   { immutable, isCustom }: Facts,
@@ -100,7 +102,7 @@ function compareImmutable(
   return immutable && isCustom !== true ? 'frozen' : 'stale';
 }
 
-/** Whether no Secret of this type may be written. A custom resource may: it only describes a Secret. */
+/** Whether Keyferry must not write a Secret of this type. A custom resource of this type only describes a Secret. */
 function isRefused(type: string, { isCustom }: Facts): boolean {
   return isCustom !== true && isForbiddenType(type);
 }
@@ -110,8 +112,8 @@ function remarkOn({ mode }: Claim, { remark }: DesiredObject): Remarks {
 }
 
 /**
- * The desired object of the owner merged with that of the claim that fills the data. `undefined`: nothing is filled
- * now. The metadata must be as the owner desires first, because annotations name the source of the filling claim.
+ * Merges the owner's desired object with that of the claim that fills the data. `undefined`: nothing can be filled now.
+ * The owner's metadata must be written first, because the filling claim's source is named in annotations.
  */
 function withFiller(
   facts: Facts,
@@ -131,7 +133,7 @@ function withFiller(
   return { desired: owned, from: claim, remarks: { own, fill: outcomeOf(planWithoutWrite(filled)) } };
 }
 
-/** The plan for a desired state that leaves the target unchanged. */
+/** The plan if the desired state leaves the target unchanged: `wait` or `fail`. */
 export function planWithoutWrite(
   desired: Exclude<DesiredState, DesiredObject>,
 ): Extract<Plan, { do: 'wait' | 'fail' }> {
@@ -144,8 +146,8 @@ function refusedType(type: string): Plan {
 }
 
 /**
- * Whether the target has the content of its source, with as few reads as possible: `current`, `stale`, `frozen` (its
- * type differs and cannot change), or the object that must be read first.
+ * Whether the target has the content of its source, with as few reads as possible: `current`, `stale`, `frozen` (the
+ * type differs and cannot be changed); or which must be read first, `source` or `target`.
  */
 function compareData(
   facts: Facts,
@@ -158,14 +160,15 @@ function compareData(
   const { held } = facts;
   if (held?.version === contentVersion(observed)) {
     if (claim.mode === 'own') {
-      // The last write tells the content but not the type: another Secret with another type may have filled the target.
+      // The last write shows the content, but not the type: a Secret of another type may have filled the target.
       if (facts.type === undefined) return 'target';
       if ((desired.type ?? fingerprint.type) !== facts.type) return facts.isCustom === true ? 'stale' : 'frozen';
     }
     return fingerprint.digest === held.fingerprint.digest ? 'current' : 'stale';
   }
-  // This process has not written the target. It need not be read if its metadata have the source's version and show no
-  // change of data by another client. The keys must be equal, too: nothing else shows that a key was removed.
+  // This process has not written the target. But it counts as current without a read, if its metadata has the version
+  // of the source and shows no change of data by another client. The keys must be equal, too, because only they show
+  // that a client removed a key.
   if (held === undefined && isUntouched(facts, claim, observed) && observed.ownKeys === fingerprint.keys) {
     return 'current';
   }
@@ -174,7 +177,7 @@ function compareData(
 
 function isUntouched(facts: Facts, claim: Claim, observed: Observed): boolean {
   const view = facts.viewOf(claim);
-  // On a copy of another rule the version may be that of another source.
+  // If the target is a copy of another rule, its annotation may have the version of another source.
   if (claim.mode === 'own' && facts.markedBy !== claim.owner.key) return false;
   return (
     observed.ownKeys !== undefined &&
@@ -184,17 +187,17 @@ function isUntouched(facts: Facts, claim: Claim, observed: Observed): boolean {
   );
 }
 
-/** Annotation of a target whose last write the server changed (see `copy/cluster/write/object-writer.ts`). */
+/** Annotation of a target if the server changed Keyferry's last write (`copy/cluster/write/object-writer.ts`). */
 export const OVERWRITTEN_MARK = 'keyferry.dev/overwritten';
 
-/** Adds the target's place: a mark counts only in the place that it was written for. */
+/** Adds `keyferry.dev/target`, because a mark counts only on the object that this annotation names. */
 export function withPlace(target: ResourceKey, { mode }: Claim, desired: DesiredState): DesiredState {
   if (desired.kind !== 'be' || mode !== 'own') return desired;
   const place = placeText(parseResourceKey(target));
   return { ...desired, annotations: { ...desired.annotations, [PLACE_ANNOTATION]: place } };
 }
 
-/** The desired objects of the owner and of the rule that fills the target, as one. */
+/** Merges the desired objects of the owner and of the rule that fills the target. */
 export function merge(owned: DesiredObject, filled: DesiredObject): DesiredObject {
   return {
     kind: 'be',
@@ -209,7 +212,7 @@ export function merge(owned: DesiredObject, filled: DesiredObject): DesiredObjec
   };
 }
 
-/** Removes labels and annotations that Keyferry wrote and that are no longer desired: the source has lost them. */
+/** Removes labels and annotations that Keyferry wrote but no longer wants, for example because the source lost them. */
 export function withoutLeftovers(desired: DesiredObject, observed: Observed): DesiredObject {
   const labels = leftovers(observed.ownLabels, observed.labels, { ...desired.labels, ...desired.bookkeepingLabels });
   const annotations = leftovers(observed.ownAnnotations, observed.annotations, {
@@ -233,7 +236,7 @@ function leftovers(
   return left.length === 0 ? undefined : Object.fromEntries(left.map((key) => [key, null]));
 }
 
-/** Whether labels, annotations and owner references are as desired; bookkeeping does not count. */
+/** Whether labels, annotations and owner references are as desired. Bookkeeping is not compared. */
 export function matches(desired: DesiredObject, observed: Observed): boolean {
   const { labels, annotations, ownerReferences } = desired;
   if (ownerReferences !== undefined && !hasOwners(observed, ownerReferences)) return false;

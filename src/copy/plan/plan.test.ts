@@ -1,4 +1,4 @@
-/** The plan for a target: tables with facts and the plan for them, and properties that hold for any facts. */
+/** Tests the plan for a target: tables of facts with the expected plan, and properties that hold for any facts. */
 import assert from 'node:assert/strict';
 import { describe, it, test } from 'node:test';
 import * as fc from 'fast-check';
@@ -31,7 +31,7 @@ const FINGERPRINT: Fingerprint = { digest: 'd', keys: 'k', type: 'Opaque' };
 const PRESENT: SourceView = { state: 'present', version: '7', labels: {}, annotations: {} };
 const MISSING: SourceView = { state: 'missing', ...userCause('NoSecret', 'not there') };
 
-/** The name of a rule shows its age: `mirrors:a` is older than `mirrors:b` and than `push:b`. */
+/** A shape whose rule name shows the rule's age: `mirrors:a` is older than `mirrors:b` and `push:b`. */
 class TestShape implements Shape {
   readonly id: string;
   readonly #owner: string;
@@ -76,7 +76,7 @@ const entry = (key: RuleKey, mode: ClaimMode = 'own', more: Partial<DesiredObjec
 const object = (annotations: Readonly<Record<string, string>> = {}, more: Partial<Observed> = {}): Observed =>
   observedObject({ annotations, ...more });
 
-/** A copy of the rule in the version of its source, which no other client has changed. */
+/** A copy that has the present version of its source, and that no other client has changed. */
 const copyOf = (rule: string, more: Partial<Observed> = {}): Observed =>
   object({ [OWNER]: rule, [PLACE_ANNOTATION]: 'team/db', [VERSION]: '7' }, { ownKeys: 'k', ...more });
 
@@ -221,7 +221,7 @@ const TABLE: Readonly<Record<string, readonly (readonly [string, Partial<Facts>,
       { entries: [A], observed: copyOf('mirrors:x'), orphanAction: 'delete', ...stale },
       'update mirrors:a with data',
     ],
-    // The version in the annotation of this copy is one of the source of the other rule.
+    // This copy has the same version in its annotation as the source, but the version is of the other rule's source.
     [
       'an orphan of another rule that no other client has changed',
       { entries: [A], observed: copyOf('mirrors:x'), orphanAction: 'delete' },
@@ -353,7 +353,7 @@ const TABLE: Readonly<Record<string, readonly (readonly [string, Partial<Facts>,
       'update mirrors:a',
     ],
   ],
-  'one rule, whatever the types': [
+  'one rule and any types of Secrets': [
     [
       'a custom resource, and its copy of another type',
       { entries: [A], observed: copyOf('mirrors:a'), ...current, type: 'other', isCustom: true },
@@ -388,7 +388,7 @@ const TABLE: Readonly<Record<string, readonly (readonly [string, Partial<Facts>,
       'fail RefusedType',
     ],
   ],
-  'one rule and owner references': [
+  'one rule that may set owner references': [
     [
       'its copy with the desired owner references',
       { entries: [HAS_OWNER], observed: copyOf('mirrors:a', { owners: ownersText([OWNED]) }), ...current },
@@ -514,7 +514,7 @@ const TABLE: Readonly<Record<string, readonly (readonly [string, Partial<Facts>,
     ],
     ['an object of a user', { observed: foreign, orphanAction: 'delete' }, 'nothing'],
   ],
-  'a filling rule': [
+  'a rule that fills objects': [
     ['absent', { entries: [PULL] }, 'nothing'],
     ['a user’s object', { entries: [PULL], observed: foreign, ...stale }, 'update push:z with data'],
     [
@@ -539,7 +539,7 @@ const TABLE: Readonly<Record<string, readonly (readonly [string, Partial<Facts>,
 for (const [rules, rows] of Object.entries(TABLE)) {
   describe(`the plan for a target and ${rules}`, () => {
     for (const [title, given, expected] of rows) {
-      it(`with ${rules}, if the target is ${title}, the plan is: ${expected}`, () => {
+      it(`plan() for ${rules}, if the target is ${title}, returns: ${expected}`, () => {
         assert.equal(textOf(plan(facts(given))), expected);
       });
     }
@@ -551,30 +551,30 @@ describe('the plan for a target without metadata (an entry of Vault)', () => {
   const planFor = (given: Partial<Facts>): Plan =>
     plan(facts({ unmarked: { holder: undefined }, presence: 'unknown', entries: [A], ...given }));
 
-  it('for an entry in Vault, the plan first reads the content of the source', () => {
+  it('for a Vault entry, the plan first reads the content of the source', () => {
     assert.equal(textOf(planFor({ fingerprintOf: () => undefined })), 'need source');
   });
 
-  it('for an entry in Vault that this process has not written, the plan writes it without a read', () => {
+  it('if this process has not written a Vault entry, the plan writes the entry without a read', () => {
     assert.equal(planFor({}).do, 'update');
     const other = { ...held, fingerprint: { ...FINGERPRINT, digest: 'other' } };
     assert.equal(planFor({ held: other }).do, 'update');
   });
 
-  it('for an entry in Vault that this process wrote, the plan reads its version, and writes it only if it changed', () => {
+  it('if this process wrote a Vault entry, the plan reads the entry, and writes only if its content has changed', () => {
     assert.deepEqual(planFor({ held }), { do: 'need', fact: 'target' });
     assert.deepEqual(planFor({ held, presence: 'present' }), { do: 'nothing' });
     assert.equal(planFor({ presence: 'present' }).do, 'update');
   });
 
-  it('for an entry in Vault, the plan waits while the source does not exist or is empty', () => {
+  it('for a Vault entry, the plan waits while the source does not exist or is empty', () => {
     const missing = planFor({ viewOf: () => MISSING });
     assert.ok(missing.do === 'wait' && missing.for === 'source');
     const empty = planFor({ fingerprintOf: () => ({ ...FINGERPRINT, keys: '' }) });
     assert.ok(empty.do === 'wait' && empty.for === 'content' && empty.reason === 'NoData');
   });
 
-  it('for an entry in Vault, the plan is that of the rule that holds the entry, or else of the oldest rule', () => {
+  it('if several rules claim a Vault entry, the plan is for the rule whose content it has, else for the oldest rule', () => {
     const entries = [A, B];
     const by = (holder: string | undefined): string | undefined => {
       const markedBy: RuleKey | undefined = holder === undefined ? undefined : asKey(holder);
@@ -584,25 +584,25 @@ describe('the plan for a target without metadata (an entry of Vault)', () => {
     assert.deepEqual([by(undefined), by('mirrors:b')], ['mirrors:a', 'mirrors:b']);
   });
 
-  it('for an entry in Vault that no rule claims, the plan does nothing: entries are never deleted', () => {
+  it('if no rule claims a Vault entry, the plan does nothing, because entries are never deleted', () => {
     const markedBy: RuleKey = asKey('mirrors:gone');
     assert.equal(planFor({ entries: [], markedBy, unmarked: { holder: markedBy } }).do, 'nothing');
   });
 });
 
 describe('the message of a plan', () => {
-  it('the message of the conflict with a clone names the annotation for the place', () => {
+  it('if a clone of a copy blocks the target, the message of the conflict names the annotation keyferry.dev/target', () => {
     const observed = object({ [OWNER]: 'mirrors:a', [PLACE_ANNOTATION]: 'x/db' });
     const decision = plan(facts({ entries: [A], observed }));
     assert.match(decision.do === 'conflict' ? decision.message : '', /cloned from a copy .*keyferry\.dev\/target/);
   });
 
-  it('the message of the conflict with a source names the rule that makes copies from it', () => {
+  it('if a source of other copies blocks the target, the message of the conflict names the rule that copies from it', () => {
     const decision = plan(facts({ entries: [A], observed: foreign, usedBy: 'SecretMirror x/y' }));
     assert.match(decision.do === 'conflict' ? decision.message : '', /is the source of SecretMirror x\/y/);
   });
 
-  it('the plan has a remark for the rule if its copy stays after the rule is deleted, because the copy is a source', () => {
+  it('if a rule is deleted and its copy stays because it is a source, the plan has the outcome SourceInUse for the rule', () => {
     const kept = { entries: [RELEASING], observed: copyOf('mirrors:a'), usedBy: 'the rule' };
     const decision = plan(facts(kept));
     assert.equal(decision.do === 'nothing' && decision.remarks?.release, KEPT_AS_SOURCE);
@@ -610,7 +610,7 @@ describe('the message of a plan', () => {
     assert.equal(waiting.do === 'wait' && waiting.remarks?.release, KEPT_AS_SOURCE);
   });
 
-  it('a rule that may not fill the copy of another controller gets the remark Conflict', () => {
+  it('a rule that must not fill the copy of another controller gets the outcome Conflict', () => {
     const decision = plan(facts({ entries: [A, PULL], observed: copyOf('mirrors:a') }));
     assert.equal(decision.do === 'nothing' && decision.remarks?.fill?.reason, 'Conflict');
   });
@@ -632,7 +632,7 @@ const FINGERPRINTS: readonly (Fingerprint | undefined)[] = [
   undefined,
 ];
 
-/** Any possible facts: at most one claim of each rule, marks that count or not, and each fact known or unknown. */
+/** Any possible facts: each rule has at most one claim, a mark counts or not, and each fact is known or unknown. */
 const shots = fc.record({
   claims: fc.uniqueArray(fc.record({ rule: fc.constantFrom(...RULES), mode: fc.constantFrom(...MODES) }), {
     selector: ({ rule }) => rule,
@@ -684,7 +684,7 @@ function factsOf({ claims, there, mark, place, counts, views, fingerprints, held
 const anyFacts = shots.map(factsOf);
 
 const always = (what: string, holds: (given: Facts, decision: Plan) => void): void => {
-  test(`for any facts: ${what}`, () => {
+  test(`property of plan(): ${what}`, () => {
     fc.assert(
       fc.property(anyFacts, (given) => {
         holds(given, plan(given));
@@ -786,11 +786,11 @@ always('a failed takeover never blocks the end of a copy whose rule is being del
   assert.ok(['delete', 'update', 'replace', 'need'].includes(decision.do), decision.do);
 });
 
-test('for any facts: the order of the claims does not matter', () => {
+test('property of plan(): the order of the claims does not change the plan', () => {
   fc.assert(
     fc.property(anyFacts, (given) => {
-      // Of several fill claims, the first one in the list would win. A real target has at most one, because it asks for
-      // its own filling.
+      // If there were several fill claims, the first in the list would win. A real target has at most one: its own
+      // annotation asks for it.
       fc.pre(given.entries.filter(({ claim }) => claim.mode === 'fill').length < 2);
       const turned = { ...given, entries: given.entries.toReversed() };
       assert.equal(winnerOf(turned), winnerOf(given));

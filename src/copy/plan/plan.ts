@@ -1,8 +1,8 @@
 /**
- * Decides on one action for a target, from the facts about it. Pure: the same facts give the same plan, and the facts
- * after the plan was carried out give `nothing`.
+ * Decides on one action for a target, from the facts about it. Pure: the same facts always give the same plan. After
+ * the plan was carried out, the facts give `nothing`.
  *
- * If a fact is missing, the plan is `need`; the caller gets the fact and plans again (see `decide`):
+ * If a fact is missing, the plan is `need`. The caller gets the fact and plans again (see `decide`):
  * - `source`: the source's content; - `target`: the target itself, with its content; - `owner`: whether the rule that
  *   the target's mark names is gone, or no longer claims the target.
  */
@@ -15,7 +15,7 @@ import type { Facts, Plan, Remarks } from './facts.ts';
 import { planUnmarked, planWrite } from './plan-write.ts';
 
 const NOTHING: Plan = { do: 'nothing' };
-/** Keyferry has deleted the target, and no watch has confirmed the deletion yet. */
+/** The plan while no watch has confirmed that Keyferry deleted the target. */
 const DELETION_PENDING: Plan = {
   do: 'wait',
   for: 'watch',
@@ -27,7 +27,7 @@ function terminating(title: string): Plan {
   return { do: 'wait', for: 'target', ...nobodyCause('Terminating', message) };
 }
 
-/** The outcome for a copy that is kept although its rule is deleted. */
+/** The outcome for a copy that stays although its rule is being deleted. */
 export const KEPT_AS_SOURCE: Outcome = {
   state: 'released',
   kept: true,
@@ -51,7 +51,7 @@ function planTarget(facts: Facts): Plan {
   const releasing = facts.entries.some(({ claim }) => claim.mode === 'release');
   if (winner !== undefined) {
     const owned = planOwned(facts, winner);
-    // A failed takeover never blocks deletion.
+    // If another rule cannot take over a copy, the deletion of the copy's own rule must go on.
     if (releasing && (isIdle(owned) || facts.takeoverFailed === true)) return planRelease(facts) ?? owned;
     const filler = fillerOf(facts.entries)?.claim;
     return filler === undefined ? owned : planWithFiller(facts, winner, owned, filler);
@@ -72,7 +72,7 @@ function planOwned(facts: Facts, claim: Claim): Plan {
   const view = facts.viewOf(claim);
   if (facts.unmarked !== undefined) return planUnmarked(facts, claim, view);
   if (observed === undefined) {
-    // A create cannot overwrite an object, so an object that the caches lack is safe.
+    // A create never overwrites an object, so it is safe even if the caches lack an object that exists.
     return facts.goingAway ? DELETION_PENDING : planWrite(facts, claim, view, undefined, 'create');
   }
   if (observed.deleting) {
@@ -90,7 +90,7 @@ function planOwned(facts: Facts, claim: Claim): Plan {
     return conflictWith(`${titleOf(facts)} already exists and belongs to ${facts.markedBy}`);
   }
   const taken = planTakeover(facts, claim, view, observed, facts.markedBy);
-  // While a watch is about to report the source, the copy is not deleted: it would be missing for a moment.
+  // While a watch is about to report the source, the copy is not deleted. Otherwise it would be missing for a moment.
   const isOver = isIdle(taken) && !(taken.do === 'wait' && taken.for === 'watch');
   return facts.usedBy === undefined && (isOver || facts.takeoverFailed === true) ? { do: 'delete' } : taken;
 }
@@ -135,7 +135,7 @@ function conflictWith(message: string): Plan {
   return conflict(message, OTHER_OWNER);
 }
 
-/** The target in messages: `Secret "x"`. It lacks the namespace, so that equal messages are reported only once. */
+/** The target for messages: `Secret "x"`. Without the namespace, so that equal messages are reported only once. */
 function titleOf({ target }: Facts): string {
   const { kind, name } = parseResourceKey(target);
   return `${kind} "${name}"`;

@@ -11,7 +11,7 @@ import {
   type Repairs,
 } from './repairs.ts';
 
-test('ten repairs of a target are done at once, the next ones after growing pauses, and the count restarts after a minute without a repair', () => {
+test('the first ten repairs of a target wait for nothing, the next ones for growing pauses; after a minute without a repair the count restarts', () => {
   let repairs: Repairs | undefined;
   let now = 1000;
   const pauses: number[] = [];
@@ -28,7 +28,7 @@ test('ten repairs of a target are done at once, the next ones after growing paus
   assert.equal(countRepair(repairs, now + 60_000).count, 1);
 });
 
-test('writes of new versions of the source never count as repairs, however many they are', () => {
+test('writes of new versions of the source never count as repairs, however many there are', () => {
   const memory: RepairMemory = {};
   for (let n = 0; n < 100; n += 1) {
     const attempt = { mode: 'own', version: String(n), isRepair: false, isNew: false } as const;
@@ -38,7 +38,7 @@ test('writes of new versions of the source never count as repairs, however many 
   assert.deepEqual(memory, { wrote: '99' });
 });
 
-test('an overwritten target is written again at once two times, and then after growing pauses', () => {
+test("if the server keeps changing Keyferry's writes, two of them follow at once, the next ones after growing pauses", () => {
   const memory: RepairMemory = {};
   const repair = { mode: 'own', version: '1', isRepair: true, isNew: false } as const;
   let now = 1000;
@@ -52,7 +52,7 @@ test('an overwritten target is written again at once two times, and then after g
   }
   assert.deepEqual(pauses, [0, 0, 5, 10, 20, 40, 80, 160, 300, 300]);
   assert.equal(pauseBeforeWrite(repair, memory, now - 3_600_000), 300_000, 'a clock that was set back');
-  // Neither a new version of the source nor a missing copy waits for the pause.
+  // The pause holds neither for a new version of the source nor for a copy that is missing.
   assert.equal(pauseBeforeWrite({ ...repair, version: '2', isRepair: false }, memory, now), 0);
   assert.equal(pauseBeforeWrite({ ...repair, isNew: true }, memory, now), 0);
 });

@@ -1,7 +1,7 @@
 /**
- * Slows down repairs: two controllers that both repair an object would do so without end. If a copy is changed or
- * deleted repeatedly while its source is unchanged, the first repairs follow at once and the next ones at growing
- * intervals. After a minute without a repair the count restarts.
+ * Slows down repairs. If another controller changes or deletes a copy, and Keyferry repairs it, both would go on
+ * without end. So if a copy is changed or deleted repeatedly while its source is unchanged, the first repairs follow at
+ * once, and the next ones at growing intervals. After a minute without a repair, the count starts again.
  */
 import { userCause } from '../model/cause.ts';
 import type { Claim, Outcome } from '../model/claim.ts';
@@ -13,25 +13,25 @@ export interface Repairs {
   readonly at: number;
 }
 
-/** The memory of a target's repairs. */
+/** What is remembered about the writes to one target, to slow down repairs. */
 export interface RepairMemory {
   repairs?: Repairs | undefined;
-  /** Writes in a row after which the server stored another object. */
+  /** Writes in a row after which the server stored something else than what was sent. */
   overwritten?: Repairs | undefined;
-  /** The version of the source in the last write. Thousands of copies of one source share the string. */
+  /** The version of the source in the last write. All copies of a source share this string. */
   wrote?: string | undefined;
   /** The version of the source in the last write for a claim of mode `fill`. */
   filled?: string | undefined;
 }
 
-/** Number of repairs without a pause. */
+/** Number of repairs that follow at once. */
 const AT_ONCE = 10;
 const FIRST_PAUSE_MS = 1000;
 const LONGEST_PAUSE_MS = 30_000;
-/** After this time without a repair, ms, the next repair counts as the first. */
+/** If there was no repair for this time, ms, the next repair counts as the first. */
 const QUIET_MS = 60_000;
 
-/** Pause after the second write in a row that the server changed, ms; it doubles each time. */
+/** Pause after the second write in a row that the server changed, ms. It doubles with each further one. */
 const OVERWRITTEN_PAUSE_MS = 5000;
 const LONGEST_OVERWRITTEN_PAUSE_MS = 300_000;
 
@@ -43,17 +43,17 @@ export const CONTESTED: Outcome = {
 /** A write that is about to be sent. */
 export interface WriteAttempt {
   readonly mode: Claim['mode'];
-  /** The version of the source, if it has one. */
+  /** The version of the source; `undefined`: it has none. */
   readonly version: string | undefined;
-  /** The target has had this content before, and has lost it. */
+  /** Whether the target had this content before, and has lost it. */
   readonly isRepair: boolean;
-  /** The target does not exist. */
+  /** Whether the target does not exist yet. */
   readonly isNew: boolean;
 }
 
 /**
- * A write is a repair if the target's annotations name this version of its source, or if Keyferry's last write had this
- * version. The annotations alone are not enough: another client may remove them, or the whole target.
+ * A write is a repair if the target's annotations name the source's present version, or if Keyferry's last write had
+ * this version. The annotations alone are not enough, because another client may remove them, or the whole target.
  */
 export function attemptOf(facts: Facts, claim: Claim, memory: RepairMemory | undefined): WriteAttempt {
   const { observed } = facts;
@@ -65,7 +65,7 @@ export function attemptOf(facts: Facts, claim: Claim, memory: RepairMemory | und
   return { mode, version, isRepair, isNew: observed === undefined };
 }
 
-/** How long a write has to wait, ms. */
+/** How long this write has to wait, ms; 0: it is no repair, or one of the first. */
 export function pauseBeforeWrite(
   { isRepair, isNew }: WriteAttempt,
   memory: RepairMemory | undefined,
@@ -76,19 +76,19 @@ export function pauseBeforeWrite(
   return isNew ? pause : Math.max(pause, pauseAfterOverwritten(memory?.overwritten, now));
 }
 
-/** The pause of a target whose last writes the server changed, ms. After the first, the mark is written at once. */
+/** Pause if the server changed the last writes, ms. None after the first one: the annotation is written at once. */
 export function pauseAfterOverwritten(overwritten: Repairs | undefined, now: number): number {
   if (overwritten === undefined || overwritten.count < 2) return 0;
   const pause = Math.min(OVERWRITTEN_PAUSE_MS * 2 ** (overwritten.count - 2), LONGEST_OVERWRITTEN_PAUSE_MS);
   return Math.min(pause, Math.max(0, overwritten.at + pause - now));
 }
 
-/** Records that the server changed a write. */
+/** Records that the server has changed a write. */
 export function recordOverwritten(memory: RepairMemory, now: number): void {
   memory.overwritten = { count: (memory.overwritten?.count ?? 0) + 1, at: now };
 }
 
-/** Records that the write was done. */
+/** Records that a write was done. */
 export function recordWrite({ mode, version, isRepair }: WriteAttempt, memory: RepairMemory, now: number): void {
   if (isRepair) memory.repairs = countRepair(memory.repairs, now);
   if (version !== undefined) memory[fieldOf(mode)] = version;
@@ -102,11 +102,11 @@ function fieldOf(mode: Claim['mode']): 'wrote' | 'filled' {
 export function pauseBeforeRepair(repairs: Repairs | undefined, now: number): number {
   if (repairs === undefined || repairs.count < AT_ONCE || now - repairs.at >= QUIET_MS) return 0;
   const pause = Math.min(FIRST_PAUSE_MS * 2 ** (repairs.count - AT_ONCE), LONGEST_PAUSE_MS);
-  // A wall clock that was set back must not make the pause longer.
+  // If the wall clock was set back, the pause must not become longer.
   return Math.min(pause, Math.max(0, repairs.at + pause - now));
 }
 
-/** The count after one more repair. */
+/** The repairs after one more repair. */
 export function countRepair(repairs: Repairs | undefined, now: number): Repairs {
   return { count: repairs === undefined || now - repairs.at >= QUIET_MS ? 1 : repairs.count + 1, at: now };
 }
