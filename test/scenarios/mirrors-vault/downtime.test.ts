@@ -107,7 +107,7 @@ describe('while Keyferry or Vault is down', () => {
     for (const { metadata } of mirrors) assert.deepEqual(metadata.finalizers, [FINALIZER]);
   });
 
-  it('while Keyferry is down, namespaces with annotated Secrets can be deleted; namespaces with mirrors go once it runs again, even if Vault is down', async () => {
+  it('while Keyferry is down, namespaces with annotated Secrets can be deleted; namespaces with mirrors are deleted once it runs, even without Vault', async () => {
     const { mirrors, vault } = scene;
     await tenant('left');
     await mirrors.namespaces('pulls');

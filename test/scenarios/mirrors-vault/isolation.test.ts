@@ -94,7 +94,7 @@ describe('mirrors that must not delay other mirrors', () => {
     await gone('hanging');
   });
 
-  it('if servers answer with megabytes of numbers, their mirrors report the limit, and other mirrors get their copies in time', async () => {
+  it('if servers answer with megabytes of numbers, their mirrors report the limit, other mirrors are not delayed, and memory stays bounded', async () => {
     const numbers = Buffer.from(
       JSON.stringify({ data: { data: { k: Array(3_500_000).fill(1) }, metadata: { version: 1 } } }),
     );

@@ -310,7 +310,7 @@ describe('leases of mirrors', { skip }, () => {
     await remove('blind-base64', 'blind-into', 'blind');
   });
 
-  it('credentials that a mirror copied into Vault keep their lease after restarts; if the entry was changed meanwhile, it is revoked', async () => {
+  it('credentials that a mirror copied into Vault keep their lease after restarts, but if a client replaced the entry meanwhile, the lease is revoked', async () => {
     const { mirrors, vault } = scene;
     const to = block('ro', 'one', { path: 'secret/data/creds' });
     await scene.toVault('carried', { type: 'vault', vault: block('ro') }, to, { pollPeriodSeconds: 600 });

@@ -70,7 +70,7 @@ describe('dynamic credentials', { skip }, () => {
     const look = async (): Promise<Credentials | false> => {
       const now = await credentials('default', name);
       if (await works(now)) return (await condition(now)) && now;
-      // If the copy has other credentials by now, Keyferry may have revoked these after the read.
+      // If the copy has other credentials by now, Keyferry may have revoked `now` after it was read.
       const isOld = (await credentials('default', name)).leaseId !== now.leaseId;
       return isOld ? false : (dead = now);
     };

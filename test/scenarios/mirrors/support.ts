@@ -138,8 +138,8 @@ export class MirrorScene {
   }
 
   /**
-   * Waits until the Secret is a copy that holds exactly these values. @returns the copy
-   * @param limitMs fails if it takes longer, ms on an idle machine
+   * Waits until the Secret is a copy that has exactly these values. @returns the copy
+   * @param limitMs the longest time, ms on an idle machine; `undefined`: the limit of `waitFor`
    */
   async copied(namespace: string, name: string, values: Data, limitMs?: number): Promise<Json> {
     const wanted = this.data(values);

@@ -115,7 +115,7 @@ describe('keyferry run --namespace-selector', () => {
     assert.equal(status, 200);
     assert.match(text, /selects the namespace bare, where Keyferry has no permission/);
     const warnings = operator.logs().filter(({ level, advice }) => level === 'warn' && /bare/.test(advice));
-    // One warning for each watch. Its later tries are not logged.
+    // One warning for each watch. Later tries of a watch are not logged.
     assert.ok(warnings.length > 0 && warnings.length <= 4, JSON.stringify(warnings));
     await scene.ready('db', 'Synced', /"one" is not one of .* Keyferry serves \(--namespace-selector\)/, 'home');
     assert.equal(await scene.find('one', 'copy'), undefined);
