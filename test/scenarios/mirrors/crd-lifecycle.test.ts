@@ -49,7 +49,7 @@ it('if the SecretMirror CRD is deleted and created again, a running operator not
   await mirrors();
   for (const round of ['first', 'second']) {
     await scene.api.delete(DEFINITION);
-    // The server deletes the mirrors with their CRD, and Keyferry then their copies.
+    // The server deletes the mirrors together with their CRD. Then Keyferry deletes the copies.
     await waitFor(async () => (await scene.api.find(DEFINITION)) === undefined, { message: () => scene.tail() });
     assert.equal(await scene.find('team-a', 'mirrored'), undefined);
     await waitFor(async () => ADVICE.test((await keyferry.probe('/readyz?verbose')).text), {

@@ -256,7 +256,7 @@ describe('keyferry run --namespace-selector', () => {
     });
   });
 
-  it('if the label of --namespace-selector changes many times, the namespace has one watch for each kind, and copies by the last label', async () => {
+  it('if the label of --namespace-selector changes many times, the namespace ends with one watch per kind, and copies according to the last label', async () => {
     await open('flips');
     await scene.secret('home', 'flip', { password: 'x' });
     await scene.mirror('flip', ['flips'], {}, 'home');

@@ -79,7 +79,7 @@ for (const kind of KINDS) {
       await users.holds('team-a/once', { a: '3' });
     });
 
-    it(`if a pushing ${kind.kind} has replicate-once, data of existing copies stay, permissions follow, and new copies get the current data`, async () => {
+    it(`if a pushing ${kind.kind} has replicate-once, its copies keep their data but get its new permissions, and new copies get the current data`, async () => {
       const users = scene.of(kind);
       await users.create(
         'source/gen',
