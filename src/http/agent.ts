@@ -1,8 +1,8 @@
 /**
  * Makes pools of connections to one server, direct or through a proxy.
  *
- * The TLS material of a pool becomes one `SecureContext`. So it is parsed once, and not for each connection. And Node's
- * key of the pool, which Node computes at every request, does not hold the whole CA bundle.
+ * Each pool has one `SecureContext` with its CA bundle and client certificate. So these are parsed one time, not for
+ * each connection. And the key of the pool, which Node computes for every request, does not contain the CA bundle.
  */
 import { Agent, type AgentOptions, type ClientRequestArgs, request as httpRequest } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
@@ -17,7 +17,7 @@ const TCP_KEEPALIVE_MS = 30_000;
 
 /** CA and client certificate, PEM. */
 export interface TlsMaterial {
-  /** Default: the roots of Node. */
+  /** Default: the CAs that Node trusts. */
   readonly ca?: string | Buffer | undefined;
   /** Client certificate and its key: both or none. */
   readonly cert?: string | Buffer | undefined;
@@ -32,14 +32,14 @@ export interface PoolOptions extends Pick<
   'keepAlive' | 'maxSockets' | 'scheduling' | 'timeout' | 'lookup'
 > {
   readonly secure: boolean;
-  /** HTTP proxy to tunnel through (CONNECT). */
+  /** HTTP proxy that opens a tunnel for each connection (CONNECT); `undefined`: direct connections. */
   readonly proxy?: URL | undefined;
   readonly tls: TlsMaterial;
 }
 
 type Connected = (error: Error | null, socket?: Duplex) => void;
 
-/** Opens a connection and calls back once. A TLS handshake may still be under way then. */
+/** Opens a connection and calls `opened` one time. At that time a TLS handshake may not yet be complete. */
 export type Opener = (opened: (error: Error | null, socket?: Socket) => void) => void;
 
 /** @throws Error of OpenSSL if a certificate or key is malformed */
@@ -57,11 +57,11 @@ export function openAgent({ secure, proxy, tls, ...pool }: PoolOptions): Agent {
   return connecting(agent, proxy, (socket, options) => connect({ ...options, socket } as ClientRequestArgs));
 }
 
-/** Opens connections as the agent does, but outside its pool. They share its TLS sessions. */
+/** Opens connections with the settings and TLS sessions of the agent, but outside its pool. */
 export function openerOf(agent: Agent, { host, port }: { readonly host: string; readonly port: number }): Opener {
   const { options } = agent as Agent & { readonly options: ConnectionOptions };
   const target = { ...options, host, port, servername: options.servername ?? (isIP(host) === 0 ? host : '') };
-  // Node keeps TLS sessions by this key.
+  // Node stores TLS sessions under this key.
   const session = { ['_agentKey']: agent.getName(target) };
   return (opened) => {
     const socket = agent.createConnection({ ...target, ...session }, (error, made) => opened(error, made as Socket));
@@ -121,9 +121,9 @@ const TUNNEL_TIMEOUT_MS = 30_000;
 export type TunnelCallback = (error: Error | null, socket?: Socket) => void;
 
 /**
- * Opens a connection to `host:port` through the proxy (CONNECT), and calls back exactly once.
+ * Opens a connection to `host:port` through the proxy (CONNECT), and calls `done` exactly one time.
  * @param signal aborts the request to the proxy while it has no answer
- * @param done gets a socket that is connected to the target, or `HttpError` EPROXY without the proxy's password
+ * @param done gets a socket to the target, or an `HttpError` with the code `EPROXY`, which omits the proxy's password
  */
 export function openTunnel(proxy: URL, host: string, port: number, signal: AbortSignal, done: TunnelCallback): void {
   const target = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
@@ -156,7 +156,7 @@ export function openTunnel(proxy: URL, host: string, port: number, signal: Abort
     if (head.length > 0) socket.unshift(head);
     finish(null, socket);
   });
-  // A proxy that does not know CONNECT answers it as any other request.
+  // A proxy that does not support CONNECT answers it with an ordinary response.
   request.once('response', (response) => {
     response.destroy();
     fail(`it answered ${response.statusCode ?? 0} ${response.statusMessage ?? ''}`.trim());

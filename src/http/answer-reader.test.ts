@@ -9,7 +9,7 @@ interface Read {
   readonly headers: object;
 }
 
-/** Reads `text` in pieces of `size` bytes. @returns `undefined` if the answer is not even complete at the end */
+/** Reads `text` in pieces of `size` bytes. @returns `undefined` if the answer is incomplete when the connection ends */
 function read(text: string, size = text.length, maxBodyBytes = 1000): Read | undefined {
   const reader = new AnswerReader(maxBodyBytes);
   const bytes = Buffer.from(text, 'latin1');
@@ -27,7 +27,7 @@ const kept = (status: number, body: string): Read => ({
   headers: {},
 });
 
-test('an answer is read the same in pieces of any size', () => {
+test('an HTTP answer is read correctly, in pieces of any size', () => {
   const answers: readonly (readonly [string, Read])[] = [
     [`${OK}Content-Length: 5\r\n\r\nhello`, kept(200, 'hello')],
     [`${OK}Content-Length: 0\r\n\r\n`, kept(200, '')],
@@ -54,7 +54,7 @@ test('an answer is read the same in pieces of any size', () => {
   }
 });
 
-test('an answer whose connection ends too early is not read as complete', () => {
+test('if the connection ends before the end of an HTTP answer, the answer does not count as complete', () => {
   for (const text of [
     `${OK}Content-Length: 5\r\n\r\nhell`,
     `${OK}Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n`,
@@ -66,13 +66,13 @@ test('an answer whose connection ends too early is not read as complete', () => 
   }
 });
 
-test('a connection on which bytes follow the answer is not reused', () => {
+test('if more bytes follow an HTTP answer, its connection is not reused', () => {
   assert.deepEqual(read(`${OK}Content-Length: 2\r\n\r\nabHTTP/1.1`), { ...kept(200, 'ab'), isKept: false });
   const chunked = `${OK}Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\nmore`;
   assert.deepEqual(read(chunked), { ...kept(200, 'a'), isKept: false });
 });
 
-test('an answer that is not HTTP/1.1 is refused and not quoted', () => {
+test('an answer that is not valid HTTP/1.1 is refused, and the error does not quote it', () => {
   for (const text of [
     'SECRET\r\n\r\n',
     'HTTP/2 200\r\n\r\n',
@@ -88,7 +88,7 @@ test('an answer that is not HTTP/1.1 is refused and not quoted', () => {
     `${OK}A: ${'x'.repeat(20_000)}`,
     `${OK}Content-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\nSECRET`,
     `${OK}Transfer-Encoding: chunked\r\n\r\n0\r\n${'SECRET: x\r\n'.repeat(2000)}`,
-    // A TLS alert, which has no end that a reader of HTTP could see.
+    // A TLS alert, which never has the empty line that ends an HTTP head.
     '\u0015\u0003\u0001\u0000\u0002SECRET',
   ]) {
     assert.throws(
@@ -99,7 +99,7 @@ test('an answer that is not HTTP/1.1 is refused and not quoted', () => {
   }
 });
 
-test('an answer above the size limit is refused, at once if its head tells its length', () => {
+test('an HTTP answer above the size limit is refused, by its Content-Length or when too many bytes have come', () => {
   const tooLarge = { name: 'AnswerTooLargeError', code: 'EMSGSIZE' };
   assert.throws(() => read(`${OK}Content-Length: 1001\r\n\r\n`), tooLarge);
   assert.throws(() => read(`${OK}\r\n${'x'.repeat(1001)}`, 100), tooLarge);

@@ -3,23 +3,23 @@
  *
  *   head ──(1xx: the next head)──▶ body: of a known length | in chunks | until the connection ends ──▶ done
  *
- * State: when the answer is complete, `push` or `end` sets `isDone`. Errors do not quote the answer, because it may
- * quote the request.
+ * State: when the answer is complete, `push` or `end` sets `isDone`. Errors do not quote the answer, because a server
+ * may repeat secrets of the request in its answer.
  */
 import { AnswerTooLargeError, HttpError } from './errors.ts';
 
 /** Largest head of an answer, and largest trailers, as in node:http. */
 const MAX_HEAD_BYTES = 16 * 1024;
-/** Every HTTP/1 answer begins so. */
+/** Every answer of HTTP/1 begins with this text. */
 const VERSION = 'HTTP/1.';
-/** Longest line between chunks. It has the size of a chunk; Kubernetes sends no chunk extensions. */
+/** Longest line between chunks. Such a line has the size of the next chunk; Kubernetes sends no chunk extensions. */
 const MAX_LINE = 1024;
 const HEAD_END = '\r\n\r\n';
 
 /** What the next line of a chunked body must be. */
 type Next = 'size' | 'end of chunk' | 'trailer';
 
-/** The only headers that callers need; the others are dropped. */
+/** The headers that callers need. All other headers are dropped. */
 export type AnswerHeaders = Partial<Record<'retry-after' | 'content-encoding', string>>;
 
 export class AnswerReader {
@@ -28,13 +28,13 @@ export class AnswerReader {
   isDone = false;
   /** Whether at least one byte of the answer has arrived. */
   hasBegun = false;
-  /** Whether the connection can be reused. */
+  /** Whether the connection can be reused after this answer. */
   isKept = true;
   readonly #maxBodyBytes: number;
   #head: Buffer | undefined;
   readonly #pieces: Buffer[] = [];
   #size = 0;
-  /** Bytes of the body, or of the current chunk, that are still missing. Infinity: all until the connection ends. */
+  /** Missing bytes of the body or of the current chunk. `Infinity`: the body ends with the connection. */
   #left = 0;
   #isChunked = false;
   #next: Next = 'size';
@@ -60,7 +60,7 @@ export class AnswerReader {
     else if (rest.length > 0 || this.#left === 0) this.#readBody(rest);
   }
 
-  /** The connection has ended. @returns whether the answer is complete */
+  /** Called when the connection has ended. @returns whether the answer is complete */
   end(): boolean {
     this.isKept = false;
     if (this.#left === Infinity) this.isDone = true;
@@ -94,7 +94,7 @@ export class AnswerReader {
       this.#takeHeader(head.slice(from + 2, to < 0 ? undefined : to));
       from = to;
     }
-    // One of the two lengths is false, so it is not certain where the answer ends (RFC 9112, 6.1).
+    // Chunks and Content-Length contradict each other, so it is not certain where the answer ends (RFC 9112, 6.1).
     if (this.#isChunked && this.#left !== Infinity) throw protocolError('the answer has two lengths');
     if (this.#isChunked || status === 204 || status === 304) this.#left = 0;
     if (this.#left === Infinity) this.isKept = false;
@@ -131,7 +131,7 @@ export class AnswerReader {
   }
 
   #readBody(bytes: Buffer): void {
-    // After a complete answer come more bytes: the connection cannot be reused.
+    // If more bytes follow the complete answer, the connection cannot be reused.
     if (bytes.length > this.#left) this.isKept = false;
     this.#take(bytes.length > this.#left ? bytes.subarray(0, this.#left) : bytes);
     this.#left -= bytes.length;

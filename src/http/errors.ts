@@ -1,4 +1,4 @@
-/** Errors of HTTP calls besides those of Node's sockets. Like these they have a code. They quote no body or header. */
+/** Errors of HTTP calls. Like the errors of Node's sockets they have a `code`. They quote no body and no header. */
 
 export class HttpError extends Error {
   override readonly name: string = 'HttpError';

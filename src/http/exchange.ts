@@ -11,9 +11,9 @@ export interface Route {
   readonly secure: boolean;
   readonly host: string;
   readonly port: number;
-  /** In front of every path, without a slash at its end: `` or `/k8s/clusters/c-1`. */
+  /** Put in front of every path. Empty, or without a slash at its end, for example `/k8s/clusters/c-1`. */
   readonly basePath: string;
-  /** Name, value, name, value. */
+  /** Names and values in turn: name, value, name, value. */
   readonly headers: readonly string[];
 }
 
@@ -27,7 +27,7 @@ export interface HttpRequest {
   /** Name, value, name, value; `Content-Length` is added here. */
   readonly headers: readonly string[];
   readonly body?: RequestBody | undefined;
-  /** `KeptConnections` only: called right before the request is written. If it throws, nothing is sent. */
+  /** Only `KeptConnections` calls this, immediately before it writes the request. If it throws, nothing is sent. */
   readonly beforeSending?: (() => void) | undefined;
 }
 
@@ -35,13 +35,13 @@ export interface ExchangeOptions {
   readonly agent: Agent;
   /** Largest body, bytes. A stream has no limit. */
   readonly maxBytes: number;
-  /** Returns an answer of 200–299 as a stream, before its body has arrived. */
+  /** `true`: an answer of 200–299 is returned as a stream, before its body has arrived. Default `false`. */
   readonly streaming?: boolean;
-  /** Called after each piece of a body; no further piece is read before the promise settles. */
+  /** Called after each piece of a body, with the bytes so far. The next piece is read when the promise has settled. */
   readonly onData?: (size: number, status: number) => Promise<unknown> | undefined;
 }
 
-/** An answer that was read to its end; or, if `stream` is set, whose body is still arriving. */
+/** An answer that was read to its end. But if `stream` is set, `body` is empty, and the body arrives in the stream. */
 export interface Answer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
@@ -52,11 +52,11 @@ export interface Answer {
 export interface Exchange {
   /** @throws StaleConnectionError, AnswerTooLargeError, an error of Node, or the reason given to `abort` */
   readonly answer: Promise<Answer>;
-  /** Closes the connection; `answer` rejects with the reason, unless it is settled. */
+  /** Closes the connection. If `answer` has not settled yet, it rejects with the reason. */
   readonly abort: (reason: unknown) => void;
 }
 
-/** The route to a server, below the path of its URL. @param headers go with every request, besides `Host` */
+/** Makes the route to the server with this URL. @param headers sent with every request, in addition to `Host` */
 export function routeTo(server: URL, headers: readonly string[]): Route {
   return {
     ...hostAndPort(server),
@@ -71,7 +71,7 @@ export function hostAndPort({ protocol, hostname, port }: URL): { secure: boolea
   return { secure, host, port: port === '' ? (secure ? 443 : 80) : Number(port) };
 }
 
-/** Sends the request. All listeners are on the request and its response, so none stays on the connection. */
+/** Sends the request. Adds listeners only to the request and its response, so that none stays on the connection. */
 export function exchange(route: Route, request: HttpRequest, options: ExchangeOptions): Exchange {
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
   const send = route.secure ? httpsRequest : httpRequest;
@@ -83,7 +83,7 @@ export function exchange(route: Route, request: HttpRequest, options: ExchangeOp
     path: route.basePath + request.path,
     headers: [...route.headers, ...request.headers, ...lengthHeader(request)],
   });
-  // `destroy` causes an error event, which then rejects a promise that is settled already.
+  // `destroy` also causes an error event, which has no effect, because the promise was already rejected.
   const abort = (reason: unknown): void => {
     reject(reason);
     outgoing.destroy();

@@ -14,11 +14,11 @@ const ANSWER = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
 
 interface Ground {
   readonly connections: KeptConnections;
-  /** The connections that the server got, in this order. */
+  /** The connections that the server accepted, oldest first. */
   readonly sockets: readonly Socket[];
 }
 
-/** A server that calls `onData` for each piece that it reads, and connections to it. */
+/** Starts a server that calls `onData` for each piece that it reads, and makes `KeptConnections` to this server. */
 async function serve(t: TestContext, onData: (socket: Socket) => void, idleMs = 60_000): Promise<Ground> {
   const sockets: Socket[] = [];
   const server = createServer((socket) => {
@@ -40,7 +40,7 @@ async function bodyOf({ connections }: Ground): Promise<string> {
   return (await connections.call(ROUTE, REQUEST, 100).answer).body.toString();
 }
 
-test('a connection is reused by later calls, and each concurrent call has its own', async (t) => {
+test('later calls reuse the connection, and each concurrent call has its own connection', async (t) => {
   const ground = await serve(t, (socket) => socket.write(ANSWER));
   for (let calls = 0; calls < 3; calls += 1) assert.equal(await bodyOf(ground), 'ok');
   assert.equal(ground.sockets.length, 1);
@@ -49,7 +49,7 @@ test('a connection is reused by later calls, and each concurrent call has its ow
   assert.equal(ground.sockets.length, 3);
 });
 
-test('bytes that arrive on an idle connection close it', async (t) => {
+test('if bytes arrive on an idle connection, the connection is closed', async (t) => {
   const ground = await serve(t, (socket) => socket.write(ANSWER));
   await bodyOf(ground);
   ground.sockets[0]?.write('HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nbad');
@@ -58,7 +58,7 @@ test('bytes that arrive on an idle connection close it', async (t) => {
   assert.equal(ground.sockets.length, 2);
 });
 
-test('a call fails as stale only if a kept connection closes before the answer, not a new one or within the answer', async (t) => {
+test('a call fails with StaleConnectionError only if a kept connection closes before the first byte of the answer', async (t) => {
   let answer: string | undefined = ANSWER;
   const ground = await serve(t, (socket) => (answer === undefined ? socket.destroy() : socket.write(answer)));
   await bodyOf(ground);
@@ -74,7 +74,7 @@ test('a call fails as stale only if a kept connection closes before the answer, 
   await assert.rejects(broken, { name: 'HttpError', code: 'ECONNRESET' });
 });
 
-test('a call that is aborted closes its connection, even one that is still being opened', async (t) => {
+test('if a call is aborted, its connection is closed, also a connection that is still being opened', async (t) => {
   const ground = await serve(t, () => undefined);
   const call = ground.connections.call(ROUTE, REQUEST, 100);
   const reason = new Error('enough');
@@ -91,7 +91,7 @@ test('a call that is aborted closes its connection, even one that is still being
   assert.equal(late.destroyed, true);
 });
 
-test('a path or header with a line break is not sent', async (t) => {
+test('if the path or a header of a call has a line break, the call throws and nothing is sent', async (t) => {
   const { connections, sockets } = await serve(t, (socket) => socket.write(ANSWER));
   const refused = { code: 'ERR_UNESCAPED_CHARACTERS' };
   assert.throws(() => connections.call(ROUTE, { ...REQUEST, path: '/x HTTP/1.1\r\nA: b' }, 100), refused);
@@ -101,7 +101,7 @@ test('a path or header with a line break is not sent', async (t) => {
 
 for (const secure of [false, true]) {
   const what = secure ? 'TLS' : 'TCP';
-  test(`a request whose beforeSending throws is not sent, on a new connection (${what}) or on a kept one`, async (t) => {
+  test(`if beforeSending throws, the request is sent neither on a new ${what} connection nor on a kept one`, async (t) => {
     const { certPem, keyPem } = await (await CertificateAuthority.create('test')).server('test');
     let requests = 0;
     const take = (socket: Socket): void => {
@@ -142,7 +142,7 @@ for (const secure of [false, true]) {
   });
 }
 
-test('idle connections are closed after the idle time, and at once by retire', async (t) => {
+test('idle connections are closed after the idle time; retire() closes them at once', async (t) => {
   const ground = await serve(t, (socket) => socket.write(ANSWER), 20);
   await bodyOf(ground);
   await once(ground.sockets[0] as Socket, 'close');

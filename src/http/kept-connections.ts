@@ -4,8 +4,8 @@
  *
  *   opening ──▶ busy ──answer complete──▶ idle ──next call──▶ busy      each state ──error, end, time limit──▶ closed
  *
- * Invariants: a connection carries one call at a time; a call settles exactly once; a connection is kept only after a
- * complete answer that allows to keep it.
+ * Invariants: a connection carries one call at a time; a call settles exactly one time; a connection is kept only if
+ * the answer is complete and allows it.
  */
 import type { Socket } from 'node:net';
 import { gunzipSync } from 'node:zlib';
@@ -22,7 +22,7 @@ export class KeptConnections {
   readonly #idle: KeptConnection[] = [];
   #isRetired = false;
 
-  /** @param idleMs an idle connection is closed after this time */
+  /** @param idleMs an idle connection is closed after this time, ms */
   constructor(opener: Opener, idleMs: number) {
     this.#opener = opener;
     this.#idleMs = idleMs;
@@ -54,7 +54,7 @@ export class KeptConnections {
     for (const connection of this.#idle.splice(0)) connection.close();
   }
 
-  /** Closes idle connections now, and the others after their calls. */
+  /** Closes idle connections now, and each other connection after its call. */
   retire(): void {
     this.#isRetired = true;
     this.closeIdle();
@@ -86,7 +86,7 @@ export class KeptConnections {
   }
 }
 
-/** The bytes of a request, and the check right before they are sent. */
+/** The bytes of a request, and the check that is made immediately before these bytes are sent. */
 interface Outgoing {
   readonly bytes: Buffer;
   readonly beforeSending: HttpRequest['beforeSending'];
@@ -103,7 +103,7 @@ class KeptConnection {
   readonly #idleMs: number;
   #socket: Socket | undefined;
   #call: Call | undefined;
-  /** The request, as long as there is no socket. */
+  /** The request that waits for the socket to be created. */
   #waiting: Outgoing | undefined;
   #isReused = false;
   #isClosed = false;
@@ -152,8 +152,8 @@ class KeptConnection {
   #write(socket: Socket, request: Outgoing): void {
     const { bytes, beforeSending } = request;
     if (beforeSending !== undefined) {
-      // A socket that is not open yet would send the bytes later. Until then the process may lose its permission to
-      // write, so the check waits for the open socket, too.
+      // If the socket is not open yet, it sends the bytes later. Until then the process may lose its permission to
+      // write. So the check waits until the socket is open.
       const event = openingOf(socket);
       if (event !== undefined) {
         socket.once(event, () => this.#write(socket, request));
@@ -170,14 +170,14 @@ class KeptConnection {
     socket.write(bytes);
   }
 
-  /** Ends the call with this reader. Nothing happens if it is settled: the connection may carry another call now. */
+  /** Aborts the call with this reader. If that call has already ended, the connection may carry another call: no-op. */
   abort(reader: AnswerReader, reason: unknown): void {
     if (this.#call?.reader === reader) this.close(reason);
   }
 
   #read(bytes: Buffer): void {
     const call = this.#call;
-    // These bytes belong to no call, and would be taken for the answer to the next one.
+    // These bytes belong to no call. The next call would take them for its answer.
     if (call === undefined) this.close();
     else {
       try {
@@ -214,7 +214,7 @@ class KeptConnection {
   }
 }
 
-/** The event to wait for until the socket is open; `undefined`: it is. Only TLS sockets have `secureConnecting`. */
+/** The event that says that the socket is open; `undefined`: it is open. Only TLS sockets have `secureConnecting`. */
 function openingOf(socket: Socket & { readonly secureConnecting?: boolean }): 'secureConnect' | 'connect' | undefined {
   if (socket.secureConnecting === true) return 'secureConnect';
   return socket.connecting ? 'connect' : undefined;
@@ -226,10 +226,10 @@ function staleOr(cause: unknown): unknown {
   return code === 'ECONNRESET' || code === 'EPIPE' ? new StaleConnectionError(code, cause as Error) : cause;
 }
 
-/** Characters that would end the path or a header, as node:http has them. */
+/** Characters that must not be in a path or header, such as line breaks: the same as in node:http. */
 const UNSENDABLE = { path: /[^\u0021-\u00ff]/u, header: /[^\t\u0020-\u007e\u0080-\u00ff]/u };
 
-/** The request in one buffer, because a write costs more than a copy. */
+/** Puts the whole request into one buffer, because a second write to the socket costs more than a copy. */
 function bytesOf(route: Route, { method, path, headers, body }: HttpRequest): Buffer {
   const target = route.basePath + path;
   if (UNSENDABLE.path.test(target)) throw unsendable('path');

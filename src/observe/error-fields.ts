@@ -7,17 +7,17 @@
  */
 import { clipped } from '../runtime/text/texts.ts';
 
-/** The printable fields of an error. All texts are capped. */
+/** The printable fields of an error. Long texts are cut. */
 export interface ErrorFields {
   readonly type: string;
   readonly message: string;
-  /** The code of an error of Node or Keyferry: `ECONNREFUSED`. */
+  /** The code that Node or Keyferry gives the error, for example `ECONNREFUSED`. */
   readonly code?: string | number;
   /** HTTP status of an answer. */
   readonly status?: number;
   /** The API server's reason, one word: `Conflict`. */
   readonly reason?: string;
-  /** `type: message` of each cause that the message does not quote, outermost first. */
+  /** `type: message` of each cause, outermost first, except causes that the message quotes. */
   readonly cause?: string;
   /** The frames of the stack, without its first lines, which repeat the message. */
   readonly stack?: string;
@@ -30,7 +30,7 @@ const MAX_CAUSES = 4;
 
 /** The printable fields of a thrown value. Never throws. @param withStack adds the frames of the stack */
 export function errorFields(thrown: unknown, withStack = false): ErrorFields {
-  // A thrown text may hold anything, so only its type is used.
+  // A thrown string may contain a secret, so only the type of the thrown value is used.
   if (!(thrown instanceof Error)) return { type: 'NotAnError', message: `a thrown ${typeof thrown}` };
   const code = field(thrown, 'code');
   const status = field(thrown, 'status');
@@ -57,7 +57,7 @@ export function errorText(thrown: unknown): string {
   return causes === '' ? message : `${message} (${causes})`;
 }
 
-/** The causes, outermost first, but none that the message quotes, as messages of wrapping errors often do. */
+/** The causes, outermost first. Omits causes that the message quotes, as messages of wrapping errors often do. */
 function newCauses(error: Error, message: string, withType: boolean): string {
   const texts: string[] = [];
   let { cause } = error;

@@ -19,7 +19,7 @@ function capture(level: LogLevel): { log: Log; lines: () => Record<string, unkno
   };
 }
 
-/** Every encoding in which the log could print the canary, a made-up secret value. */
+/** Fails if `text` has the canary, a made-up secret value, in an encoding that a log could use. */
 function assertNoCanary(text: string): void {
   const bytes = Buffer.from(CANARY);
   for (const form of [CANARY, bytes.toString('base64').slice(0, 20), bytes.toString('hex'), [...bytes].join(',')]) {
@@ -40,7 +40,7 @@ describe('log', () => {
     );
   });
 
-  it('a log writes only the lines of its level and above', () => {
+  it('the log writes only lines of its level and of more important levels', () => {
     for (const [level, expected] of [
       ['debug', ['debug', 'info', 'warn', 'error']],
       ['info', ['info', 'warn', 'error']],
@@ -86,7 +86,7 @@ describe('log', () => {
     assertNoCanary(raw());
   });
 
-  it('a logged error has type, message, code, status, reason and causes, and frames only at debug', () => {
+  it('a logged error has type, message, code, status, reason and causes, and a stack only at the level debug', () => {
     const cause = Object.assign(new TypeError('inner'), { code: 'ECONNRESET' });
     const error = Object.assign(new Error('outer', { cause }), {
       code: 'E1',
@@ -163,7 +163,7 @@ describe('log', () => {
     }
   });
 
-  it('no input makes the log throw, or write more than a few kB', () => {
+  it('property: for any input the log does not throw, and writes less than 64 kB', () => {
     fc.assert(
       fc.property(fc.anything(), fc.string({ maxLength: 20_000 }), (value, text) => {
         const { log, raw } = capture('debug');
@@ -181,7 +181,7 @@ describe('log', () => {
     assert.equal(String(lines()[0]?.['name']).length, 512);
   });
 
-  it('all log lines are on standard error when process.exit ends the process', () => {
+  it('if process.exit follows the last log call, all log lines still reach standard error', () => {
     const script = `const { createLog } = await import(${JSON.stringify(new URL('log.ts', import.meta.url).href)});
       const log = createLog({ level: 'info' }); for (let i = 0; i < 2000; i++) log.info('line', { pid: i }); process.exit(3);`;
     const child = spawnSync(process.execPath, ['--input-type=module', '-e', script], {

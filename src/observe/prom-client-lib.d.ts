@@ -1,6 +1,6 @@
 /**
- * Types of the single modules of prom-client that Keyferry imports. Its index would also load the push gateway, the
- * default collectors and the cluster support: 5 MiB of private memory at start.
+ * Types of the single modules of prom-client that Keyferry imports. The index of prom-client would also load the push
+ * gateway, the default collectors and the cluster support: 5 MiB of private memory at start.
  */
 declare module 'prom-client/lib/registry.js' {
   import { Registry } from 'prom-client';

@@ -1,4 +1,4 @@
-/** The routes of the status server: metrics and probes, with the replies and checks that they are made of. */
+/** Makes the routes of the status server, for metrics and probes. Defines their replies and checks. */
 import { setTimeout } from 'node:timers/promises';
 import type { Metrics } from './metrics/metrics.ts';
 
@@ -10,18 +10,18 @@ export interface Reply {
 
 export interface CheckResult {
   readonly ok: boolean;
-  /** Names and ages, never values. */
+  /** Details, such as names and ages. Never a secret value. */
   readonly message?: string;
 }
 
 export interface Check extends CheckResult {
   /** Short and stable: `watch-synced/local/Secret/copies`. */
   readonly name: string;
-  /** The check is shown, but the probe succeeds without it. */
+  /** `true`: the check is shown, but the probe succeeds even if it fails. Default `false`. */
   readonly isInformational?: boolean;
 }
 
-/** Runs the checks of one probe, at each request. Without any check the probe succeeds. */
+/** Runs the checks of a probe, at each request of the probe. If it returns no check, the probe succeeds. */
 export type Checks = () => readonly Check[];
 
 /** Answers a GET; for a HEAD the server omits the body. If it throws, the answer is a 500, and the error is logged. */
@@ -38,7 +38,7 @@ export function jsonReply(status: number, value: unknown): Reply {
   return { status, contentType: 'application/json', body: `${JSON.stringify(value)}\n` };
 }
 
-/** `/metrics` */
+/** The route `/metrics`. */
 export function metricsRoutes(metrics: Metrics): Routes {
   return {
     '/metrics': async () => ({ status: 200, contentType: metrics.registry.contentType, body: await metrics.text() }),
@@ -46,12 +46,13 @@ export function metricsRoutes(metrics: Metrics): Routes {
 }
 
 /**
- * `/healthz`: an answer shows that the event loop is not blocked; `liveness` are the checks of the work queues. It
- * fails only where a restart can help, so not because an API server does not answer. `?wait=10s` is for a startup
- * probe: it delays the answer until the checks of `readiness` succeed, at most for this time and 10 s. So the kubelet
- * does not restart a process that waits for its servers, and records no Warning events during a long start. `/readyz`:
- * 200 only when all checks of `readiness` succeed, except informational ones. `?verbose` lists every check, as in the
- * API server; `[i]` marks informational ones.
+ * The routes of the probes:
+ * - `/healthz` shows that the event loop is not blocked, and runs the checks `liveness` of the work queues. It fails
+ *   only if a restart can help: it succeeds even if no API server answers. For a startup probe, `?wait=10s` delays the
+ *   answer until the checks `readiness` succeed, but at most for the given time, and never more than 10 s. So during a
+ *   long start the kubelet does not restart the process and records no Warning events.
+ * - `/readyz` answers 200 if all checks `readiness` succeed, except informational checks; otherwise 503.
+ * In both, `?verbose` lists every check, as in the API server; `[i]` marks an informational check.
  */
 export function probeRoutes(liveness: Checks, readiness: Checks): Routes {
   return {

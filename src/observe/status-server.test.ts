@@ -47,7 +47,7 @@ describe('status server', () => {
     assert.match(answer.body, /^keyferry_build_info\{/m);
   });
 
-  it('/readyz fails until every check succeeds, and names the failing ones', async () => {
+  it('/readyz answers 503 until every check succeeds, and names the failing checks', async () => {
     let synced = false;
     let leading = false;
     const leader: Check = { name: 'leader', ok: false, message: 'held by other' };
@@ -78,7 +78,7 @@ describe('status server', () => {
     assert.equal((await call(port, '/healthz')).status, 200, 'liveness has its own checks');
   });
 
-  it('/healthz?wait answers when the process is ready, or after the time in the query', async () => {
+  it('/healthz?wait=… answers when the process is ready, or when the time in the query is over', async () => {
     let isReady = false;
     let runs = 0;
     const readiness = (): Check[] => {
@@ -100,7 +100,7 @@ describe('status server', () => {
     assert.equal((await call(port, '/healthz?wait=1s')).status, 200);
   });
 
-  it('/readyz succeeds although an informational check fails, and shows it only with ?verbose', async () => {
+  it('if only an informational check fails, /readyz succeeds and shows the check only with ?verbose', async () => {
     await using server = new StatusServer(nullLog);
     const away: Check = { name: 'away', isInformational: true, ok: false, message: 'refused' };
     const readiness: Check[] = [{ name: 'here', ok: true }, away];
@@ -124,7 +124,7 @@ describe('status server', () => {
     assert.deepEqual(await answer('/readyz'), [503, '[-]here failed\nreadyz check failed\n']);
   });
 
-  it('/healthz fails when a check fails or throws', async () => {
+  it('/healthz answers 503 if a check fails, and 500 if a check throws', async () => {
     let liveness = (): Check[] => [{ name: 'targets', ok: false, message: 'stuck for 300 s' }];
     await using server = new StatusServer(nullLog);
     const routes = probeRoutes(
@@ -153,7 +153,7 @@ describe('status server', () => {
     assert.equal((await call(b.port, '/metrics')).body, 'b');
   });
 
-  it('the status server answers only GET and HEAD, and only its paths', async () => {
+  it('the status server answers 405 to methods other than GET and HEAD, and 404 to unknown paths', async () => {
     await using server = new StatusServer(nullLog);
     const { port } = await open(server, { '/x': (query) => textReply(200, `${query.get('q')}`) });
     assert.equal((await call(port, '/x?q=a%20b?c')).body, 'a b?c');
@@ -168,7 +168,7 @@ describe('status server', () => {
     }
   });
 
-  it('the status server answers 500 without details if a handler throws, and logs the error', async () => {
+  it('if a handler throws, the status server answers 500 without details and logs the error', async () => {
     const lines: string[] = [];
     const log = createLog({ level: 'error', write: (line: string) => void lines.push(line) });
     await using server = new StatusServer(log);
@@ -178,7 +178,7 @@ describe('status server', () => {
     assert.match(lines.join(''), /"message":"inside"/);
   });
 
-  it('the status server throws an error with flag and address if it cannot listen', async () => {
+  it('if the port is in use, the error of the status server names the flag and the address', async () => {
     await using server = new StatusServer(nullLog);
     const { port } = await open(server, {});
     const address = { host: '127.0.0.1', port };
@@ -192,7 +192,7 @@ describe('status server', () => {
   it('the status server stops although clients keep their connections open', async () => {
     const server = new StatusServer(nullLog);
     const { port } = await open(server, { '/x': () => textReply(200, 'x') });
-    // One client stays connected after its answer, and one never finishes its request.
+    // One client stays connected after its answer, and the other client never finishes its request.
     const idle = connect(port, '127.0.0.1');
     idle.write('GET /x HTTP/1.1\r\nhost: a\r\n\r\n');
     await once(idle, 'data');
@@ -214,7 +214,7 @@ describe('status server', () => {
 });
 
 describe('listen address', () => {
-  it('listen addresses are read as Go programs read them', () => {
+  it('parseListenAddress reads the addresses that Go programs accept, for example :8080 and [::]:9102', () => {
     for (const [text, host, port] of [
       [':8080', '', 8080],
       ['127.0.0.1:0', '127.0.0.1', 0],
@@ -227,7 +227,7 @@ describe('listen address', () => {
     }
   });
 
-  it('texts that are no listen address are errors', () => {
+  it('parseListenAddress throws RangeError for a text that is not [host]:port', () => {
     for (const text of ['', '8080', ':', 'a:b', ':65536', ':-1', '::1:80', 'http://a:80', 'a b:80', '[::1]', ':80 ']) {
       assert.throws(() => parseListenAddress(text), RangeError, text);
     }

@@ -1,8 +1,7 @@
 /**
  * Serves metrics and probes over plain HTTP, with one listener for each address in the flags. Each listener has its own
  * routes: the original mirrors operator has metrics and probes on two ports, and the replicator's `/healthz` answers
- * with a text of its own. `stop` closes all listeners, and cuts the connections of answers that take longer than a
- * second.
+ * with a text of its own. `stop` closes all listeners, and after 1 s also the connections that are still open.
  */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -18,7 +17,7 @@ export interface ListenOptions {
   readonly routes: Routes;
 }
 
-/** No listener could be opened on the address; the message names the address and its flag. */
+/** The server cannot listen on the address. The message names the address and its flag. */
 export class ListenError extends Error {
   override readonly name = 'ListenError';
 }
@@ -41,8 +40,8 @@ export class StatusServer {
   }
 
   /**
-   * Opens a listener. Returns its address, with the real port in place of 0.
-   * @throws ListenError if the address is taken, is not one of this machine, or is not allowed.
+   * Opens a listener. @returns its address; if the requested port is 0, with the port that the system chose
+   * @throws ListenError if the port is in use or not allowed, or the address does not belong to this machine
    */
   async listen(options: ListenOptions): Promise<{ readonly host: string; readonly port: number }> {
     const server = createServer(

@@ -8,7 +8,7 @@ import { ManualClock } from '../../test/support/manual-clock.ts';
 const listeners = (signal: AbortSignal): number => getEventListeners(signal, 'abort').length;
 const never = new Promise<never>(() => undefined);
 
-test('throwIfAborted names the work and the reason', () => {
+test('if the signal is aborted, throwIfAborted throws an AbortedError with the work and the reason', () => {
   throwIfAborted(undefined, 'reading');
   throwIfAborted(new AbortController().signal, 'reading');
   const reason = new Error('shutdown');
@@ -21,7 +21,7 @@ test('throwIfAborted names the work and the reason', () => {
   );
 });
 
-test('sleep ends after its time or with its signal, and leaves no listener or timer', async () => {
+test('sleep ends after its time or when its signal is aborted, and leaves no listener and no timer', async () => {
   const clock = new ManualClock();
   const { signal } = new AbortController();
   let awake = false;
@@ -41,7 +41,7 @@ test('sleep ends after its time or with its signal, and leaves no listener or ti
   assert.equal(clock.pendingTimers, 0);
 });
 
-test('orAborted gives the outcome of the promise, or AbortedError once the signal is aborted', async () => {
+test('orAborted returns the outcome of the promise; if the signal is aborted first, it throws AbortedError', async () => {
   const controller = new AbortController();
   assert.equal(await orAborted(Promise.resolve(1), controller.signal, 'x'), 1);
   await assert.rejects(orAborted(Promise.reject(new Error('no')), controller.signal, 'x'), /no/);
@@ -52,7 +52,7 @@ test('orAborted gives the outcome of the promise, or AbortedError once the signa
   await assert.rejects(waiting, /aborted while waiting for godot/);
 });
 
-test('anySignal follows the first signal and removes its listeners from all', () => {
+test('the signal of anySignal is aborted with the first given signal; its disposal removes all listeners', () => {
   const [a, b] = [new AbortController(), new AbortController()];
   const reason = new Error('b');
   {
@@ -66,7 +66,7 @@ test('anySignal follows the first signal and removes its listeners from all', ()
   assert.equal(already.signal.reason, reason);
 });
 
-test('withTimeout returns the result, and ends at the limit even if the work ignores its signal', async () => {
+test('withTimeout returns the result of the work, or throws at the limit even if the work ignores its signal', async () => {
   const clock = new ManualClock();
   assert.equal(await withTimeout(async () => 7, { what: 'counting', limitMs: 10, clock }), 7);
   assert.equal(clock.pendingTimers, 0);
@@ -89,7 +89,7 @@ test('withTimeout returns the result, and ends at the limit even if the work ign
   assert.equal(clock.pendingTimers, 0);
 });
 
-test('the system clock runs and cancels timers, and accepts longer waits than Node', async () => {
+test('systemClock accepts timers that are longer than the limit of Node, 2^31 ms, and can cancel them', async () => {
   const before = systemClock.monotonic();
   await sleep(5);
   assert.ok(systemClock.monotonic() > before);

@@ -4,10 +4,10 @@
  */
 import { type Clock, systemClock } from './clock.ts';
 
-/** The signal was aborted. `cause` is the signal's reason. */
+/** The work was aborted by its signal. `cause` is the signal's reason. */
 export class AbortedError extends Error {
   override readonly name = 'AbortError';
-  /** @param what a gerund phrase: `waiting for the cache of secrets` */
+  /** @param what names the work, as a gerund phrase: `waiting for the cache of secrets` */
   constructor(what: string, reason: unknown) {
     super(`aborted while ${what}`, { cause: reason });
   }
@@ -29,7 +29,7 @@ export function throwIfAborted(signal: AbortSignal | undefined, what: string): v
   if (signal?.aborted === true) throw new AbortedError(what, signal.reason);
 }
 
-/** The promise, or `AbortedError` as soon as the signal is aborted. Then the outcome of the promise is ignored. */
+/** Settles as the promise does, or throws `AbortedError` when the signal is aborted, and then ignores the promise. */
 export function orAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined, what: string): Promise<T> {
   if (signal === undefined) return promise;
   return new Promise<T>((resolve, reject) => {
@@ -42,7 +42,7 @@ export function orAborted<T>(promise: Promise<T>, signal: AbortSignal | undefine
 
 /**
  * Resolves after `ms`.
- * @throws AbortedError when the signal is aborted before
+ * @throws AbortedError if the signal is aborted before that
  */
 export function sleep(ms: number, signal?: AbortSignal, clock: Clock = systemClock): Promise<void> {
   return new Promise<void>((resolve, reject) => {
@@ -59,7 +59,7 @@ export function sleep(ms: number, signal?: AbortSignal, clock: Clock = systemClo
   });
 }
 
-/** A signal that follows others until it is disposed. */
+/** A signal that is aborted together with other signals, until it is disposed. */
 export interface LinkedSignal extends Disposable {
   readonly signal: AbortSignal;
   /** Aborts this signal alone, with `reason`. */
@@ -67,8 +67,8 @@ export interface LinkedSignal extends Disposable {
 }
 
 /**
- * A signal that is aborted with the first of the given ones, with the same reason. Use it with `using`, which removes
- * its listeners from the given signals; `AbortSignal.any` would leave them there.
+ * Returns a signal that is aborted when the first of the given signals is aborted, with the same reason. Use it with
+ * `using`, which removes its listeners from the given signals; `AbortSignal.any` would leave its listeners there.
  */
 export function anySignal(...signals: readonly (AbortSignal | undefined)[]): LinkedSignal {
   const controller = new AbortController();
@@ -98,7 +98,7 @@ export interface TimeLimit {
 
 /**
  * Runs `work` with a signal that is aborted after the limit. Does not wait for work that ignores the signal.
- * @throws TimeLimitError after the limit, else what `work` throws
+ * @throws TimeLimitError after the limit; otherwise the error of `work`
  */
 export async function withTimeout<T>(work: (signal: AbortSignal) => Promise<T>, limit: TimeLimit): Promise<T> {
   const controller = new AbortController();

@@ -10,7 +10,7 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.record({ do: fc.constant('delete' as const), key }) },
 );
 
-test('property: a byte cache never exceeds its limit, and evicts the least recently used entries, no more than needed', () => {
+test('property: a ByteCache never exceeds its limit, and evicts only as many entries as needed, least recently used first', () => {
   fc.assert(
     fc.property(
       fc.array(step, { maxLength: 100, size: 'max' }),

@@ -1,9 +1,9 @@
 /**
- * Time as a dependency, so that tests of code that waits or measures need not wait. `now` is the wall clock, for
+ * The clock as an interface, so that tests of code that waits can use a manual clock. `now` is the wall clock, for
  * statuses and Leases; it jumps when the machine's clock is set. `monotonic` is for durations; it never goes back.
  */
 
-/** A call that is due later. Cancelling it twice, or after it ran, does nothing. */
+/** A call that is scheduled for later. To cancel it twice, or after it ran, does nothing. */
 export interface Timer extends Disposable {
   cancel(): void;
 }
@@ -18,11 +18,11 @@ export interface Clock {
   now(): number;
   /** Ms since an arbitrary start; never goes back. */
   monotonic(): number;
-  /** Calls `run` once, `ms` from now (a negative `ms` counts as 0; no upper limit). */
+  /** Calls `run` one time, `ms` from now (a negative `ms` counts as 0; no upper limit). */
   setTimeout(run: () => void, ms: number, options?: TimerOptions): Timer;
 }
 
-/** Longest delay of Node's timers. Node takes a longer one for 1 ms, so longer waits are made of several timers. */
+/** Longest delay of Node's timers. Node treats a longer delay as 1 ms, so a longer wait needs several timers. */
 const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
 
 function startTimer(run: () => void, ms: number, { unref = false }: TimerOptions = {}): Timer {

@@ -14,7 +14,7 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.record({ do: fc.constant('clear' as const) }) },
 );
 
-test('property: a FifoMap behaves as a Map whose shift takes the oldest entry', () => {
+test('property: FifoMap.shift() removes and returns the oldest entry; all else is as in a Map', () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 200, size: 'max' }), (steps) => {
       const fifo = new FifoMap<number>();

@@ -5,7 +5,7 @@ interface MapLike<K, V> {
   set(key: K, value: V): unknown;
 }
 
-/** The value of the key. If there is none, `make` creates it, and it is added. */
+/** Returns the value of the key. If the key has no value, adds the value that `make` returns. */
 export function getOrCreate<K, V>(map: MapLike<K, V>, key: K, make: () => V): V {
   let value = map.get(key);
   if (value === undefined) map.set(key, (value = make()));
@@ -42,7 +42,7 @@ export class SetMap<K, V> {
     return values instanceof Set ? values.size : Number(values !== undefined);
   }
 
-  /** One of the values of the key. */
+  /** Any one value of the key; `undefined`: the key has no value. */
   first(key: K): V | undefined {
     const values = this.#sets.get(key);
     return values instanceof Set ? values.values().next().value : values;
@@ -68,12 +68,12 @@ export class SetMap<K, V> {
 }
 
 /**
- * A map whose oldest entry can be taken in constant time, by the iterator `#front`, which is kept between calls.
+ * A map whose `shift` removes the oldest entry in constant time. For this it keeps the iterator `#front` between calls.
  *
  * Invariant: all entries are ahead of `#front`, because each entry that it passes is deleted. A new iterator for each
  * `shift` would walk over all deleted slots of V8's hash table each time: quadratic time when a long queue drains.
- * An iterator keeps the hash table alive that it was made on, with all its values, even after the map has moved to a
- * smaller table. So it is dropped when half of the entries are gone.
+ * An iterator keeps the hash table for which it was made in memory, with all its values, even after the map has moved
+ * to a smaller table. So `#front` is dropped when half of the entries are gone.
  */
 export class FifoMap<V, K extends string = string> extends Map<K, V> {
   #front: MapIterator<[K, V]> | undefined;
@@ -93,7 +93,7 @@ export class FifoMap<V, K extends string = string> extends Map<K, V> {
     return next.value;
   }
 
-  /** The oldest entry's value, left in place. May cost a walk over deleted slots: for metrics, not for loops. */
+  /** Returns the oldest entry's value; the entry stays. May walk over deleted slots: for metrics, not for loops. */
   peek(): V | undefined {
     return this.values().next().value;
   }
@@ -144,7 +144,7 @@ export class ByteCache<V> {
     return this.#bytes;
   }
 
-  /** The value; this counts as a use. */
+  /** Returns the value of the key. This counts as a use of the entry. */
   get(key: string): V | undefined {
     const entry = this.#entries.get(key);
     if (entry === undefined) return undefined;
@@ -155,7 +155,7 @@ export class ByteCache<V> {
 
   /**
    * @param bytes size of the value
-   * @returns false if the value is too large to be kept (the old value of the key is removed all the same)
+   * @returns `false` if the value is too large to be kept; even then the old value of the key is removed
    */
   set(key: string, value: V, bytes: number): boolean {
     this.delete(key);

@@ -54,7 +54,7 @@ describe('SecretBytes', () => {
     assert.ok(!shown.message.includes('horse'));
   });
 
-  it('SecretBytes return any bytes unchanged, also through base64', () => {
+  it('SecretBytes return any bytes unchanged, also after an encoding in base64', () => {
     fc.assert(
       fc.property(fc.uint8Array(), (bytes) => {
         const secret = SecretBytes.fromBytes(bytes);
@@ -86,7 +86,7 @@ describe('SecretBytes', () => {
     }
   });
 
-  it('SecretBytes copy the bytes that they get and return', () => {
+  it('if a caller changes the bytes that SecretBytes got or returned, the value does not change', () => {
     const given = Buffer.from('abc');
     const secret = SecretBytes.fromBytes(given);
     given.fill(0);

@@ -2,13 +2,13 @@
  * The bytes of one secret value, in an object that cannot be printed.
  *
  * The bytes are in a private field, and every way in which JavaScript turns an object into text (`String()`, templates,
- * `JSON.stringify`, `util.inspect`, `console`, structured loggers) gives only their number. Only `utf8`, `base64` and
- * `bytes` return the value.
+ * `JSON.stringify`, `util.inspect`, `console`, structured loggers) gives only the number of bytes. Only `utf8`,
+ * `base64` and `bytes` return the value.
  */
 import { isUtf8 } from 'node:buffer';
 import { inspect } from 'node:util';
 
-/** Bytes that are not valid UTF-8, or a string with a lone surrogate. Holds nothing of the value. */
+/** The bytes are not valid UTF-8, or the string has a lone surrogate. The error contains no part of the value. */
 export class NotUtf8Error extends Error {
   override readonly name = 'NotUtf8Error';
 
@@ -17,7 +17,7 @@ export class NotUtf8Error extends Error {
   }
 }
 
-/** The value is not canonical standard base64 (RFC 4648 §4, padded, no white space). Holds nothing of the value. */
+/** The value is not standard base64 (RFC 4648 §4, padded, no white space). The error contains no part of the value. */
 export class NotBase64Error extends Error {
   override readonly name = 'NotBase64Error';
 
@@ -36,16 +36,16 @@ export class SecretBytes {
   /** @throws NotUtf8Error if the string has a lone surrogate, which has no UTF-8 form */
   static fromUtf8(text: string): SecretBytes {
     if (!text.isWellFormed()) throw new NotUtf8Error();
-    // Not from Buffer's shared pool, in which one small value keeps 8 KiB alive.
+    // Not from Buffer's shared pool, in which one small value keeps 8 KiB in memory.
     const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text));
     bytes.write(text);
     return new SecretBytes(bytes);
   }
 
-  /** @throws NotBase64Error unless `text` is exactly what an encoder would have written */
+  /** @throws NotBase64Error if `text` differs from the standard base64 of its bytes, for example by white space */
   static fromBase64(text: string): SecretBytes {
     const bytes = Buffer.from(text, 'base64');
-    // Node's decoder skips unknown characters. If it did, encoding the bytes again gives another text.
+    // Node's decoder skips invalid characters. In that case the base64 of the bytes differs from `text`.
     if (bytes.toString('base64') !== text) throw new NotBase64Error();
     return SecretBytes.fromBytes(bytes);
   }
@@ -57,7 +57,7 @@ export class SecretBytes {
     return new SecretBytes(bytes);
   }
 
-  /** In bytes. */
+  /** Number of bytes. */
   get length(): number {
     return this.#bytes.byteLength;
   }

@@ -74,7 +74,7 @@ export class MetricRegistry {
     read: () => Iterable<Sample<L>>,
     type: 'gauge' | 'counter' = 'gauge',
   ): void {
-    // Two sources may give the same labels (two queues of one name): their values add up.
+    // If samples have the same labels (for example two queues with the same name), their values are added.
     const shared = { name, help, labelNames, registers: [this.#registry] };
     const metric: PromGauge<L> | PromCounter<L> =
       type === 'gauge' ? new PromGauge<L>({ ...shared, collect }) : new PromCounter<L>({ ...shared, collect });
@@ -84,7 +84,7 @@ export class MetricRegistry {
     }
   }
 
-  /** Every metric in the Prometheus text format 0.0.4. @throws what a source throws. */
+  /** All metrics in the Prometheus text format 0.0.4. @throws the error of a `read` function */
   text(): Promise<string> {
     return this.#registry.metrics();
   }
@@ -95,26 +95,26 @@ export class MetricRegistry {
   }
 }
 
-/** The label value of the series that all values beyond the limit share. */
+/** The label value that stands for all values beyond the limit. */
 const OTHER = 'other';
 
-/** Most Vault servers, and most login mounts, that have series of their own. */
+/** Largest number of Vault servers, and of login mounts, that have their own series. */
 export const MAX_VAULTS = 100;
 
 /**
  * Limits the values of a label that users choose, such as addresses of servers. Series are never removed, so without a
- * limit each edit of a rule could take more memory. The first values have series of their own; all others share one.
+ * limit each edit of a rule could take more memory. The first values have their own series; all others share `other`.
  */
 export class BoundedLabel {
   readonly #most: number;
   readonly #values = new Set<string>();
 
-  /** @param most number of values with series of their own */
+  /** @param most number of values that have their own series */
   constructor(most: number) {
     this.#most = most;
   }
 
-  /** The value itself while there is room for it, else `other`. */
+  /** The value itself; `other` for a new value if the limit is reached. */
   of(value: string): string {
     if (!this.#values.has(value)) {
       if (this.#values.size >= this.#most) return OTHER;

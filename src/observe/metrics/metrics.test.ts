@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { createMetrics } from './metrics.ts';
 
-/** The sample lines whose name is exactly `name`. */
+/** The lines of the metric with exactly this name. */
 function samples(text: string, name: string): string[] {
   return text.split('\n').filter((line) => line.startsWith(`${name} `) || line.startsWith(`${name}{`));
 }
 
 describe('metrics', () => {
-  it('the usual process metrics and keyferry_build_info have values without collectors', async () => {
+  it('metrics include keyferry_build_info and the process metrics that Prometheus clients usually have', async () => {
     const text = await createMetrics('1.2.3').text();
     for (const name of [
       'process_cpu_seconds_total',
@@ -27,7 +27,7 @@ describe('metrics', () => {
     assert.match(text, /# TYPE process_cpu_seconds_total counter/);
   });
 
-  it('two registries count separately', async () => {
+  it('if createMetrics is called twice, the two registries count separately', async () => {
     const [a, b] = [createMetrics('1'), createMetrics('1')];
     a.writes.inc({ cluster: 'local', kind: 'Secret', verb: 'create', result: 'ok' });
     assert.equal(samples(await a.text(), 'keyferry_writes_total').length, 1);
@@ -80,7 +80,7 @@ describe('metrics', () => {
     assert.ok(text.includes('keyferry_queue_retries_total{queue="rules"} 2\n'), 'read again, not added up');
   });
 
-  it('a request of 20 ms counts in the bucket of 25 ms and not in that of 10 ms', async () => {
+  it('a request of 20 ms counts in the bucket of 25 ms and not in the bucket of 10 ms', async () => {
     const metrics = createMetrics('1');
     metrics.kubeRequests.inc({ cluster: 'local', method: 'GET', code: '200' });
     metrics.kubeRequestSeconds.observe({ cluster: 'local', method: 'GET' }, 0.02);
@@ -89,7 +89,7 @@ describe('metrics', () => {
     assert.match(text, /keyferry_kube_request_duration_seconds_bucket\{le="0.025",cluster="local",method="GET"\} 1/);
   });
 
-  it('a controller can add its own metrics, but a second metric of one name is an error', async () => {
+  it('a controller can add its own metrics; a second metric with the same name throws', async () => {
     const metrics = createMetrics('1');
     const { registry } = metrics;
     registry.counter('kubelb_ccm_sync_secret_reconcile_total', 'Reconciles', ['namespace', 'result']).inc({

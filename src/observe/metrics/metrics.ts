@@ -5,11 +5,11 @@ import { BoundedLabel, MAX_VAULTS, type LabelValues, MetricRegistry, type Sample
 /** The state of a work queue at a scrape. */
 export interface QueueSnapshot {
   readonly queue: string;
-  /** Keys that wait to be worked on. */
+  /** Keys that wait for a worker. */
   readonly depth: number;
-  /** How long the oldest of them has waited; 0 if there is none. */
+  /** How long the oldest waiting key has waited; 0 if no key waits. */
   readonly oldestAgeSeconds: number;
-  /** Keys put back after a failure, since the start. */
+  /** Number of failed runs since the start whose keys were queued again. */
   readonly retries: number;
 }
 
@@ -17,17 +17,17 @@ export interface QueueSnapshot {
 export interface WatchSnapshot {
   readonly cluster: string;
   readonly kind: string;
-  /** Tells watches of one kind apart: `copies`, `sources`, … */
+  /** Distinguishes watches of the same kind: `copies`, `sources`, … */
   readonly watch: string;
   /** Whether the first list is complete. */
   readonly synced: boolean;
   /** Whether the list is complete and a stream is open. `undefined`: the watch is closed because nobody needs it. */
   readonly connected: boolean | undefined;
-  /** Time since the server last sent something, a bookmark included. */
+  /** Time since the server last sent an event; a bookmark counts, too. */
   readonly idleSeconds: number;
 }
 
-/** How many claims of a system are in a state. Those in the state `conflict` also count in `keyferry_conflicts`. */
+/** The number of a controller's claims in one state. Claims in `conflict` also count in `keyferry_conflicts`. */
 export interface ClaimSnapshot {
   readonly system: string;
   readonly state: string;
@@ -37,7 +37,7 @@ export interface ClaimSnapshot {
 /** The state of a rule at a scrape. */
 export interface RuleSnapshot {
   readonly system: string;
-  /** Its name in the system: `default/x`; with several kinds of rules `Secret/default/x`. */
+  /** For example `default/x`, or `Secret/default/x` if the controller has rules of several kinds. */
   readonly rule: string;
   readonly namespace: string;
   /** Why the rule is not ready; `undefined`: it is ready. */
@@ -48,7 +48,7 @@ export interface RuleSnapshot {
 export interface LeaseSnapshot {
   /** Address of the server. */
   readonly vault: string;
-  /** `live`: copies have its credentials, and Keyferry renews it. Other leases expire or are being revoked. */
+  /** `live`: copies have the lease's credentials, and Keyferry renews it. Other leases expire or are being revoked. */
   readonly state: string;
   /** `fresh`, `old`: in the last third of its life; `overdue`: it should have been renewed or replaced. */
   readonly age: string;
@@ -94,14 +94,13 @@ export function createMetrics(version: string) {
     ]),
     /** Writes of copies; `verb` is create, update, …; `result` is `ok` or the API server's reason. */
     writes: counter('keyferry_writes_total', 'Writes of copies, by result.', ['cluster', 'kind', 'verb', 'result']),
-    /** From the event that made the write of a copy necessary to its end. */
     copySeconds: registry.histogram(
       'keyferry_copy_duration_seconds',
       'Time from the event that made the write of a copy necessary to the end of the write, retries included.',
       ['system'],
       [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300],
     ),
-    /** `code` is the HTTP status, or `error` where there was no answer. */
+    /** `code` is the HTTP status, or `error` if there was no answer. */
     kubeRequests: counter('keyferry_kube_requests_total', 'Requests to API servers, by HTTP status.', [
       'cluster',
       'method',
@@ -121,20 +120,19 @@ export function createMetrics(version: string) {
         'code',
       ]),
       logins: counter('keyferry_vault_logins_total', 'Logins to Vault, by result.', ['vault', 'method', 'result']),
-      /** New versions of a KV secret: 0 an hour in a settled cluster. */
-      versionsWritten: counter('keyferry_vault_versions_written_total', 'Versions written to Vault KV.', [
+      /** New versions of entries in KV. As long as no source changes, the number does not grow. */
+      versionsWritten: counter('keyferry_vault_versions_written_total', 'New versions written to Vault KV entries.', [
         'vault',
         'system',
       ]),
     },
-    /** 1 while this process is the leader. */
-    leader: registry.gauge('keyferry_leader', '1 while this process is the leader.', []),
-    /** The Prometheus text format. */
+    leader: registry.gauge('keyferry_leader', '1 while this process is the leader, otherwise 0.', []),
+    /** All metrics in the Prometheus text format. */
     text: () => registry.text(),
   };
 }
 
-/** Adds metrics with one value for each item of a source, read at each scrape. The items' fields give the labels. */
+/** Returns a function that adds a metric: one value for each item of `source`, labelled with the item's fields. */
 function itemMetrics<const L extends string, T extends Readonly<Record<L, string>>>(
   registry: MetricRegistry,
   source: () => readonly T[],
@@ -150,9 +148,9 @@ function itemMetrics<const L extends string, T extends Readonly<Record<L, string
 
 function addQueueMetrics(registry: MetricRegistry, queues: MetricSources['queues']): void {
   const add = itemMetrics(registry, queues, ['queue']);
-  add('keyferry_queue_depth', 'Keys waiting in a queue.', ({ depth }) => depth);
-  add('keyferry_queue_oldest_age_seconds', 'Waiting time of the oldest key of a queue.', (q) => q.oldestAgeSeconds);
-  add('keyferry_queue_retries_total', 'Keys put back into a queue after a failure.', (q) => q.retries, 'counter');
+  add('keyferry_queue_depth', 'Rules, targets or polls that wait in the queue.', ({ depth }) => depth);
+  add('keyferry_queue_oldest_age_seconds', 'How long the oldest key of the queue waits.', (q) => q.oldestAgeSeconds);
+  add('keyferry_queue_retries_total', 'Failed runs whose key was queued again.', (q) => q.retries, 'counter');
 }
 
 function addWatchMetrics(registry: MetricRegistry, watches: MetricSources['watches']): void {
@@ -161,9 +159,9 @@ function addWatchMetrics(registry: MetricRegistry, watches: MetricSources['watch
   add('keyferry_watch_last_activity_seconds', lastActivity, ({ idleSeconds }) => idleSeconds);
   const needed = (): WatchSnapshot[] => watches().filter(({ connected }) => connected !== undefined);
   const state = itemMetrics(registry, needed, ['cluster', 'kind', 'watch']);
-  const connected = '1 while a watch is open; watches that need not be are missing.';
+  const connected = '1 while the watch is open, otherwise 0; a watch that nobody needs has no series.';
   state('keyferry_watch_connected', connected, (watch) => (watch.connected === true ? 1 : 0));
-  add('keyferry_watch_synced', '1 once the first list of a watch is complete.', ({ synced }) => (synced ? 1 : 0));
+  add('keyferry_watch_synced', '1 after the first list is complete, otherwise 0.', ({ synced }) => (synced ? 1 : 0));
 }
 
 function addClaimMetrics(registry: MetricRegistry, claims: MetricSources['claims']): void {
@@ -175,7 +173,7 @@ function addClaimMetrics(registry: MetricRegistry, claims: MetricSources['claims
 
 function addLeaseMetrics(registry: MetricRegistry, leases: MetricSources['leases']): void {
   const names = ['vault', 'state', 'age'] as const;
-  registry.derived('keyferry_vault_leases', 'Vault leases of dynamic credentials, by age.', names, () => {
+  registry.derived('keyferry_vault_leases', 'Vault leases of dynamic credentials, by state and age.', names, () => {
     const servers = new BoundedLabel(MAX_VAULTS);
     return leases().map(({ vault, state, age }) => ({ labels: { vault: servers.of(vault), state, age }, value: 1 }));
   });
@@ -211,25 +209,25 @@ function addProcessMetrics(registry: MetricRegistry): void {
   }
 }
 
-/** Most rules with series of their own. */
+/** Largest number of rules that have their own series. */
 export const MAX_RULES = 1000;
 const MAX_REASONS = 64;
 const READY = { reason: 'Ready', fault: 'none' } as const;
-/** The order in which rules get series of their own: first the faults of the operator, which page somebody. */
+/** The order in which rules get their own series: first rules with a fault of the operator, which cause alerts. */
 const ORDER = { operator: 0, user: 1, none: 2 } as const;
 
 /**
- * Adds metrics that show which rules are ready, and whose fault it is if one is not. They are computed at each scrape,
- * so a deleted rule leaves no series. Users create rules and servers choose reasons, so both are limited: only
- * `MAX_RULES` rules have series of their own, first those that are not ready, and only `MAX_REASONS` reasons keep their
- * names.
+ * Adds metrics that show which rules are ready, and for each other rule, whose fault it is. They are computed at each
+ * scrape, so a deleted rule leaves no series. Users create rules, and servers choose reasons, so both are limited. Only
+ * `MAX_RULES` rules have their own series, first the rules that are not ready. Only `MAX_REASONS` reasons keep their
+ * names; the others become `other`.
  */
 function addRuleMetrics(registry: MetricRegistry, rules: MetricSources['rules']): void {
-  // The first metric reads the rules for all three, as there may be thousands. The registry reads its metrics in the
-  // order of registration, without a pause.
+  // The first metric reads the rules for all three metrics, because there may be thousands of rules. The registry reads
+  // its metrics in the order of registration, without a pause.
   let scraped: readonly RuleSnapshot[] = [];
   const byReason = ['system', 'fault', 'reason'] as const;
-  registry.derived('keyferry_rules', 'Rules, by what keeps them from being ready.', byReason, () => {
+  registry.derived('keyferry_rules', 'Rules, by the reason why they are not ready, or Ready.', byReason, () => {
     const reasons = new BoundedLabel(MAX_REASONS);
     scraped = rules();
     return scraped.map(({ system, problem = READY }) => {
@@ -237,7 +235,7 @@ function addRuleMetrics(registry: MetricRegistry, rules: MetricSources['rules'])
     });
   });
   const names = ['system', 'rule', 'rule_namespace', 'fault', 'reason'] as const;
-  registry.derived('keyferry_rule_ready', '1 if all is done that a rule asks for.', names, () => {
+  registry.derived('keyferry_rule_ready', '1 if everything that the rule asks for is done, otherwise 0.', names, () => {
     const reasons = new BoundedLabel(MAX_REASONS);
     return firstRules(scraped).map(({ system, rule, namespace, problem }): Sample<(typeof names)[number]> => {
       const { fault, reason } = problem ?? READY;
@@ -245,7 +243,7 @@ function addRuleMetrics(registry: MetricRegistry, rules: MetricSources['rules'])
       return { labels, value: problem === undefined ? 1 : 0 };
     });
   });
-  const omitted = 'Rules without a series of their own in keyferry_rule_ready.';
+  const omitted = 'Rules that have no series in keyferry_rule_ready, because there are too many rules.';
   registry.value('keyferry_rules_omitted', omitted, () => {
     const value = Math.max(0, scraped.length - MAX_RULES);
     scraped = [];
@@ -253,7 +251,7 @@ function addRuleMetrics(registry: MetricRegistry, rules: MetricSources['rules'])
   });
 }
 
-/** The rules with series of their own: the same ones at each scrape, as long as the rules do not change. */
+/** The rules that have their own series: the same rules at each scrape while no rule changes. */
 function firstRules(rules: readonly RuleSnapshot[]): readonly RuleSnapshot[] {
   return rules.length <= MAX_RULES ? rules : rules.toSorted((a, b) => rankOf(a) - rankOf(b)).slice(0, MAX_RULES);
 }

@@ -26,7 +26,7 @@ async function scrape(rules: readonly RuleSnapshot[]): Promise<string> {
   return await metrics.text();
 }
 
-it('a rule has one series, with the reason and the fault if it is not ready', async () => {
+it('keyferry_rule_ready has one series for each rule, with reason and fault if the rule is not ready', async () => {
   const text = await scrape([rule('good'), rule('ours', OURS), rule('theirs', THEIRS)]);
   assert.deepEqual(
     parseMetrics(text).filter(({ name }) => name === 'keyferry_rule_ready'),
@@ -44,7 +44,7 @@ it('a rule has one series, with the reason and the fault if it is not ready', as
   assert.equal(metricValue(text, 'keyferry_rules_omitted'), 0);
 });
 
-it('of too many rules and reasons only a limited number gets series, failing rules first', async () => {
+it('if there are too many rules and reasons, only a limited number gets its own series, failing rules first', async () => {
   const good = Array.from({ length: MAX_RULES }, (_, index) => rule(`good-${index}`));
   const odd = Array.from({ length: 100 }, (_, index) => rule(`odd-${index}`, { reason: `R${index}`, fault: 'user' }));
   const text = await scrape([...good, ...odd, rule('ours', OURS)]);

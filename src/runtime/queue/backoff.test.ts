@@ -32,7 +32,7 @@ test('property: every wait of a back-off is within its limits, and not shorter t
   );
 });
 
-test('waits before reconnects grow until a stream was open for stableMs', async () => {
+test('waits before reconnects grow; after a stream was open for stableMs, they start again with the first', async () => {
   const clock = new ManualClock();
   const backoff = new Backoff({ ...RECONNECT, clock, random: () => 0 });
   assert.equal(backoff.next(), 400);

@@ -1,9 +1,9 @@
 /**
- * The wait before the next try: exponential, with jitter, never shorter than a Retry-After.
+ * Computes the wait before the next try: exponential, with a random part, never shorter than a Retry-After.
  *
- * A `Backoff` counts the tries of one piece of work, or of one stream that is opened repeatedly (a watch). A stream
- * resets it only after it was open for `stableMs`. So the wait keeps growing if a server accepts connections and drops
- * them at once.
+ * A `Backoff` counts the failures of one piece of work, or of one stream that is opened repeatedly (a watch). A stream
+ * resets the count only after it was open for `stableMs`. So the wait keeps growing if a server accepts connections and
+ * drops them at once.
  */
 import { type Clock, systemClock } from '../clock.ts';
 
@@ -12,17 +12,17 @@ export interface BackoffOptions {
   readonly baseMs: number;
   /** Longest wait of all, ms, except for a longer Retry-After. */
   readonly maxMs: number;
-  /** 0 ≤ r < 1. Default `Math.random`. */
+  /** Returns r, 0 ≤ r < 1. Default `Math.random`. */
   readonly random?: (() => number) | undefined;
 }
 
-/** Random share that is added to a Retry-After: without it, all clients would come back at one instant. */
+/** Up to this share is added to a Retry-After at random: otherwise all clients would try at the same instant. */
 const FLOOR_SPREAD = 0.1;
 
-/** Ms to wait after `failures` in a row, at least `floorMs` (a Retry-After). @param mostMs a limit below `maxMs` */
+/** Returns the wait after `failures` in a row, at least `floorMs` (a Retry-After), ms. @param mostMs a lower `maxMs` */
 export type WaitAfter = (failures: number, floorMs: number, mostMs?: number) => number;
 
-/** The wait is random, from half a ceiling to the ceiling, which doubles with each failure. */
+/** The wait is random, between half of a ceiling and the ceiling. The ceiling doubles with each failure. */
 export function waitAfter({ baseMs, maxMs, random = Math.random }: BackoffOptions): WaitAfter {
   return (failures, floorMs, mostMs = maxMs) => {
     const ceiling = Math.min(maxMs, mostMs, baseMs * 2 ** (failures - 1));
@@ -33,12 +33,12 @@ export function waitAfter({ baseMs, maxMs, random = Math.random }: BackoffOption
 }
 
 export interface ReconnectOptions extends BackoffOptions {
-  /** A stream that was open this long, ms, resets the wait. Default: no stream does. */
+  /** After a stream was open for this time, ms, the waits start again with the first. Default: never. */
   readonly stableMs?: number;
   readonly clock?: Clock;
 }
 
-/** The waits of client-go's reflector (0.8 s → 30 s). A stream that was open for 10 s resets them. */
+/** The waits of client-go's reflector, from 0.8 s to 30 s. After a stream was open for 10 s, the waits start again. */
 export const RECONNECT = { baseMs: 800, maxMs: 30_000, stableMs: 10_000 };
 
 export class Backoff {
@@ -73,8 +73,8 @@ export class Backoff {
 }
 
 /**
- * Keys on hold: each must not be used before a time (a key of a queue must not run, a path must not be tried). Expired
- * holds have no effect. They are removed together from time to time, so that a hold needs no timer.
+ * Keys on hold. A key on hold must not be used before the end of its hold: for example, a queue must not run the key.
+ * Expired holds have no effect. They are removed together from time to time, so that a hold needs no timer.
  */
 export class Holds {
   readonly #until = new Map<string, number>();
@@ -85,12 +85,12 @@ export class Holds {
     this.#sweepEveryMs = sweepEveryMs;
   }
 
-  /** The end of the key's hold, monotonic ms; 0 if it has none. */
+  /** The end of the key's hold, monotonic ms; 0: the key has no hold. */
   until(key: string): number {
     return this.#until.get(key) ?? 0;
   }
 
-  /** Sets a hold; of two holds of a key the later end counts. */
+  /** Sets a hold. If the key has a hold already, the later end counts. */
   extend(key: string, until: number): void {
     if (until > this.until(key)) this.#until.set(key, until);
   }

@@ -10,7 +10,7 @@ const step = fc.oneof(
   fc.record({ do: fc.constant('shift' as const), now: fc.integer({ min: 0, max: 50 }) }),
 );
 
-test('property: a DelayHeap behaves as a sorted list in which the earlier time of a key wins', () => {
+test('property: a DelayHeap returns keys in the order of their times; if a key is put twice, the earlier time counts', () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 200, size: 'max' }), (steps) => {
       const heap = new DelayHeap();

@@ -3,12 +3,12 @@
  * removed without a search.
  *
  * Invariants: a key is in the heap at most once; `#heap[e.place] === e` for every entry; a parent is never due after
- * its children; keys of equal time come out in the order they went in.
+ * its children; keys with the same time come out in the order in which they were put in.
  */
 
 interface Entry<K> {
   readonly key: K;
-  /** The key gets low priority when it is due. A `put` with normal priority ends this. */
+  /** Whether the key gets low priority when it is due. After a `put` with normal priority it gets normal priority. */
   low: boolean;
   at: number;
   order: number;
@@ -24,12 +24,12 @@ export class DelayHeap<K extends string = string> {
     return this.#heap.length;
   }
 
-  /** When the first key is due. */
+  /** When the first key is due; `undefined`: the heap is empty. */
   get nextAt(): number | undefined {
     return this.#heap[0]?.at;
   }
 
-  /** Puts the key in; if it is there, the earlier of the two times wins. */
+  /** Adds the key. If the heap has the key already, the earlier of the two times counts. */
   put(key: K, at: number, low = false): void {
     const known = this.#entries.get(key);
     if (known !== undefined && !low) known.low = false;
@@ -58,7 +58,7 @@ export class DelayHeap<K extends string = string> {
     return true;
   }
 
-  /** Removes and returns the first key that is due at `now`, if any is. */
+  /** Removes and returns the first key that is due at `now`; `undefined`: no key is due. */
   shift(now: number): { readonly key: K; readonly low: boolean } | undefined {
     const first = this.#heap[0];
     if (first === undefined || first.at > now) return undefined;

@@ -27,7 +27,7 @@ class Work {
 /** Waits until all callbacks of settled promises have run. */
 const settled = async (): Promise<void> => await new Promise((resolve) => void setImmediate(resolve));
 
-test('work for one key runs in order, and work for another key does not wait for it', async () => {
+test('KeyedLock runs work with the same key one after another; work with another key does not wait', async () => {
   const lock = new KeyedLock();
   const [first, second, other] = [new Work(), new Work(), new Work()];
   const runs = [lock.run('a', first.run, NEVER), lock.run('a', second.run, NEVER), lock.run('b', other.run, NEVER)];
@@ -41,7 +41,7 @@ test('work for one key runs in order, and work for another key does not wait for
   assert.deepEqual(await Promise.all(runs), ['1', '2', '3']);
 });
 
-test('work that fails lets the next work of its key start, and its error reaches only its caller', async () => {
+test('if work under a KeyedLock fails, only its caller gets the error, and the next work of the key starts', async () => {
   const lock = new KeyedLock();
   const [first, second] = [new Work(), new Work()];
   const failed = assert.rejects(lock.run('a', first.run, NEVER), /broken/);
@@ -52,7 +52,7 @@ test('work that fails lets the next work of its key start, and its error reaches
   assert.equal(await next, 'done');
 });
 
-test('work that is aborted while it waits never runs, and the next work still waits for the work before it', async () => {
+test('if work is aborted while it waits for a KeyedLock, it never runs, and the next work still waits for the running work', async () => {
   const lock = new KeyedLock();
   const [first, second, third] = [new Work(), new Work(), new Work()];
   const stop = new AbortController();
@@ -69,7 +69,7 @@ test('work that is aborted while it waits never runs, and the next work still wa
   assert.deepEqual([second.started, third.started], [false, true]);
 });
 
-test('property: a lock never runs two works of one key at once, in any order of calls, ends and aborts', async () => {
+test('property: in any order of calls, ends and aborts, a KeyedLock never runs two calls with the same key at a time', async () => {
   const step = fc.record({ key: fc.constantFrom('a', 'b'), turns: fc.nat(3), abort: fc.boolean(), wait: fc.nat(2) });
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 20 }), async (steps) => {

@@ -1,18 +1,18 @@
-/** Runs work for one key one after another, in the order of the calls; work for other keys runs beside it. */
+/** Runs work with the same key one after another, in the order of the calls. Work with other keys does not wait. */
 import { orAborted } from '../abort.ts';
 
 export class KeyedLock {
-  /** For each key with work: a promise that resolves when all of it has ended. Never rejects. */
+  /** For each key with work, a promise that resolves when all work of the key has ended. It never rejects. */
   readonly #last = new Map<string, Promise<void>>();
 
-  /** @throws the error of the work; AbortedError if the signal is aborted while it waits */
+  /** @throws the error of the work; AbortedError if the signal is aborted while the work waits */
   async run<T>(key: string, work: () => Promise<T>, signal: AbortSignal): Promise<T> {
     const before = this.#last.get(key);
     const { promise, resolve } = Promise.withResolvers<void>();
-    // If this work is aborted while it waits, the next one must still wait for the work before it.
+    // If this work is aborted while it waits, the next work must still wait for the work before this one.
     const own = (before ?? Promise.resolve()).then(async () => await promise);
     this.#last.set(key, own);
-    // Not when this call ends: if it is aborted while it waits, the work before it still runs.
+    // The end of this call is too early: if the call is aborted while it waits, earlier work of the key still runs.
     void own.finally(() => {
       if (this.#last.get(key) === own) this.#last.delete(key);
     });

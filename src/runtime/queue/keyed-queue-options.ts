@@ -2,7 +2,7 @@
 import type { Clock } from '../clock.ts';
 import type { GroupOf } from './turns.ts';
 
-/** `low` is for the objects of the first list of a watch; live changes overtake them. */
+/** `low` is for the objects in the first list of a watch, so that later changes overtake them. */
 export type Priority = 'normal' | 'low';
 
 export interface AddOptions {
@@ -30,7 +30,7 @@ export interface RunResult {
 /**
  * Called after every failed run, when the key is queued again.
  * @param retryInMs `undefined`: not repeated, because the key was forgotten or the queue stopped
- * @param attempt failures in a row, this one included
+ * @param attempt number of failures in a row, including this failure
  */
 export type OnError<K extends string = string> = (
   key: K,
@@ -42,7 +42,7 @@ export type OnError<K extends string = string> = (
 export interface KeyedQueueOptions<K extends string = string> {
   /** Names the queue in errors, logs and metrics: `targets`. */
   readonly name: string;
-  /** Must not throw. */
+  /** Called after each failed run. Must not throw. */
   readonly onError: OnError<K>;
   /** The Retry-After of a worker's error, ms; the key is not retried earlier. */
   readonly retryAfterMs?: (error: unknown) => number | undefined;
@@ -52,36 +52,36 @@ export interface KeyedQueueOptions<K extends string = string> {
   readonly retryMaxMs?: number;
   /** Longest back-off after this error, ms, if below `retryMaxMs`: for errors that may end without a user's action. */
   readonly retryMaxMsOf?: (error: unknown) => number | undefined;
-  /** Runs of one key start at least this far apart, ms. Default 0. */
+  /** Shortest time between the starts of two runs of a key, ms. Default 0. */
   readonly minIntervalMs?: number;
   /**
    * The group of a key, such as its namespace. Groups take turns and share the workers (`turns.ts`), so neither many
    * keys nor long runs of one group delay another. Default: one group.
    */
   readonly groupOf?: GroupOf<K> | undefined;
-  /** `groupOf` may change its answer. A waiting key then stays in its first group, which costs memory for each key. */
+  /** Whether `groupOf` may return another group later. A waiting key then keeps its group, which costs memory. */
   readonly groupsChange?: boolean;
-  /** A group for which it is false misses its turns. Call `KeyedQueue.resume` when it may be true again. */
+  /** If it returns `false`, no key of the group runs. Call `KeyedQueue.resume` when it may return `true` again. */
   readonly mayRun?: ((group: string) => boolean) | undefined;
   readonly clock?: Clock;
-  /** 0 ≤ r < 1, for the jitter of the back-off. */
+  /** Returns r, 0 ≤ r < 1, for the random part of the back-off. Default `Math.random`. */
   readonly random?: (() => number) | undefined;
 }
 
 export interface StopOptions {
-  /** How long running workers may go on, ms. Default 0. */
+  /** Time until running workers are aborted, ms. Default 0. */
   readonly drainMs?: number;
-  /** How long aborted workers may take to end, ms. Default 1000. */
+  /** Time that aborted workers have to end, ms. Default 1000. */
   readonly graceMs?: number;
 }
 
 export interface QueueMetrics {
-  /** Keys waiting for a worker now. */
+  /** Keys that wait for a worker. */
   readonly depth: number;
   /** Keys that wait until their delay or back-off is over. */
   readonly delayed: number;
   readonly running: number;
-  /** Failed runs since the start that were queued again. */
+  /** Failed runs since the start whose key was queued again. */
   readonly retries: number;
   readonly oldestWaitingMs: number;
   readonly longestRunningMs: number;

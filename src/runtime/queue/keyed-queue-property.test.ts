@@ -1,4 +1,4 @@
-/** The queue under any sequence of adds, runs, failures and time. */
+/** Tests KeyedQueue with random sequences of adds, runs, failures and waits. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
@@ -37,7 +37,7 @@ const steps = fc.array(
   { maxLength: 60, size: 'max' },
 );
 
-test('property: a queue never runs a key twice at once, exceeds its concurrency, or loses a key', async () => {
+test('property: a KeyedQueue never runs a key twice at a time, never exceeds its concurrency and never loses a key', async () => {
   await fc.assert(
     fc.asyncProperty(
       steps,
@@ -107,7 +107,7 @@ test('property: a queue never runs a key twice at once, exceeds its concurrency,
   );
 });
 
-test('property: waiting keys run in the order of their first add, all normal ones before the low ones', async () => {
+test('property: waiting keys run in the order of their first add, all keys of normal priority before those of low', async () => {
   const wishes = fc.array(fc.record({ key: fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f'), low: fc.boolean() }), {
     maxLength: 30,
     size: 'max',
@@ -136,7 +136,7 @@ test('property: waiting keys run in the order of their first add, all normal one
   );
 });
 
-test('a hundred thousand keys are added and drained in linear time', async () => {
+test('a KeyedQueue accepts and runs 100,000 keys in linear time', async () => {
   const { queue } = makeQueue();
   const count = 100_000;
   using yardstick = new Yardstick();
@@ -151,7 +151,7 @@ test('a hundred thousand keys are added and drained in linear time', async () =>
   );
   await queue.idle();
   assert.equal(ran, count);
-  // Measured 0.25 s on a slow machine; a quadratic drain takes minutes.
+  // Measured: 0.25 s on a slow machine. With quadratic time the test would take minutes.
   const { user, system } = process.threadCpuUsage(from);
   assertWithin((user + system) / 1000, 5000, 'the drain', yardstick.stretch);
   await queue.stop();

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import * as fc from 'fast-check';
 import { ManualWorker, makeQueue } from '../../../test/support/manual-worker.ts';
 
-test('a waiting key runs once, however often it was added', async () => {
+test('if a waiting key is added again several times, it runs only one time', async () => {
   const { queue } = makeQueue();
   const ran: string[] = [];
   for (const key of ['a', 'b', 'a', 'a', 'b']) queue.add(key);
@@ -16,7 +16,7 @@ test('a waiting key runs once, however often it was added', async () => {
   await queue.stop();
 });
 
-test('a key that is added while it runs, runs again afterwards', async () => {
+test('if a key is added twice while it runs, it runs one more time afterwards', async () => {
   const { clock, queue } = makeQueue();
   const stage = new ManualWorker();
   queue.start(stage.worker, { concurrency: 4 });
@@ -34,7 +34,7 @@ test('a key that is added while it runs, runs again afterwards', async () => {
   await queue.stop();
 });
 
-test('a group alone takes all workers, and its runs beyond its share delay no other group', async () => {
+test('a group of keys may use all free workers, but its runs beyond its share delay no other group', async () => {
   const { clock, queue } = makeQueue({ groupOf: (key) => key.slice(0, 1), onError: () => undefined });
   const stage = new ManualWorker();
   queue.start(stage.worker, { concurrency: 6 });
@@ -43,7 +43,7 @@ test('a group alone takes all workers, and its runs beyond its share delay no ot
   assert.deepEqual(stage.ran.splice(0), ['a0', 'a1', 'a2', 'a3', 'a4', 'a5']);
   for (const key of ['b0', 'b1', 'b2', 'c0', 'c1', 'c2']) queue.add(key, { priority: 'low' });
   await clock.advance(0);
-  // The share of a group is 2. The four runs of `a` beyond it count as extra, so four more runs may start.
+  // The share of a group is 6 / 3 = 2. So 4 runs of `a` are beyond its share, and 4 more runs may start.
   assert.deepEqual(stage.ran.splice(0), ['b0', 'c0', 'b1', 'c1']);
   for (const key of ['a0', 'a1', 'a2', 'a3']) stage.end(key);
   await clock.advance(0);
@@ -61,7 +61,7 @@ test('a group alone takes all workers, and its runs beyond its share delay no ot
   await queue.stop();
 });
 
-test('a group that may not run misses its turns until the queue is resumed, and delays no other group', async () => {
+test('while mayRun is false for a group, only other groups run; after resume() the group runs again', async () => {
   const held = new Set(['a']);
   const { clock, queue } = makeQueue({ groupOf: (key) => key.slice(0, 1), mayRun: (group) => !held.has(group) });
   const stage = new ManualWorker();
@@ -81,7 +81,7 @@ test('a group that may not run misses its turns until the queue is resumed, and 
   await queue.stop();
 });
 
-test('property: a group below its share never waits for the runs of another group', async () => {
+test('property: a group with fewer runs than its share of the workers never waits for runs of another group', async () => {
   const groups = ['a', 'b', 'c'];
   const step = fc.oneof(
     fc.record({ add: fc.constantFrom(...groups), count: fc.integer({ min: 1, max: 9 }) }),
@@ -122,7 +122,7 @@ test('property: a group below its share never waits for the runs of another grou
   );
 });
 
-test('keys of normal priority run before low ones, and adding a low key as normal promotes it', async () => {
+test('keys of normal priority run before keys of low; a waiting key of low priority that is added as normal becomes normal', async () => {
   const { queue } = makeQueue();
   const ran: string[] = [];
   for (const key of ['l1', 'l2', 'l3']) queue.add(key, { priority: 'low' });
@@ -137,7 +137,7 @@ test('keys of normal priority run before low ones, and adding a low key as norma
   await queue.stop();
 });
 
-test('of several delays of a key the earliest wins, and an add without a delay ends the wait', async () => {
+test('if a key is added with several delays, the shortest counts; an add without a delay ends the wait', async () => {
   const { clock, queue } = makeQueue();
   const ran: [string, number][] = [];
   queue.start(async (key) => {
@@ -161,7 +161,7 @@ test('of several delays of a key the earliest wins, and an add without a delay e
   await queue.stop();
 });
 
-test('a key with requeueAfterMs runs again later, and an add in between replaces this run', async () => {
+test('if a run returns requeueAfterMs, the key runs again after that time; an earlier add replaces that run', async () => {
   const { clock, queue } = makeQueue();
   const ran: number[] = [];
   queue.start(async () => {
@@ -176,7 +176,7 @@ test('a key with requeueAfterMs runs again later, and an add in between replaces
   await queue.stop();
 });
 
-test('a failing key is retried after growing waits, and a success resets them', async () => {
+test('a key whose runs fail is retried after growing waits; after a success the waits start again with the first', async () => {
   const failures: [number | undefined, number][] = [];
   const { clock, queue } = makeQueue({
     onError: (_key, _error, retryInMs, attempt) => failures.push([retryInMs, attempt]),
@@ -207,7 +207,7 @@ test('a failing key is retried after growing waits, and a success resets them', 
   await queue.stop();
 });
 
-test('keys do not share failures, and a success of one resets only its own', async () => {
+test('each key has its own back-off: failures and successes of other keys do not change it', async () => {
   const waits: (number | undefined)[] = [];
   const { clock, queue } = makeQueue({ onError: (_key, _error, retryInMs) => waits.push(retryInMs) });
   let healed = '';
@@ -233,7 +233,7 @@ test('keys do not share failures, and a success of one resets only its own', asy
   await queue.stop();
 });
 
-test('a key that failed with a Retry-After does not run earlier, not even after an add', async () => {
+test('if a run fails with a Retry-After, the key does not run before that time, not even after an add', async () => {
   const { clock, queue } = makeQueue({ onError: () => undefined, retryAfterMs: () => 3000 });
   const ran: number[] = [];
   queue.start(async () => {
@@ -248,7 +248,7 @@ test('a key that failed with a Retry-After does not run earlier, not even after 
   await queue.stop();
 });
 
-test('an add ends a long back-off, but a failing run that adds its own key waits for the first step', async () => {
+test('an add ends a long back-off, but if a run fails and adds its own key, the next run waits for the first back-off step', async () => {
   const { clock, queue } = makeQueue({ onError: () => undefined });
   const ran: number[] = [];
   queue.start(async (key) => {
@@ -294,7 +294,7 @@ test('with minIntervalMs the first add runs at once, and later adds share one ru
   await queue.stop();
 });
 
-test('keys wait until the queue is started, and metrics tell the longest wait and the longest run', async () => {
+test('keys wait until start() is called, and metrics report the longest wait and the longest run', async () => {
   const { clock, queue } = makeQueue();
   const stage = new ManualWorker();
   queue.add('a');
@@ -313,7 +313,7 @@ test('keys wait until the queue is started, and metrics tell the longest wait an
   await queue.stop();
 });
 
-test('forget drops the pending runs and failures of a key, and does not repeat its running one', async () => {
+test('forget() drops the pending runs and the failures of a key; a run that has begun is not repeated', async () => {
   const retries: (number | undefined)[] = [];
   const { clock, queue } = makeQueue({ onError: (_key, _error, retryInMs) => retries.push(retryInMs) });
   const stage = new ManualWorker();
@@ -341,7 +341,7 @@ test('forget drops the pending runs and failures of a key, and does not repeat i
   await queue.stop();
 });
 
-test('stop waits for running keys, then aborts them, then returns the keys that ignore the signal', async () => {
+test('stop() waits for running keys, then aborts them, and returns the keys that ignore the signal', async () => {
   const { clock, queue } = makeQueue({ onError: () => undefined });
   const aborted: [string, number][] = [];
   let endQuick = (): void => undefined;
@@ -373,7 +373,7 @@ test('stop waits for running keys, then aborts them, then returns the keys that 
   await queue.idle();
 });
 
-test('stop ends at once if no key runs', async () => {
+test('if no key runs, stop() ends at once and drops waiting and delayed keys', async () => {
   const { clock, queue } = makeQueue();
   queue.add('a');
   queue.add('b', { delayMs: 10 });
@@ -381,7 +381,7 @@ test('stop ends at once if no key runs', async () => {
   assert.equal(clock.pendingTimers, 0);
 });
 
-test('a negative delay, a NaN requeueAfterMs and a second start are errors that name them', async () => {
+test('a negative delayMs, a requeueAfterMs of NaN and a second start() are errors that name the mistake', async () => {
   const errors: unknown[] = [];
   const { clock, queue } = makeQueue({ onError: (_key, error) => errors.push(error) });
   queue.start(async () => ({ requeueAfterMs: Number.NaN }));
@@ -393,7 +393,7 @@ test('a negative delay, a NaN requeueAfterMs and a second start are errors that 
   await queue.stop();
 });
 
-test('aborting a wait for idle does not affect the queue', async () => {
+test('if a wait for idle() is aborted, the queue still runs its keys', async () => {
   const { queue } = makeQueue();
   queue.add('a');
   await assert.rejects(queue.idle(AbortSignal.abort()), /aborted while waiting for queue test to be idle/);
@@ -402,7 +402,7 @@ test('aborting a wait for idle does not affect the queue', async () => {
   await queue.stop();
 });
 
-test('a worker gets the time of the request, and after failures that of the first failed run', async () => {
+test('a worker gets the time when its run was requested; after failures, when the first failed run was requested', async () => {
   const { clock, queue } = makeQueue({ onError: () => undefined });
   const told: [string, number][] = [];
   let fails = 2;

@@ -6,18 +6,18 @@
  *   absent ──add──▶ waiting ──worker free──▶ running ──done──▶ absent
  *      └──add later──▶ delayed ──due──▶ waiting
  *
- * - **waiting**: in one of two lists, `normal` before `low`. In a list groups take turns, and each group is first in,
- *   first out. Adding the key again changes nothing, but adding it as `normal` moves it from `low` to the end of its
- *   group in `normal`. A group with many runs leaves workers to the others (`turns.ts`).
- * - **delayed**: in the heap with a due time. Of several times the earliest wins, and an add without a delay ends the
- *   wait: the run that follows decides again whether to requeue.
- * - **running**: with one worker. Adding it meanwhile marks it *dirty*: it waits again when the run is over. It may be
- *   delayed at the same time (a later run was requested).
+ * - **waiting**: the key is in one of two lists, `normal` before `low`. In a list groups take turns, and each group is
+ *   first in, first out. Adding the key again changes nothing, but adding it as `normal` moves it from `low` to the end
+ *   of its group in `normal`. A group with many runs leaves workers to other groups (`turns.ts`).
+ * - **delayed**: the key is in the heap with a due time. Of several times the earliest counts. An add without a delay
+ *   ends the wait: the run that follows decides again whether to requeue.
+ * - **running**: a worker runs the key. Adding the key meanwhile marks it *dirty*: it waits again when the run is over.
+ *   The key may also be delayed at the same time, if a later run was requested.
  *
- * A run that fails is repeated after the key's back-off. An add ends that wait early, but not before the first back-off
- * step and a Retry-After are over: the key is on *hold*, so that a run whose failure causes an add cannot spin. The
- * same hold spaces the runs of a key by `minIntervalMs`: the first add runs at once, and later ones share one run, as a
- * rate-limited status writer needs.
+ * If a run fails, it is repeated after the key's back-off. An add ends this wait early, but not before the first
+ * back-off step and a Retry-After are over. Until then the key is on *hold*: otherwise a run that fails and adds its
+ * own key would repeat without a pause. A hold also separates the runs of a key by `minIntervalMs`: the first add runs
+ * at once, and later adds share one run.
  */
 import { orAborted } from '../abort.ts';
 import { Holds, type WaitAfter, waitAfter } from './backoff.ts';
@@ -40,11 +40,11 @@ interface Run {
   readonly group: string;
   /** Whether the key was added while it ran, and with which priority. */
   dirty: 'no' | 'low' | 'normal';
-  /** `forget` was called for the key: the outcome of the run is ignored. */
+  /** Whether `forget` was called for the key during the run. If so, the outcome of the run is ignored. */
   forgotten: boolean;
 }
 
-/** Expired holds are swept at most this often, ms. */
+/** Shortest time between two removals of expired holds, ms. */
 const SWEEP_MS = 1000;
 
 export class KeyedQueue<K extends string = string> {
@@ -57,7 +57,7 @@ export class KeyedQueue<K extends string = string> {
   readonly #delayed = new DelayHeap<K>();
   readonly #running = new Map<K, Run>();
   readonly #holds: Holds;
-  /** For each key whose last run failed: the failed runs in a row, and `Run.since` of the first of them. */
+  /** For each key whose last run failed: how many runs in a row failed, and `Run.since` of the first failed run. */
   readonly #failures = new Map<K, { readonly count: number; readonly since: number }>();
   #worker: Worker<K> | undefined;
   #concurrency = 1;
@@ -95,7 +95,7 @@ export class KeyedQueue<K extends string = string> {
   }
 
   /**
-   * Starts handing keys to `worker`, at most `concurrency` (default 1) at once.
+   * Starts to run keys with `worker`, at most `concurrency` keys (default 1) at a time.
    * @throws Error if it was started before
    */
   start(worker: Worker<K>, { concurrency = 1 }: { readonly concurrency?: number } = {}): void {
@@ -111,7 +111,7 @@ export class KeyedQueue<K extends string = string> {
     this.#schedulePump();
   }
 
-  /** Drops the pending runs of `key` and its failures. A run that has begun ends, but is not repeated. */
+  /** Drops the pending runs of `key` and its failures. A run that has begun goes on to its end, but is not repeated. */
   forget(key: K): void {
     this.#waiting.delete(key);
     this.#delayed.delete(key);
@@ -126,7 +126,7 @@ export class KeyedQueue<K extends string = string> {
   }
 
   /**
-   * Resolves once no key is waiting or running (delayed ones, retries among them, do not count), and after `stop`.
+   * Resolves when no key is waiting or running, and after `stop`. Delayed keys, including retries, do not count.
    * @throws AbortedError
    */
   idle(signal?: AbortSignal): Promise<void> {
@@ -135,7 +135,7 @@ export class KeyedQueue<K extends string = string> {
     return orAborted(this.#idle.promise, signal, `waiting for queue ${this.#options.name} to be idle`);
   }
 
-  /** No key waits, runs or has failed. */
+  /** Whether no key waits, is delayed, runs or has failed. */
   get isUnused(): boolean {
     return this.#isIdle() && this.#delayed.size === 0 && this.#failures.size === 0;
   }
@@ -155,8 +155,8 @@ export class KeyedQueue<K extends string = string> {
   }
 
   /**
-   * Ends the queue: waiting and delayed keys are dropped, running ones may finish within `drainMs` (default 0), then
-   * their signal is aborted and they get `graceMs` (default 1000) to notice. Never rejects; safe to call again.
+   * Ends the queue. Drops waiting and delayed keys. Running workers have `drainMs` (default 0) to end. Then their
+   * signal is aborted, and they have `graceMs` (default 1000) to end. Never rejects; safe to call again.
    * @returns the keys whose runs had not ended after `graceMs`
    */
   stop(options: StopOptions = {}): Promise<readonly K[]> {
@@ -187,7 +187,7 @@ export class KeyedQueue<K extends string = string> {
     timer.cancel();
   }
 
-  /** Makes the key waiting, dirty or delayed: not before `at` and the end of its hold. */
+  /** Makes the key waiting, dirty or delayed. It runs neither before `at` nor before the end of its hold. */
   #enqueue(key: K, at: number, low: boolean, now: number): void {
     const start = Math.max(at, this.#holds.until(key));
     const run = this.#running.get(key);
@@ -205,7 +205,7 @@ export class KeyedQueue<K extends string = string> {
     }
   }
 
-  /** Sets the one timer for all delayed keys to the first due time. It may fire too early, and is then set again. */
+  /** Sets the one timer for all delayed keys to the first due time. If the timer fires too early, it is set again. */
   #armTimer(now: number): void {
     const at = this.#delayed.nextAt;
     if (at === undefined || at >= this.#timerAt) return;
@@ -216,7 +216,7 @@ export class KeyedQueue<K extends string = string> {
 
   #due(): void {
     this.#timerAt = Infinity;
-    // A timer may fire a little early by the monotonic clock; the next one is then set for the rest.
+    // Measured by the monotonic clock, a timer may fire a little early. Then a timer for the rest of the time is set.
     const now = this.#clock.monotonic();
     for (let due = this.#delayed.shift(now); due !== undefined; due = this.#delayed.shift(now))
       this.#enqueue(due.key, now, due.low, now);
@@ -248,7 +248,7 @@ export class KeyedQueue<K extends string = string> {
     }
   }
 
-  /** The key to run now: one of a group below its share, else of any group if a worker is free. */
+  /** The key to run now: first of a group below its share of the workers; else, if a worker is free, of any group. */
   #next(): ReturnType<WaitingKeys<K>['shift']> {
     const free = this.#concurrency - this.#running.size;
     const { extra, isBelowShare } = this.#groupRuns;

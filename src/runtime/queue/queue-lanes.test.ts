@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { ManualClock } from '../../../test/support/manual-clock.ts';
 import { QueueLanes } from './queue-lanes.ts';
 
-test('of many lanes the unused ones are removed, and the others stay', async () => {
+test('if there are many lanes, unused lanes are removed; lanes with a failed or delayed key stay', async () => {
   const clock = new ManualClock();
   const worked: string[] = [];
   const lanes = new QueueLanes({ name: 'lanes', clock, random: () => 0, onError: () => undefined });

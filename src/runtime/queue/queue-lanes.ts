@@ -1,16 +1,17 @@
 /**
- * Several queues for one kind of work, one for each lane, such as a server: a slow lane does not delay another. A lane
- * is created for its first key. If there are many, unused ones are removed, because users may name ever more servers.
+ * Several queues for one kind of work: one for each lane, such as a Vault server, so that a slow lane delays no other
+ * lane. A lane is created for its first key. If there are many lanes, unused lanes are removed, because users may name
+ * more and more servers.
  */
 import { KeyedQueue } from './keyed-queue.ts';
 import type { KeyedQueueOptions, StopOptions, Worker } from './keyed-queue-options.ts';
 
 export interface QueueLanesOptions<K extends string = string> extends KeyedQueueOptions<K> {
-  /** Most runs at a time in each lane. Default 1. */
+  /** Largest number of runs at a time in each lane. Default 1. */
   readonly concurrency?: number;
 }
 
-/** Number of lanes from which on unused ones are removed. */
+/** From this number of lanes on, unused lanes are removed. */
 const MANY = 64;
 
 export class QueueLanes<K extends string = string> {
@@ -54,13 +55,13 @@ export class QueueLanes<K extends string = string> {
     return lane === '' ? this.#options.name : `${this.#options.name} ${lane}`;
   }
 
-  /** Starts every lane, and those that are created later. */
+  /** Starts all lanes, and also lanes that are created later. */
   start(worker: Worker<K>): void {
     this.#worker = worker;
     for (const queue of this.#lanes.values()) queue.start(worker, this.#options);
   }
 
-  /** As `KeyedQueue.stop`, all lanes at the same time. */
+  /** Stops all lanes at the same time, as `KeyedQueue.stop` does. */
   async stop(options: StopOptions = {}): Promise<void> {
     this.#stopped = true;
     await Promise.all([...this.#lanes.values()].map((queue) => queue.stop(options)));

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { SingleFlight } from './single-flight.ts';
 
-test('concurrent callers of one key share a run, but not with callers of another key or later ones', async () => {
+test('concurrent calls of SingleFlight with the same key share one run; calls with another key and later calls do not', async () => {
   const flights = new SingleFlight<number>();
   let runs = 0;
   const gate = Promise.withResolvers<void>();
@@ -17,7 +17,7 @@ test('concurrent callers of one key share a run, but not with callers of another
   assert.equal(await flights.run('a', work), 3);
 });
 
-test('a failure of shared work reaches every caller, and the next call starts new work', async () => {
+test('if shared work fails, every caller gets the error, and the next call starts new work', async () => {
   const flights = new SingleFlight<number>();
   const fail = (): Promise<number> => {
     throw new Error('sealed');
@@ -30,7 +30,7 @@ test('a failure of shared work reaches every caller, and the next call starts ne
   assert.equal(await flights.run('a', async () => 1), 1);
 });
 
-test('a caller that aborts does not affect the others, and the abort of the last one aborts the shared work', async () => {
+test('if a caller aborts, shared work goes on for the other callers; if the last caller aborts, the work is aborted', async () => {
   const flights = new SingleFlight<string>();
   const seen: AbortSignal[] = [];
   const gates: PromiseWithResolvers<string>[] = [];
@@ -58,7 +58,7 @@ test('a caller that aborts does not affect the others, and the abort of the last
   assert.equal(seen.length, 2);
 });
 
-test('a call with an aborted signal starts no work', async () => {
+test('if the signal of a call is already aborted, SingleFlight starts no work', async () => {
   const flights = new SingleFlight<number>();
   await assert.rejects(
     flights.run('a', () => assert.fail('started'), AbortSignal.abort()),

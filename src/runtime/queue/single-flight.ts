@@ -2,7 +2,7 @@
  * Runs work once for all callers that request the same key at the same time. Such a run is a flight.
  *
  * A flight lasts from the first call until its work settles or its last caller aborts. A caller that aborts does not
- * affect the others. When the last one aborts, the work's signal is aborted, and the next call starts a new flight.
+ * affect the others. When the last caller aborts, the work's signal is aborted, and the next call starts a new flight.
  */
 import { orAborted, throwIfAborted } from '../abort.ts';
 
@@ -16,9 +16,9 @@ export class SingleFlight<T> {
   readonly #flights = new Map<string, Flight<T>>();
 
   /**
-   * The outcome of the flight of `key`. If there is none, `work` starts one.
-   * @param signal ends this caller's wait only
-   * @throws what the work throws, or AbortedError
+   * Waits for the flight of `key`. If there is none, starts a flight with `work`.
+   * @param signal ends only the wait of this caller
+   * @throws the error of the work, or AbortedError
    */
   async run(key: string, work: (signal: AbortSignal) => Promise<T>, signal?: AbortSignal): Promise<T> {
     const what = `waiting for ${key}`;
@@ -41,7 +41,7 @@ export class SingleFlight<T> {
     const landed = (): void => {
       if (this.#flights.get(key) === flight) this.#flights.delete(key);
     };
-    // Called inside a promise, so that work that throws synchronously rejects as well.
+    // `work` is called inside a promise, so that the promise rejects even if `work` throws synchronously.
     const promise = Promise.resolve(controller.signal).then(work);
     const flight: Flight<T> = { promise, controller, callers: 0 };
     this.#flights.set(key, flight);

@@ -1,4 +1,4 @@
-/** Long work leaves the event loop free, however much of it is done at once. */
+/** Tests that long work does not block the event loop, even if much long work is done at the same time. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -10,7 +10,7 @@ function workClock(): { monotonic(): number; spend(ms: number): void } {
   return { monotonic: () => now, spend: (ms) => (now += ms) };
 }
 
-test('eight tasks at once block the event loop no longer than one slice and one step', async () => {
+test('eight tasks in slices together block the event loop for at most one slice and one step', async () => {
   const clock = workClock();
   const slices = new Slices(clock);
   function* work(): Steps<string> {
@@ -29,11 +29,11 @@ test('eight tasks at once block the event loop no longer than one slice and one 
   }
   assert.deepEqual(new Set(results), new Set(['done']));
   assert.equal(clock.monotonic(), 8 * 20 * 4);
-  // One turn, as this loop sees it, may have the end of one slice and the whole next one.
+  // One turn, as this loop sees it, may contain the end of one slice and the whole next slice.
   assert.ok(Math.max(...turns) <= 2 * (10 + 4), `${Math.max(...turns)} ms in one turn`);
 });
 
-test('a signal ends sliced work at a pause, and errors of the work reach the caller', async () => {
+test('if the signal is aborted, work in slices ends at its next pause; an error of the work reaches the caller', async () => {
   const clock = workClock();
   const slices = new Slices(clock);
   const stop = new AbortController();
@@ -53,7 +53,7 @@ test('a signal ends sliced work at a pause, and errors of the work reach the cal
   assert.throws(() => finish(failing()), /no/u);
 });
 
-test('sliced work that exceeds its time limit is stopped, and the time of other work does not count', async () => {
+test('work in slices that exceeds its time limit is stopped; the time of other work does not count', async () => {
   const clock = workClock();
   const slices = new Slices(clock);
   function* work(steps: number): Steps<number> {
@@ -69,7 +69,7 @@ test('sliced work that exceeds its time limit is stopped, and the time of other 
   assert.equal(await long, 1000);
 });
 
-test('short work gets slices although long work never ends', async () => {
+test('while two tasks in slices never end, short work still gets its slices', async () => {
   const clock = workClock();
   const slices = new Slices(clock);
   const stop = new AbortController();

@@ -1,11 +1,11 @@
 /**
  * Runs long work in short slices, so that no user's object blocks the event loop: probes, watches and other work run
  * between the slices. All work of one `Slices` shares one slice in each turn of the event loop. So eight workers
- * together block it for one slice at most.
+ * together block the event loop for one slice at most.
  */
 import type { Clock } from '../clock.ts';
 
-/** How long the work of one turn of the event loop may take, ms. A probe waits for a few of these at most. */
+/** How long the work in one turn of the event loop may take, ms. A probe waits for a few such turns at most. */
 const SLICE_MS = 10;
 
 /** The work took longer than its limit and was stopped. */
@@ -18,7 +18,7 @@ export type Steps<T> = Generator<void, T, void>;
 
 export class Slices {
   readonly #clock: Pick<Clock, 'monotonic'>;
-  /** When the work of this turn began. */
+  /** When the slice of this turn of the event loop began; `undefined`: it has not begun. */
   #since: number | undefined;
   /** Work that waits for a slice: first in, first out, so that no long work takes every slice. */
   readonly #waiting: (() => void)[] = [];
@@ -29,9 +29,9 @@ export class Slices {
   }
 
   /**
-   * Does the work. When the slice is used up, the work goes on after a turn of the event loop.
-   * @param limitMs how long the work itself may take, ms
-   * @throws what the work throws, the signal's reason, or TooLongError
+   * Does the work. When the slice is used up, the work goes on in a later turn of the event loop.
+   * @param limitMs how long the work may take without its pauses, ms
+   * @throws the error of the work, the signal's reason, or TooLongError
    */
   async run<T>(work: Steps<T>, signal?: AbortSignal, limitMs = Infinity): Promise<T> {
     let spentMs = 0;
@@ -49,7 +49,7 @@ export class Slices {
     }
   }
 
-  /** Resolves when time is left in the current slice, and earlier waiters have continued. */
+  /** Resolves when the current slice has time left and all work that waited earlier has continued. */
   async pause(): Promise<void> {
     if (!this.#isUsedUp() && this.#waiting.length === 0) return;
     await new Promise<void>((resolve) => {
@@ -67,7 +67,7 @@ export class Slices {
     return now - this.#since >= SLICE_MS;
   }
 
-  /** At the next turn of the event loop a new slice begins, for the work that has waited longest. */
+  /** Begins a new slice in the next turn of the event loop. The work that has waited longest gets it first. */
   #arm(): void {
     if (this.#isArmed) return;
     this.#isArmed = true;

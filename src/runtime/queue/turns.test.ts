@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import * as fc from 'fast-check';
 import { Turns } from './turns.ts';
 
-test('groups take turns, even if one of them has a thousand keys', () => {
+test('groups of keys take turns, even if one group has 1,000 keys', () => {
   const turns = new Turns((key) => key.split('/')[0] ?? '');
   for (let index = 0; index < 1000; index += 1) turns.add(`bad/${index}`, index);
   for (const key of ['good/a', 'good/b', 'other/c']) turns.add(key, 2000);
@@ -13,7 +13,7 @@ test('groups take turns, even if one of them has a thousand keys', () => {
   assert.equal(turns.oldest(), 4);
 });
 
-test('a group that may not take a key misses its turn, and keeps its keys', () => {
+test('a group for which mayTake is false misses its turn and keeps its keys', () => {
   const turns = new Turns((key) => key.split('/')[0] ?? '');
   for (const [index, key] of ['a/0', 'a/1', 'b/0'].entries()) turns.add(key, index);
   assert.equal(turns.shift((group) => group !== 'a')?.key, 'b/0');
@@ -25,7 +25,7 @@ test('a group that may not take a key misses its turn, and keeps its keys', () =
   assert.deepEqual([turns.shift()?.key, turns.shift()?.key], ['a/0', 'a/1']);
 });
 
-test('a key whose group changes while it waits stays in its place, and is neither lost nor returned twice', () => {
+test('if groupOf changes the group of a waiting key, the key keeps its place and is returned exactly one time', () => {
   let group = 'a';
   const turns = new Turns(() => group, true);
   turns.add('one', 1);
@@ -45,7 +45,7 @@ test('a key whose group changes while it waits stays in its place, and is neithe
   assert.equal(turns.size, 0);
 });
 
-test('property: Turns loses no key, returns none twice, and keeps the order of each group', () => {
+test('property: Turns returns each key exactly one time, and keeps the order of the keys in each group', () => {
   const key = fc.constantFrom('a/1', 'a/2', 'a/3', 'b/1', 'b/2', 'c/1');
   const step = fc.oneof(fc.record({ add: key }), fc.record({ delete: key }), fc.constant({ shift: true } as const));
   fc.assert(

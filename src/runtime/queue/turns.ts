@@ -1,6 +1,6 @@
 /**
- * Decides which waiting key of a queue runs next, in groups of keys, such as those of a namespace: groups take turns
- * (`Turns`), normal keys come before low ones (`WaitingKeys`), and groups share the workers (`GroupRuns`).
+ * Decides which waiting key of a queue runs next. Each key has a group, such as its namespace. Groups take turns
+ * (`Turns`) and share the workers (`GroupRuns`). Keys of normal priority run before keys of low (`WaitingKeys`).
  */
 import { getOrCreate, FifoMap } from '../maps.ts';
 
@@ -8,20 +8,20 @@ import { getOrCreate, FifoMap } from '../maps.ts';
 export type GroupOf<K extends string = string> = (key: K) => string;
 
 /**
- * A first-in, first-out list in which groups take turns: however many keys one group has, the next key of another group
- * waits for only one of them. Invariants: groups are in the order of their next turns, and each has a key. A key stays
- * in the group that it was added to.
+ * A first-in, first-out list in which groups take turns. Even if one group has thousands of keys, the next key of
+ * another group waits for only one of these keys. Invariants: groups are in the order of their next turns, and each
+ * group has a key. A key stays in the group to which it was added.
  */
 export class Turns<K extends string = string> {
   readonly #groupOf: GroupOf<K>;
-  /** The group of each key, kept only if `groupOf` may change its answer. */
+  /** The group of each key; `undefined` if `groupOf` always returns the same group for a key. */
   readonly #remembered: Map<K, string> | undefined;
   readonly #groups = new FifoMap<FifoMap<number, K>>();
   #size = 0;
 
   /**
    * @param groupOf default: one group for all, first in, first out
-   * @param groupsChange `groupOf` may change its answer, which costs memory for each key
+   * @param groupsChange whether `groupOf` may return another group for a key later; costs memory for each key
    */
   constructor(groupOf: GroupOf<K> = () => '', groupsChange = false) {
     this.#groupOf = groupOf;
@@ -57,7 +57,7 @@ export class Turns<K extends string = string> {
 
   /**
    * Removes and returns the oldest key of the group whose turn it is, with its value and group.
-   * @param mayTake a group for which it is false misses its turn
+   * @param mayTake a group for which it returns `false` misses its turn
    */
   shift(
     mayTake?: (group: string) => boolean,
@@ -77,7 +77,7 @@ export class Turns<K extends string = string> {
     return undefined;
   }
 
-  /** The least of the groups' oldest values, for metrics. */
+  /** The smallest value among the oldest keys of all groups, for metrics. */
   oldest(): number | undefined {
     let oldest: number | undefined;
     for (const group of this.#groups.values()) {
@@ -93,20 +93,21 @@ export class Turns<K extends string = string> {
     this.#size = 0;
   }
 
-  /** The group that holds the key, if any does. */
+  /** The group in which the key waits, if the key is in the list. */
   #groupWith(key: K): string | undefined {
     return this.#remembered === undefined ? this.#groupOf(key) : this.#remembered.get(key);
   }
 }
 
-/** Share of one group in the workers: two groups with long runs leave a third of the workers to all others. */
+/** The share of the workers for one group: two groups with long runs leave a third of the workers to all others. */
 const SHARE = 1 / 3;
 
 /**
  * Counts the runs of each group of keys, so that long runs of one group leave workers to the others.
  *
- * Each group has a share of the workers. It may use more while workers are free. Such extra runs take no worker from a
- * group below its share, whose runs then start beside them. So a queue has at most `2 * concurrency - share` runs.
+ * Each group has a share of the workers. A group may use more workers while they are free. Such extra runs take no
+ * worker from a group below its share: runs of that group start all the same. So a queue has at most
+ * `2 * concurrency - share` runs.
  */
 export class GroupRuns {
   readonly #share: number;
@@ -117,7 +118,7 @@ export class GroupRuns {
     this.#share = Math.ceil(concurrency * SHARE);
   }
 
-  /** Runs beyond the shares of their groups. */
+  /** Number of runs beyond the shares of their groups. */
   get extra(): number {
     return this.#extra;
   }
@@ -138,9 +139,9 @@ export class GroupRuns {
 }
 
 /**
- * Keys that wait for a worker: all of the list `normal` come before any of `low`. In each list groups take turns.
- * Invariant: a key is in at most one list. The value of a key is the time when it began to wait, in whole ms, because a
- * small integer needs no memory besides the map entry.
+ * The keys that wait for a worker. All keys in the list `normal` come before those in `low`. In each list groups take
+ * turns. Invariant: a key is in at most one list. The value of a key is the time when it began to wait, in whole ms,
+ * because a small integer needs no memory besides the map entry.
  */
 export class WaitingKeys<K extends string = string> {
   readonly #normal: Turns<K>;
@@ -172,7 +173,7 @@ export class WaitingKeys<K extends string = string> {
   }
 
   /**
-   * @param mayTake a group for which it is false misses its turn
+   * @param mayTake a group for which it returns `false` misses its turn
    * @returns `since`: when the key began to wait, ms
    */
   shift(
@@ -193,7 +194,7 @@ export class WaitingKeys<K extends string = string> {
     this.#low.clear();
   }
 
-  /** When the oldest key began to wait, ms. Only for metrics: a key that moved from `low` may be older. */
+  /** When the oldest key began to wait, ms. Only for metrics: a key that moved from `low` to `normal` may be older. */
   oldestSince(): number | undefined {
     const [normal, low] = [this.#normal.oldest(), this.#low.oldest()];
     return normal === undefined || (low !== undefined && low < normal) ? low : normal;

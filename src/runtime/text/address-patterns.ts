@@ -28,7 +28,7 @@ export function parseAddressPattern(text: string): AddressPattern {
   return { matches, isLiteral };
 }
 
-/** The host as URLs write it: IPv4 as four numbers, IPv6 shortened. */
+/** The host as URLs write it: IPv4 as four numbers, IPv6 shortened; `undefined`: the text is no URL with a host. */
 function hostOf(text: string): string | undefined {
   const url = URL.parse(text);
   return url === null || url.hostname === '' ? undefined : withoutDot(url.hostname);

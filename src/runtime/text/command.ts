@@ -1,4 +1,4 @@
-/** A command of Keyferry for a message, as its reader can type it: with `npx`, if npx started this process. */
+/** Writes a command of Keyferry so that the reader of a message can type it: with `npx` if npx started this process. */
 export function command(words: string): string {
   return `${process.env['npm_command'] === 'exec' ? 'npx ' : ''}keyferry ${words}`;
 }

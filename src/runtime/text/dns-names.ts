@@ -31,7 +31,7 @@ export function isDataKey(text: string): boolean {
   return DATA_KEY.test(text) && text !== '.' && !text.startsWith('..');
 }
 
-/** The problems of a name in this field. A name is checked because it becomes part of a request path. */
+/** Checks the name in a field, because the name becomes part of a request path. @returns the problems; empty: none */
 export function nameProblems(field: string, name: string | undefined): string[] {
   if (name === undefined) return [`${field}: must be specified`];
   if (isSubdomain(name)) return [];

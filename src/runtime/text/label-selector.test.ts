@@ -28,7 +28,7 @@ describe('label selector', () => {
     }
   });
 
-  it('a label selector with a mistake gives a problem that names the field', () => {
+  it('if a label selector has a mistake, the problem names the field with the mistake', () => {
     const table: [LabelSelector, RegExp][] = [
       [{ matchLabels: { 'a b': 'x' } }, /^field\.matchLabels: "a b" is not a key/],
       [{ matchLabels: { a: 'x y' } }, /^field\.matchLabels\["a"\]: "x y" is not a value/],
@@ -79,7 +79,7 @@ describe('label selector', () => {
     assert.throws(() => parseSelector('tier=prod,a>1'), /"a>1" is not a requirement/);
   });
 
-  it('property: labels whose keys a label selector does not name never change its answer', () => {
+  it('property: labels whose keys a label selector does not name never change whether it matches', () => {
     const key = fc.constantFrom('a', 'b', 'c', 'd');
     const value = fc.constantFrom('', '1', '2');
     const requirement = fc.oneof(

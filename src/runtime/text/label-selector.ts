@@ -27,16 +27,16 @@ export interface LabelRead {
 }
 
 interface Requirement extends LabelRead {
-  /** The label must be absent, or have none of the values. */
+  /** `true`: the label must be absent, or have none of the values. */
   readonly isNegated: boolean;
 }
 
 /** A valid selector. All its requirements must be met. */
 export class LabelMatcher {
   readonly #requirements: readonly Requirement[];
-  /** The keys of the labels that it reads. */
+  /** The keys of the labels that the selector reads. */
   readonly keys: readonly string[];
-  /** Labels that every match has. */
+  /** Labels that every selected object has. */
   readonly needed: readonly LabelRead[];
 
   constructor(requirements: readonly Requirement[]) {
@@ -54,7 +54,7 @@ export class LabelMatcher {
   }
 }
 
-/** Most requirements of one selector: each is checked for each namespace. */
+/** Largest number of requirements in one selector: each requirement is checked for each namespace. */
 const MAX_REQUIREMENTS = 100;
 
 /**
@@ -99,7 +99,7 @@ const REQUIREMENT =
   /^\s*(?:(!)?\s*([^\s=!(),<>]+)|([^\s=!(),<>]+)\s*(==?|!=)\s*([^\s=!(),]*)|([^\s=!(),<>]+)\s+(in|notin)\s*\(([^()]*)\))\s*$/;
 
 /**
- * A selector as text, as `kubectl get -l` takes it, without `<` and `>`.
+ * Parses a selector as `kubectl get -l` accepts it, except the operators `<` and `>`.
  * @throws RangeError that says what is wrong
  */
 export function parseSelector(text: string): LabelMatcher {
@@ -107,7 +107,7 @@ export function parseSelector(text: string): LabelMatcher {
 }
 
 /**
- * A selector as text, as an object for a field of the Kubernetes API.
+ * Converts a selector from text to an object for a field of the Kubernetes API.
  * @throws RangeError that says what is wrong
  */
 export function selectorObject(text: string): LabelSelector {

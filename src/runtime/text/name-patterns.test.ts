@@ -12,7 +12,7 @@ function matches(mode: 'full' | 'search', pattern: string, namespace: string): b
   return compiled.matches(namespace);
 }
 
-test('a pattern matches the whole name, or in the mode search any part of it', () => {
+test('a namespace pattern matches the whole name in the mode full, and any part of the name in the mode search', () => {
   const cases: readonly [pattern: string, namespace: string, full: boolean, search: boolean][] = [
     ['project-a-.+', 'project-a-x', true, true],
     ['project-a-.+', 'evil-project-a-x', false, true],
@@ -55,7 +55,7 @@ test('matchesWhole matches whole names and occursIn parts of names, in any mode'
   }
 });
 
-test('a pattern that is not valid in RE2 is an error, not an exception', () => {
+test('for a pattern that is not valid in RE2, PatternCache returns an error and does not throw', () => {
   for (const pattern of ['(', 'a(?=b)', '(a)\\1', '[', 'a{2000}', '*']) {
     assert.ok('error' in new PatternCache('full').get(pattern), pattern);
   }
@@ -84,7 +84,7 @@ test('patterns of ordinary complexity are not rejected as too complex', () => {
   }
 });
 
-test('the caches of patterns and of match results are bounded', () => {
+test('with 31,000 patterns, the caches of patterns and of match results stay within their limits', () => {
   const cache = new PatternCache('full');
   const patterns = Array.from({ length: 1000 }, (_, index) => {
     const pattern = cache.get(`team-${index}-.*`);
@@ -97,7 +97,7 @@ test('the caches of patterns and of match results are bounded', () => {
     assert.equal(pattern.matches(namespaces[index] ?? ''), true);
   }
   assert.ok(cache.matchBytes > 0 && cache.matchBytes <= 1024 * 1024, `${cache.matchBytes} bytes for 1000 × 1000`);
-  // More patterns than the cache has room for: old results are evicted, and computed again with the same result.
+  // More patterns than fit into the cache: old match results are evicted, and later computed again, with equal results.
   for (let index = 0; index < 30_000; index += 1) {
     const pattern = cache.get(`other-${index}-[a-z]*`);
     assert.ok('matches' in pattern && pattern.matches(`other-${index}-a`));
@@ -109,7 +109,7 @@ test('the caches of patterns and of match results are bounded', () => {
   }
 });
 
-test('match results stay right after the cache was full and has dropped its namespaces', () => {
+test('after the cache of match results was full and has dropped its namespaces, match results are still right', () => {
   const cache = new PatternCache('full');
   const [odd, short] = [cache.get('ns-[0-9]*[13579]'), cache.get('ns-[0-9]{1,2}')];
   assert.ok('matches' in odd && 'matches' in short);
@@ -139,7 +139,7 @@ test('the cache of compiled programs is bounded, and an evicted program gives th
   }
 });
 
-test('property: a pattern gives the same results as RE2 without the comparison of the prefix', () => {
+test('property: with the comparison of its prefix, a pattern gives the same results as RE2 alone', () => {
   const pieces = fc.constantFrom(
     'a',
     'b',

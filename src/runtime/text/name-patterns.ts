@@ -11,11 +11,11 @@ export type RegexMode = 'full' | 'search';
 
 /** A valid pattern. */
 export interface NamePattern {
-  /** Number of instructions. The cost of compiling and matching is proportional to it. */
+  /** Number of instructions. The cost of compiling and matching is proportional to this number. */
   readonly size: number;
-  /** The only name that matches, if the pattern is a plain name. */
+  /** The only name that matches, if the pattern is a plain name; otherwise `undefined`. */
   readonly literal: string | undefined;
-  /** Whether a namespace matches in the cache's mode. The result is cached, so use it only for existing namespaces. */
+  /** Whether a namespace matches in the cache's mode. The result is cached, so call it only for existing namespaces. */
   matches(namespace: string): boolean;
   /** Whether the pattern matches the whole name, in any mode. Not cached. */
   matchesWhole(name: string): boolean;
@@ -26,15 +26,15 @@ export interface NamePattern {
 export type Pattern = NamePattern | { readonly error: string };
 
 /**
- * Maximum number of instructions of all patterns of one rule. The time of RE2 grows with their number, and repetitions
- * multiply it: `(a|b){1,50}` three hundred times is 60,000 instructions in 3,600 characters, and takes 0.2 s to
- * compile. A list of 800 names has 250.
+ * Largest number of instructions in all patterns of one rule. RE2's time grows with this number, and repetitions
+ * multiply it. For example, `(a|b){1,50}` three hundred times has 60,000 instructions in 3,600 characters, and takes
+ * 0.2 s to compile. A list of 800 names has 250 instructions.
  */
 const MAX_PATTERN_SIZE = 20_000;
 
 /**
- * Estimates the number of instructions of a pattern from its text, never much too low. Compiling nested repetitions
- * takes seconds, so patterns that are too large must be rejected before that. An invalid pattern gets a size, too.
+ * Estimates the number of instructions of a pattern from its text, never much too low. To compile nested repetitions
+ * takes seconds, so a pattern that is too large must be refused before it is compiled. Invalid patterns have a size too.
  */
 function roughSize(source: string): number {
   /** For each open group: the size of the pattern before it. */
@@ -64,7 +64,7 @@ function roughSize(source: string): number {
 /** Parts of a pattern: repetitions with a count, escapes, classes, and single characters. */
 const TOKENS = /\{\d+(?:,\d*)?\}|\\.|\[\^?\]?[^\]]*\]|./gs;
 
-/** Smallest size that a pattern counts with, except a plain name. So a rule has at most 1,000, as in the CRD. */
+/** Each pattern, except a plain name, counts as at least this size. So a rule has at most 1,000, as in the CRD. */
 const MIN_PATTERN_SIZE = 20;
 
 /** Compiles the patterns of one rule, up to a limit of their total size. */
@@ -79,7 +79,7 @@ export class RulePatterns {
     this.#maxSize = maxSize;
   }
 
-  /** The patterns that were added are too large together. */
+  /** Whether the added patterns together are above the limit. */
   get isFull(): boolean {
     return this.#size > this.#maxSize;
   }
@@ -92,17 +92,17 @@ export class RulePatterns {
   }
 }
 
-/** Size of the cache of patterns without their compiled programs, bytes. */
+/** Largest size of the cache of patterns, bytes. Their compiled programs do not count. */
 const PATTERNS_BYTES = 4 * 1024 * 1024;
-/** Most memory of a pattern besides its text, measured. */
+/** Largest memory that a pattern takes besides its text, bytes; measured. */
 const BYTES_PER_PATTERN = 600;
 
 /**
- * Size of the cache of compiled programs, bytes: the programs of one rule can take 10 MiB, and any user can write
- * rules. An evicted program is compiled again when a namespace has the prefix of its pattern and no cached result.
+ * Largest size of the cache of compiled programs, bytes: the programs of one rule can take 10 MiB, and any user can
+ * write rules. An evicted program is compiled again if a namespace has the prefix of its pattern and no cached result.
  */
 const PROGRAMS_BYTES = 12 * 1024 * 1024;
-/** Most memory of an instruction of a compiled program, measured. */
+/** Largest memory of one instruction in a compiled program, bytes; measured. */
 const BYTES_PER_INSTRUCTION = 400;
 const BYTES_PER_PROGRAM = 2048;
 
@@ -114,7 +114,7 @@ const MATCH_ALL: ReadonlySet<string> = new Set(['.*', '.+', '^.*$', '^.+$']);
 
 /**
  * A prefix of every name that matches the whole pattern. Most patterns begin with literal characters, so a comparison
- * of this prefix rules out most names before the regular expression runs.
+ * with this prefix excludes most names before the regular expression runs.
  */
 function prefixOf(source: string): string {
   if (source.includes('|')) return '';
@@ -127,11 +127,11 @@ function always(): boolean {
   return true;
 }
 
-/** Size of the cache of match results, bytes: enough for 3,000 patterns and 5,000 namespaces, or 10,000 and 1,000. */
+/** Largest size of the cache of match results, bytes: enough for 3,000 patterns and 5,000 namespaces. */
 const MATCHES_BYTES = 4 * 1024 * 1024;
 /** Memory of an array besides its bits, bytes, measured. */
 const ARRAY_BYTES = 200;
-/** Most namespaces in the cache: six times those of a very large cluster. Their names take 3 MB. */
+/** Largest number of namespaces in the cache: six times as many as a very large cluster has. Their names take 3 MB. */
 const MAX_SLOTS = 32_768;
 const MAX_ARRAY_BYTES = MAX_SLOTS / 4 + ARRAY_BYTES;
 
@@ -140,9 +140,9 @@ const MAX_ARRAY_BYTES = MAX_SLOTS / 4 + ARRAY_BYTES;
  * result known, and does the namespace match. A result depends on two texts alone and never becomes wrong, so deleted
  * namespaces stay until the cache is full.
  *
- * Each namespace has a slot, and each pattern an array of bits by slot. Invariant: a slot belongs to one namespace as
- * long as an array has bits for it. So slots and arrays are dropped together, and never between the look-up of a slot
- * and its use.
+ * Each namespace has a slot (an index), and each pattern an array with two bits for each slot. Invariant: a slot
+ * belongs to the same namespace as long as an array has bits for the slot. So slots and arrays are dropped together,
+ * and never between the look-up of a slot and its use.
  */
 class MatchCache {
   readonly #slots = new Map<string, number>();
@@ -153,7 +153,7 @@ class MatchCache {
     return this.#bytes;
   }
 
-  /** The cached result. If there is none, `match` gives it. */
+  /** Returns the cached result. If there is none, `match` computes the result. */
   of(pattern: string, namespace: string, match: (namespace: string) => boolean): boolean {
     if (this.#slots.size >= MAX_SLOTS || this.#bytes > MATCHES_BYTES - MAX_ARRAY_BYTES) this.#clear();
     let slot = this.#slots.get(namespace);
@@ -206,7 +206,7 @@ export class PatternCache {
     return pattern;
   }
 
-  /** Compiles the patterns of a rule in steps, but at most one more than a rule may have: with more it is refused. */
+  /** Compiles the patterns of a rule in steps. Stops one pattern above the limit, because such a rule is refused. */
   *warmUp(sources: readonly string[]): Steps<void> {
     for (const source of sources.slice(0, MAX_PATTERN_SIZE / MIN_PATTERN_SIZE + 1)) {
       this.get(source);

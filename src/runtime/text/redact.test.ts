@@ -38,7 +38,7 @@ describe('redact', () => {
     );
   });
 
-  it('redact cuts a long message without leaving a part of a value', () => {
+  it('if redact cuts a long message within a value, no part of the value is left', () => {
     const value = Array.from({ length: 40 }, (_, n) => String.fromCharCode(65 + ((n * n + 7 * n) % 50))).join('');
     for (let length = 8140; length < 8200; length += 1) {
       const result = redact(`${'.'.repeat(length)}${value} and more`.padEnd(9000, '.'), [value]);
@@ -47,7 +47,7 @@ describe('redact', () => {
     }
   });
 
-  it('redact removes four or more letters of a value at the end of a cut message', () => {
+  it('if a message was cut within a value, redact removes the four or more letters of the value at its end', () => {
     for (const end of ['', '…', '...']) {
       assert.equal(redact(`denied: hunt${end}`, ['hunter22']), `denied: [redacted]${end}`);
       assert.equal(redact(`denied: hunter2${end}`, ['hunter22', 'hunting-season']), `denied: [redacted]${end}`);
@@ -83,14 +83,14 @@ describe('redact', () => {
     );
   });
 
-  it('property: redact never keeps 16 characters in a row of a value', () => {
+  it('property: redact removes each piece of a value that has 16 or more characters', () => {
     const text = fc.string({ minLength: 16, maxLength: 200, unit: 'binary-ascii' });
     fc.assert(
       fc.property(text, fc.nat(), fc.nat({ max: 30 }), fc.string(), (value, start, more, around) => {
         const from = start % (value.length - 15);
         const piece = value.slice(from, from + 16 + more);
         const result = redact(`${around}${piece}${around}`, [value]);
-        // The text "[redacted]" may itself hold a piece of the value.
+        // The text "[redacted]" may itself contain a piece of the value.
         fc.pre(!value.includes('[redacted]'.slice(0, 4)));
         assert.ok(!result.includes(piece), result);
       }),

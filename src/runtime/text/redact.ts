@@ -1,18 +1,18 @@
 /**
  * Removes secret values from server messages, before a message goes into a log, an event or a status. Servers quote
- * requests, whole or cut, as text or encoded. So these are removed: a value in each of its forms (`formsOf`), each of
- * its lines and quoted strings from `SHORTEST_PART` characters on, and any piece of it from `SHORTEST_PIECE` on.
+ * requests, whole or cut, as text or encoded. So these are removed: a value in each of its forms (`formsOf`), its lines
+ * and quoted strings of at least `SHORTEST_PART` characters, and any piece of at least `SHORTEST_PIECE` characters.
  */
 
 export const REDACTED = '[redacted]';
 
-/** A shorter value may be a part of ordinary words, so it is removed only if it stands alone. */
+/** A value with fewer characters may be a part of ordinary words, so it is removed only as a whole word. */
 const SHORT = 4;
 /** Shortest line or quoted string of a value that is removed by itself: a shorter one may be an ordinary word. */
 const SHORTEST_PART = 8;
-/** Shortest piece of a value that is removed, wherever it begins and ends. */
+/** Shortest piece of a value that is removed, wherever in the value the piece begins and ends. */
 const SHORTEST_PIECE = 16;
-/** Ends a text that its server has cut. */
+/** The end of a message that the server has cut. */
 const CUT = /(?:\u2026|\.\.\.)$/;
 /** Longest message; a longer one is cut. */
 const LONGEST_TEXT = 8192;
@@ -58,7 +58,7 @@ function takeWhole(text: string, form: string, taken: Uint8Array): void {
   }
 }
 
-/** Marks the beginning of a value at the end of a text, which may have been cut within the value. */
+/** Marks the beginning of a value at the end of the text, because the server may have cut the text within the value. */
 function takeBeginning(text: string, form: string, taken: Uint8Array): void {
   const end = text.length - (CUT.exec(text)?.[0].length ?? 0);
   for (let length = Math.min(form.length, SHORTEST_PIECE) - 1; length >= SHORT; length -= 1) {
@@ -83,14 +83,14 @@ function withoutTaken(text: string, taken: Uint8Array): string {
 }
 
 /**
- * Marks every character of `text` that belongs to a piece of `length` characters which one of `forms` has, too. Reads
- * each form once, so that a value of a million equal letters does not take long.
+ * Finds the pieces of `length` characters that are both in `text` and in one of `forms`, and marks their characters in
+ * `text`. Reads each form one time, so that a value of a million equal letters does not take long.
  * @param length length of the shortest piece that counts; an even number
- * @param marks one byte for each character of `text`; those of marked characters are set to 1
+ * @param marks one byte for each character of `text`; set to 1 for a marked character
  */
 export function markCommonPieces(text: string, forms: Iterable<string>, length: number, marks: Uint8Array): void {
-  // A gram is half as long as a piece. Each piece holds a gram that begins at a multiple of this length in its form, so
-  // only these places of a form are searched.
+  // A gram is half as long as a piece. Each piece of a form contains a gram that begins at a multiple of this length in
+  // the form. So only these places of the form are searched.
   const step = length / 2;
   const grams = new Set<string>();
   for (let at = 0; at + step <= text.length; at += 1) grams.add(text.slice(at, at + step));

@@ -24,7 +24,7 @@ test('parseRetryAfter returns 0 for a time in the past', () => {
   assert.equal(parseRetryAfter('-5', NOW), 0);
 });
 
-test('parseRetryAfter returns a minute for all longer waits', () => {
+test('parseRetryAfter returns 60 s for every longer wait', () => {
   const headers = [
     '61',
     '31536000',

@@ -1,6 +1,6 @@
 /**
  * Reads the header `Retry-After` (RFC 9110 §10.2.3). The wait is capped, because a server may request a very long one,
- * such as a year, or a date by a wrong clock.
+ * such as a year, or a date from a wrong clock.
  */
 
 /** Longest wait, ms. */
@@ -9,7 +9,7 @@ export const LONGEST_RETRY_AFTER_MS = 60_000;
 /**
  * @param header seconds or a date
  * @param nowMs wall clock, to turn a date into a duration
- * @returns ms, 0 to `LONGEST_RETRY_AFTER_MS`; `undefined` for no header or one that is neither
+ * @returns ms, 0 to `LONGEST_RETRY_AFTER_MS`; `undefined`: there is no header, or it is neither seconds nor a date
  */
 export function parseRetryAfter(header: string | undefined, nowMs: number): number | undefined {
   if (header === undefined) return undefined;

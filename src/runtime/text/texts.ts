@@ -5,7 +5,7 @@ export function clipped(text: string, max: number): string {
   return text.length <= max ? text : `${text.slice(0, max - 1).toWellFormed()}…`;
 }
 
-/** The first names and the number of the others: `a, b and 3 more`. Users may write more than a message can hold. */
+/** The first names and the number of the others: `a, b and 3 more`. A message cannot have all names of a long list. */
 export function someOf(names: readonly string[], most: number, separator = ', '): string {
   const rest = names.length - most;
   const named = names.slice(0, most).join(separator);
@@ -13,8 +13,8 @@ export function someOf(names: readonly string[], most: number, separator = ', ')
 }
 
 /**
- * Joins texts to one that is kept in memory for each object. V8 would keep a template literal as a tree of its parts,
- * which takes 32 bytes more.
+ * Joins the parts of a text, for example of a key that is kept in memory for each object. V8 would keep a template
+ * literal as a tree of its parts, which takes 32 bytes more.
  */
 export function flatText(...parts: readonly (string | number | boolean)[]): string {
   return parts.join('');
