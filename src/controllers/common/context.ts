@@ -24,7 +24,7 @@ export interface RuleScope {
   readonly cluster: string;
   readonly config: Omit<ReadingConfig, 'namespaces' | 'namespaceSelector' | 'controllers'>;
   readonly namespaces: Namespaces;
-  /** The only namespaces that may contain copies; `undefined`: all. */
+  /** Only these namespaces can contain copies; `undefined`: all. */
   readonly served: ServedNamespaces | undefined;
   /** Decides which namespaces rules may copy from and into. */
   readonly reach: Reach;

@@ -19,7 +19,7 @@ const PROBE_TIMEOUT_MS = 10_000;
 
 type Cause = 'missing' | 'webhook';
 
-/** How the user can fix each cause. */
+/** How the user can fix each cause; `undefined`: there is no advice. */
 export type CrdAdvice = Readonly<Record<Cause, string | undefined>>;
 
 /** The advice for a CRD that is part of Keyferry. @param crd `<plural>.<group>` */
@@ -38,11 +38,11 @@ export interface CrdDiagnosisOptions {
   /** The kind of the rules. */
   readonly kind: Pick<Kind, 'groupPath' | 'plural'>;
   readonly advice: CrdAdvice;
-  /** The process is ready even if the CRD is missing. */
+  /** Set if the process is to be ready even without the CRD. */
   readonly isOptional: boolean;
   /** Namespace of the GET that looks for the cause; `undefined`: the GET reads from the whole cluster. */
   readonly namespace?: string | undefined;
-  /** No other controller runs. The start then always waits for the list of these rules. */
+  /** Set if no other controller runs. The start then always waits for the list of these rules. */
   readonly isAlone: boolean;
   /** Called each time the watch fails because the CRD is missing. */
   readonly onMissing?: () => void;
@@ -111,7 +111,7 @@ function causeOf(error: unknown): Cause | undefined {
   return /conversion webhook for \S+, Kind=\S+ failed/.test(error.statusMessage) ? 'webhook' : undefined;
 }
 
-/** Pause between two requests while the API is not installed, ms. So Keyferry sees a new API within 5 s. */
+/** Pause between two requests while the API is not installed, ms. So Keyferry finds a new API within 5 s. */
 const INTERVAL_MS = 4000;
 /** Pause after the first failed request, ms. It grows with each failure, up to `INTERVAL_MS`. */
 const RETRY_MS = 1000;

@@ -15,7 +15,7 @@ const MIRRORS_PREFIX = 'mirrors.kts.studio/';
 /** On a copy of a SecretMirror: the mirror's `<namespace>/<name>`. Other controllers do not change such a copy. */
 export const MIRROR_OWNER = `${MIRRORS_PREFIX}owned-by`;
 
-/** Prefixes of marks. A copier copies an object that has its mark, or treats the object as its own copy. */
+/** Prefixes of marks. If a copy had one, another program would copy it again, or treat it as its own copy. */
 const MARK_PREFIXES = [
   OWN_PREFIX,
   MIRRORS_PREFIX,
@@ -29,8 +29,8 @@ const MARK_PREFIXES = [
 ];
 
 /**
- * Domains, with their subdomains, of controllers that obey labels or annotations of Secrets and ConfigMaps. A user
- * wrote such an instruction for the source only, so copies must not carry it.
+ * Domains, with their subdomains, of controllers that obey labels or annotations of Secrets and ConfigMaps. Such a
+ * label or annotation is an instruction for the source only, so copies must not carry it.
  */
 const OBEYED_DOMAINS: ReadonlySet<string> = new Set(
   [
@@ -83,7 +83,7 @@ export const REPLICATION_NAMES = {
   version: 'replicated-from-version',
   /** In a chain of `replicate-from` (a → b → c): the first source, here a. Keyferry detects loops by it. */
   origin: 'replicated-from-origin',
-  /** In such a chain: the namespaces that may get the next copy: `.*`, `-` (none) or a list. */
+  /** In a chain of `replicate-from`: the namespaces that may get the next copy: `.*`, `-` (none) or a list. */
   inherited: 'replicated-from-allowed',
 } as const;
 
@@ -99,7 +99,7 @@ export function isMark(key: string): boolean {
   return MARK.test(key);
 }
 
-/** Whether copies get a label or annotation of their source. Asked only if the rule does not choose the keys itself. */
+/** Whether copies get a label or annotation of their source, if their rule does not choose the keys itself. */
 export function isCopied(key: string, value = ''): boolean {
   if (isMark(key) || OBEYED_KEYS.has(key) || OBEYED_PREFIXES.some((prefix) => key.startsWith(prefix))) return false;
   return !isOfObeyedDomain(key) && !isHelmRelease(key, value);

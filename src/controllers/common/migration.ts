@@ -76,7 +76,7 @@ export interface ProgramReader {
   /** The controller that reads the program's marks, and so finds its leftovers; `undefined`: there is none. */
   readonly controller?: string;
   /**
-   * The writes, in their order, that must come first because otherwise the server cannot list the program's objects.
+   * Writes, in their order, without which the server cannot list the objects. Example: removing a dead webhook.
    * @throws the errors of `api.request`
    */
   readonly prepare?: (api: KubeApi, signal: AbortSignal | undefined) => Promise<readonly Step[]>;

@@ -55,7 +55,7 @@ export interface ExternalSecret extends KubeObject {
   readonly status?: { readonly conditions?: readonly EsoCondition[] };
 }
 
-/** A reference to one key of a Secret. ESO reads the namespace only in a ClusterSecretStore. */
+/** A reference to one key of a Secret. ESO reads `namespace` only in a ClusterSecretStore. */
 export interface SecretKeySelector {
   readonly name?: string;
   readonly namespace?: string;
@@ -67,7 +67,7 @@ export interface VaultProvider {
   readonly path?: string;
   readonly version?: string;
   readonly namespace?: string;
-  /** PEM in base64. */
+  /** CA certificates, as PEM in base64. */
   readonly caBundle?: string;
   readonly caProvider?: {
     readonly type?: string;

@@ -34,7 +34,7 @@ import { Stores } from './store/stores.ts';
 
 export const generator: ControllerEntry = {
   name: GENERATOR,
-  // The generator reads annotations only of ExternalSecrets, but this reader is only for Secrets and ConfigMaps.
+  // Keyferry stores Secrets and ConfigMaps with the annotations that controllers read. The generator reads none.
   annotationReader: () => () => false,
   create,
   reader: async () => (await import('./reader.ts')).GeneratorReader,
@@ -100,7 +100,7 @@ function create(context: ControllerContext): Controller {
     retryMaxMs: LONGEST_WAIT_MS,
     retryAfterMs: (error) => retryAfterMs(error) ?? vaultRetryAfterMs(error),
     onError: (rule, error, retryInMs) => {
-      // All other failures are in the result, which the author of the ExternalSecret reads. So their level is debug.
+      // The author of the ExternalSecret finds all other failures in its result, so they are logged only as debug.
       const level = isForbidden(error) && error.call.method === 'PATCH' ? 'warn' : 'debug';
       log[level]('generating a value failed, retrying', { rule, error, retryInMs });
     },

@@ -127,10 +127,7 @@ export async function rightsOf(
   if (listed === undefined && !mayListAll) {
     if (!(await mayList(`${groupPath}/namespaces/${ownNamespace}/${EXTERNAL_SECRETS}`))) return undefined;
     const advice = 'to serve all namespaces, permit to list and watch externalsecrets in all of them';
-    log.warn('cannot list ExternalSecrets in all namespaces, serving only one namespace', {
-      namespace: ownNamespace,
-      advice,
-    });
+    log.warn('cannot list ExternalSecrets in all namespaces, serving only one', { namespace: ownNamespace, advice });
   }
   const [first] = namespaces?.names ?? [];
   const storesPath = first === undefined ? groupPath : `${groupPath}/namespaces/${first}`;

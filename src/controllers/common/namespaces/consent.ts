@@ -1,6 +1,7 @@
 /**
  * Parses the consent of a namespace: its annotation `keyferry.dev/accept-from`. The annotation lists patterns of other
- * namespaces, whose rules may then copy into this namespace. Usually only administrators can edit a Namespace.
+ * namespaces, whose rules may then copy into this namespace. Tenants have no permission to edit a Namespace, so only
+ * administrators can give a consent.
  */
 import { ACCEPT_FROM_ANNOTATION, MAX_CONSENT, type Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import type { EventInput } from '../../../kube/event-correlator.ts';
@@ -20,11 +21,11 @@ const MAX_SHOWN = 100;
 
 /** Parses consents. Namespaces with the same text share one cached result. */
 export class Consents {
-  /** The patterns of a consent always match whole names ('full'), as opposed to some patterns in rules. */
+  /** The patterns of a consent match only whole names ('full'). Patterns in rules may also match a part. */
   readonly #patterns = new PatternCache('full');
   readonly #read = new ByteCache<Consent>({ maxBytes: CONSENT_BYTES });
 
-  /** @param text the value of the annotation. Empty: the namespace accepts no rule of another namespace */
+  /** Parses a consent. @param text the value of the annotation; empty: no rule of another namespace is accepted */
   of(text: string): Consent {
     let consent = this.#read.get(text);
     if (consent === undefined) {
@@ -92,7 +93,7 @@ export class ConsentWatch {
     const field = `annotation ${ACCEPT_FROM_ANNOTATION}`;
     const consent = this.#consents.of(text);
     if ('problem' in consent) {
-      const message = `${field} ${consent.problem}; no rule of another namespace copies into this one`;
+      const message = `${field} ${consent.problem}; no rule of another namespace copies into this namespace`;
       return { reason: 'InvalidConsent', message };
     }
     const items = text.split(',').map((item) => item.trim());

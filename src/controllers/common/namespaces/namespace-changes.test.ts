@@ -29,7 +29,7 @@ class Scene {
   /** The namespaces that were read from the server. */
   readonly read: string[] = [];
   readonly errors: string[] = [];
-  /** The next search fails. */
+  /** Whether the next search throws an error. */
   fails = false;
   counts = 0;
   readonly changes = new NamespaceChanges(

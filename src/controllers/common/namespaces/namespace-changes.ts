@@ -88,7 +88,7 @@ export class NamespaceChanges {
   readonly isOutdated = async (rule: RuleKey, namespace: string, signal: AbortSignal): Promise<boolean> => {
     const { engine, cluster } = this.#context;
     const { outOfReach } = engine.claims.findingsOf(rule);
-    // 'all': a limit of sources forbids all copies of the rule. It decides by the labels of the rule's own namespace.
+    // 'all': a limit of sources forbids all copies of the rule, by the labels of the rule's own namespace.
     const decisive = outOfReach?.part === 'all' ? namespaceOf(rule) : namespace;
     const isByFacts = outOfReach !== undefined || this.#affected.labelsOf?.(rule) !== undefined;
     if (isByFacts && !(await cluster.namespaceReads.isCurrent(decisive, signal))) return true;

@@ -32,7 +32,7 @@ export function selectionOf(patterns: readonly NamePattern[]): NamespaceSelectio
   };
 }
 
-/** Selects what at least one of the selections selects. They must have neither `excluded` nor `labels`. */
+/** Selects all namespaces that one of the selections selects. These must not have `excluded` or `labels`. */
 export function unionOf(selections: readonly NamespaceSelection[]): NamespaceSelection {
   return {
     names: new Set(selections.flatMap(({ names }) => [...names])),

@@ -13,7 +13,7 @@ import type { RuleStore } from './rule-store.ts';
 export interface RuleClientOptions {
   readonly api: KubeApi;
   readonly kind: Pick<Kind, 'groupPath' | 'plural'>;
-  /** Receives the objects in the responses to patches. */
+  /** Receives the objects from the responses to patches. */
   readonly store?: Pick<RuleStore<KubeObject>, 'storeResponse'>;
   /** Requests only the metadata of objects. `writeStatus` then adds the written status to the object that it stores. */
   readonly metadataOnly?: boolean;
@@ -39,7 +39,7 @@ export class RuleClient {
     this.#options = options;
   }
 
-  /** @param path `<namespace>/<name>` @throws ApiError, ConnectionError */
+  /** Reads a rule. @param path `<namespace>/<name>` @throws ApiError, ConnectionError */
   async get(path: string, signal: AbortSignal): Promise<KubeObject> {
     const [namespace = '', name = ''] = path.split('/');
     return await this.#send({ method: 'GET', path: this.#pathOf(namespace, name), signal });

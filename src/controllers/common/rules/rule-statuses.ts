@@ -40,7 +40,7 @@ export class RuleStatuses<Rule extends WithStatus<Status>, Status extends object
   readonly #sending = new Map<RuleKey, Status>();
   /** Rules whose status another client has changed since the last write. */
   readonly #changed = new Set<RuleKey>();
-  /** How often Keyferry has written a status again that another client had changed. */
+  /** For each rule: how often Keyferry has replaced a status that another client had changed. */
   readonly #repairs = new Map<RuleKey, Repairs>();
   /** The events recorded since the last successful write, as JSON. A retry of the write records no event twice. */
   readonly #recorded = new Map<RuleKey, string>();

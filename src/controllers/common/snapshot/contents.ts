@@ -30,7 +30,7 @@ export interface ReadContent {
 
 /** If this number of objects with the same name, or more, are requested (copies of one source), one list reads them. */
 const MANY_OF_A_NAME = 8;
-/** The same for objects in one namespace. The number is higher, because the list may have many other objects. */
+/** As `MANY_OF_A_NAME`, for objects in one namespace. It is higher, because the list may have many other objects. */
 const MANY_OF_A_NAMESPACE = 50;
 /** Maximum number of GETs at the same time. */
 const PARALLEL = 8;

@@ -21,12 +21,12 @@ export interface Collection {
   readonly plural: string;
 }
 
-/** How much of a collection could be listed. `without`: the requested namespaces that the caller must not list. */
+/** How much of a collection could be listed. `without`: the namespaces that the caller has no permission to list. */
 export type Coverage =
   | { readonly extent: 'cluster' | 'namespace' | 'not installed'; readonly without?: readonly string[] }
   | { readonly extent: 'refused'; readonly message: string; readonly without?: undefined };
 
-/** A namespace to list if the caller must not list the whole cluster; an array: the only namespaces to list. */
+/** The namespace to list if the whole cluster is forbidden; an array: the only namespaces to list. */
 export type Place = string | undefined | readonly string[];
 
 /** Lists a collection and calls `take` for each object. @throws the errors of `api.request` except 403 and 404 */
@@ -192,13 +192,13 @@ export class Inventory {
     return this.served === undefined && this.isWhole('Namespace');
   }
 
-  /** Whether the objects of a kind were listed in all namespaces that the caller may list. */
+  /** Whether the objects of a kind were listed in all namespaces that the caller has permission to list. */
   #isListed(kind: string): boolean {
     const extent = this.coverage.get(kind)?.extent;
     return extent === 'cluster' || extent === 'not installed';
   }
 
-  /** Whether Keyferry does not serve a namespace. A namespace that the caller must not list counts as served. */
+  /** Whether Keyferry does not serve a namespace. One that the caller has no permission to list counts as served. */
   isUnserved(namespace: string): boolean {
     if (namespace === '' || this.served === undefined || this.served.has(namespace)) return false;
     return [...this.coverage.values()].every(({ without }) => without?.includes(namespace) !== true);

@@ -43,7 +43,7 @@ export interface ReaderContext {
 export interface ListedRule extends Pick<RuleStatus, 'kind' | 'namespace' | 'name' | 'source' | 'destinations'> {
   /** `undefined`: the rules of this controller have no claims. */
   readonly key: RuleKey | undefined;
-  /** Whether the snapshot decides each target of the rule, to find its problems. */
+  /** Whether the snapshot must decide on each target of the rule, to find out the rule's problems. */
   readonly isDecided: boolean;
   /** Called after the targets were decided. @param copies the copies of the rule that exist */
   readonly stateOf: (copies: readonly Observed[]) => RuleState & Pick<RuleStatus, 'lastSyncTime'>;

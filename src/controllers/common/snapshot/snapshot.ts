@@ -32,7 +32,7 @@ import { immutableBy } from '../../../copy/model/observed.ts';
 
 export interface SnapshotOptions {
   readonly api: KubeApi;
-  /** Default: the lists of the API server. */
+  /** Lists the objects. Default: by requests to the API server. */
   readonly lister?: Lister;
   /** The contents that earlier snapshots have read. */
   readonly contents?: Contents | undefined;
@@ -131,7 +131,7 @@ export class Snapshot {
     return undefined;
   }
 
-  /** Why Keyferry would not apply an object as a rule. */
+  /** Why Keyferry would not apply an object as a rule; empty: there is no reason. */
   problemsOf(object: ResourceKey): string[] {
     const rule = this.ruleOf(object);
     const evaluation = rule && this.rules.get(rule);
@@ -148,7 +148,7 @@ export class Snapshot {
     return this.readers.get(controllerOf(rule))?.noteOn?.(rule, this.rules.get(rule));
   }
 
-  /** Why a rule does not make this object in its namespace; `undefined`: it does not select the namespace. */
+  /** Why a rule does not make this object; `undefined`: because the rule does not select its namespace. */
   whyNot(rule: RuleKey, object: ResourceKey): string | undefined {
     const { namespace } = parseResourceKey(object);
     if (this.claims.ruleSetOf(rule).selects?.(rule, object) !== true)
@@ -250,7 +250,7 @@ function factsFrom(inventory: Inventory, claims: Claims, contents: Contents, now
   return [source, reader];
 }
 
-/** Whether the lists would contain the rule if it existed. Only then a missing rule is surely gone. */
+/** Whether the lists would contain the rule if it existed. If so, a rule that they do not contain is gone. */
 function wouldBeListed(inventory: Inventory, rule: RuleKey): boolean {
   const kinds = [...inventory.coverage.keys()].filter((kind) => kind !== 'Namespace');
   return kinds.every((kind) => inventory.isRefused(kind) || inventory.isListed(kind, namespaceOf(rule)));

@@ -134,7 +134,7 @@ function statusOf(snapshot: Snapshot, reader: RuleReader, rule: ListedRule): Rul
   };
 }
 
-/** Reports a condition that contradicts this snapshot, because the operator has other flags or a write was refused. */
+/** Reports a condition that contradicts this snapshot; `undefined`: none. Cause: other flags, or a refused write. */
 export function contraryCondition(snapshot: Snapshot, rule: RuleKey): string | undefined {
   const { claims, readers, rules } = snapshot;
   const condition = readers.get(controllerOf(rule))?.conditionOf?.(rule);
@@ -164,7 +164,7 @@ function failingOf(snapshot: Snapshot, rule: RuleKey): FailingTarget[] {
         ...place,
         state,
         reason: 'Outdated',
-        message: plan.do === 'later' ? 'changed while it was read' : `Keyferry will ${plan.do} it${but}`,
+        message: plan.do === 'later' ? 'the target changed while it was read' : `Keyferry will ${plan.do} it${but}`,
       });
     } else {
       failing.push({ ...place, state, reason, message });
@@ -238,7 +238,7 @@ export function leftoverOf(
 export function heldBy(snapshot: Snapshot, object: ResourceKey): string | undefined {
   const { claims, inventory, readers } = snapshot;
   const hidden = [...inventory.coverage.keys()].find((kind) => !inventory.isWhole(kind));
-  if (hidden !== undefined) return `the ${hidden}s that may use it cannot all be read`;
+  if (hidden !== undefined) return `not all ${hidden}s can be read, and one of them may use it`;
   if (inventory.objects.get(object)?.trimmed === true) return 'its labels and annotations are too long to be read';
   const [claimed] = claims.book.on(object);
   if (claimed !== undefined) return `${claimed.claim.owner.title} claims it`;

@@ -28,13 +28,15 @@ export interface ExternalSecretRule {
   readonly state: 'failing' | 'ready' | 'other';
   /** The requested values. Empty if `state` is not `failing`. */
   readonly requests: Requests;
-  /** All conditions on the server; `undefined`: too many to write them again. */
+  /** All conditions on the server; `undefined`: they are too many to write them back (`MAX_CONDITIONS`). */
   readonly conditions: readonly EsoCondition[] | undefined;
   /** The condition `Created`, if its reason shows that the original or Keyferry wrote it. */
   readonly created: EsoCondition | undefined;
   /** The last result, from the condition `Created`. Without this condition: from the annotation. */
   readonly result: Result | undefined;
-  /** Whether the condition or the annotation says that values are missing. Both differ if one write failed. */
+  /**
+   * Whether the condition or the annotation says that values are missing. They differ if one of their writes failed.
+   */
   readonly saysFailure: boolean;
   /** @see RuleStoreOptions.versionOf */
   readonly version: string;

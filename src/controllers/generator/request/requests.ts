@@ -1,4 +1,4 @@
-/** Finds the values that an ExternalSecret requests, and the items that never get one. Has all reasons of results. */
+/** Finds the values that an ExternalSecret requests, and the items that never get a value. Has the result reasons. */
 import type { Fault } from '../../../copy/model/cause.ts';
 import type { ExternalSecretData, ExternalSecretSpec, StoreReference } from '../api.ts';
 import { DECODINGS, type Decoding } from './settings.ts';

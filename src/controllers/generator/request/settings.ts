@@ -32,7 +32,7 @@ const MAX_VALUE = 32_768;
 const LEAST_LENGTH = 8;
 const GREATEST_LENGTH = 4096;
 const DEFAULT_LENGTH = 64;
-/** Length of a UUID in text. */
+/** Length of a UUID as text, characters. */
 const UUID_LENGTH = 36;
 /** Symbols of a password. Many passwords are put into URLs, where these need no escaping (RFC 3986, "unreserved"). */
 const DEFAULT_SYMBOLS = '-._~';

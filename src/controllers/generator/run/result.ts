@@ -186,7 +186,7 @@ const UNSHOWN: Partial<Record<VaultErrorKind, string>> = {
 /**
  * Describes a failure of Vault, the API server or a store for the author of the ExternalSecret.
  * @param field the place of the failure: a store, or a field of the ExternalSecret
- * @param auth the login that was sent to Vault; `undefined`: Vault was not called
+ * @param auth the login with which Vault was called; `undefined`: Vault was not called
  * @returns `undefined`: another error, such as a TypeError
  */
 export function problemOf(error: unknown, field: string, auth: VaultLogin['auth'] | undefined): Problem | undefined {

@@ -60,7 +60,7 @@ interface Pass {
  * and the liveness check fails if a worker is busy for minutes.
  */
 const RUN_LIMIT_MS = 120_000;
-/** Pause before the next check if Vault has the values but ESO still fails, ms. A user may delete them meanwhile. */
+/** Pause before the next check if Vault has the values but ESO still fails, ms. The values may be deleted by then. */
 const LOOK_AGAIN_MS = 60_000;
 
 export class Worker {

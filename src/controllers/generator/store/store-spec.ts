@@ -18,7 +18,7 @@ export interface CaReference {
   readonly key: string;
 }
 
-/** The secrets engine of a store. */
+/** The secrets engine of a store: its mount and its KV version. */
 export interface StoreMount {
   /** The mount of the engine, from `spec.provider.vault.path`; `undefined`: each key begins with the mount. */
   readonly mount: string | undefined;
@@ -54,7 +54,7 @@ export class StoreError extends Error {
   }
 }
 
-/** The part of a store's spec that Keyferry stores. */
+/** The part of a store's spec that stays in memory. */
 export type StoreSpec = NonNullable<SecretStore['spec']>;
 
 /** A namespace whose ExternalSecrets use a store. */
