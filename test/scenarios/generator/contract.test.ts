@@ -194,7 +194,7 @@ describe('mounts and stores for which values are made', () => {
 });
 
 describe('a Vault that does not answer', () => {
-  it('if a Vault does not answer, the result names its address, and ExternalSecrets of other Vaults get their values meanwhile', async () => {
+  it('if a Vault does not answer, the result of its ExternalSecret names its address, and meanwhile other ExternalSecrets get their values', async () => {
     await scene.store('down', { server: `http://127.0.0.1:${await freePort()}` });
     await scene.externalSecret('down', [{ key: 'app/down', property: 'password' }], { store: 'down' });
     await scene.says('down', 'ErrorCreating', /http:\/\/127\.0\.0\.1:/);

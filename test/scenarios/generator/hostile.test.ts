@@ -144,7 +144,7 @@ describe('hostile authors of ExternalSecrets', () => {
     const stores = ['silent-0', 'silent-1'];
     for (const name of stores) await scene.store(name, { server: `${addr()}/${name}` });
     const items = stores.map((name) => ({ key: 'app/a', property: 'a', sourceRef: { storeRef: { name } } }));
-    // Each store gets nine ExternalSecrets. These are more than the generator's workers for one server.
+    // Each store gets nine ExternalSecrets: more than the generator tries at the same time for one server.
     for (let index = 0; index < 9; index += 1) {
       for (const store of ['good', 'missing']) {
         const name = `${store}-${index}`;

@@ -51,7 +51,7 @@ it('the generator logs in by AppRole with the role id from the store, from the S
   }
 });
 
-it('a store with a ServiceAccount and an audience can log in to Vault; a store without an audience is invalid', async () => {
+it('the generator logs in to Vault with a ServiceAccount and an audience from the store; a store without an audience is invalid', async () => {
   const { vault, plane } = scene;
   await scene.api.create({ apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'maker', namespace: HOME } });
   await enableKubernetesAuth(vault, 'kubernetes', plane);

@@ -67,7 +67,7 @@ it("with the Bash controller's Role and $VAULT_TOKEN, the generator makes values
   }
 });
 
-it("with the Bash controller's Role, the result reports a key that lacks its mount, and a key that the token's policy forbids", async () => {
+it("with the Bash controller's Role, the result of an ExternalSecret reports a key without its mount, and a key that the token's policy forbids", async () => {
   const wrong = { key: 'apps/no-mount', property: 'password' };
   await scene.externalSecret('no-mount', [wrong], { namespace: NAMESPACE, store: 'own' });
   await scene.says('no-mount', 'ErrorCreating', /Vault does not say what is mounted at "apps\/no-mount"/, NAMESPACE);

@@ -62,7 +62,7 @@ it('with the permissions of its manifests, the generator makes a value and uses 
   assertUsed(readAuditLog(scene.plane, USER), callsIn(FILE, CREDENTIALS_FILE));
 });
 
-it('if the generator has no permission to read credentials in a namespace, the result there says so, and the operator stays ready', async () => {
+it('if the generator has no permission to read credentials in a namespace, the result of an ExternalSecret there says so, and the operator stays ready', async () => {
   await fails('foreign', { namespace: HOME });
   const words =
     /SecretStore vault-backend: secrets "vault-token" is forbidden: .* resource "secrets" .* in the namespace "default"/;

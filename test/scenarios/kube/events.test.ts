@@ -80,7 +80,7 @@ test('eleven equal messages about one object become a single Event with the coun
   assert.deepEqual(methods, ['POST', 'PATCH']);
 });
 
-test('after a restart, an event about a state that existed before is not written again', async () => {
+test('after a restart, an event about a state that existed before the restart is not written again', async () => {
   const state = { ...noSecret(subject('restarted')), state: 'found' } as const;
   for (const expected of [1, 1]) {
     await using events = recorder();
@@ -96,7 +96,7 @@ test('after a restart, an event about a state that existed before is not written
   assert.equal(event.firstTimestamp, event.lastTimestamp, 'the second process has written nothing');
 });
 
-test('if a state began again after a restart, the Event about it gets the new time', async () => {
+test('if a state began again after a restart, the Event about this state gets the new time', async () => {
   const state = noSecret(subject('returned'));
   for (const [each, at] of [
     ['found', 60_000],

@@ -199,7 +199,7 @@ describe('migrate --apply', () => {
     await scene.secret(`aa-${name}/${name}`, { a: '1' }, mirror(`zz-${name}/${name}`));
   }
 
-  it('migrate --apply writes a source before its copies, even if a list has the copies first', async () => {
+  it('migrate --apply writes a source before its copies, even if the copies come first in the list of objects', async () => {
     await pair('order');
     await scene.migrate(APPLY, throughProxy);
     const written = proxy.requests.filter(({ method, url }) => method === 'PATCH' && url.includes('order'));

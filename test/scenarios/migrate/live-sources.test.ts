@@ -104,7 +104,7 @@ describe("migrate with config-syncer's copies", () => {
     assert.ok(!(await scene.migrate(['--from', 'config-syncer'])).lines.includes('unsupported home/selected'));
   });
 
-  it('migrate reports no copy of config-syncer as left over, because its source may be in another cluster with the same name', async () => {
+  it('migrate reports no copy of config-syncer as left over, because the source may be in another cluster that has the same name', async () => {
     // The chart of config-syncer names every cluster `unicorn`, and any user can write these labels.
     const { metadata } = await scene.secret('home/known', { a: '1' }, sync(''));
     const origin = { [`${PREFIX}origin`]: JSON.stringify({ namespace: 'home', name: 'known', uid: metadata.uid }) };
@@ -172,7 +172,7 @@ describe("migrate with kubernetes-replicator's copies", () => {
     ['half', { [`${PREFIX}replicate-to`]: 'team|other' }, 'team.*,other'],
     ['misread', { [`${PREFIX}replicate-to`]: '(?!x).*' }, 'team-.*'],
   ] as const) {
-    it(`Keyferry adopts kubernetes-replicator's copies by ${JSON.stringify(annotation)} after the user writes their namespaces on the source`, async () => {
+    it(`Keyferry adopts the copies that kubernetes-replicator made for ${JSON.stringify(annotation)} after the user writes their namespaces on the source`, async () => {
       const source = `home/${name}`;
       await scene.secret(source, { a: '1' }, annotation);
       const copies = [`team-a/${name}`, `team-b/${name}`];

@@ -41,7 +41,8 @@ before(async () => {
 after(() => resources.disposeAsync());
 
 /**
- * Runs a block of a page. @returns its stdout. @throws Error for a failure; exit code 3 of `keyferry migrate` is none
+ * Runs a block of a page. @returns its stdout. @throws Error for an exit code other than 0, and 3 for `keyferry
+ * migrate`
  */
 async function run(script: string): Promise<string> {
   try {

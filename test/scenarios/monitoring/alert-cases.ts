@@ -11,7 +11,7 @@ export interface AlertCase {
   readonly quiet: Readonly<Record<string, string>>;
   /** The alert fires at this time, in minutes. */
   readonly after: number;
-  /** The alert does not fire yet at this time, in minutes. */
+  /** The alert does not fire yet at this time, in minutes. `undefined`: not tested. */
   readonly notAt?: number;
   /** Labels of the alert besides `severity`. */
   readonly labels: Readonly<Record<string, string>>;

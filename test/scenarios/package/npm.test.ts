@@ -71,7 +71,7 @@ it('the npm package installs no other package', async () => {
   );
 });
 
-it('the installed npm package runs from any folder, with the Node of its user', async () => {
+it('the installed npm package runs from any folder, with the Node that the user has installed', async () => {
   const { stdout } = await run('keyferry', ['version', '-o', 'json']);
   assert.equal((JSON.parse(stdout) as { node: string }).node, process.versions.node);
   assert.equal((await run('keyferry', ['crds'])).stdout, readCrds());

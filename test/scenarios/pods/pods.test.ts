@@ -50,7 +50,7 @@ describe('Keyferry in Pods', { skip }, () => {
   });
   after(async () => await cluster?.stop());
 
-  step('the Pods become ready after helm install', async (t) => {
+  step('after helm install, both Pods become ready', async (t) => {
     t.diagnostic(`the node was ready after ${seconds()}`);
     await install(cluster, SYSTEMS);
     await rolledOut(cluster);

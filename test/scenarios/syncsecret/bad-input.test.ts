@@ -54,7 +54,7 @@ describe('values and keys of a SyncSecret', () => {
     }
   });
 
-  it('a SyncSecret whose keys a Secret accepts arrives; with another key it is Failed, and its message names this key', async () => {
+  it('a SyncSecret with keys that a Secret accepts becomes a Secret; with another key it is Failed, and its message names this key', async () => {
     const tenant = await running();
     const usable = ['__proto__', 'constructor', 'a.b-c_D', 'x'.repeat(253)];
     const values = Object.fromEntries(usable.map((key) => [key, key.slice(0, 20)]));
@@ -90,7 +90,7 @@ describe('values and keys of a SyncSecret', () => {
     await scene.phase(object, 'Synced');
   });
 
-  it('a SyncSecret of 1 MiB arrives; a larger SyncSecret is Failed, and its message names the cluster that refuses it', async () => {
+  it('a SyncSecret of 1 MiB becomes a Secret; a larger SyncSecret is Failed, and its message names the cluster that refuses it', async () => {
     const tenant = await running();
     const filler = (bytes: number): string => 'x'.repeat(bytes - Buffer.byteLength(scene.canary));
     const full = await scene.create('default', 'full', { a: filler(MIB) });
@@ -211,7 +211,7 @@ describe('a namespace of the management cluster', () => {
     await scene.phase(object, 'Synced');
   });
 
-  it("while a tenant's namespace in the management cluster is being deleted, its SyncSecrets are Failed; in a new namespace they arrive", async () => {
+  it("while a tenant's namespace in the management cluster is being deleted, its SyncSecrets are Failed; in a new namespace they become Secrets", async () => {
     const [tenant, other] = await Promise.all([scene.tenant(), scene.tenant()]);
     const { managementApi: api } = scene;
     const { link, managementPlane } = scene.clusters;

@@ -32,8 +32,7 @@ function originLabels(name: string, namespace: string): Record<string, string> {
 }
 
 /**
- * Keys of labels and annotations that do not reach the management cluster. Some of them do not even if an administrator
- * allows them.
+ * Keys of labels and annotations that stay in the tenant's cluster, some of them even if an administrator allows them.
  */
 const STAYING = [
   'kubelb.k8c.io/managed-by',
@@ -81,7 +80,7 @@ describe('a SyncSecret of a tenant', () => {
     await scene.gone(scene.managementApi, copy, secret);
   });
 
-  it('empty values, and any keys that a Secret accepts, arrive from data and from stringData of a SyncSecret', async () => {
+  it('empty values, and any keys that a Secret accepts, are copied from data and from stringData of a SyncSecret', async () => {
     const { tenant } = await scene.running();
     const more = { data: {}, stringData: { empty: '', note: `${scene.canary}x` } };
     const object = await scene.create('default', 'empty', {}, more);
@@ -106,7 +105,7 @@ describe('a SyncSecret of a tenant', () => {
     assert.equal((await find()).stringData, undefined);
   });
 
-  it('copy and Secret follow every change of keys, and every change of labels and annotations that are allowed', async () => {
+  it('copy and Secret follow every change of keys, and every change of labels and annotations that flags allow', async () => {
     const { tenant } = await scene.running({
       args: ['--propagate-labels=app|tier|team,example\\.com/.*', '--propagate-annotations=note,text,more'],
     });
@@ -212,7 +211,7 @@ describe('a SyncSecret of a tenant', () => {
     await scene.phase(object, 'Synced');
   });
 
-  it('a SyncSecret with a name of 253 characters arrives, and the label that names its origin is shortened', async () => {
+  it('a SyncSecret with a name of 253 characters is copied, and the label that names its origin is shortened', async () => {
     const { tenant } = await scene.running();
     const namespace = 'n'.repeat(63);
     await scene.namespaces(namespace);
@@ -290,7 +289,7 @@ describe('a SyncSecret of a tenant', () => {
       }),
     );
     await scene.gone(scene.tenantApi, ...objects);
-    // When this later SyncSecret has arrived, all work on the earlier ones is done.
+    // When this later SyncSecret has its Secret, all work on the earlier SyncSecrets is done.
     const last = await scene.create('short', 'last', { a: 'one' });
     const { copy, secret } = await scene.arrived(tenant, last, { a: 'one' });
     const api = scene.managementApi;

@@ -52,7 +52,7 @@ describe('a kubeconfig of the management cluster that cannot be used at the star
   }
 });
 
-it('with a kubeconfig of a wrong cluster, the CCM reports the mistake and writes nothing there; with a corrected file, it copies', async () => {
+it('with a kubeconfig of a wrong cluster, the CCM reports the mistake and writes nothing there; with the corrected file, it copies SyncSecrets', async () => {
   const { managementPlane, tenantPlane, ccmKubeconfig } = scene.clusters;
   const tenant = await scene.tenant();
   const { token, kubeconfig } = tenant;

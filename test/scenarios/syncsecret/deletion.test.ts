@@ -105,7 +105,7 @@ describe('the deletion of a SyncSecret', () => {
     await allGone(run);
   });
 
-  it('if the CCM has no permission to delete a copy, the deleted SyncSecret is gone at the time limit, and the copy after the grant', async () => {
+  it('if the CCM has no permission to delete a copy, the deleted SyncSecret is gone at the time limit; with the permission, the CCM deletes the copy', async () => {
     const run = await running('forbidden');
     const { namespace, token } = run.tenant;
     const binding = `/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace}/rolebindings/keyferry-syncsecret-ccm`;
@@ -120,7 +120,7 @@ describe('the deletion of a SyncSecret', () => {
     await allGone(run);
   });
 
-  it('if no manager runs, a deleted SyncSecret is gone at the time limit, and its copy and Secret when a manager runs again', async () => {
+  it('if no manager runs, a deleted SyncSecret is gone at the time limit; copy and Secret are deleted when a manager runs again', async () => {
     const run = await running('unmanaged');
     await run.manager.kill9();
     await remove(run.object);

@@ -136,7 +136,7 @@ const FREE_ANNOTATIONS = [
 const pick = (map: Record<string, string>, keys: readonly string[]): Record<string, string> =>
   Object.fromEntries(Object.entries(map).filter(([key]) => keys.includes(key)));
 
-/** Creates a SyncSecret of another tenant. @returns it as `chain`, and with it all objects that must stay unharmed */
+/** Creates the SyncSecret of another tenant. @returns it as `chain`, and all objects that must stay unharmed */
 async function victims(): Promise<{ readonly objects: readonly Json[]; readonly chain: Json }> {
   const other = await scene.tenant();
   const object = await scene.create(other.namespace, 'victim', { a: 'theirs' }, {}, admin);
@@ -333,7 +333,7 @@ describe('marks, owners and names in the SyncSecrets of a hostile tenant', () =>
     for (const [index, one] of annotations.entries()) {
       attacks.push(await attack(`marks-${index}`, { metadata: { annotations: one } }));
     }
-    // SyncSecrets named like other objects, and named like their uids, because the manager names Secrets by uids.
+    // SyncSecrets named like other objects or like their uids, because the manager names Secrets by uids.
     for (const { metadata } of [...objects, config]) attacks.push(await attack(metadata.uid));
     attacks.push(await attack('of-administrator'), await attack('victim'));
     const owned = await attack('owned', { metadata: { ownerReferences: [owner(config)] } });

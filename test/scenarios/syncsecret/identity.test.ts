@@ -1,6 +1,6 @@
 /**
- * Tests two tenant clusters with the same tenant name. Neither touches the copies of the other, even if it has no
- * permission to read its own identity.
+ * Tests two tenant clusters with the same tenant name. Neither touches the copies of the other, even without permission
+ * to read its own identity (the uid of kube-system).
  */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -140,7 +140,7 @@ describe('a CCM that cannot read the identity of its cluster', () => {
     return async () => await scene.tenantApi.patch(role, { rules });
   }
 
-  it("without the permission to read its cluster's identity, a CCM copies, but deletes orphans only after it has got the permission", async () => {
+  it("without the permission to read its cluster's identity, the CCM copies SyncSecrets, but deletes orphans only after it got the permission", async () => {
     const pair = await running('same');
     const { tenant, own, others } = pair;
     const orphan = await scene.create('default', 'orphan', VALUES);
@@ -185,7 +185,7 @@ describe('a CCM that cannot read the identity of its cluster', () => {
   });
 });
 
-it("an orphan is deleted even if the CCM reads its cluster's identity late and no SyncSecret is left", async () => {
+it("a copy without SyncSecret (an orphan) is deleted even if the CCM reads its cluster's identity late and no SyncSecret is left", async () => {
   const tenant = await scene.tenant();
   const ccm = await scene.ccm(tenant);
   const object = await scene.create('default', 'alone', VALUES);

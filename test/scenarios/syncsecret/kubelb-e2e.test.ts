@@ -62,7 +62,7 @@ async function arrived(namespace: string, name: string, values: Values): Promise
   return await waitFor(look, { message: () => `${name} to arrive in ${namespace}\n${scene.tail()}` });
 }
 
-it('syncsecret-crud: a labelled Secret arrives with its origin labels, follows changes, and leaves nothing when it is deleted', async () => {
+it('syncsecret-crud: a labelled Secret is copied with its origin labels, follows changes, and leaves nothing when it is deleted', async () => {
   const { tenantApi: api } = scene;
   await create(api, 'crud', { key1: 'one', key2: 'two' });
   const made = await waitFor(() => api.find(syncSecretPath('default', 'crud')), { message: 'the SyncSecret' });
@@ -81,7 +81,7 @@ it('syncsecret-crud: a labelled Secret arrives with its origin labels, follows c
   assert.deepEqual(await scene.managementApi.list(syncSecretsPath('tenant-primary')), []);
 });
 
-it('syncsecret-multi-tenant: Secrets with the same name in two clusters arrive side by side, and each is deleted with its own source', async () => {
+it('syncsecret-multi-tenant: Secrets with the same name in two clusters are copied side by side, and each is deleted with its own source', async () => {
   const tenants = [
     { namespace: 'tenant-primary', api: scene.tenantApi, values: { owner: 'primary' } },
     { namespace: 'tenant-secondary', api: second.api, values: { owner: 'secondary', more: 'x' } },
@@ -103,7 +103,7 @@ it('syncsecret-multi-tenant: Secrets with the same name in two clusters arrive s
   assert.deepEqual(await find(first.namespace, 'shared'), []);
 });
 
-it('syncsecret-tls-type: a Secret of the type kubernetes.io/tls arrives with this type', async () => {
+it('syncsecret-tls-type: a Secret of the type kubernetes.io/tls is copied with this type', async () => {
   const values = { 'tls.crt': 'certificate', 'tls.key': 'key' };
   const type = 'kubernetes.io/tls';
   await create(scene.tenantApi, 'certificate', values, { type, metadata: { labels: OFFERED } });
@@ -114,7 +114,7 @@ it('syncsecret-tls-type: a Secret of the type kubernetes.io/tls arrives with thi
 it('syncsecret-unlabeled: a Secret without the label is not copied', async () => {
   const { tenantApi: api } = scene;
   await create(api, 'unlabeled', { key1: 'one' }, {});
-  // This Secret is created later and arrives. By then the unlabelled Secret would have arrived, too.
+  // This Secret is created later and is copied. By then the unlabelled Secret would have been copied, too.
   await create(api, 'later', { key1: 'one' });
   await arrived('tenant-primary', 'later', { key1: 'one' });
   assert.equal(await api.find(syncSecretPath('default', 'unlabeled')), undefined);

@@ -56,7 +56,7 @@ it('if the SyncSecret CRD is missing, the operator says how to install the CRD, 
   assert.doesNotMatch(await probe(), CRD_ADVICE);
 });
 
-it('if the namespace of its Lease is missing, the manager says how to create or change the namespace, and works when it exists', async () => {
+it('if the namespace of its Lease is missing, the manager says how to create the namespace or name another, and works when the namespace exists', async () => {
   await using manager = await Keyferry.start({ command: 'syncsecret-manager', kubeconfig: plane.kubeconfigPath });
   await waitFor(() => LEASE_ADVICE.test(manager.output), { message: () => manager.output });
   const object = await create('y');

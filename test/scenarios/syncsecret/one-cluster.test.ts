@@ -296,7 +296,7 @@ for (const [title, kind] of Object.entries({ 'in one process': both, 'in two pro
       assert.equal((await api.list(`/api/v1/namespaces/${AWAY}/secrets`)).length, 1);
     });
 
-    it(`with CCM and manager in one cluster (${title}), objects that KubeLB made are adopted, although its labels offer every Secret`, async () => {
+    it(`with CCM and manager in one cluster (${title}), KubeLB's objects are adopted, although their labels offer every Secret to the synchronizer`, async () => {
       const finalizers = [ORIGINAL_FINALIZER];
       const secret = await offered('old', { metadata: { labels: OFFERED, finalizers } });
       const origin = { 'kubelb.k8c.io/origin-name': 'old', 'kubelb.k8c.io/origin-ns': APP };

@@ -64,7 +64,7 @@ it('CCM, manager and tenant have exactly the permissions in their manifests, as 
   assert.deepEqual(sorted(rights), sorted(expected));
 });
 
-it("with its token, a tenant can only read and write SyncSecrets in its own namespace and read the cluster's identity", async () => {
+it("with its token, a tenant can only read and write SyncSecrets in its own namespace and read the cluster's identity (the Namespace kube-system)", async () => {
   const { managementApi: admin } = scene;
   for (const { namespace } of [tenant, other]) {
     await scene.create(namespace, 'one', { a: '1' }, {}, admin);

@@ -124,7 +124,7 @@ it('a CCM without a permission that it needs at its start waits, names the permi
   await scene.phase(one, 'Synced');
 });
 
-it("without the permission to read the management cluster's identity, the CCM copies, except from namespaces named tenant-*", async () => {
+it("without the permission to read the management cluster's identity, the CCM copies SyncSecrets, except from namespaces named tenant-*", async () => {
   await scene.namespaces('tenant-named');
   await trial.program.stop();
   const missing = await trial.take(roles.identity, 'namespaces get');

@@ -70,7 +70,7 @@ async function ownerIn(namespace: string): Promise<Json> {
 }
 
 describe('settled SyncSecrets', () => {
-  it('settled SyncSecrets cause no writes and no reads of objects, even at a restart or when others write annotations or conditions', async () => {
+  it('SyncSecrets that are Synced cause no writes and no reads of objects, even at a restart or when others write annotations or conditions', async () => {
     const { managementApi, tenantApi } = scene;
     const { tenant, ccm, manager } = await scene.running();
     const objects = await specimens('settled');
@@ -125,7 +125,7 @@ describe('settled SyncSecrets', () => {
 });
 
 describe('two CCMs with different tenant names in one cluster', () => {
-  it('if two CCMs with different tenant names run in one cluster, both copy, and they do not overwrite each other again and again', async () => {
+  it('if two CCMs with different tenant names run in one cluster, both copy its SyncSecrets, and they do not overwrite each other again and again', async () => {
     const [one, two] = [await scene.tenant(), await scene.tenant()];
     const [ccm, other] = await Promise.all([scene.ccm(one), scene.ccm(two), scene.manager()]);
     const object = await scene.create('settled', 'shared', VALUES);

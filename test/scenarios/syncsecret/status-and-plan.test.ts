@@ -182,7 +182,7 @@ describe('status', () => {
     await scene.gone(api, secret);
   });
 
-  it('if its Secret is gone or lost the label, keyferry status lists a SyncSecret as an orphan; it says that a clone is ignored', async () => {
+  it('keyferry status lists a SyncSecret as an orphan if its Secret is gone or lost the label, and notes that a clone is ignored', async () => {
     const { tenantApi, managementApi } = scene;
     const tenant = await scene.tenant();
     const args = ['--enable-secret-synchronizer'];
@@ -255,7 +255,7 @@ describe('plan', () => {
   const planned = async (plane: ControlPlane, text: string): Promise<string> =>
     (await runProgram(['plan', '-', '--kubeconfig', plane.kubeconfigPath], text)).stdout;
 
-  it("for the first SyncSecret in a cluster, keyferry plan says what a tenant's and what a management cluster makes of it", async () => {
+  it("for the first SyncSecret in a cluster, keyferry plan says what it becomes in a tenant's cluster and in a management cluster", async () => {
     const text = await planned(scene.clusters.tenantPlane, manifest('first', { stringData: { a: 'x' } }));
     assert.match(
       text,
@@ -263,7 +263,7 @@ describe('plan', () => {
     );
   });
 
-  it("keyferry plan shows the change of a Secret, and what is made of a new SyncSecret and of a tenant's SyncSecret", async () => {
+  it("keyferry plan shows how a Secret changes, and what a new SyncSecret and a tenant's SyncSecret become", async () => {
     const { tenant } = await scene.running();
     const api = scene.managementApi;
     const object = await scene.create('default', 'planned', { a: 'one' }, {}, api);

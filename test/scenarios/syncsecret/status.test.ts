@@ -1,6 +1,6 @@
 /**
  * Tests status, events and metrics. In the management cluster they are those of KubeLB; in the tenant's cluster they
- * describe the whole chain.
+ * cover SyncSecret, copy and Secret.
  */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
@@ -133,7 +133,7 @@ describe('the status in the management cluster', () => {
 });
 
 describe('the status in the tenant’s cluster', () => {
-  it("the tenant's status describes the whole chain: Synced, Failed with the management cluster's message, or Pending", async () => {
+  it("the tenant's status covers copy and Secret: Synced, Failed with the management cluster's message, or Pending", async () => {
     const { tenant, manager } = await scene.running();
     const object = await scene.create('default', 'whole', { 'tls.crt': 'x' });
     const path = syncSecretPath('default', 'whole');

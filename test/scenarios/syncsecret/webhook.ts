@@ -1,4 +1,4 @@
-/** Runs a webhook of the management cluster. It refuses writes and quotes them, or accepts them after some time. */
+/** Runs a webhook of the management cluster. It refuses writes with a message that quotes them, or accepts them later. */
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 

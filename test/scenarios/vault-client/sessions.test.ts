@@ -125,7 +125,7 @@ describe('the number of logins', () => {
     await read(open(appRole({ roleId: `${roleId}\n`, secretId: `${secretId}\r\n` })));
   });
 
-  it('a session without users is kept for a while; then its token is revoked', async () => {
+  it('a Vault session that nobody uses is kept for a while; then its token is revoked', async () => {
     const role = await newRole();
     const hold = sessions.acquire(parseServer({ addr: vault.addr }), appRole(role));
     await read(hold.session);
@@ -184,7 +184,7 @@ describe('a token that expires', () => {
     assert.equal(seen('revoked') + seen('revokeFailed') + seen('renewFailed'), 0);
   });
 
-  it('a token is not renewed while its session has no users', async () => {
+  it('a token is not renewed while nobody uses its Vault session', async () => {
     // A renewal would come at two thirds of the TTL. The TTL is long enough that even a slow machine releases the
     // session before.
     const ttlS = 2 * Math.ceil(await currentStretch());

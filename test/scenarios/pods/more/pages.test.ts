@@ -67,7 +67,7 @@ describe('docs with Pods', { skip: skip || (!isInstalled('curl') && 'curl is not
   });
   after(async () => await cluster?.stop());
 
-  step('no probe failed while the Pods started', async () => {
+  step('no probe of the kubelet failed while the Pods started', async () => {
     const events = await cluster.api.list(`/api/v1/namespaces/${HOME}/events`, { fieldSelector: 'reason=Unhealthy' });
     assert.deepEqual(
       events.map(({ message }) => message),
