@@ -1,19 +1,20 @@
 /**
  * The types of the SecretMirror API, `mirrors.kts.studio/v1alpha2`. `scripts/crd/` generates the schema of the CRD, and
- * a test there compares it with these types.
+ * a test there compares the schema with these types.
  *
- * A field is optional if the API server accepts an object without it. An object of an older CRD may violate the schema.
+ * A field is optional if the API server accepts an object without it. Objects that are older than the CRD may have any
+ * content.
  */
 import type { KubeObject } from '../../kube/api.ts';
 import type { Condition } from '../common/rules/rule-statuses.ts';
 import { crdAdvice } from '../common/crd-diagnosis.ts';
 import { MIRROR_OWNER } from '../common/excluded-metadata.ts';
 
-/** First part of the rule keys, and value of the label on copies. */
+/** The controller's name: it begins the rule keys, and is the value of the label `keyferry.dev/copy` on copies. */
 export const MIRRORS_CONTROLLER = 'mirrors';
 export const MIRRORS_GROUP = 'mirrors.kts.studio';
 export const MIRRORS_VERSION = 'v1alpha2';
-/** The kind, and its paths on the API server. */
+/** The kind SecretMirror, and its paths on the API server. */
 export const SECRET_MIRROR = {
   kind: 'SecretMirror',
   apiVersion: `${MIRRORS_GROUP}/${MIRRORS_VERSION}`,
@@ -31,9 +32,9 @@ export const MIRRORS_EVENT_COMPONENT = 'mirrors.kts.studio';
 
 /** Annotations on the copies of a SecretMirror. */
 export const MIRROR_ANNOTATIONS = {
-  /** The owner's mark: `<namespace>/<name>` of the mirror. */
+  /** The mark: `<namespace>/<name>` of the mirror that owns the copy. */
   ownedBy: MIRROR_OWNER,
-  /** Time of the last write. */
+  /** Time of the last write of the copy. */
   lastSyncAt: 'mirrors.kts.studio/last-sync-at',
   /** resourceVersion of the source; empty for a source in Vault. */
   parentVersion: 'mirrors.kts.studio/parent-version',
@@ -49,8 +50,8 @@ export const MIRROR_ANNOTATIONS = {
 
 /**
  * Defaults for fields that are absent, empty or zero. The schema sets only `sourceType` and `destinationType`; the
- * controller writes the others. `source.name` defaults to the mirror's name, `secretRef.namespace` to its namespace. A
- * destination in Vault always has `deletePolicy: retain`.
+ * controller sets the other defaults. `source.name` defaults to the name of the mirror, `secretRef.namespace` to its
+ * namespace. A destination in Vault always has `deletePolicy: retain`.
  */
 export const MIRROR_DEFAULTS = {
   sourceType: 'secret',
@@ -65,7 +66,7 @@ export const MIRROR_DEFAULTS = {
   kubernetesMountPath: 'kubernetes',
 } as const;
 
-/** Fields of `spec.destination` that are a mistake for a destination in Vault, where they have no meaning. */
+/** Fields of `spec.destination` that are refused for a destination in Vault, because they have no meaning there. */
 export const NAMESPACES_ONLY = [
   'namespaceSelector',
   'excludedNamespaces',
@@ -76,7 +77,7 @@ export const NAMESPACES_ONLY = [
   'copyAnnotations',
 ] as const;
 
-/** `status.lastSyncTime` before the first sync. */
+/** The value of `status.lastSyncTime` before the first sync. */
 export const NEVER_SYNCED = '1970-01-01T00:00:00Z';
 
 export type SourceType = 'secret' | 'vault' | 'configmap';
@@ -94,14 +95,14 @@ export interface SecretMirrorSpec {
   readonly source?: SecretMirrorSource;
   readonly destination?: SecretMirrorDestination;
   readonly deletePolicy?: DeletePolicy;
-  /** Seconds. 0: the default. */
+  /** Seconds. 0: the default, 180. */
   readonly pollPeriodSeconds?: number;
   readonly suspend?: boolean;
 }
 
 export interface SecretMirrorSource {
   readonly type?: SourceType;
-  /** Name of the source. The copies have it too if there is no `destination.name`. */
+  /** Name of the source. Without `destination.name`, the copies have the same name. */
   readonly name?: string;
   readonly vault?: VaultBlock;
 }
@@ -121,7 +122,7 @@ export interface SecretMirrorDestination {
   readonly secretType?: string;
   readonly labels?: Readonly<Record<string, string>>;
   readonly annotations?: Readonly<Record<string, string>>;
-  /** RE2 patterns that match whole keys: the copies get these labels of the source. */
+  /** RE2 patterns for whole label keys: the copies get the labels of the source whose keys match. */
   readonly copyLabels?: readonly string[];
   readonly copyAnnotations?: readonly string[];
 }
@@ -158,7 +159,7 @@ export interface VaultBlock {
   readonly namespace?: string;
 }
 
-/** If several methods are given, the first complete one is used: `approle`, then `token`, then `kubernetes`. */
+/** If there are several methods, the first one is used: `approle` if it names a Secret, `token`, `kubernetes`. */
 export interface VaultAuth {
   readonly approle?: VaultAppRoleAuth;
   readonly token?: VaultTokenAuth;
@@ -202,25 +203,25 @@ export interface SecretMirrorStatus {
   readonly observedGeneration?: number;
   readonly conditions?: readonly Condition[];
   readonly vaultSource?: VaultSourceStatus;
-  /** Leases of this mirror: the present one, and replaced ones that are not revoked yet. */
+  /** The leases of this mirror: the present lease, and replaced leases that are neither revoked nor expired. */
   readonly vaultLeases?: readonly VaultLeaseRecord[];
 }
 
 export interface VaultLeaseRecord {
   readonly leaseID: string;
-  /** `spec.source.vault` at the time of the grant: Keyferry needs its address and login to revoke the lease. */
+  /** `spec.source.vault` when the lease was granted: its address and login are needed to revoke the lease. */
   readonly vault: VaultBlock;
-  /** For a destination in Vault: version and creation time of the entry that holds the credentials of the lease. */
+  /** For a destination in Vault: version and creation time of the entry that has the credentials of the lease. */
   readonly destinationVersion?: string;
-  /** For a replaced lease: the time when it has expired for sure, RFC 3339. */
+  /** For a replaced lease: the time after which it has certainly expired, RFC 3339. */
   readonly expirationTime?: string;
 }
 
 /** The lease of the dynamic credentials in the copies. */
 export interface VaultSourceStatus {
   readonly leaseID?: string;
-  /** Seconds, as in Vault's last answer. */
+  /** Seconds, as in Vault's last response to a read or renewal. */
   readonly leaseDuration?: number;
-  /** When the token that owns the lease expires, RFC 3339. A restarted process cannot renew this token. */
+  /** When the token expires with which the lease was created, RFC 3339. Keyferry cannot renew it after a restart. */
   readonly tokenExpirationTime?: string;
 }

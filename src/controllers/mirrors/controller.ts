@@ -1,4 +1,4 @@
-/** The mirrors controller: constructs its parts, opens its watches, and says what each event enqueues. */
+/** The controller of SecretMirrors: constructs its parts, opens its watches, and says what each event enqueues. */
 import type { Controller } from '../../copy/engine/controller.ts';
 import { CONFIG_MAP, SECRET } from '../../copy/model/kind.ts';
 import type { WatchGroup } from '../../kube/watch/watch-group.ts';
@@ -32,10 +32,10 @@ function create(context: ControllerContext): Controller {
     vaultDefaults: config.vault.environment,
   };
   const mirrors: MirrorStore = createMirrorStore((rule, initial) => {
-    // A changed SecretMirror is enqueued. Its source is announced first, to be listed with the others at the start.
+    // Called for each changed SecretMirror. Its source is announced first: at the start all sources share one list.
     if (mirrors.get(rule)?.spec?.source?.type === 'configmap') watchConfigMaps();
     engine.expectSources(rule, rules.sourcesOf(rule));
-    // Before the first evaluation, so that the list of namespaces brings the labels for all mirrors.
+    // All label keys are registered before the first evaluation, so that one list brings the labels for all mirrors.
     namespaces.keep(rules.labelKeysOf(rule));
     engine.enqueueRule(rule, initial ? 'low' : 'normal');
   });
@@ -60,7 +60,7 @@ function create(context: ControllerContext): Controller {
   const changes = new NamespaceChanges(context, rules);
   const watches = new AwaitedWatches();
   let hasConfigMaps = false;
-  /** Called for each mirror of a ConfigMap: without one, Keyferry needs no rights to ConfigMaps. */
+  /** Opens the watch of copied ConfigMaps for the first mirror of a ConfigMap: others need no such permission. */
   const watchConfigMaps = (): void => {
     if (!hasConfigMaps) watches.add(watchCopies(cluster, CONFIG_MAP, 'copies', MIRRORS_CONTROLLER, true));
     hasConfigMaps = true;
@@ -74,7 +74,7 @@ function create(context: ControllerContext): Controller {
   });
   return {
     reconciler,
-    /** Waits for the CRD, unless `--controllers` names this controller: then the process is not ready without it. */
+    /** Waits for the CRD; not if `--controllers` names this controller: then the process is not ready without it. */
     installed: async (signal) => {
       if (config.controllersNamed) return;
       const { missing: notInstalled } = MIRRORS_CRD_ADVICE;

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { MetricRegistry } from '../../observe/metrics/metric-registry.ts';
 import { MirrorMetrics } from './metrics.ts';
 
-test('the metrics have the names and labels of the original, and end with their mirror', async () => {
+test('the metrics of a mirror have the names and labels of ktsstudio/mirrors, and end when the mirror is removed', async () => {
   const registry = new MetricRegistry();
   const metrics = new MirrorMetrics(registry);
   for (const mirror of ['default/a', 'default/b']) {

@@ -1,6 +1,6 @@
 /**
- * The metrics of the original mirrors operator under their names, so that dashboards and alerts keep working. One
- * difference: the series of a deleted mirror end.
+ * The metrics of ktsstudio/mirrors with their original names, so that dashboards and alerts keep working. One
+ * difference: when a mirror is deleted, its series end.
  */
 import type { LabelValues, MetricRegistry, Sample } from '../../observe/metrics/metric-registry.ts';
 import { getOrCreate } from '../../runtime/maps.ts';
@@ -18,7 +18,7 @@ interface Series {
 }
 
 export class MirrorMetrics {
-  /** By mirror, then by metric and labels as JSON. */
+  /** The series, by `<namespace>/<name>` of the mirror, then by metric and labels as JSON. */
   readonly #series = new Map<string, Map<string, Series>>();
 
   constructor(registry: MetricRegistry) {
@@ -46,17 +46,17 @@ export class MirrorMetrics {
     if (destinationType === 'namespaces') this.#of(mirror, NAMESPACES, { source_type: sourceType }).value = namespaces;
   }
 
-  /** @param vault address of the Vault server */
+  /** Counts the renewal of a lease. @param vault address of the Vault server */
   leaseRenewed(mirror: string, vault: string): void {
     this.#of(mirror, RENEWALS, { vault }).value += 1;
   }
 
-  /** @param httpCode HTTP status of Vault's answer; `undefined`: there was no answer */
+  /** Counts a failed renewal. @param httpCode HTTP status of Vault's response; `undefined`: there was no response */
   leaseRenewFailed(mirror: string, vault: string, httpCode: number | undefined): void {
     this.#of(mirror, FAILED_RENEWALS, { vault, http_code: String(httpCode ?? '-') }).value += 1;
   }
 
-  /** Call it when the mirror is gone: its series end. */
+  /** Ends the series of a mirror. To be called when the mirror is gone. */
   removeMirror(mirror: string): void {
     this.#series.delete(mirror);
   }

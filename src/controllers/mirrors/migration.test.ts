@@ -1,4 +1,4 @@
-/** What `migrate` reports on SecretMirrors whose patterns the original reads in another way. */
+/** Checks what `migrate` reports on SecretMirrors whose patterns mean more namespaces to the original. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
@@ -7,7 +7,7 @@ import { ApiError } from '../../kube/errors.ts';
 import { ruleScope } from '../../../test/support/rule-scope.ts';
 import { mirrorsMigration } from './migration.ts';
 
-/** The texts about a mirror with this destination in a cluster with the namespaces `web` and `web-sandbox`. */
+/** The findings on a mirror with this destination, in a cluster with the namespaces `web` and `web-sandbox`. */
 async function findings(destination: object): Promise<string[]> {
   const metadata = { name: 'm', namespace: 'home', uid: 'u', resourceVersion: '1', creationTimestamp: '' };
   const list = { metadata: { resourceVersion: '1' }, items: [{ metadata, spec: { destination } }] };
@@ -32,7 +32,7 @@ async function findings(destination: object): Promise<string[]> {
   return found.findings.map(({ text }) => text);
 }
 
-test('migrate reports a namespace of which a pattern matches only a part, unless the mirror excludes it', async () => {
+test('if a pattern matches only a part of a namespace name, migrate reports the namespace, but not if the mirror excludes it', async () => {
   const [text, ...more] = await findings({ namespaces: ['web'] });
   assert.match(text ?? '', /^its patterns match only a part of web-sandbox: /);
   assert.deepEqual(more, []);

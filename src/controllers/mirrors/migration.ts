@@ -1,4 +1,4 @@
-/** Takes over a cluster of ktsstudio/mirrors: the SecretMirrors stay, the CRD's conversion webhook goes. */
+/** For `migrate`: takes over a cluster of ktsstudio/mirrors. SecretMirrors stay, the conversion webhook is removed. */
 import type { TargetPlace } from '../common/snapshot/status-report.ts';
 import { command } from '../../runtime/text/command.ts';
 import { someOf } from '../../runtime/text/texts.ts';
@@ -15,13 +15,13 @@ import type { Finding, ProgramFindings, MigrationContext, ProgramReader, Step } 
 
 const CRD_PATH = `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${MIRRORS_CRD_NAME}`;
 const CRD: TargetPlace = { kind: 'CustomResourceDefinition', namespace: '', name: MIRRORS_CRD_NAME };
-/** Maximum number of namespaces that a text names. */
+/** Maximum number of namespaces that a finding names. */
 const MOST_NAMED = 5;
 
 export const mirrorsMigration: ProgramReader = {
   program: 'mirrors',
   image: /^mirrors$/,
-  // The original and Keyferry use the same Lease, so only one of them writes. And its webhook must still answer.
+  // The original may run meanwhile: both programs use the same Lease, so only one writes. And its webhook is needed.
   mustBeStopped: false,
   controller: MIRRORS_CONTROLLER,
   prepare,
@@ -34,13 +34,13 @@ interface Definition extends KubeObject {
 }
 
 /**
- * The writes that prepare the original's CRD, in the order in which to make them. They come first: when the conversion
- * webhook does not answer, SecretMirrors may not even be listed.
+ * The writes that prepare the CRD of the original, in the order in which they must be made. They come before all other
+ * steps: while the conversion webhook does not answer, the API server may refuse to list SecretMirrors.
  * @throws the errors of `api.request`
  */
 async function prepare(api: KubeApi, signal: AbortSignal | undefined): Promise<readonly Step[]> {
   const crd = await definition(api, signal).catch((error: unknown) => {
-    // `find` reports the missing permission.
+    // Without the permission there are no steps: `find` reports this.
     if (isForbidden(error)) return undefined;
     throw error;
   });
@@ -128,7 +128,7 @@ async function definition(api: KubeApi, signal: AbortSignal | undefined): Promis
   }
 }
 
-/** Writes every SecretMirror unchanged: the API server then stores it in the current version. */
+/** Writes every SecretMirror unchanged, because the API server then stores it in the current version. */
 async function storeAgain(api: KubeApi, signal: AbortSignal | undefined): Promise<void> {
   const { groupPath, plural } = SECRET_MIRROR;
   const mirrors: KubeObject[] = [];

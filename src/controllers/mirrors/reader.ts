@@ -1,4 +1,4 @@
-/** Reads the SecretMirrors for `status` and `plan`: their own status, and the marks on copies. */
+/** What `status` and `plan` show of SecretMirrors: their status, their mistakes, and copies that no mirror claims. */
 import { COPY_LABEL } from '../common/excluded-metadata.ts';
 import { namespaceOf, parseResourceKey, type ResourceKey, type RuleKey, ruleName } from '../../copy/model/keys.ts';
 import { withReason } from '../../copy/model/cause.ts';
@@ -29,7 +29,7 @@ const COLLECTION: RuleCollection = {
   ...SECRET_MIRROR,
   apiVersions: new Map([
     [SECRET_MIRROR.apiVersion, undefined],
-    // The CRD stores v1alpha2 without conversion, so the server drops the fields of v1alpha1.
+    // The CRD has no conversion from v1alpha1, so the API server drops the fields that only v1alpha1 has.
     [`${MIRRORS_GROUP}/v1alpha1`, 'apiVersion v1alpha1 is not converted: use v1alpha2'],
   ]),
   notInstalled: MIRRORS_CRD_ADVICE.missing,
@@ -109,7 +109,7 @@ export class MirrorReader implements RuleReader {
             ? vaultPlace(spec.sourceVault)
             : `${spec.sourceType} ${namespace}/${spec.sourceName ?? name}`,
         destinations: spec.destinationType === 'vault' ? [vaultPlace(spec.destinationVault)] : spec.patterns,
-        // A ready mirror has no failing targets, so there is nothing to decide.
+        // A ready mirror has no failing targets, so its targets need not be decided.
         isDecided: !state.ready && !inventory.isRefused(kindOf(spec.sourceType)),
         stateOf: () => ({ ...state, lastSyncTime: lastSyncTime === NEVER_SYNCED ? null : lastSyncTime }),
       };
@@ -144,7 +144,7 @@ export class MirrorReader implements RuleReader {
     return mirror && this.ruleSet.specOf(mirror);
   }
 
-  /** Why a copy of the original that no rule claims may be wanted all the same; `undefined`: it is not. */
+  /** Why a copy that the original made may still be needed, although no rule claims it; `undefined`: it is not. */
   #whyUnclear({ rules }: Snapshot, owner: RuleKey, key: ResourceKey): string | undefined {
     const spec = this.#specOf(owner);
     if (spec === undefined) return 'the original may have retained it';
@@ -155,7 +155,7 @@ export class MirrorReader implements RuleReader {
       : (rules.get(owner)?.refusal?.message ?? spec.problems[0]);
   }
 
-  /** Why the mirror does not claim the copy; `undefined`: unknown. */
+  /** Why the mirror in the copy's mark does not claim the copy; `undefined`: this is not known. */
   #whyUnwanted(snapshot: Snapshot, owner: RuleKey, key: ResourceKey): string | undefined {
     const mirror = this.#mirrors.get(owner);
     if (mirror === undefined) {
@@ -176,7 +176,7 @@ export class MirrorReader implements RuleReader {
   }
 }
 
-/** The address without user and password, and the path. */
+/** The address of a Vault server, without user and password, and the path. */
 function vaultPlace(block: VaultBlock | undefined): string {
   const host = URL.parse(block?.addr ?? '')?.host ?? '?';
   return `vault ${host}/${(block?.path ?? '?').replace(/^\/+/, '')}`;

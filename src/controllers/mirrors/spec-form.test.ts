@@ -1,10 +1,10 @@
-/** What `plan` reports on a spec whose form the API server would refuse. */
+/** Checks what `plan` reports on a SecretMirror that the API server would refuse because of the CRD's schema. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { specProblem } from './spec-form.ts';
 
-test('a value that the CRD refuses is reported with its field and the allowed values', () => {
+test('a value in a SecretMirror that the CRD refuses is reported with its field and the allowed values', () => {
   const cases: readonly (readonly [Record<string, unknown>, string | undefined])[] = [
     [{}, undefined],
     [{ source: null, destination: { namespaces: ['e1'], secretType: 'Opaque' }, deletePolicy: 'retain' }, undefined],

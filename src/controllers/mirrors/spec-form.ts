@@ -1,4 +1,7 @@
-/** For `plan`: checks the rules of the CRD for the form of a spec that `effectiveSpec` does not check. Pure. */
+/**
+ * For `plan`: checks the types and allowed values of fields, as the schema of the CRD does. `effectiveSpec` does not
+ * check them. Pure.
+ */
 import { isRecord, notString } from '../../kube/json.ts';
 import { clipped } from '../../runtime/text/texts.ts';
 import type { DeletePolicy, DestinationType, SecretMirror, SourceType } from './api.ts';
@@ -10,7 +13,7 @@ const SOURCE_TYPES: readonly SourceType[] = ['secret', 'vault', 'configmap'];
 const DESTINATION_TYPES: readonly DestinationType[] = ['namespaces', 'vault'];
 const DELETE_POLICIES: readonly DeletePolicy[] = ['delete', 'retain'];
 
-/** The first mistake, beginning with the path of its field; `undefined`: none. */
+/** The first mistake in a spec, as text that begins with the path of the field; `undefined`: there is none. */
 export function specProblem(spec: Readonly<Record<string, unknown>>): string | undefined {
   for (const field of ['source', 'destination']) {
     const value = spec[field] ?? {};

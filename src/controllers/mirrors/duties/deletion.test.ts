@@ -1,4 +1,4 @@
-/** When a deleted SecretMirror loses its finalizer although some of its copies still exist. */
+/** Checks when a deleted SecretMirror loses its finalizer, although some of its copies still exist. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
@@ -45,7 +45,7 @@ describe('a mirror that is being deleted, after the deletion timeout', () => {
   /**
    * Whether the finalizer is removed, and the reasons of the events.
    * @param waitedMs time since this process saw the deletion, ms
-   * @param skewMs how far our clock is ahead of the server's, ms
+   * @param skewMs how far Keyferry's clock is ahead of the server's, ms
    */
   async function report(
     outcome: Outcome,
@@ -97,7 +97,7 @@ describe('a mirror that is being deleted, after the deletion timeout', () => {
   const going: Outcome = { state: 'waiting', for: 'target', ...userCause('Terminating', 'a finalizer') };
   const refused: Outcome = { state: 'error', ...userCause('Forbidden', 'no') };
 
-  it('after the time limit, a deleted mirror goes with an event if the deletion of all remaining copies was tried', async () => {
+  it('after the time limit, a deleted mirror loses its finalizer and gets an event if Keyferry has tried to delete all remaining copies', async () => {
     for (const skewMs of [0, MINUTES_10, -MINUTES_10]) {
       assert.deepEqual(await report(going, { skewMs }), [true, ['DeletionTimeout']]);
       assert.deepEqual(await report(refused, { skewMs }), [true, ['DeletionTimeout']]);
@@ -107,7 +107,7 @@ describe('a mirror that is being deleted, after the deletion timeout', () => {
     }
   });
 
-  it('after the time limit, a deleted mirror stays if a deletion was not tried, or a retained copy is not marked yet', async () => {
+  it('after the time limit, a deleted mirror keeps its finalizer if a copy was not tried to be deleted, or is not marked as retained yet', async () => {
     assert.deepEqual(await report(PENDING), [false, []]);
     assert.equal((await report(refused, { retain: true }))[0], false);
   });

@@ -1,4 +1,4 @@
-/** Which leases are revoked when their mirror is deleted. */
+/** Checks which Vault leases are revoked when their SecretMirror is deleted. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
@@ -14,7 +14,7 @@ const RULE: RuleKey = asKey('mirrors:default/db');
 const VAULT = { addr: 'https://v', path: 'database/creds/app' };
 const ENDS = '2026-11-21T10:00:00Z';
 
-/** Deletes a mirror with the leases `present`, `held` (replaced, used by a copy) and `free`. @returns the revoked ones */
+/** Deletes a mirror with leases `present`, `held` (replaced, used by a copy) and `free`. @returns the revoked leases */
 async function revokedFor(deletePolicy: 'delete' | 'retain'): Promise<string[]> {
   const revoked: string[] = [];
   const done = Promise.withResolvers<void>();
@@ -52,7 +52,7 @@ async function revokedFor(deletePolicy: 'delete' | 'retain'): Promise<string[]> 
   return revoked.sort();
 }
 
-test('a deleted mirror has all its leases revoked; if it retains its copies, only those that no copy uses', async () => {
+test('when a mirror is deleted, all its leases are revoked; if it retains its copies, only the leases that no copy uses', async () => {
   assert.deepEqual(await revokedFor('retain'), ['free']);
   assert.deepEqual(await revokedFor('delete'), ['free', 'held', 'present']);
 });

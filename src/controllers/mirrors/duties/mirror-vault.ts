@@ -1,17 +1,16 @@
 /**
- * Connects SecretMirrors to the Vault backend: the entries that they use, and the records, events, metrics and
- * revocations of their leases.
+ * Connects SecretMirrors to the Vault backend: tells it which entries they use, and records, reports and revokes their
+ * leases.
  *
- * `MirrorLeases` revokes the leases that a mirror replaced by a lease of another origin, and all leases of a deleted
- * mirror.
+ * `MirrorLeases` revokes a lease when the mirror has a new lease with another origin, and when the mirror is deleted.
  *   none ──due──▶ revoking ──done──▶ revoked ──no longer recorded, or mirror gone──▶ none
  *                    └──failed──▶ waiting ──retry time──▶ revoking
- * The status records a replaced lease (`lease-records.ts`). It is due when no copy has its credentials: until then Pods
- * log in with them. The leases of a deleted mirror are due when its copies are gone. Each gets one attempt
- * (`REVOKE_LIMIT_MS`). If it fails, the lease expires later, and the mirror is removed all the same.
+ * The status records a replaced lease (`lease-records.ts`). Its revocation is due when no copy has its credentials:
+ * until then Pods log in with them. The leases of a deleted mirror are due when its copies are gone. Each gets only one
+ * attempt (`REVOKE_LIMIT_MS`). If this fails, the lease expires later, and the mirror is removed all the same.
  *
- * Leases come from the status and from the grants of this process, never from annotations of copies: a user who can
- * write a copy could name the lease of another mirror there.
+ * A lease to revoke comes from the status or from a grant to this process, never from the annotations of a copy: a user
+ * who can write a copy could name the lease of another mirror there.
  */
 import type { Entry } from '../../../copy/book/claim-book.ts';
 import type { Engine } from '../../../copy/engine/engine.ts';
@@ -57,7 +56,7 @@ const RETRY = { first: 5000, longest: 300_000 };
 interface LeaseRevocation {
   state: 'revoking' | 'waiting' | 'revoked';
   failures: number;
-  /** The mirror is deleted, so there is no further attempt. */
+  /** Whether the mirror is deleted: then a failed attempt is not repeated. */
   readonly isLast: boolean;
   /** Wall clock, ms. */
   retryAt: number;
@@ -66,7 +65,7 @@ interface LeaseRevocation {
 export class MirrorLeases {
   readonly #context: LeaseContext;
   readonly #specOptions: SpecOptions;
-  /** By mirror, then by id of the lease. */
+  /** The revocations, by mirror, then by lease id. */
   readonly #revocations = new Map<RuleKey, Map<string, LeaseRevocation>>();
 
   constructor(context: LeaseContext, specOptions: SpecOptions) {
@@ -74,13 +73,13 @@ export class MirrorLeases {
     this.#specOptions = specOptions;
   }
 
-  /** Call it when the mirror is gone. */
+  /** Forgets the leases of a mirror. To be called when the mirror is gone. */
   remove(rule: RuleKey): void {
     this.#revocations.delete(rule);
     this.#context.vault.leases.release(rule);
   }
 
-  /** What is known of a mirror's leases, for `nextLeases`. */
+  /** The states of a mirror's leases, for `nextLeases`. */
   states(rule: RuleKey, entries: readonly Entry[]): LeaseStates {
     const { leases } = this.#context.vault;
     return {
@@ -117,15 +116,15 @@ export class MirrorLeases {
         void this.#revoke(rule, leaseID, sourceLocationOf(mirror, vault, this.#specOptions), revocation);
       } else if (revocation.state === 'waiting') next = Math.min(next, revocation.retryAt);
     }
-    // One second later, so that the lease has surely expired at the next update.
+    // The next update comes 1 s later, so that the lease has certainly expired by then.
     return Math.min(Math.max(0, next - now) + 1000, RETRY.longest);
   }
 
-  /** Revokes all leases of a deleted mirror. @returns true when that is done; false: its end enqueues the status */
+  /** Revokes the leases of a deleted mirror. @returns whether this is done; if not, its end enqueues the status */
   revocation(rule: RuleKey, mirror: SecretMirror, spec: EffectiveSpec): boolean {
     const revocations = this.#revocationsOf(rule);
     for (const [leaseId, location] of this.#leasesToRevoke(rule, mirror, spec)) {
-      // The attempt stays recorded until the mirror is gone, so that there is only one.
+      // An attempt stays recorded until the mirror is gone, so that it is not repeated.
       if (revocations.get(leaseId)?.isLast === true) continue;
       const revocation: LeaseRevocation = { state: 'waiting', failures: 0, isLast: true, retryAt: 0 };
       revocations.set(leaseId, revocation);
@@ -142,7 +141,7 @@ export class MirrorLeases {
     return [...(this.#revocations.get(rule)?.values() ?? [])].some(({ state }) => state === 'revoking');
   }
 
-  /** All leases. If the mirror retains its copies: only replaced leases whose credentials no copy has. */
+  /** All leases of a deleted mirror. If it retains its copies: only replaced leases whose credentials no copy has. */
   #leasesToRevoke(
     rule: RuleKey,
     mirror: SecretMirror,
@@ -160,7 +159,7 @@ export class MirrorLeases {
     return leases;
   }
 
-  /** Never rejects. */
+  /** Revokes a lease, records the result, and enqueues the status of the mirror. Never rejects. */
   async #revoke(
     rule: RuleKey,
     leaseId: string,
@@ -195,7 +194,7 @@ export class MirrorLeases {
     return [...this.copies(rule)].some((copy) => copy.leaseId === leaseId);
   }
 
-  /** The copies of a mirror with dynamic credentials, according to their annotations. */
+  /** The copies of a mirror that have dynamic credentials, according to their annotations. */
   *copies(
     rule: RuleKey,
   ): Iterable<{ readonly key: ResourceKey; leaseId: string; annotations: Observed['annotations'] }> {
@@ -219,7 +218,7 @@ export class MirrorLeases {
   }
 
   #entryVersion(entry: Entry | undefined): string | undefined {
-    // An entry of chosen keys lacks a part of the credentials, so it cannot show which lease is in use.
+    // If the mirror chooses keys, the entry lacks a part of the credentials, and cannot restore the lease.
     const isWhole = entry !== undefined && entry.claim.shape.selection === undefined;
     if (!isWhole || entry.outcome.state !== 'synced' || !this.#holdsPresent(entry)) return undefined;
     const { target } = entry;
@@ -245,7 +244,7 @@ export class MirrorVault implements LeaseObserver {
     return sourceLocation === undefined ? undefined : vaultSourceKey(sourceLocation, rule);
   }
 
-  /** The key of an entry that is a target. */
+  /** The key of the entry that a mirror writes to; `undefined`: its destination is not in Vault. */
   targetKeyOf(location: VaultLocation | undefined): EntryKey | undefined {
     return location === undefined ? undefined : this.#backend.locations.targetKeyOf(location);
   }
@@ -266,7 +265,7 @@ export class MirrorVault implements LeaseObserver {
     this.#backend.locations.set(rule, uses);
   }
 
-  /** Tells the Vault backend that the mirror uses no entry any more. */
+  /** Tells the Vault backend that the mirror no longer uses any entry. */
   release(rule: RuleKey): void {
     this.#backend.locations.set(rule, []);
     if (this.#parts.mirrors.get(rule) === undefined) this.leases.remove(rule);
@@ -282,12 +281,12 @@ export class MirrorVault implements LeaseObserver {
     const { vaultSource, vaultLeases = [] } = mirror.status ?? {};
     const copies = this.#copiesOf(rule, location);
     const { leaseID } = vaultSource ?? {};
-    // The lease in the status comes first, because a copy may still have an older one.
+    // The lease in the status comes first, because a copy may still have the credentials of an older lease.
     if (leaseID !== undefined) {
       const record = vaultLeases.find((one) => one.leaseID === leaseID);
       const held = copies.get(leaseID)?.copies ?? [];
       copies.delete(leaseID);
-      // A lease without a record belongs to this origin if some copy of the origin names it.
+      // Without a record, the lease belongs to this origin if a copy with this origin names the lease.
       const recorded = record && sourceLocationOf(mirror, record.vault, specOptions);
       const isRecorded = recorded !== undefined && vaultLeaseOrigin(recorded) === vaultLeaseOrigin(location);
       const belongs = record === undefined ? held.length > 0 : isRecorded;
@@ -314,7 +313,7 @@ export class MirrorVault implements LeaseObserver {
     const origin = vaultLeaseOrigin(location);
     const leases = new Map<string, { durationSeconds: number; copies: ResourceKey[] }>();
     for (const { key, leaseId, annotations } of this.leases.copies(rule)) {
-      // Copies of the original name only the path. Copies of chosen keys lack a part of the credentials.
+      // Copies that the original made have only the path, not the origin. Copies of chosen keys lack some credentials.
       const { [LEASE_ORIGIN_ANNOTATION]: marked, [MIRROR_ANNOTATIONS.vaultPath]: path } = annotations;
       const isOfOther = marked === undefined ? path !== location.path : marked !== origin;
       if (isOfOther || CHOICE_ANNOTATION in annotations) continue;
@@ -346,7 +345,7 @@ export class MirrorVault implements LeaseObserver {
   }
 }
 
-/** The number in an annotation, which any user may write. @returns 0 if it is not a number */
+/** The seconds in an annotation; 0 if they are not a number, because any user may write the annotation. */
 function secondsOf(text = ''): number {
   return /^\d{1,10}$/u.test(text) ? Number(text) : 0;
 }

@@ -1,4 +1,4 @@
-/** Each evaluation tells the Vault backend which entries a mirror uses; a deleted mirror uses none. */
+/** Checks that each evaluation tells the Vault backend which entries a mirror uses. A deleted mirror uses none. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
@@ -16,7 +16,7 @@ import { ruleScope } from '../../../../test/support/rule-scope.ts';
 
 const unused = (): never => assert.fail('not used');
 
-test('an evaluation registers the Vault entries of a mirror, and releases them if the mirror is deleted or gone', () => {
+test('after an evaluation, the Vault backend knows which entries a mirror uses; if the mirror is deleted or gone, it uses none', () => {
   const calls: string[] = [];
   const vault = {
     use: (rule: string) => calls.push(`use ${rule}`),

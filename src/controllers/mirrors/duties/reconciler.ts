@@ -1,8 +1,8 @@
 /**
- * The operator's duties for a SecretMirror; what a mirror means is in `rules/rule-set.ts`. Before the first copy, the
- * reconciler writes the finalizer and the defaults. After each evaluation it tells the Vault backend which entries the
- * mirror uses. It writes the status and records events. A deleted mirror keeps its finalizer until its copies and
- * leases are done:
+ * Does the operator's work for each SecretMirror; `rules/rule-set.ts` says what a mirror means. Before the first copy,
+ * the reconciler writes the finalizer and the defaults. After each evaluation it tells the Vault backend which entries
+ * the mirror uses. It also writes the status and records events. A deleted mirror keeps its finalizer until its copies
+ * and leases are dealt with:
  *
  *   waiting for copies ──all deleted, or marked retained──▶ revoking leases ──done, or time limit──▶ finalizer removed
  *     └──time limit──▶ the same; the remaining copies become orphans
@@ -49,9 +49,9 @@ export class MirrorReconciler implements RuleReconciler {
   readonly #client: RuleClient;
   readonly #statuses: RuleStatuses<StoredMirror, SecretMirrorStatus>;
   readonly #deletions: Deletions;
-  /** The remarks in the last status of each mirror that has any. */
+  /** For each mirror with remarks in its last status: the events that were recorded for these remarks. */
   readonly #told = new Map<RuleKey, readonly RuleEvent[]>();
-  /** Uids of mirrors whose stored spec violates the CRD, by rule: the server refuses to write defaults into it. */
+  /** By rule: the uid of a mirror whose spec violates the CRD, so that the server refuses to add defaults to it. */
   readonly #refusedDefaults = new Map<RuleKey, string>();
 
   constructor(context: ControllerContext, parts: MirrorReconcilerParts) {
@@ -78,7 +78,7 @@ export class MirrorReconciler implements RuleReconciler {
   }
 
   async listed(rule: RuleKey, signal: AbortSignal): Promise<void> {
-    // An evaluation must know all copies of the mirror, which only the list of all copies shows.
+    // An evaluation must know all copies of the mirror. Only the list of all copies shows them.
     await this.#parts.watches.listed(signal);
     const labels = this.rules.labelsOf(rule);
     if (labels !== undefined) await this.#context.cluster.namespaceReads.labelsKnown(labels.keys, signal);
@@ -105,7 +105,7 @@ export class MirrorReconciler implements RuleReconciler {
     try {
       await this.#client.addFinalizer(mirror, SECRET_MIRROR_FINALIZER, { spec }, signal);
     } catch (error) {
-      // The server may refuse the spec of a mirror that is older than the CRD's rules, but not the finalizer alone.
+      // The server may refuse the spec of a mirror that is older than the CRD's schema, but not the finalizer alone.
       if (!isInvalid(error) || spec === undefined) throw error;
       this.#refusedDefaults.set(rule, uid);
       await this.#client.addFinalizer(mirror, SECRET_MIRROR_FINALIZER, {}, signal);
@@ -113,7 +113,7 @@ export class MirrorReconciler implements RuleReconciler {
     await this.#disownDefaults(rule, signal);
   }
 
-  /** Gives up the ownership of the defaults in a second request: the first one made Keyferry their owner. */
+  /** Gives up the ownership of the defaults in a second request: the first request has made Keyferry their owner. */
   async #disownDefaults(rule: RuleKey, signal: AbortSignal): Promise<void> {
     const mirror = this.#parts.mirrors.get(rule);
     const managedFields = withoutOurSpec(mirror?.metadata.managedFields);
@@ -122,7 +122,7 @@ export class MirrorReconciler implements RuleReconciler {
     try {
       await this.#client.patch(mirror, { metadata: { resourceVersion, managedFields } }, signal);
     } catch (error) {
-      // The server refuses every change of a mirror that violates the CRD. Then Keyferry stays the owner.
+      // If the mirror violates the CRD, the server refuses every change. Then Keyferry stays the owner of the defaults.
       if (!isInvalid(error)) throw error;
     }
   }
@@ -152,7 +152,7 @@ export class MirrorReconciler implements RuleReconciler {
       return undefined;
     }
     const step = stepOf(mirror);
-    // The claims come from an earlier version or wait for the finalizer. The next evaluation enqueues the status again.
+    // The claims are from an earlier version of the mirror or wait for its finalizer: the next evaluation comes here.
     const isOutdated = evaluated !== ruleVersion(mirror) || step === 'add';
     if (isOutdated && (failure === undefined || isEnding(step))) return undefined;
     const claims = [...entries];
@@ -229,20 +229,20 @@ function stepOf(mirror: SecretMirror | undefined): FinalizerStep | undefined {
   return mirror && finalizerStep(mirror.metadata, SECRET_MIRROR_FINALIZER);
 }
 
-/** A deleted mirror releases its copies while any finalizer holds it, not just that of Keyferry. */
+/** Whether the mirror is being deleted, even if only a finalizer of another program still holds it. */
 function isEnding(step: FinalizerStep | undefined): boolean {
   return step === 'cleanup' || step === 'none';
 }
 
-/** Whether the copy of a deleted mirror is done: it is deleted, or marked as retained. */
+/** Whether a copy of a deleted mirror needs no more work: it is deleted, or marked as retained. */
 function isReleased({ claim, outcome }: Entry): boolean {
   if (claim.shape instanceof RetainShape) return outcome.state !== 'pending' && outcome.state !== 'error';
   return outcome.state === 'released';
 }
 
 /**
- * Whether the mirror may go after the time limit although this copy remains: its deletion was tried, so it becomes an
- * orphan. A copy that is not yet marked as retained may not: as an orphan it would be deleted.
+ * Whether the finalizer of a deleted mirror may be removed after the time limit, although this copy remains. Yes if
+ * Keyferry has tried to delete the copy. No if the copy must be retained but is not marked yet: it would be deleted.
  */
 function mayBecomeOrphan({ claim, outcome }: Entry): boolean {
   return !(claim.shape instanceof RetainShape) && !isUnderWay(outcome);

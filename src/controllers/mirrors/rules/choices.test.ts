@@ -1,4 +1,4 @@
-/** The choices of a SecretMirror, with values that an object older than the schema may have. */
+/** Checks the choices of a SecretMirror, with values that objects may have that are older than the CRD's schema. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { PatternCache } from '../../../runtime/text/name-patterns.ts';
@@ -12,7 +12,7 @@ function read(destination: unknown, from: SourceType = 'secret', to: Destination
   return { choices, problems };
 }
 
-/** Destination, type of the source, type of the destination, and the beginning of the problem. */
+/** `spec.destination`, type of the source, type of the destination, and how the message about the problem begins. */
 const REFUSED: readonly (readonly [unknown, SourceType, DestinationType, string])[] = [
   [{ name: '../x' }, 'secret', 'namespaces', 'spec.destination.name: "../x" is not a valid object name'],
   [{ keys: [] }, 'secret', 'namespaces', 'spec.destination.keys: must be a list of 1 to 100 keys'],
@@ -42,22 +42,22 @@ const REFUSED: readonly (readonly [unknown, SourceType, DestinationType, string]
 
 describe('choices of a SecretMirror', () => {
   for (const [destination, from, to, words] of REFUSED) {
-    it(`choices are refused: ${JSON.stringify(destination)} with a ${from} source and a ${to} destination`, () => {
+    it(`spec.destination ${JSON.stringify(destination)} is refused if the source is of type ${from} and the destination of type ${to}`, () => {
       const { problems } = read(destination, from, to);
       assert.ok(problems[0]?.startsWith(words), problems.join('; '));
     });
   }
 
-  it('mirrors without choices share one object for their choices', () => {
+  it('all mirrors without choices share one choices object', () => {
     const nothing = read({}).choices;
     assert.equal(nothing.id, undefined);
     assert.equal(read({ namespaces: ['a'], secretType: '' }).choices, nothing);
-    // These types had their present meaning before mirrors had choices.
+    // These uses of `secretType` are older than the choices, so they do not count as a choice.
     assert.equal(read({ secretType: 'kubernetes.io/tls' }, 'vault').choices, nothing);
     assert.equal(read({ secretType: 'kubernetes.io/tls' }, 'secret', 'vault').choices, nothing);
   });
 
-  it('choices that differ in one field have different ids', () => {
+  it('if the choices of two mirrors differ in one field, their ids differ', () => {
     const different = [
       { keys: [{ from: 'a' }] },
       { keys: [{ from: 'a', to: 'b' }] },
@@ -70,7 +70,7 @@ describe('choices of a SecretMirror', () => {
     assert.equal(new Set(different).size, different.length);
   });
 
-  it('a label travels if a pattern matches its whole key, and a mark never travels', () => {
+  it('copies get a label of the source if a pattern of copyLabels matches its whole key, but never a mark', () => {
     const { choices } = read({ copyLabels: ['argocd\\..*', 'app', '.*/replicate-to', 'keyferry.*'] });
     const keys = ['app', 'apps', 'argocd.argoproj.io/secret-type', 'keyferry.dev/x', 'a/replicate-to'];
     assert.deepEqual(
@@ -80,7 +80,7 @@ describe('choices of a SecretMirror', () => {
     assert.equal(choices.copiesAnnotation, undefined);
   });
 
-  it('the patterns of copyLabels and copyAnnotations share a limit, which 200 simple patterns do not reach', () => {
+  it('copyLabels and copyAnnotations share one limit for the complexity of their patterns, which 200 simple patterns do not reach', () => {
     const simple = Array.from({ length: 100 }, (_, index) => `app${index}[.]io/.*`);
     assert.deepEqual(read({ copyLabels: simple, copyAnnotations: simple.map((text) => `x${text}`) }).problems, []);
     const half = Array.from({ length: 25 }, (_, index) => `x${index}{99}`);
@@ -89,7 +89,7 @@ describe('choices of a SecretMirror', () => {
     assert.match(problem ?? '', /^spec\.destination\.copyAnnotations\[\d+\]: .* too complex in combination/);
   });
 
-  it('copies of chosen keys of a Vault entry have the type Opaque by default', () => {
+  it('if a mirror chooses keys of a Vault entry, the type of its copies is Opaque by default', () => {
     const keys = [{ from: 'a' }];
     assert.equal(read({ keys }, 'vault').choices.type, 'Opaque');
     assert.equal(read({ keys }).choices.type, undefined);

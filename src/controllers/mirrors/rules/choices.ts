@@ -1,7 +1,7 @@
 /**
  * The choices of a SecretMirror about its copies: name, keys, type, labels and annotations. A mistake stops all writes
- * of the mirror, because copies without the choice would have too much. Every field is checked: objects may be older
- * than the schema.
+ * of the mirror, because copies without the choice could get more than the author wants. Every field is checked,
+ * because objects may be older than the schema of the CRD.
  */
 import { createHash } from 'node:crypto';
 import { type Cause, userCause } from '../../../copy/model/cause.ts';
@@ -16,7 +16,7 @@ import { type DestinationType, NAMESPACES_ONLY, type SecretMirrorDestination, ty
 type Texts = Readonly<Record<string, string>>;
 
 export interface Choices {
-  /** A digest of all choices but the name, which is in the keys of targets. `undefined`: there are none. */
+  /** A digest of all choices except the name (the keys of the targets show the name). `undefined`: no choices. */
   readonly id: string | undefined;
   /** The name of the copies; `undefined`: the source's name. */
   readonly name: string | undefined;
@@ -25,14 +25,14 @@ export interface Choices {
   readonly type: string | undefined;
   readonly labels: Texts;
   readonly annotations: Texts;
-  /** Whether copies get a label of the source; `undefined`: `isCopied` decides. */
+  /** Decides whether copies get a label of the source; `undefined`: `isCopied` decides. */
   readonly copiesLabel: Travels | undefined;
   readonly copiesAnnotation: Travels | undefined;
 }
 
 export type Travels = (key: string, value: string) => boolean;
 
-/** The same object for all mirrors without a choice, which saves memory. */
+/** The choices of all mirrors without a choice. They share this object, which saves memory. */
 export const NOTHING_CHOSEN: Choices = {
   id: undefined,
   name: undefined,
@@ -46,16 +46,18 @@ export const NOTHING_CHOSEN: Choices = {
 
 const MAX_KEYS = 100;
 /**
- * Longest compiled size of all patterns of both lists, instructions. The CRD admits 200 patterns, which have 4,000 if
- * they are simple. At this limit, a key of 316 characters takes a few ms to match, and a source can have thousands.
+ * Maximum size of the compiled patterns of `copyLabels` and `copyAnnotations` together, in instructions. 200 simple
+ * patterns, as many as the CRD permits, have 4,000. At this maximum it takes a few ms to match one key of 316
+ * characters, and a source can have thousands of keys.
  */
 const MAX_PATTERN_SIZE = 5000;
 const MAX_NAMED = 5;
 const MAX_SHOWN = 100;
 
 /**
- * @param patterns for the keys of labels and annotations
- * @param problems gets one text for each mistake, which begins with the path of its field
+ * Reads the choices in a destination.
+ * @param patterns the cache that compiles the patterns for keys of labels and annotations
+ * @param problems gets one text for each mistake; each text begins with the path of the field
  */
 export function choicesOf(
   destination: SecretMirrorDestination,
@@ -79,7 +81,7 @@ export function choicesOf(
       'is not for Vault, whose entries have no metadata',
     );
   }
-  // Copies from Vault without chosen keys have their type in the content, as ever.
+  // For copies from Vault without chosen keys, the content of the source already has the type.
   const isTyped = to === 'namespaces' && (from === 'secret' || (from === 'vault' && keys !== undefined));
   const type = isTyped ? secretType || (from === 'vault' ? 'Opaque' : undefined) : undefined;
   const made = [keys, type, labels, annotations, copyLabels, copyAnnotations];

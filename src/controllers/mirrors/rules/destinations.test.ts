@@ -28,7 +28,7 @@ function read(destination: SecretMirrorDestination, served?: ServedNamespaces): 
   return [[...finish(selectedIn(selection, namespaces))].join(' '), problems];
 }
 
-test('a namespace is selected if it matches the patterns and the selector, where given, and no exclusion', () => {
+test('a namespace is selected if it matches a pattern and the selector (as far as the spec has them) and no exclusion', () => {
   const prod = { matchLabels: { tier: 'prod' } };
   const table: [SecretMirrorDestination, string][] = [
     [{ namespaces: ['.*'] }, 'prod-1 prod-2 test-1 plain'],
@@ -46,7 +46,7 @@ test('a namespace is selected if it matches the patterns and the selector, where
   for (const [destination, expected] of table) assert.deepEqual(read(destination), [expected, []]);
 });
 
-test('a spec with a mistake in an exclusion or a selector selects no namespace', () => {
+test('if an exclusion or the selector of a mirror has a mistake, the mirror selects no namespace', () => {
   const table: [SecretMirrorDestination, RegExp][] = [
     [{ namespaces: ['.*'], excludedNamespaces: ['('] }, /^spec\.destination\.excludedNamespaces\[0\]: /],
     [{ namespaces: ['.*'], excludedNamespaces: [''] }, /^spec\.destination\.excludedNamespaces\[0\]: is empty/],
@@ -63,7 +63,7 @@ test('a spec with a mistake in an exclusion or a selector selects no namespace',
   assert.deepEqual(read(labels, new ServedNamespaces([], 'team=a'))[1], []);
 });
 
-test('a selection is shown as its patterns, and its selector in the form of the flags: selector:tier=prod', () => {
+test('the selected namespaces of a mirror are shown as its patterns, and its label selector as in a flag: selector:tier=prod', () => {
   const namespaceSelector = {
     matchLabels: { tier: 'prod' },
     matchExpressions: [
@@ -77,7 +77,7 @@ test('a selection is shown as its patterns, and its selector in the form of the 
   ]);
 });
 
-test('an exclusion that looks like a glob or a list is reported if it excludes no namespace', () => {
+test('if an exclusion looks like a glob or a list and matches no namespace, it is reported', () => {
   const excludedNamespaces = ['test-*', '.+-2', 'plain, prod-1'];
   const { suspects } = readDestinations(
     { namespaceSelector: {}, excludedNamespaces },

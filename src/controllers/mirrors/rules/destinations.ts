@@ -13,20 +13,21 @@ import type { LabelSelector, SecretMirrorDestination } from '../api.ts';
 
 export interface Destinations {
   readonly namespaces: NamespaceSelection;
-  /** Patterns and exclusions that look like a glob or a list. */
+  /** Patterns and exclusions that are valid but look like a glob (`team-*`) or a list (`a, b`). */
   readonly suspects: readonly SuspectPattern[];
-  /** The message if no namespace is selected. */
+  /** The message for the status if no namespace is selected. */
   readonly unmatched: string;
 }
 
-/** The selection of a mirror with a wrong exclusion or selector: no new copy is made by mistake. */
+/** The selection of a mirror with a mistake in an exclusion or selector: it makes no copy in a wrong namespace. */
 const NOTHING: NamespaceSelection = { names: new Set(), patterns: [] };
 const EVERY_NAME = '.*';
 
 /**
- * Invalid patterns are ignored. With an invalid exclusion or selector nothing is selected, because too much would be.
+ * Reads the selection in a destination. An invalid pattern is ignored. If an exclusion or the selector is invalid, no
+ * namespace is selected: without the exclusion, too many namespaces would be.
  * @param served the only namespaces that may contain copies; `undefined`: all
- * @param problems gets one text for each mistake
+ * @param problems gets one text for each mistake; each text begins with the path of the field
  */
 export function readDestinations(
   { namespaces: list = [], namespaceSelector, excludedNamespaces = [] }: SecretMirrorDestination,
@@ -79,7 +80,7 @@ function readLabels(selector: LabelSelector, served: Served | undefined, problem
   return undefined;
 }
 
-/** @param suspects gets exclusions that look like a glob: `kube-*` excludes nothing, not even kube-system */
+/** @param suspects gets exclusions that look like a glob: `kube-*` as a regular expression excludes no kube-system */
 function readExcluded(
   list: readonly string[],
   rulePatterns: RulePatterns,
@@ -101,7 +102,7 @@ function readExcluded(
   return excluded.length === 0 ? undefined : excluded;
 }
 
-/** The selection in the words of the spec and the flags: the patterns, and for example `selector:tier=prod`. */
+/** The selection as users write it in the spec and in flags: patterns, and for example `selector:tier=prod`. */
 export function destinationTexts({ excludedNamespaces = [], ...selected }: SecretMirrorDestination): readonly string[] {
   return [...selectionTexts(selected), ...excludedNamespaces.map((pattern) => `except ${pattern}`)];
 }

@@ -46,12 +46,12 @@ function fold(
 const FIRST = fold(leased('admin/1'), ADMIN);
 
 describe('the leases of a status', () => {
-  it('the status for a source without a lease records no lease', () => {
+  it('if the source has no lease, the status records no lease', () => {
     assert.deepEqual(fold(NOTHING, RO), {});
     assert.deepEqual(fold({ state: 'present', version: '1', labels: {}, annotations: {} }, RO), {});
   });
 
-  it('the record of a lease has the vault block from the time of the grant', () => {
+  it('the record of a lease has the vault block with which the lease was granted', () => {
     assert.deepEqual(FIRST, {
       vaultSource: { leaseID: 'admin/1', leaseDuration: 3600 },
       vaultLeases: [{ leaseID: 'admin/1', vault: ADMIN }],
@@ -59,12 +59,12 @@ describe('the leases of a status', () => {
     assert.deepEqual(fold(leased('admin/1'), ADMIN, FIRST), FIRST);
   });
 
-  it('after a change of the path, the old lease stays recorded with its vault block until the new source is read', () => {
+  it('after a change of the path in the spec, the old lease stays recorded with its vault block until the new source is read', () => {
     assert.deepEqual(fold(NOTHING, RO, FIRST), FIRST);
     assert.deepEqual(fold({ state: 'failed', ...userCause('VaultError', '') }, RO, FIRST), FIRST);
   });
 
-  it('a replaced lease is recorded with its expiry, until it is revoked or expires', () => {
+  it('a replaced lease is recorded with the time of its expiry, until it is revoked or has expired', () => {
     const second = fold(leased('ro/1'), RO, FIRST);
     const old = { leaseID: 'admin/1', vault: ADMIN, expirationTime: '2026-11-21T11:00:00Z' };
     assert.deepEqual(second.vaultLeases, [{ leaseID: 'ro/1', vault: RO }, old]);
@@ -85,7 +85,7 @@ describe('the leases of a status', () => {
     );
   });
 
-  it('a lease whose successor has the same origin has no record; a lease that is used again loses its expiry', () => {
+  it('if the new lease has the same origin, the replaced lease has no record; if a replaced lease is used again, its record has no expiry', () => {
     const known = news({ expiresSoon: (id) => id === 'admin/1' });
     assert.deepEqual(fold(leased('admin/2'), ADMIN, FIRST, known).vaultLeases, [{ leaseID: 'admin/2', vault: ADMIN }]);
     const away = fold(leased('ro/1'), RO, FIRST);
@@ -99,13 +99,13 @@ describe('the leases of a status', () => {
     );
   });
 
-  it('a lease that only vaultSource names gets a record, with the longest duration as its expiry', () => {
+  it('a replaced lease that only status.vaultSource names, without a duration, is recorded to expire after the longest duration', () => {
     const previous = { vaultSource: { leaseID: 'ro/0' } };
     const { vaultLeases } = fold(leased('ro/1'), RO, previous);
     assert.deepEqual(vaultLeases?.[1], { leaseID: 'ro/0', vault: RO, expirationTime: '2026-12-23T10:00:00Z' });
   });
 
-  it('the record of a lease has the version of the Vault entry that holds its credentials', () => {
+  it('if a Vault entry has the credentials of a lease, the record of the lease has the version of the entry', () => {
     const written = fold(leased('ro/1'), RO, undefined, news({ destinationVersion: '3 t' }));
     assert.equal(written.vaultLeases?.[0]?.destinationVersion, '3 t');
     assert.deepEqual(fold(leased('ro/1'), RO, written), written);
@@ -114,7 +114,7 @@ describe('the leases of a status', () => {
     }
   });
 
-  it('after 100 changes of the path, the present lease and the last 10 replaced ones are recorded', () => {
+  it('after 100 changes of the lease, the status records the present lease and the last 10 replaced leases', () => {
     let status: LeaseStatus = {};
     for (let i = 0; i < 100; i++) status = fold(leased(`ro/${i}`), RO, status);
     assert.equal(status.vaultLeases?.length, 11);

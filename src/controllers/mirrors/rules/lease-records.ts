@@ -1,9 +1,9 @@
 /**
  * The leases in the status of a SecretMirror, computed from the previous status and the source. Pure.
  *
- * After a restart, only the status and the copies show a lease. So its record has the `vault` block from the time of
- * the grant, which the revocation needs. The record of a replaced lease stays until the lease is revoked
- * (`MirrorLeases`) or has expired. A lease needs no record if its successor has the same origin, as it expires soon.
+ * After a restart, only the status and the copies show a lease. To revoke the lease, Keyferry needs the `vault` block
+ * with which the lease was granted, so the record has it. The record of a replaced lease stays until the lease is
+ * revoked (`MirrorLeases`) or expires. If the new lease has the same origin, the old one is not recorded: it ends soon.
  */
 import { isDeepStrictEqual } from 'node:util';
 
@@ -12,24 +12,24 @@ import { rfc3339 } from '../../../runtime/text/texts.ts';
 import type { SecretMirrorStatus, VaultLeaseRecord, VaultSourceStatus } from '../api.ts';
 import type { EffectiveSpec } from './spec.ts';
 
-/** What this process knows of the leases. */
+/** What this process knows of the leases of a mirror. */
 export interface LeaseStates {
-  /** Whether another lease of the same origin has replaced the lease, which therefore expires soon. */
+  /** Whether another lease of the same origin has replaced the lease. Such a lease expires soon. */
   expiresSoon(leaseId: string): boolean;
   /** Whether the lease is revoked. */
   isOver(leaseId: string): boolean;
-  /** The version of the entry in Vault that holds the present content; `undefined`: not known to hold it. */
+  /** The version of the destination in Vault that has the present content; `undefined`: it may have another content. */
   readonly destinationVersion: string | undefined;
 }
 
 export type LeaseStatus = Pick<SecretMirrorStatus, 'vaultSource' | 'vaultLeases'>;
 
-/** Maximum number of recorded replaced leases. Reason: a user may change the path of a source any number of times. */
+/** Maximum number of recorded replaced leases. A user may change the path of a source any number of times. */
 const MAX_REPLACED = 10;
-/** Assumed duration of a lease whose duration is unknown, seconds: the longest that Vault grants by default. */
+/** Assumed duration of a lease whose duration is unknown, seconds: by default Vault grants no longer lease. */
 const LONGEST_LEASE_SECONDS = 768 * 3600;
 
-/** @param now wall clock, ms */
+/** The leases for the next status of a mirror. @param now wall clock, ms */
 export function nextLeases(
   source: SourceView,
   spec: EffectiveSpec,
@@ -66,7 +66,7 @@ function partsOf(status: LeaseStatus | undefined): readonly unknown[] {
   return [leaseID, leaseDuration, tokenExpirationTime, status?.vaultLeases ?? []];
 }
 
-/** The recorded leases. The original and older versions of Keyferry recorded only `vaultSource`. */
+/** The leases in a status. The original and older versions of Keyferry recorded only `vaultSource`. */
 function recordsOf(previous: LeaseStatus | undefined, { sourceVault }: EffectiveSpec): readonly VaultLeaseRecord[] {
   const records = previous?.vaultLeases ?? [];
   const leaseID = previous?.vaultSource?.leaseID;
@@ -83,7 +83,7 @@ function presentRecord(
 ): readonly VaultLeaseRecord[] {
   if (leaseID === undefined) return [];
   const record = before.find((one) => one.leaseID === leaseID);
-  // Until the new source has been read, the present lease is the previous one, with the `vault` block of its record.
+  // Until a changed source has been read, the previous lease counts as present, with the `vault` block of its record.
   const vault = source.state === 'present' ? sourceVault : record?.vault;
   if (vault === undefined) return [];
   const destinationVersion = states?.destinationVersion ?? record?.destinationVersion;

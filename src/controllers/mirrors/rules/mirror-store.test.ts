@@ -9,16 +9,16 @@ const ours = { manager: 'keyferry', operation: 'Update', fieldsV1: { 'f:metadata
 const oursWithSpec = { ...ours, fieldsV1: { ...ours.fieldsV1, 'f:spec': { 'f:pollPeriodSeconds': {} } } };
 const status = { manager: 'keyferry', operation: 'Update', subresource: 'status', fieldsV1: { 'f:status': {} } };
 
-test('withoutOurSpec removes the spec fields of Keyferry from the managed fields, and keeps all others', () => {
+test('withoutOurSpec removes the spec fields that Keyferry owns from the managed fields, and keeps all other fields', () => {
   assert.deepEqual(withoutOurSpec([theirs, oursWithSpec, status]), [theirs, ours, status]);
 });
 
-test('withoutOurSpec removes an entry of managed fields that becomes empty', () => {
+test('if an entry of the managed fields has only spec fields, withoutOurSpec removes the whole entry', () => {
   const only = { ...ours, fieldsV1: { 'f:spec': {} } };
   assert.deepEqual(withoutOurSpec([theirs, only]), [theirs]);
 });
 
-test('withoutOurSpec returns undefined if Keyferry owns no spec field, or no managed fields would be left', () => {
+test('withoutOurSpec returns undefined if Keyferry owns no spec field, or if no managed fields would be left', () => {
   for (const fields of [undefined, [], [theirs, ours, status], [{ ...ours, fieldsV1: { 'f:spec': {} } }]]) {
     assert.equal(withoutOurSpec(fields), undefined);
   }

@@ -1,4 +1,4 @@
-/** Stores SecretMirrors without unused fields. Finds in the managed fields whether Keyferry owns parts of a spec. */
+/** Stores SecretMirrors without unused fields, and finds in their managed fields which fields Keyferry owns. */
 import type { ManagedFieldsEntry } from '../../../kube/api.ts';
 import { FIELD_MANAGER } from '../../../copy/model/observed.ts';
 import { RuleStore, ruleVersion, type RuleStoreOptions } from '../../common/rules/rule-store.ts';
@@ -8,9 +8,9 @@ import { MIRRORS_CONTROLLER, type SecretMirror, type SecretMirrorSpec } from '..
 export const MAX_LIST = 64 * 1024;
 
 export interface StoredMirror extends SecretMirror {
-  /** An object of this mirror alone. It stays the same one while only the status changes. */
+  /** No other mirror shares this object. It stays the same object while only the status changes. */
   readonly spec: SecretMirrorSpec;
-  /** Length of the lists of namespaces and the selector, characters, if too long. They are then stored empty. */
+  /** Length of patterns and selector, characters, if above `MAX_LIST`: then none are stored. Otherwise `undefined`. */
   readonly tooLongPatterns: number | undefined;
 }
 
@@ -27,8 +27,8 @@ export function createMirrorStore(onChange?: RuleStoreOptions<StoredMirror>['onC
 }
 
 /**
- * Removes unused fields: an annotation may contain a whole earlier version of the object. Managed fields are stored
- * only while Keyferry owns parts of the spec.
+ * Removes unused fields to save memory: an annotation may contain a whole earlier version of the object. Managed fields
+ * are stored only while Keyferry owns fields of the spec.
  */
 function withoutUnusedFields(mirror: SecretMirror): StoredMirror {
   const { managedFields, annotations: _, labels: __, ...metadata } = mirror.metadata;
@@ -54,8 +54,8 @@ const SPEC = 'f:spec';
 
 /**
  * The managed fields of a mirror without Keyferry's ownership of spec fields. In server-side apply the writer of a
- * field owns it, and a user who applies another value later gets a conflict. So Keyferry gives up the defaults at once.
- * @returns `undefined` if there is nothing to give up, or if the list would be empty, which the API server ignores
+ * field owns the field, and a user who later applies another value gets a conflict. So Keyferry gives up the ownership.
+ * @returns `undefined` if Keyferry owns no spec field, or if the list would be empty, which the API server ignores
  */
 export function withoutOurSpec(
   managedFields: readonly ManagedFieldsEntry[] | undefined,

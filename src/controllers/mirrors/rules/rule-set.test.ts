@@ -1,4 +1,4 @@
-/** The owner that a mark names, the claims of SecretMirrors, and their orphan policy. */
+/** Checks which owner a mark names, the claims of SecretMirrors, and their orphan policy. */
 import assert from 'node:assert/strict';
 import { describe, it, test } from 'node:test';
 
@@ -58,26 +58,26 @@ const object = (
 describe('a mark names its mirror', () => {
   const mirrors = rules();
   const rows: readonly (readonly [string, Readonly<Record<string, string>>, string, string | undefined])[] = [
-    ['on a Secret of its cluster, it counts', { ...OWNED_BY, ...PLACE }, 'c:Secret/team/db', RULE],
-    ['on a Secret without a place, it counts', OWNED_BY, 'c:Secret/team/db', RULE],
-    ['on a ConfigMap, it does not', { ...OWNED_BY, ...PLACE }, 'c:ConfigMap/team/db', undefined],
-    ['in another cluster, it does not', { ...OWNED_BY, ...PLACE }, 'd:Secret/team/db', undefined],
-    ['in another namespace, it does not', { ...OWNED_BY, ...PLACE }, 'c:Secret/other/db', undefined],
-    ['under another name, it does not', { ...OWNED_BY, ...PLACE }, 'c:Secret/team/other', undefined],
+    ['counts on the Secret in keyferry.dev/target', { ...OWNED_BY, ...PLACE }, 'c:Secret/team/db', RULE],
+    ['counts on a Secret without keyferry.dev/target', OWNED_BY, 'c:Secret/team/db', RULE],
+    ['does not count on a ConfigMap', { ...OWNED_BY, ...PLACE }, 'c:ConfigMap/team/db', undefined],
+    ['does not count in another cluster', { ...OWNED_BY, ...PLACE }, 'd:Secret/team/db', undefined],
+    ['does not count in another namespace', { ...OWNED_BY, ...PLACE }, 'c:Secret/other/db', undefined],
+    ['does not count on a Secret with another name', { ...OWNED_BY, ...PLACE }, 'c:Secret/team/other', undefined],
     [
-      'a mark of three parts does not',
+      'does not count if it has three parts (a/b/c)',
       { 'mirrors.kts.studio/owned-by': 'a/b/c', ...PLACE },
       'c:Secret/team/db',
       undefined,
     ],
   ];
   for (const [title, annotations, target, expected] of rows) {
-    it(`the owner in a mark counts only in its place: ${title}`, () =>
+    it(`the mark of a SecretMirror ${title}`, () =>
       assert.equal(mirrors.ownerOf(object(annotations), asKey(target)), expected));
   }
 });
 
-test('an orphan is deleted only if it has the label of mirrors, and neither its annotation nor its mirror retains it', () => {
+test('an orphan is deleted only if it has the label keyferry.dev/copy: mirrors, and neither its annotation nor its mirror retains it', () => {
   const copy = object({ ...OWNED_BY, ...PLACE });
   const unlabelled = object({ ...OWNED_BY, ...PLACE }, {});
   const retained = object({ ...OWNED_BY, ...PLACE, ...RETAIN });
@@ -90,7 +90,7 @@ test('an orphan is deleted only if it has the label of mirrors, and neither its 
   }
 });
 
-test('a mirror whose patterns are too long keeps its copies until it is deleted', async () => {
+test('if the patterns of a mirror are too long, its copies stay until the mirror is deleted', async () => {
   const copy = object({ ...OWNED_BY, ...PLACE });
   const mirrors = rules('delete', ['x'.repeat(MAX_LIST + 1)]);
   const evaluation = finish(mirrors.evaluate(RULE, { ownedBy: () => [] }));
@@ -108,7 +108,7 @@ test('a mirror whose patterns are too long keeps its copies until it is deleted'
   assert.equal(await fate({ state: 'gone' }), 'delete');
 });
 
-test('a mirror with an invalid spec keeps all its copies, and reports why they are not written', () => {
+test('if the spec of a mirror is invalid, all its copies stay, and the reason is reported for each copy that is not written', () => {
   const mirrors = rules('delete', ['team-a', '(']);
   const made = resourceKey('c', 'Secret', 'left', 'db');
   const evaluation = finish(mirrors.evaluate(RULE, { ownedBy: () => [made] }));
@@ -135,7 +135,7 @@ test('a mirror never copies a Secret onto itself', () => {
   );
 });
 
-test('a deleted mirror deletes its copies, except one that became its source', () => {
+test('when a mirror is deleted, its copies are deleted, but not a copy that has become its source', () => {
   const mirrors = rules('delete', ['team'], new Namespaces(), '2026-01-01T00:00:00Z');
   const [source, copy] = ['default', 'team'].map((namespace) => resourceKey('c', 'Secret', namespace, 'db'));
   assert.ok(source !== undefined && copy !== undefined);
@@ -151,7 +151,7 @@ test('a deleted mirror deletes its copies, except one that became its source', (
   ]);
 });
 
-test('a copy that became the source of its mirror is marked as retained, so it stays when the source changes again', () => {
+test('a copy that has become the source of its mirror is marked as retained, so it stays when the mirror changes its source', () => {
   const mirrors = rules('delete', ['team'], new Namespaces());
   const [source, copy] = ['default', 'team'].map((namespace) => resourceKey('c', 'Secret', namespace, 'db'));
   assert.ok(source !== undefined && copy !== undefined);
@@ -164,7 +164,7 @@ test('a copy that became the source of its mirror is marked as retained, so it s
   assert.deepEqual(claimsOf([copy]), []);
 });
 
-test('the effective spec is made once for each spec: a new status keeps it, and two mirrors with one spec each have theirs', () => {
+test('the effective spec is computed one time for each spec of a mirror, not again for a new status; mirrors with equal specs share none', () => {
   const mirrors = createMirrorStore();
   const spec = { destination: { namespaces: ['team'] } };
   const put = (name: string, resourceVersion: string, generation: number): EffectiveSpec => {

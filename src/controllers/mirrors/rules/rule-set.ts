@@ -1,4 +1,4 @@
-/** What SecretMirrors mean: their claims, the marks on their copies, and the policy for orphans. See `RuleSet`. */
+/** The rule set of SecretMirrors: their claims, the marks on their copies, and the policy for orphans. */
 import { COPY_LABEL } from '../../common/excluded-metadata.ts';
 import type { Steps } from '../../../runtime/queue/slices.ts';
 import { type Cause, nobodyCause, userCause } from '../../../copy/model/cause.ts';
@@ -40,7 +40,7 @@ export interface MirrorRulesOptions {
   readonly mirrors: MirrorStore;
   readonly specOptions?: SpecOptions;
   readonly viewOf: (source: ResourceKey | undefined) => SourceView;
-  /** Without this, mirrors from and to Vault claim no entries. */
+  /** `undefined` (in commands): mirrors from or to Vault claim no entries. */
   readonly vault?: Pick<MirrorVault, 'sourceOf' | 'targetKeyOf' | 'trouble'>;
 }
 
@@ -62,7 +62,7 @@ export class MirrorRules implements RuleSet {
     this.limits = new RuleLimits(scope.namespaces, scope.onLimitChange);
   }
 
-  /** The effective spec, computed once for each version of a mirror, because each namespace change needs it. */
+  /** The effective spec of a mirror. It is computed once for each spec, because every namespace change needs it. */
   specOf(mirror: StoredMirror): EffectiveSpec {
     let spec = this.#specs.get(mirror.spec);
     if (spec === undefined) {
@@ -77,13 +77,13 @@ export class MirrorRules implements RuleSet {
     return this.#scope.reach.concernedBy(changes, this.#selections());
   }
 
-  /** The labels of namespaces that a mirror selects by; `undefined`: it has no selector. */
+  /** The label selector of a mirror for namespaces; `undefined`: it has none. */
   labelsOf(rule: RuleKey): LabelMatcher | undefined {
     const mirror = this.#options.mirrors.get(rule);
     return mirror && this.specOf(mirror).namespaces.labels;
   }
 
-  /** The keys of the selector in the object: `EffectiveSpec` may be slow, and lacks a selector with mistakes. */
+  /** The label keys in a mirror's selector, without the effective spec: that is slow, and lacks wrong selectors. */
   labelKeysOf(rule: RuleKey): string[] {
     const { namespaceSelector = {} } = this.#options.mirrors.get(rule)?.spec?.destination ?? {};
     const { matchLabels = {}, matchExpressions = [] } = namespaceSelector;
@@ -94,11 +94,11 @@ export class MirrorRules implements RuleSet {
     for (const [rule, mirror] of this.#options.mirrors.all()) yield [rule, this.specOf(mirror).namespaces];
   }
 
-  /** The Secret or ConfigMap that is the source of a mirror; empty: it has none. */
+  /** The Secret or ConfigMap that is the source of a mirror; empty: the source is in Vault, or has no valid name. */
   sourcesOf(rule: RuleKey): ResourceKey[] {
     const mirror = this.#options.mirrors.get(rule);
     if (mirror === undefined || mirror.metadata.deletionTimestamp !== undefined) return [];
-    // Not from the effective spec: its patterns may take long to compile, and many mirrors come at once at the start.
+    // The effective spec is not used: it compiles patterns, which may take long, and at the start many mirrors come.
     const type = mirror.spec?.source?.type ?? MIRROR_DEFAULTS.sourceType;
     const name = type === 'vault' ? undefined : sourceSecretOf(mirror);
     return name === undefined ? [] : [this.#keyOf(mirror.metadata.namespace ?? '', name, kindOf(type))];
@@ -108,7 +108,7 @@ export class MirrorRules implements RuleSet {
     const mirror = this.#options.mirrors.get(rule);
     if (mirror === undefined || this.#specs.has(mirror.spec)) return;
     const { namespaces, excludedNamespaces, copyLabels, copyAnnotations } = mirror.spec?.destination ?? {};
-    // An object older than the schema may have anything in these fields.
+    // In an object that is older than the schema, these fields may have any content.
     const texts = [namespaces, excludedNamespaces, copyLabels, copyAnnotations].flatMap((list) => list ?? []);
     yield* this.#patterns.warmUp(texts.filter((text) => typeof text === 'string'));
   }
@@ -133,7 +133,7 @@ export class MirrorRules implements RuleSet {
     if (deletionTimestamp !== undefined) {
       const { targets } = retain ? { targets: [] } : yield* this.#targets(mirror, spec, source);
       const released = { owner, mode: 'release', source: undefined, shape } as const;
-      // A source is never deleted, even if it was a copy of this mirror before.
+      // The source is never deleted, even if it was a copy of this mirror before.
       const claims = Array.from([...targets, ...view.ownedBy(rule)], (target): Claimed => {
         return { target, claim: retain || target === source ? kept : released };
       });
@@ -142,7 +142,7 @@ export class MirrorRules implements RuleSet {
     const { targets, outOfReach } = yield* this.#targets(mirror, spec, source);
     const common = { owner, version, sources: source === undefined ? [] : [source], outOfReach };
     const leaving = (cause: Cause): Claimed[] => leavingClaims(owner, view.ownedBy(rule), cause);
-    // The spec has a new selector, and its labels are not read yet. The next evaluation is due and waits for them.
+    // If the labels for a new selector are not read yet, the copies stay. The next evaluation waits for the labels.
     const isUnknown = spec.namespaces.labels !== undefined && !namespaces.knows(spec.namespaces.labels.keys);
     if (isUnknown) return { ...common, claims: leaving(LABELS_UNKNOWN), demand: limits.demandOf(rule) };
     const mistake = mistakeIn(mirror, spec, targets.length);
@@ -156,7 +156,7 @@ export class MirrorRules implements RuleSet {
     if (entry !== undefined && source !== undefined && outOfReach?.part !== 'all') targets.push(entry);
     const sourcePlace = vault?.targetKeyOf(spec.sourceLocation);
     const claims = claimAll(targets, { owner, mode: 'own', source, sourcePlace, shape });
-    // A copy that became the source may hold the only data, so it stays, even if the source changes later.
+    // If a copy has become the source, it may have the only data. So it stays, even if the mirror changes its source.
     if (source !== undefined && includes(view.ownedBy(rule), source)) claims.push({ target: source, claim: kept });
     if (spec.problems.length > 0) {
       // A mistake in the spec never deletes a copy.
@@ -191,7 +191,7 @@ export class MirrorRules implements RuleSet {
     const mark = annotations[MIRROR_ANNOTATIONS.ownedBy];
     if (mark === undefined) return undefined;
     const place = parseResourceKey(target);
-    // Mirrors create only Secrets and ConfigMaps, in this cluster. A mark on any other object has no meaning.
+    // Mirrors create only Secrets and ConfigMaps in this cluster. On any other object a mark has no meaning.
     const isOfMirrors = place.kind === SECRET.kind || (place.kind === CONFIG_MAP.kind && this.#copiesConfigMaps());
     if (!isOfMirrors || place.cluster !== this.#scope.cluster) return undefined;
     if (isMarkedElsewhere(annotations, place)) return undefined;
@@ -200,7 +200,7 @@ export class MirrorRules implements RuleSet {
     return this.#options.mirrors.key(namespace, name);
   }
 
-  /** Whether there was a mirror of a ConfigMap. Before the first one, no ConfigMap is a copy. */
+  /** Whether there has been a mirror of a ConfigMap. Before the first such mirror, no ConfigMap is a copy. */
   #copiesConfigMaps(): boolean {
     if (this.#hasConfigMaps) return true;
     for (const [, { spec }] of this.#options.mirrors.all()) this.#hasConfigMaps ||= spec?.source?.type === 'configmap';
@@ -208,9 +208,9 @@ export class MirrorRules implements RuleSet {
   }
 
   orphanPolicy(rule: RuleKey, observed: Observed, ruleThere: boolean): 'delete' | 'keep' {
-    // The mark decides: the mirror may be gone, or may have changed its deletePolicy.
+    // The annotation on the copy decides: the mirror may be gone, or may have another deletePolicy now.
     if (observed.annotations[RETAIN_ANNOTATION] === 'true') return 'keep';
-    // The original made this copy. It may have retained the copy on purpose, which it does not record.
+    // Without Keyferry's label, the original made this copy, and may have retained it on purpose: it records nothing.
     if (observed.labels[COPY_LABEL] !== MIRRORS_CONTROLLER) return 'keep';
     const mirror = ruleThere ? this.#options.mirrors.get(rule) : undefined;
     if (mirror === undefined) return 'delete';
@@ -233,13 +233,13 @@ export class MirrorRules implements RuleSet {
     return source === undefined ? undefined : vault?.trouble(source);
   }
 
-  /** Why the mirror must not copy its source; `undefined`: it may. */
+  /** Why the mirror must not copy from its namespace; `undefined`: it may. */
   #sourceRefusal({ metadata: { namespace = '' } }: SecretMirror): Cause | undefined {
     const { reach, namespaces } = this.#scope;
     return reach.fromRefusal(namespace, namespaces.factsOf(namespace));
   }
 
-  /** The targets in namespaces. A destination in Vault is not among them. */
+  /** The targets of a mirror in the namespaces that it selects; none for a destination in Vault. */
   *#targets(
     mirror: SecretMirror,
     { copyName, sourceType, namespaces: selected }: EffectiveSpec,
@@ -259,7 +259,7 @@ export class MirrorRules implements RuleSet {
   }
 }
 
-/** A mistake that makes the whole copying wrong: then nothing is copied. */
+/** A mistake with which nothing may be copied, because every copy could be wrong; `undefined`: there is none. */
 function mistakeIn({ tooLongPatterns }: StoredMirror, { halt }: EffectiveSpec, targets: number): Cause | undefined {
   if (halt !== undefined) return userCause('InvalidSpec', halt);
   if (tooLongPatterns !== undefined) {
@@ -278,7 +278,7 @@ function wrongSelection(problem: string): Cause {
   return userCause('InvalidSpec', `spec.destination.namespaces: ${problem}`);
 }
 
-/** The kind of the copies, and of a source in the cluster. */
+/** The kind of a mirror's copies, and of its source if this is in the cluster. */
 export function kindOf(type: SourceType): string {
   return type === 'configmap' ? CONFIG_MAP.kind : SECRET.kind;
 }

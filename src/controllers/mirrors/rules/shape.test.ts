@@ -1,4 +1,4 @@
-/** Which labels and annotations of a source its copies carry, and the ids of shapes. */
+/** Checks which labels and annotations of a source its copies get, and the ids of shapes. */
 import assert from 'node:assert/strict';
 import { describe, it, test } from 'node:test';
 import { COPY_LABEL, isCopied } from '../../common/excluded-metadata.ts';
@@ -11,7 +11,7 @@ import { MirrorShape, RETAIN_ANNOTATION, RetainShape } from './shape.ts';
 
 describe('a copy of a SecretMirror', () => {
   for (const prefix of ['k8s-replicator', 'my.org', '']) {
-    it(`a copy does not carry the replicator's annotations under the prefix ${JSON.stringify(prefix)}`, () => {
+    it(`a copy does not get the annotations of k8s-replicator from its source, if their prefix is ${JSON.stringify(prefix)}`, () => {
       const { prefix: _, ...names } = annotationNames(prefix);
       const annotations = Object.fromEntries(Object.values(names).map((name) => [name, 'true']));
       const shape = new MirrorShape({ owner: 'default/m', retain: false });
@@ -26,14 +26,14 @@ describe('a copy of a SecretMirror', () => {
     });
   }
 
-  it('a copy carries annotations under a prefix of the replicator that the replicator does not read', () => {
+  it('a copy gets annotations from its source that have the prefix of k8s-replicator but that k8s-replicator does not read', () => {
     for (const key of ['my.org/team', 'my.org/replicate', 'team', 'replicate-from.my.org/x']) {
       assert.equal(isCopied(key), true, key);
     }
   });
 });
 
-test('mirrors that differ in retain, Vault path or choices have shapes with different ids, even with spaces in a path', () => {
+test('if mirrors differ in deletePolicy, Vault path or choices, the ids of their shapes differ, even if a path has spaces', () => {
   const path = 'secret/data/a b';
   const options = [
     { retain: true },
@@ -48,7 +48,7 @@ test('mirrors that differ in retain, Vault path or choices have shapes with diff
   assert.equal(new MirrorShape({ owner: 'default/m', retain: false, vaultPath: path }).id, ids[3]);
 });
 
-test('label keys of a source are matched one in a step, and once for all copies', () => {
+test('each step matches one label key of the source with the patterns, and each key is matched one time for all copies', () => {
   let matched = 0;
   const travels = (): boolean => (matched += 1) > 0;
   const choices = { ...NOTHING_CHOSEN, copiesLabel: travels, copiesAnnotation: travels };
@@ -82,11 +82,11 @@ describe('a retained copy', () => {
   };
   const note = 'x'.repeat(256 * 1024 - 100);
 
-  it('a copy of a deleted mirror that retains it gets the retain annotation', () => {
+  it('if a deleted mirror retains its copies, they get the annotation keyferry.dev/retain', () => {
     assert.deepEqual(desired({}), ['true', 'default/m', { [COPY_LABEL]: 'mirrors', team: 'a' }]);
   });
 
-  it('a retained copy loses the mark of its owner only if it has no room for the retain annotation', () => {
+  it('a retained copy loses the mark of its owner only if it has no room for the annotation keyferry.dev/retain', () => {
     assert.deepEqual(desired({ note }), [undefined, null, { [COPY_LABEL]: null, team: 'a' }]);
     assert.deepEqual(desired({ note, [RETAIN_ANNOTATION]: 'true' })[1], 'default/m');
   });

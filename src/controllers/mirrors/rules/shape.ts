@@ -1,4 +1,4 @@
-/** The desired state of a SecretMirror's copies: as ktsstudio/mirrors makes them, without forbidden metadata. */
+/** The desired state of a SecretMirror's copies: as ktsstudio/mirrors makes them, but without forbidden metadata. */
 import { createHash } from 'node:crypto';
 import type { KeySelection } from '../../../copy/model/key-selection.ts';
 import type { Choices } from './choices.ts';
@@ -17,14 +17,14 @@ import { finish, type Steps } from '../../../runtime/queue/slices.ts';
 import { COPY_LABEL, copiedMetadata, isCopied, TOO_LARGE } from '../../common/excluded-metadata.ts';
 import { MIRROR_ANNOTATIONS, type SourceType } from '../api.ts';
 
-/** On copies of mirrors with `deletePolicy: retain`: they stay as orphans. */
+/** Annotation on copies of mirrors with `deletePolicy: retain`: they are not deleted with their mirror. */
 export const RETAIN_ANNOTATION = 'keyferry.dev/retain';
-/** On copies of a source in Vault: the version of their content. The original's annotation is empty there. */
+/** Annotation on copies of a source in Vault: the version of their content. `parent-version` is empty on them. */
 export const SOURCE_VERSION_ANNOTATION = 'keyferry.dev/source-version';
-/** On copies of dynamic credentials: the origin of their lease (`vaultLeaseOrigin`). */
+/** Annotation on copies of dynamic credentials: the origin of their lease (`vaultLeaseOrigin`). */
 export const LEASE_ORIGIN_ANNOTATION = 'keyferry.dev/vault-lease-origin';
 
-/** On copies of chosen keys or type: a digest of the choice. The source's version does not show it. */
+/** Annotation on copies with chosen keys or type: a digest of this choice, which the source's version does not show. */
 export const CHOICE_ANNOTATION = 'keyferry.dev/choice';
 
 const READ_ANNOTATIONS: ReadonlySet<string> = new Set([
@@ -35,7 +35,7 @@ const READ_ANNOTATIONS: ReadonlySet<string> = new Set([
   CHOICE_ANNOTATION,
 ]);
 
-/** Annotations on copies that Keyferry reads, and does not take from sources. @see IsRead */
+/** Whether mirrors read an annotation of a copy, so that it is always kept; `undefined`: it is never kept. */
 export function isReadOfCopies(annotation: string): boolean | undefined {
   return annotation === MIRROR_ANNOTATIONS.lastSyncAt ? undefined : READ_ANNOTATIONS.has(annotation);
 }
@@ -61,9 +61,9 @@ export class MirrorShape implements Shape {
   readonly #options: MirrorShapeOptions;
   /** @see CHOICE_ANNOTATION */
   readonly #choice: string | undefined;
-  /** Metadata of the copies for one version of the source. All copies share it. */
+  /** The labels and annotations of the copies for one version of the source. All copies share them. */
   #last: { version: string; labels: FieldPatch; annotations: FieldPatch } | undefined;
-  /** The computation of `#last`, if it is long. The runs of all copies continue the same one. */
+  /** The unfinished computation of `#last`, if it is long. The runs of all copies continue this one computation. */
   #work: { readonly version: string; readonly steps: Steps<void> } | undefined;
 
   constructor(options: MirrorShapeOptions) {
@@ -73,14 +73,14 @@ export class MirrorShape implements Shape {
     const what = [choices?.keys?.id ?? null, choices?.type ?? null];
     const isChosen = what.some((part) => part !== null);
     this.#choice = isChosen ? createHash('sha256').update(JSON.stringify(what)).digest('base64url') : undefined;
-    // JSON, because a path in Vault may contain spaces.
+    // The id is JSON, because a path in Vault may contain spaces.
     this.id = JSON.stringify(['mirror', owner, retain, vaultPath, choices?.id]);
     const isSlow = choices?.copiesLabel !== undefined || choices?.copiesAnnotation !== undefined;
-    // Only if needed: with `warmUp`, each run of a target looks up the source once more.
+    // `warmUp` is set only if it is needed, because with it each run of a target looks up the source once more.
     this.warmUp = isSlow ? (source) => this.#learning(source) : undefined;
   }
 
-  /** Steps, because a source may have thousands of labels, and each is matched with up to 200 patterns. */
+  /** Computes `#last` in steps: a source may have thousands of labels, and each is matched with up to 200 patterns. */
   #learning(source: SourceView): Steps<void> | undefined {
     if (source.state !== 'present' || this.#last?.version === source.version) return undefined;
     if (this.#work?.version !== source.version) this.#work = { version: source.version, steps: this.#learn(source) };
@@ -149,7 +149,7 @@ export class MirrorShape implements Shape {
     };
   }
 
-  /** The version and lease duration. A renewal changes the duration, and that alone must cause no write. */
+  /** The annotations for version and lease duration. A renewal changes the duration; this alone must cause no write. */
   #bookkeeping({ version, lease }: PresentSource): FieldPatch {
     if (this.#options.vaultPath === undefined) return { [MIRROR_ANNOTATIONS.parentVersion]: version };
     return {
@@ -161,8 +161,9 @@ export class MirrorShape implements Shape {
 }
 
 /**
- * The desired state of copies that a deleted mirror retains: unchanged, and marked with `keyferry.dev/retain`. A copy
- * without room for that loses the owner's mark instead: a user must not block the deletion by annotations.
+ * The desired state of copies that a deleted mirror retains: unchanged, but with the annotation `keyferry.dev/retain`.
+ * If a copy has no room for it, the mark of the owner is removed instead, so that large annotations of a user do not
+ * block the deletion of the mirror.
  */
 export class RetainShape implements Shape {
   readonly id: string;

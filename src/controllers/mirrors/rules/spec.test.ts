@@ -11,7 +11,7 @@ function mirrorWith(namespaces: readonly string[]): SecretMirror {
   return { metadata, spec: { destination: { namespaces } } };
 }
 
-test('if patterns are too complex together, the first ones apply, and the rest is ignored and reported', () => {
+test('if the patterns of a mirror are too complex together, the first patterns apply, and the other patterns are ignored and reported', () => {
   const large = Array.from({ length: 10 }, (_, index) => `${'(a|b){1,50}'.repeat(20)}${index}`);
   const spec = effectiveSpec(mirrorWith(['good', ...large, 'late']), new PatternCache('full'));
   const left = spec.namespaces.patterns.length;
@@ -19,7 +19,7 @@ test('if patterns are too complex together, the first ones apply, and the rest i
   assert.match(spec.problems.join(), /from #\d+ on are ignored: the patterns are too complex/);
 });
 
-test('a pattern that is too complex is reported within 100 ms of CPU time, and the others apply', () => {
+test('a pattern that is too complex is reported within 100 ms of CPU time, and the other patterns of the mirror apply', () => {
   const monsters = [
     '(a|b){1,1000}'.repeat(150),
     '((a|b){1,30}c){1,33}'.repeat(100),
@@ -36,14 +36,14 @@ test('a pattern that is too complex is reported within 100 ms of CPU time, and t
   }
 });
 
-test('an invalid pattern does not affect the others, and each is reported', () => {
+test('each invalid pattern is reported, and the valid patterns of the mirror still apply', () => {
   const spec = effectiveSpec(mirrorWith(['ok', '(', '', 'fine-.*']), new PatternCache('full'));
   assert.ok(selects(spec.namespaces, 'ok') && selects(spec.namespaces, 'fine-1'));
   assert.match(spec.problems[0] ?? '', /namespaces\[1\].*compiling/);
   assert.match(spec.problems[1] ?? '', /namespaces\[2\].*empty/);
 });
 
-test('an invalid source name is a problem, and sourceName is then undefined, so it gets into no path', () => {
+test('if the name of the source is invalid, a problem is reported, and sourceName is undefined, so that no request path has the name', () => {
   for (const name of ['A_b', '../c', 'a/b', 'a b', 'x'.repeat(254), '.', 'a..b']) {
     const metadata = { name: 'm', namespace: 'n', uid: 'u', resourceVersion: '1', creationTimestamp: '' };
     const mirror: SecretMirror = { metadata, spec: { source: { name }, destination: { namespaces: ['a'] } } };

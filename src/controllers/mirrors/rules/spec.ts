@@ -1,6 +1,6 @@
 /**
  * The effective spec of a SecretMirror: the spec with defaults, and a list of its problems. Every field is checked
- * here, because an object older than the CRD's validation may have any content.
+ * here, because an object that is older than the schema of the CRD may have any content.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { type Cause, userCause } from '../../../copy/model/cause.ts';
@@ -31,19 +31,19 @@ export interface EffectiveSpec {
   /** `undefined`: the name is invalid. */
   readonly sourceName: string | undefined;
   readonly sourceVault: VaultBlock | undefined;
-  /** Location of a source in Vault; `undefined`: there is none, or its block has problems. */
+  /** Location of a source in Vault; `undefined`: the source is not in Vault, or its `vault` block has problems. */
   readonly sourceLocation: VaultLocation | undefined;
   readonly destinationType: DestinationType;
   readonly destinationVault: VaultBlock | undefined;
-  /** Location of a destination in Vault; `undefined`: there is none, or its block has problems. */
+  /** Location of a destination in Vault; `undefined`: it is not in Vault, or its `vault` block has problems. */
   readonly destinationLocation: VaultLocation | undefined;
   /** The selected namespaces, without invalid patterns. */
   readonly namespaces: NamespaceSelection;
-  /** The selection in the author's words. */
+  /** The selected namespaces in the words of the spec: patterns, or for example `selector:tier=prod`. */
   readonly patterns: readonly string[];
-  /** Patterns that look like a glob or a list. */
+  /** Patterns that are valid but look like a glob (`team-*`) or a list (`a, b`). */
   readonly suspects: readonly SuspectPattern[];
-  /** The message if no namespace is selected. */
+  /** The message for the status if no namespace is selected. */
   readonly unmatched: string;
   readonly choices: Choices;
   /** The name of the copies; `undefined`: the name is invalid. */
@@ -51,9 +51,9 @@ export interface EffectiveSpec {
   readonly isSuspended: boolean;
   readonly deletePolicy: DeletePolicy;
   readonly pollPeriodSeconds: number;
-  /** The first mistake in `choices`. Then nothing is written: copies would have too much or a wrong name. */
+  /** The first mistake in `choices`; `undefined`: none. If there is one, nothing is written: copies could be wrong. */
   readonly halt: string | undefined;
-  /** Each text begins with the path of its field. The valid part of the spec still applies. */
+  /** All mistakes; each text begins with the path of its field. The valid part of the spec still applies. */
   readonly problems: readonly string[];
 }
 
@@ -68,17 +68,17 @@ export interface SpecOptions {
   readonly served?: Served | undefined;
 }
 
-/** The refusal of a suspended mirror. */
+/** Why a suspended mirror writes nothing. */
 export const SUSPENDED: Cause = userCause('Suspended', 'spec.suspend is true: copies are neither written nor deleted');
 
-/** Why a mirror is not applied, or not as its author wrote it. @param refusal from its evaluation */
+/** The problems of a mirror for its status: those of its spec, or the refusal of its evaluation. */
 export function problemsWith({ problems, halt }: EffectiveSpec, refusal: Cause | undefined): readonly string[] {
   // A mistake in the choices is already in `problems`.
   const isKnown = refusal === undefined || refusal === SUSPENDED || halt !== undefined;
   return isKnown ? problems : [refusal.message];
 }
 
-/** The name of the source, without computing the effective spec; `undefined`: the name is invalid. */
+/** The name of the source, without the slow effective spec; `undefined`: the name is invalid. */
 export function sourceSecretOf({ metadata, spec }: SecretMirror): string | undefined {
   const name = spec?.source?.name || metadata.name;
   return nameProblems('spec.source.name', name).length === 0 ? name : undefined;
@@ -97,7 +97,7 @@ export function effectiveSpec(mirror: SecretMirror, patterns: PatternCache, opti
   const choices = choicesOf(destination ?? {}, { from: sourceType, to: destinationType }, patterns, mistakes);
   problems.push(...mistakes);
   const common = blockContext(mirror, options);
-  // A copy of chosen keys ignores the other keys of an entry and its type, so they need not be valid for a Secret.
+  // If the mirror chooses keys, copies ignore all other keys of the entry. So these need not be valid in a Secret.
   const isWhole = destinationType === 'namespaces' && choices.keys === undefined;
   const copyType = isWhole ? destination?.secretType || 'Opaque' : undefined;
   const from = { ...common, field: 'spec.source.vault', secretType: copyType };
@@ -136,7 +136,7 @@ export function effectiveSpec(mirror: SecretMirror, patterns: PatternCache, opti
   };
 }
 
-/** Location and login in the `vault` block of a source; `undefined`: the block has problems. */
+/** The location in a `vault` block of a source, for example of a recorded lease; `undefined`: it has problems. */
 export function sourceLocationOf(
   mirror: SecretMirror,
   block: VaultBlock,
@@ -154,7 +154,7 @@ function blockContext(
 
 /**
  * All defaults as a merge patch. Like the original, Keyferry writes them together with the finalizer.
- * @returns `undefined` if the spec has all of them
+ * @returns `undefined` if no default is missing in the spec
  */
 export function missingDefaults(mirror: SecretMirror, spec: EffectiveSpec): Record<string, unknown> | undefined {
   const { source, destination, deletePolicy, pollPeriodSeconds } = mirror.spec ?? {};

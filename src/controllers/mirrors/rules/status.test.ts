@@ -52,7 +52,7 @@ interface Given {
   readonly misread?: readonly string[];
   readonly outOfReach?: OutOfReach;
   readonly told?: readonly RuleEvent[];
-  /** The mirror is being deleted. */
+  /** Whether the mirror is being deleted. Default: no. */
   readonly deleting?: boolean;
 }
 
@@ -81,7 +81,7 @@ function fold(given: Given): StatusOutput | undefined {
   return nextStatus({ mirror: object, spec, ...facts, previous, told, now: NOW });
 }
 
-test('each set of outcomes has its mirrorStatus, Ready condition and events; the same status again has no event', () => {
+test('each set of outcomes gives its own mirrorStatus, Ready condition and events; if the status stays the same, there is no event', () => {
   const cases: readonly [string, Given, string, string, string, string[]][] = [
     ['all synced', { outcomes: [SYNCED, SYNCED], writes: 2 }, 'Active', 'True', 'Synced', ['Active']],
     ['no namespace matches', { outcomes: [] }, 'Active', 'True', 'Synced', ['Active']],
@@ -110,7 +110,7 @@ test('each set of outcomes has its mirrorStatus, Ready condition and events; the
   }
 });
 
-test('a message names the first five namespaces of an outcome, or the field of a wrong pattern', () => {
+test('the message of the status names the first five namespaces with an outcome, or the field of a wrong pattern', () => {
   assert.match(
     fold({ outcomes: [SYNCED, DENIED] })?.events[0]?.message ?? '',
     /unable to sync some objects: namespace team-1: .*quota/,
@@ -143,12 +143,12 @@ test('the condition message lists each reason with its namespaces, below the max
   assert.ok(message.length < 32_768, `${message.length} characters`);
 });
 
-test('the event Active is recorded when a mirror becomes ready, not when mirrorStatus becomes Active', () => {
+test('the event Active is recorded when the condition Ready becomes true, not when mirrorStatus becomes Active', () => {
   const events = (given: Given): (string | undefined)[] => (fold(given)?.events ?? []).map(({ reason }) => reason);
   const conflict = fold({ outcomes: [FOREIGN] })?.status;
   assert.equal(conflict?.mirrorStatus, 'Active');
   assert.deepEqual(events({ outcomes: [SYNCED], previous: conflict }), ['Active']);
-  // The status that the original wrote.
+  // This is a status that ktsstudio/mirrors wrote: the mirror was already ready.
   assert.deepEqual(events({ outcomes: [SYNCED], previous: { mirrorStatus: 'Active' } }), []);
 });
 
@@ -171,7 +171,7 @@ test('the condition of a deleted mirror names the copies that it waits for', () 
   assert.equal(fold({ outcomes: [GOING, PENDING], previous, deleting: true }), undefined);
 });
 
-test('a misread pattern is added to the message, with one event', () => {
+test('a pattern that matches no namespace and looks like a glob is named in the message of the status, and recorded as one event', () => {
   const misread = ['"team-*" matches no namespace'];
   const first = fold({ outcomes: [], misread });
   assert.deepEqual(
@@ -183,7 +183,7 @@ test('a misread pattern is added to the message, with one event', () => {
   );
   assert.match(first.status.conditions?.[0]?.message ?? '', /^0 copies: .*; "team-\*" matches no namespace$/);
   assert.deepEqual(fold({ outcomes: [SYNCED], misread, previous: first.status, told: first.remarks })?.events, []);
-  // After a restart, an unchanged status on the server shows that the event was recorded.
+  // After a restart `told` is not known: an unchanged status on the server shows that the event was recorded.
   assert.deepEqual(fold({ outcomes: [], misread, previous: first.status })?.events, []);
   const other = fold({ outcomes: [], misread: [...misread, '"x-*" matches no namespace'], told: first.remarks });
   assert.deepEqual(
@@ -192,7 +192,7 @@ test('a misread pattern is added to the message, with one event', () => {
   );
 });
 
-test('a mirror is not ready if it names a namespace out of reach; one that only its patterns select is an event', () => {
+test('if a mirror names a namespace that it may not copy into, it is not ready; if only its patterns select such a namespace, it gets an event', () => {
   const cause = userCause('NotAccepted', 'namespace closed does not accept copies');
   const first = fold({ outcomes: [SYNCED], outOfReach: { ...cause, part: 'others' } });
   assert.deepEqual(
@@ -218,20 +218,20 @@ test('a mirror is not ready if it names a namespace out of reach; one that only 
   }
 });
 
-test('a mirror whose patterns match no namespace is ready, and its message says so', () => {
+test('if the patterns of a mirror match no namespace, the mirror is ready, and its message says that it has 0 copies', () => {
   const [ready] = fold({ outcomes: [] })?.status.conditions ?? [];
   assert.deepEqual([ready?.reason, ready?.status], ['Synced', 'True']);
   assert.match(ready?.message ?? '', /^0 copies: no other namespace matches spec\.destination\.namespaces$/);
 });
 
-test('no status but the first is written while claims are under way', () => {
+test('while claims of a mirror are under way, only its first status is written', () => {
   const first = fold({ outcomes: [PENDING] });
   assert.equal(first?.status.mirrorStatus, 'Pending');
   assert.equal(first.status.lastSyncTime, '1970-01-01T00:00:00Z');
   assert.equal(fold({ outcomes: [SYNCED, PENDING], previous: first.status }), undefined);
 });
 
-test('no status is written while outcomes are older than the source, which now exists', () => {
+test('if targets still wait for a source that exists now, no status is written', () => {
   const waiting: Outcome = { state: 'waiting', for: 'source', ...userCause('NoSecret', 'not found') };
   const previous = fold({ outcomes: [waiting], source: MISSING })?.status;
   assert.equal(previous?.mirrorStatus, 'Pending');
@@ -241,7 +241,7 @@ test('no status is written while outcomes are older than the source, which now e
   assert.deepEqual([ready?.status, ready?.message], ['False', 'waiting in namespace team-1: going away']);
 });
 
-test('lastSyncTime changes with a successful write, and never with a failure', () => {
+test('lastSyncTime changes after a write if all copies are up to date, and never after a failure', () => {
   const previous: SecretMirrorStatus = {
     ...fold({ outcomes: [SYNCED], writes: 1 })?.status,
     lastSyncTime: '2020-01-01T00:00:00Z',
@@ -261,7 +261,7 @@ test('lastSyncTime changes when a new generation is synced, even without a write
   assert.equal(fold({ outcomes: [DENIED], previous })?.status.lastSyncTime, '2020-01-01T00:00:00Z');
 });
 
-test('the status of unchanged outcomes equals the last one, so it is not written again', () => {
+test('if the outcomes are unchanged, the status equals the last status, so it is not written again', () => {
   const { status } = fold({ outcomes: [SYNCED], writes: 1 }) ?? {};
   assert.ok(status);
   const again = fold({ outcomes: [SYNCED], previous: status });
@@ -270,7 +270,7 @@ test('the status of unchanged outcomes equals the last one, so it is not written
   assert.ok(worse && !sameStatus(status, worse.status));
 });
 
-test('of a thousand problems, the message lists the first ones up to its maximum length', () => {
+test('if a spec has a thousand problems, the message of the status lists the first problems up to its maximum length', () => {
   const namespaces = Array.from({ length: 1000 }, (_, index) => `(${'x'.repeat(200)}${index}`);
   const condition = fold({ outcomes: [], namespaces })?.status.conditions?.[0];
   assert.match(condition?.message ?? '', /^spec\.destination\.namespaces\[0\]: .*\[1\]: .*…$/s);

@@ -1,7 +1,8 @@
 /**
  * The status and events of a SecretMirror, computed from the outcomes of its claims. Pure.
  *
- * The condition `Ready` is exact. `mirrorStatus` is that of the original: Active even if a target has another owner.
+ * The condition `Ready` is true only if all targets are up to date. `mirrorStatus` is as in the original: Active even
+ * if a target has another owner.
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { Entry } from '../../../copy/book/claim-book.ts';
@@ -29,19 +30,19 @@ export interface StatusInput extends Findings {
   readonly spec: EffectiveSpec;
   readonly entries: Iterable<Entry>;
   readonly source: SourceView;
-  /** Why Keyferry cannot poll the source now, although its content is known. */
+  /** Why Keyferry cannot poll a source in Vault now, although its content is known; `undefined`: it can. */
   readonly trouble?: VaultTrouble | undefined;
-  /** Why `prepare` or `evaluate` failed. */
+  /** Why `prepare` or `evaluate` failed; `undefined`: they did not fail. */
   readonly failure?: Cause | undefined;
-  /** The results of `misreadPatterns`. */
+  /** One message for each pattern that its author probably meant otherwise (`misreadPatterns`). */
   readonly misread: readonly string[];
-  /** Present for a mirror that has, or had, dynamic credentials. */
+  /** The states of the mirror's Vault leases. */
   readonly leases?: LeaseStates | undefined;
   /** Number of writes since the last status. */
   readonly writes: number;
   /** The last status that was written or read. */
   readonly previous: SecretMirrorStatus | undefined;
-  /** The remarks of the last status; `undefined`: none, or not known since the start. */
+  /** The remarks of the last status; `undefined`: it had none, or this process has not written a status yet. */
   readonly told?: readonly RuleEvent[] | undefined;
   /** Wall clock, ms. */
   readonly now: number;
@@ -49,9 +50,9 @@ export interface StatusInput extends Findings {
 
 export interface StatusOutput {
   readonly status: SecretMirrorStatus;
-  /** The events that were not recorded before. */
+  /** The new events, which must be recorded now. */
   readonly events: readonly RuleEvent[];
-  /** Remarks on the selection of the mirror, in every status while they hold. */
+  /** All current remarks on the selected namespaces, even those that were recorded as events before. */
   readonly remarks: readonly RuleEvent[];
   /** Whether all copies are up to date, except targets that belong to another owner. */
   readonly synced: boolean;
@@ -61,7 +62,7 @@ export interface StatusOutput {
 const FIRST = { mirrorStatus: 'Pending', reason: 'Pending', message: 'the copies are being created' } as const;
 const NOTHING_YET = { events: [], remarks: [], synced: false, namespaces: 0 } as const;
 
-/** @returns `undefined` while there is nothing new to write */
+/** Computes the next status. @returns `undefined` if no status must be written now, because claims are under way */
 export function nextStatus(input: StatusInput): StatusOutput | undefined {
   const { mirror, previous, misread, refusal, outOfReach, told, now } = input;
   const spec = { ...input.spec, problems: problemsWith(input.spec, refusal) };
@@ -69,14 +70,14 @@ export function nextStatus(input: StatusInput): StatusOutput | undefined {
   const deleting = mirror.metadata.deletionTimestamp !== undefined;
   if (deleting && outcomes.isUnderWay) return undefined;
   const leases = nextLeases(input.source, spec, previous, input.leases, now);
-  // Some outcomes may be older than the source, which exists now.
+  // If targets wait for a source that exists now, their outcomes are older than the source.
   const isOutdated = outcomes.waitsForSource && input.source.state === 'present';
   const isUnsettled = outcomes.isUnderWay || input.source.state === 'unknown' || isOutdated;
   const isIdle = spec.problems.length > 0 || refusal === SUSPENDED;
   if (!deleting && isUnsettled && !isIdle && input.failure === undefined) {
     if (previous?.conditions === undefined)
       return { ...NOTHING_YET, status: statusOf(input, leases, FIRST, NEVER_SYNCED) };
-    // A new lease is recorded at once, so that a crash does not lose it.
+    // A new lease is written to the status at once, so that a crash does not lose the lease.
     const { vaultSource: _, vaultLeases: __, ...rest } = previous;
     return sameLeases(previous, leases) ? undefined : { ...NOTHING_YET, status: { ...rest, ...leases } };
   }
@@ -93,7 +94,7 @@ export function nextStatus(input: StatusInput): StatusOutput | undefined {
   const message = [summary.message, ...misread].join('; ');
   const status = statusOf(input, leases, { ...summary, message }, lastSyncTime);
   const events: RuleEvent[] = [];
-  // The original writes no conditions.
+  // A status of the original has no conditions; there Active means ready.
   const wasReady = before === undefined ? previous?.mirrorStatus === 'Active' : before.status === 'True';
   if (summary.reason === 'Synced' && !wasReady) {
     events.push({ type: 'Normal', reason: 'Active', message: 'SecretMirror is synced' });
@@ -103,7 +104,7 @@ export function nextStatus(input: StatusInput): StatusOutput | undefined {
   const remarks = misread.map((text): RuleEvent => ({ type: 'Warning', reason: 'MisreadPattern', message: text }));
   if (summary.reason === 'Synced' && outOfReach !== undefined)
     remarks.unshift({ type: 'Normal', reason: outOfReach.reason, message: outOfReach.message });
-  // After a start: if the stored status has the same message, an earlier process has recorded the remarks.
+  // After a start `told` is undefined: if the stored status has the same message, an earlier process recorded them.
   const isTold = (remark: RuleEvent): boolean => told?.some((one) => isDeepStrictEqual(one, remark)) ?? !isNew;
   events.push(...remarks.filter((remark) => !isTold(remark)));
   const namespaces = spec.destinationType === 'vault' ? 0 : outcomes.total;
@@ -130,7 +131,7 @@ function statusOf(
   const observed = generation === undefined ? {} : { observedGeneration: generation };
   const state = { type: 'Ready', status: reason === 'Synced' ? 'True' : 'False', reason, message } as const;
   const ready = nextCondition(readyCondition(previous), state, generation, now);
-  // Conditions of other types belong to other clients, and stay.
+  // Conditions of other types stay, because they belong to other clients.
   const others = previous?.conditions?.filter(({ type }) => type !== 'Ready') ?? [];
   return { ...leases, mirrorStatus, lastSyncTime, ...observed, conditions: [ready, ...others] };
 }
@@ -143,16 +144,16 @@ function readyCondition(status: SecretMirrorStatus | undefined): Condition | und
   return status?.conditions?.find(({ type }) => type === 'Ready');
 }
 
-/** Maximum number of namespaces that are named for one reason. The others are counted. */
+/** Maximum number of namespaces that a message names for one reason. More namespaces are only counted. */
 const NAMED = 5;
-/** Maximum number of reasons in a message. The namespaces of the others are counted. */
+/** Maximum number of reasons in a message. The namespaces with other reasons are only counted. */
 const MAX_REASONS = 5;
-/** Maximum length of the text for one reason: a server's message may have any length. */
+/** Maximum length of the text for one reason, characters: a server's message may have any length. */
 const MAX_DETAIL = 2048;
-/** Longest message about problems of a spec, which may be a thousand. A condition takes 32,768 characters. */
+/** Maximum length of the message about problems of a spec, characters. A condition accepts 32,768 characters. */
 const MAX_PROBLEMS = 16_384;
 
-/** Reasons of errors that the condition takes over. All others become `SyncError`, as in the original. */
+/** Errors whose reason becomes the reason of the condition. All other errors get `SyncError`, as in the original. */
 const OWN_REASONS: ReadonlySet<string> = new Set(['Cycle', 'Overwritten', 'KeyNotFound']);
 
 /** Targets with the same outcome. */
@@ -213,7 +214,7 @@ function summarize(
     : summarizeCopies(outcomes, source, outOfReach, spec);
 }
 
-/** The state of a mirror that waits for the deletion of its copies. @param before its last `mirrorStatus` */
+/** The summary of a mirror that waits for the deletion of its copies. @param before its last `mirrorStatus` */
 function summarizeDeletion(outcomes: OutcomeGroups, before: MirrorStatus): Summary {
   const errors = groupsOf(outcomes, 'error');
   const waits = groupsOf(outcomes, 'waiting');
@@ -222,7 +223,7 @@ function summarizeDeletion(outcomes: OutcomeGroups, before: MirrorStatus): Summa
   return errors.length > 0 ? notReady('Error', 'SyncError', message) : notReady(before, 'Terminating', message);
 }
 
-/** The events at the end of a deletion. @param left copies that remain after the time limit */
+/** The events when a deleted mirror loses its finalizer. @param left copies that remain after the time limit */
 export function deletionEvents(
   entries: readonly Entry[],
   left: readonly Entry[],
@@ -243,12 +244,12 @@ export function deletionEvents(
   return events;
 }
 
-/** A state that is not ready, with a Warning event. */
+/** A summary that is not ready, with a Warning event. */
 function notReady(mirrorStatus: MirrorStatus, reason: string, message: string): Summary {
   return { mirrorStatus, reason, message, synced: false, event: { type: 'Warning', reason, message } };
 }
 
-/** For a destination in Vault. */
+/** The summary of a mirror whose destination is in Vault. */
 function summarizeVaultEntry(outcomes: OutcomeGroups, source: SourceView): Summary {
   if (source.state === 'missing') return notReady('Pending', source.reason, source.message);
   const [failed] = groupsOf(outcomes, 'error');
@@ -283,12 +284,12 @@ function summarizeCopies(
   if (source.state === 'missing') return notReady('Pending', source.reason, source.message);
   const first = conflicts[0] ?? waits[0];
   if (first !== undefined) {
-    // As in the original, these targets do not change `mirrorStatus`.
+    // As in the original, conflicts and waiting targets do not change `mirrorStatus`.
     return { ...notReady('Active', first.reason, rest.join('; ')), synced: waits.length === 0 };
   }
   const { total } = outcomes;
   const done = `${total} ${total === 1 ? 'copy is' : 'copies are'} up to date`;
-  // In the original, Active means that the wanted copies exist.
+  // `mirrorStatus` is Active, because in the original it means that all permitted copies exist.
   if (outOfReach?.part === 'named') {
     const { reason, message } = outOfReach;
     const event = { type: 'Warning', reason, message } as const;
@@ -317,7 +318,7 @@ function groupOutcomes(entries: Iterable<Entry>, destination: DestinationType): 
   const groups = new Map<string, Group>();
   const outcomes = { total: 0, isUnderWay: false, waitsForSource: false };
   for (const { target, claim, outcome } of entries) {
-    // A source that was a copy before is no copy now.
+    // A claim with `RetainShape` is not a copy: its target was a copy before, and is the source now.
     if (!(claim.shape instanceof RetainShape)) outcomes.total += 1;
     outcomes.isUnderWay ||= isUnderWay(outcome);
     outcomes.waitsForSource ||= outcome.state === 'waiting' && outcome.for === 'source';

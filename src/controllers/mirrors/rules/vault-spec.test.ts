@@ -28,11 +28,11 @@ describe('a vault block where no addresses are checked, as in `keyferry plan`', 
   };
   const other = { ...good, path: 'secret/data/b' };
 
-  it('a valid vault block has no problem if no list of addresses is given', () => {
+  it('a valid vault block has no problem if no list of Vault addresses is configured', () => {
     assert.deepEqual(problemsOf(good, other), []);
   });
 
-  it('the problem of a wrong address, namespace or certificate in a vault block names its field', () => {
+  it('the message about a wrong address, namespace or certificate in a vault block names the field', () => {
     assert.deepEqual(problemsOf({ ...good, addr: 'vault.example.com' }, other), [
       'spec.source.vault.addr: must be a URL that begins with http:// or https://, not "vault.example.com"',
     ]);

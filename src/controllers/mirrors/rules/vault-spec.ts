@@ -1,4 +1,4 @@
-/** Turns a `vault` block of a SecretMirror into a location with a login. A block with a problem is not used at all. */
+/** Turns a `vault` block of a SecretMirror into a location with a login. A block with a problem gives no location. */
 import {
   parseServer,
   type VaultAddresses,
@@ -16,15 +16,15 @@ import {
 import { isDnsLabel, nameProblems } from '../../../runtime/text/dns-names.ts';
 import { MIRROR_DEFAULTS, type SecretReference, type VaultBlock } from '../api.ts';
 
-/** Connection settings from the environment of the process. */
+/** Vault settings from the environment of the process, for fields that a block does not set. */
 export type VaultDefaults = Omit<VaultServerOptions, 'addr'>;
 
 export interface BlockContext {
-  /** `spec.source.vault` or `spec.destination.vault`. */
+  /** The path of the block, for messages: `spec.source.vault` or `spec.destination.vault`. */
   readonly field: string;
   /** The mirror's namespace. */
   readonly home: string;
-  /** Type of the copies; `undefined`: it need not be checked. */
+  /** Type of the copies; `undefined`: the keys in the entry need not be valid for a Secret. */
   readonly secretType: string | undefined;
   /** Whether the login may use a Secret of another namespace. */
   readonly crossNamespaceAuth: boolean;
@@ -33,7 +33,7 @@ export interface BlockContext {
   readonly vaultDefaults: VaultDefaults;
 }
 
-/** @param problems gets the problems of the block, each with its field. @returns `undefined` if there are any */
+/** The location in a block; `undefined`: it has problems. @param problems gets these, each with its field */
 export function vaultLocation(
   block: VaultBlock | undefined,
   context: BlockContext,
@@ -60,7 +60,7 @@ export function vaultLocation(
     : { server, auth, path, encoding, secretType };
 }
 
-/** Fills in the settings of the environment. A block with a `caBundle` always verifies the server's certificate. */
+/** Adds the settings of the environment to a block. With a `caBundle` the server's certificate is always verified. */
 function withDefaults(block: VaultBlock, defaults: VaultDefaults): VaultDefaults {
   const caBundle = block.caBundle || undefined;
   return {
@@ -71,7 +71,7 @@ function withDefaults(block: VaultBlock, defaults: VaultDefaults): VaultDefaults
   };
 }
 
-/** Whether both are one entry. With different encodings, a mirror from it to itself would rewrite it forever. */
+/** Whether two locations are one entry. A mirror from an entry to the same entry could rewrite the entry endlessly. */
 export function isSameEntry(a: VaultLocation, b: VaultLocation): boolean {
   return vaultTargetKey(a) === vaultTargetKey(b);
 }
@@ -107,7 +107,7 @@ function pathProblems(field: string, path: string): string[] {
   }
 }
 
-/** The first method among AppRole (if it names a Secret), token, Kubernetes: the order of the original. */
+/** The login in a block: AppRole if it names a Secret, else token, else Kubernetes, in the order of the original. */
 function authOf(block: VaultBlock, context: BlockContext, problems: string[]): VaultAuthRef | undefined {
   const { approle, token, kubernetes } = block.auth ?? {};
   const field = `${context.field}.auth`;
@@ -157,7 +157,7 @@ function authOf(block: VaultBlock, context: BlockContext, problems: string[]): V
   return undefined;
 }
 
-/** Whether the server may get a token that the API server accepts, too. */
+/** Whether the Vault server may get a ServiceAccount token that the API server accepts, too. */
 function mayGetApiTokens({ addr = '' }: VaultBlock, { vaultAddresses }: BlockContext): boolean {
   return vaultAddresses === undefined || vaultAddresses.isNamedAddress(addr);
 }

@@ -1,4 +1,4 @@
-/** Checks that a source that is unfollowed during its poll leaves no session open. With an API server, without Vault. */
+/** Checks that a source that is unfollowed during its poll leaves no session open. Uses an API server, but no Vault. */
 import assert from 'node:assert/strict';
 import { after, before, mock, test } from 'node:test';
 
