@@ -133,7 +133,8 @@ export async function rightsOf(
   const storesPath = first === undefined ? groupPath : `${groupPath}/namespaces/${first}`;
   const stores =
     config.credentials === 'stores' &&
-    // With `--namespace-selector`, each namespace needs a Role, which may be created later. So no list can test it.
+    // With `--namespace-selector`, each namespace needs a Role, which may be created later. So a list now proves
+    // nothing.
     (namespaces?.selector !== undefined ||
       (await mayList(`${storesPath}/secretstores`, {
         text: 'cannot list SecretStores, using $VAULT_ADDR and $VAULT_TOKEN for all ExternalSecrets',

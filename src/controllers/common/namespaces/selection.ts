@@ -95,7 +95,7 @@ const MAX_TRIED = 20;
 /** Maximum number of characters of a pattern in a message. */
 const MAX_SHOWN = 100;
 
-/** Escapes, character classes and counts: a comma or star inside these is no sign of a list or a glob. */
+/** Parts of a regular expression (escapes, classes, counts) where a comma or star is no sign of a list or a glob. */
 const NOT_LITERAL = /\\.|\[\^?\]?[^\]]*\]|\{\d+(?:,\d*)?\}/gs;
 /** A `*` or `?` directly after a letter, a digit or `-`: usual in a glob, unusual in a regular expression for names. */
 const GLOB = /(?<=[a-z0-9-])[*?]/g;

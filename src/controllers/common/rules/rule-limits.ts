@@ -7,8 +7,8 @@
  * together have 10,000 targets, or 50 for each namespace of the cluster, whichever is more.
  *
  * State: the demands of the rules in each namespace, oldest rule first. Older rules take precedence, so the same rules
- * are refused after a restart. Invariant: when it changes whether a rule is admitted, `onChange` is called for the
- * rule.
+ * are refused after a restart. Invariant: each time a rule would become admitted or refused, `onChange` is called for
+ * the rule.
  */
 import type { RuleKey } from '../../../copy/model/keys.ts';
 import type { Demand } from '../../../copy/model/rule-set.ts';
@@ -16,7 +16,7 @@ import { getOrCreate } from '../../../runtime/maps.ts';
 
 /** Maximum number of targets of one rule. */
 export const MAX_TARGETS = 10_000;
-/** All rules in one namespace may have this number times the cluster's namespaces, or `MAX_TARGETS` if that is more. */
+/** Targets of all rules in one namespace, for each namespace of the cluster. `MAX_TARGETS` are always allowed. */
 const TARGETS_PER_NAMESPACE = 50;
 
 interface Account {

@@ -144,7 +144,7 @@ export class Inventory {
         listed.add(key);
         take(changes.get(key)?.(item) ?? item);
       };
-      // Set before the responses, because these come in any order, but the notes must have a fixed order.
+      // The entry is set before the responses, which come in any order, so that the notes have a fixed order.
       this.coverage.set(kind, { extent: 'cluster' });
       const place = collection === NAMESPACES && served !== undefined ? undefined : (served?.names ?? this.#home);
       const found = await lister(collection, place, changes.size === 0 ? take : change, options);

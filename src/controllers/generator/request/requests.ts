@@ -10,7 +10,7 @@ export interface StoreRef {
 
 /** A value that an item of `spec.data` reads. */
 export interface WantedValue {
-  /** `spec.data[0]` */
+  /** For example `spec.data[0]`. */
   readonly field: string;
   readonly store: StoreRef;
   /** The key as the author wrote it. */

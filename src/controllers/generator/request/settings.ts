@@ -152,7 +152,7 @@ const MAKERS: Readonly<Record<Format, (length: number, symbols: string) => strin
   password: (length, symbols) => password(symbols, length),
 };
 
-/** The text for Vault, which ESO decodes to the value. With `Auto`, ESO decodes everything that looks like base64. */
+/** The text for Vault, which ESO decodes to the value. Base64 for `Auto`, too: ESO decodes all that looks like it. */
 export function encodedFor(decoding: Decoding, value: SecretBytes): string {
   if (decoding === 'None') return value.utf8();
   if (decoding !== 'Base64URL') return value.base64();

@@ -128,7 +128,7 @@ export class Worker {
     }
     const { places, problems: misplaced } = placesOf(wanted, storeOf);
     this.#useOnly(key, places);
-    // Keyferry made the values before. So if one is missing, the user is told before Keyferry makes a new value.
+    // Keyferry made the values before. So the first pass writes nothing: if a value is missing, the user is told first.
     const dryRun = rule.result?.created === true && Object.keys(rule.result.entries).length > 0;
     const pass = { settings, dryRun, until: clock.monotonic() + RUN_LIMIT_MS };
     let work = await this.#workAt(job, places, pass);

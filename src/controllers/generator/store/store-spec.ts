@@ -26,7 +26,7 @@ export interface StoreMount {
   readonly version: 'v1' | 'v2' | undefined;
 }
 
-/** A store as the ExternalSecrets of one namespace use it: its references name their namespaces. */
+/** A store as the ExternalSecrets of one namespace use it. Each of its references has a namespace. */
 export interface VaultStore extends StoreMount {
   /** For example `SecretStore/vault-backend`. `environment` replaces all stores if Keyferry cannot list them. */
   readonly name: string;

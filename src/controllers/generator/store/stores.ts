@@ -67,7 +67,7 @@ export class Stores {
   sinkOf(kind: StoreRef['kind']): WatchSink {
     const { sink } = this.#stores[kind];
     if (kind === 'SecretStore') return sink;
-    // The watch names objects without a namespace as `name`, but the store as `/name`.
+    // For an object without a namespace, the watch has the key `name`, but the store has `/name`.
     return {
       ...sink,
       prune: (names, version) => sink.prune(new Set(Array.from(names, (name) => `/${name}`)), version),
