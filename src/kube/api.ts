@@ -63,10 +63,10 @@ export interface KubeRequest {
   readonly compressed?: boolean;
   /** Largest answer after decompression, bytes. A larger one fails the call. Default 64 MiB. */
   readonly maxBytes?: number | undefined;
-  /** Time limit of the call and its wait for a connection, ms; in a stream, until the headers arrive. Default 30,000. */
+  /** Time limit of the call and its wait for a connection, ms; in a stream, until headers arrive. Default 30,000. */
   readonly timeoutMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
-  /** Called immediately before the request is sent. If it throws, nothing is sent, and the call fails with its error. */
+  /** Called immediately before sending. If it throws, nothing is sent, and the call fails with the same error. */
   readonly beforeSending?: () => void;
 }
 
@@ -80,8 +80,7 @@ export interface KubeResponse {
 export interface KubeStream {
   /**
    * The chunks as they arrive; they can be iterated one time only. The iteration ends when the server ends the
-   * response, or after `close`. It throws `ConnectionError` if the connection breaks, and the signal's reason if the
-   * signal is aborted.
+   * response, or after `close`. It throws `ConnectionError` if the connection breaks, and the signal's reason on abort.
    */
   readonly chunks: AsyncIterable<Buffer>;
   /** Ends the connection. Safe to call more than once. */
@@ -111,9 +110,8 @@ export const METADATA_ONLY = 'application/json;as=PartialObjectMetadata;g=meta.k
 const NUMBER = /^(?:0|[1-9]\d*)$/;
 
 /**
- * Whether resource version `version` is older than `than`. Those of one cluster can be compared as numbers (KEP-5504;
- * every server with etcd allowed it before). Some servers count in nanoseconds: more digits than a JavaScript number
- * has.
+ * Whether `version` is older than `than`. Resource versions of one cluster can be compared as numbers (KEP-5504; every
+ * server with etcd allowed it before). Some count in nanoseconds: more digits than a JavaScript number has.
  * @returns `false` also if one of them is not a number: the caller then takes the version that arrived last
  */
 export function isOlder(version: string, than: string): boolean {

@@ -101,7 +101,7 @@ export class ApiError extends Error {
     this.call = call;
   }
 
-  /** A copy with other texts, for example redacted ones, and the same `detected`. This error keeps its texts and stack. */
+  /** A copy with other texts, for example redacted ones, and the same `detected`. This error stays as it is. */
   reworded(texts: Partial<Pick<ApiStatus, 'reason' | 'message' | 'causes'>>): ApiError {
     const { reason, statusMessage: message, causes, retryAfterMs, isStatus, detected } = this;
     return new ApiError(this.call, this.status, {

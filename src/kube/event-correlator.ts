@@ -79,8 +79,7 @@ export class EventCorrelator {
   }
 
   /**
-   * The Event object to write for this event: a new one, or an earlier one with a higher count. `undefined`: none,
-   * because the object has too many events.
+   * The Event object to write: a new one, or a known one with a higher count. `undefined`: none, the limit is reached.
    * @param now wall clock, ms
    */
   correlate(component: string, input: EventInput, now: number): EventRecord | undefined {

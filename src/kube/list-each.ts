@@ -57,7 +57,7 @@ export async function listEach(
   }
 }
 
-/** @returns `undefined`: `limit` objects together are too large, so ask for fewer. One single object can have any size. */
+/** @returns `undefined`: `limit` objects are too large together, so ask for fewer. One object can have any size. */
 async function readPage(
   api: KubeApi,
   path: string,

@@ -30,8 +30,8 @@ export interface RuleLookup {
 /** The effects of an evaluation that was put into the book. */
 export interface ClaimsChange extends BookChange {
   /**
-   * Targets that carry the rule's mark but that it does not claim. Any part of the rule may decide whether they are
-   * deleted, so they are listed whenever the evaluation differs from the last one.
+   * The targets that have the rule's mark, but that the rule does not claim. Any field of the rule may decide whether
+   * they are deleted. So they are listed whenever this evaluation differs from the last one.
    */
   readonly orphans: readonly ResourceKey[];
 }

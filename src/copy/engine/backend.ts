@@ -19,9 +19,7 @@ export interface Backend {
   targetsOf(target: ResourceKey): TargetWriter;
   /** Settles when every watch that is open now is listed; rejects if the backend is stopped before. Absent in Vault. */
   synced?(): Promise<void>;
-  /**
-   * Settles when targets can be reconciled; rejects as `synced`. Absent: at once (Vault; each target logs in itself).
-   */
+  /** Settles when targets can be reconciled; rejects as `synced`. Absent in Vault, where each target itself logs in. */
   ready?(): Promise<void>;
   readonly watches: readonly WatchHealth[];
   /** Queues of the backend, besides those of the engine. */
@@ -40,9 +38,7 @@ export interface TargetQueueing {
   readonly name: string;
   /** Most targets that are reconciled at the same time in each lane. */
   readonly concurrency: number;
-  /**
-   * The target's lane, a queue that does not wait for others (Vault: one for each server). `undefined`: there is one.
-   */
+  /** The target's lane, a queue that does not wait for others (Vault: one for each server). `undefined`: one lane. */
   readonly laneOf: ((target: ResourceKey) => string) | undefined;
   /**
    * Which namespaces take turns in a lane: those of the targets, or those of the targets' rules. `rule` costs memory

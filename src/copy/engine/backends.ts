@@ -1,6 +1,5 @@
 /**
- * Has the engine's backends. By the first part of a key it finds the backend that reads the source, or queues the
- * target.
+ * The backends of the engine. By the first part of a key it finds the backend that reads a source or queues a target.
  *
  * Each backend has its own queues, one for each of its lanes (in Vault: for each server), so that no backend waits for
  * another. The queues accept keys from the beginning, and start when their backend is ready.

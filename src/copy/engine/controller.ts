@@ -1,5 +1,5 @@
 /**
- * A controller serves the rules of one API. Each has a folder in `controllers/` and is listed in `controllers/list.ts`.
+ * A controller serves the rules of one API. It has a folder in `controllers/` and an entry in `controllers/list.ts`.
  */
 import type { KeyedQueue } from '../../runtime/queue/keyed-queue.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
@@ -59,12 +59,10 @@ export interface RuleReconciler {
   preparationOf?(rule: RuleKey): Preparation | undefined;
   /** Updates the rule object (finalizer, defaults), beside the evaluations. If it throws, it is called again later. */
   prepare?(rule: RuleKey, signal: AbortSignal): Promise<void>;
-  /**
-   * Reads the rule from the server. If its relation to the target's namespace has changed, the rule counts as changed.
-   */
+  /** Reads the rule from the server. If its relation to the target's namespace has changed, it counts as changed. */
   getLive(rule: RuleKey, target: ResourceKey, signal: AbortSignal): Promise<RuleState>;
   /**
-   * Writes the outcomes of the rule's claims into its status or annotations. Called after a change, at most once a
+   * Writes the outcomes of the rule's claims to its status or annotations. Called after a change, at most once a
    * second.
    * @param entries the claims of the rule
    */
@@ -80,9 +78,7 @@ export interface RuleReconciler {
 export interface RuleProgress extends Findings {
   /** Number of writes to the rule's targets. */
   readonly writes: number;
-  /**
-   * The version of the rule that its claims were made from; it may be newer now. `undefined`: it was never evaluated.
-   */
+  /** The version of the rule that its claims were made from; it may be newer now. `undefined`: never evaluated. */
   readonly evaluated: string | undefined;
   /** Set if `prepare` or `evaluate` fails repeatedly, or with an error that is not transient. */
   readonly failure?: Cause | undefined;

@@ -41,7 +41,7 @@ export interface EngineOptions {
 
 /** A transient error is reported to users only after this many failed attempts in a row (about 5 s). */
 const REPORT_AFTER_ATTEMPTS = 6;
-/** Longest wait after a transient error, ms: 8 s after an outage each target was tried, if there was no Retry-After. */
+/** Longest wait after a transient error, ms. After an outage each target is tried within 8 s, without Retry-After. */
 const PASSING_WAIT_MS = 8000;
 /** Shortest time between two status updates of a rule, ms. */
 const STATUS_INTERVAL_MS = 1000;
@@ -49,7 +49,7 @@ const STATUS_INTERVAL_MS = 1000;
 const STATUS_DELAY_MS = 50;
 /** Delay of a status update while claims of the rule are pending, ms, so that their outcomes need no second update. */
 const STATUS_PENDING_DELAY_MS = 2000;
-/** Number of targets of one event that have normal priority; all others have low priority. Writing them takes 0.5 s. */
+/** Number of targets of one event that have normal priority; the others have low. Writing this many takes 0.5 s. */
 const NORMAL_PRIORITY_TARGETS = 250;
 /**
  * If no rule claims a copy any more, it is decided after this time, ms. Meanwhile another rule may claim the copy and
@@ -133,8 +133,7 @@ export class Engine implements ObjectEvents {
    */
   async start(signal: AbortSignal): Promise<void> {
     this.#started = true;
-    // A target without claims in the book looks like an orphan. For a copy of a heavy rule `orphanActionOf` says
-    // `later`.
+    // A target without claims in the book looks like an orphan. For a copy of a heavy rule the answer is `later`.
     await this.#rules.start(signal);
     this.backends.start((...run) => this.#runTarget(...run));
     // After the targets: a user may have thousands of rules without a finalizer, and each write causes an evaluation.
@@ -151,9 +150,7 @@ export class Engine implements ObjectEvents {
     await this.#status.stop(limits());
   }
 
-  /**
-   * Follows the sources of a rule before its evaluation, so that the first lists include them. Only before the start.
-   */
+  /** Follows the sources of a rule before its evaluation, so that the first lists have them. Only before the start. */
   expectSources(rule: RuleKey, sources: readonly ResourceKey[]): void {
     if (!this.#started) this.#follow(this.book.replace(rule, [], sources));
   }
@@ -195,9 +192,7 @@ export class Engine implements ObjectEvents {
       if (this.claims.versionOf(rule) !== undefined) this.enqueueStatus(rule);
   }
 
-  /**
-   * The first targets get `priority`, the others a low one: thousands of targets must not delay those of other rules.
-   */
+  /** The first targets get `priority`, the others a low one, so that thousands of targets do not delay other rules. */
   #enqueueTargets(targets: Iterable<ResourceKey>, priority: Priority, unclaimedMs = 0): void {
     let touched = 0;
     for (const target of targets)
@@ -210,8 +205,7 @@ export class Engine implements ObjectEvents {
 
   /**
    * Called when an object has changed that may be a source, a target or both. Updates the index of marks, and enqueues
-   * the sources, targets and rules concerned. `own`: Keyferry's own write changed the target, and the run that wrote
-   * goes on.
+   * the keys concerned. `own`: Keyferry's own write changed the target, and the run that wrote goes on.
    */
   readonly objectChanged: OnObjectChange = (key, before, after, initial, own = false) => {
     const { was, is } = this.claims.objectChanged(key, before, after);
@@ -261,8 +255,7 @@ export class Engine implements ObjectEvents {
   }
 
   /**
-   * Whether to delete an orphan, which is a target with the mark of a rule that does not claim it. Reads the rule from
-   * the server.
+   * Whether to delete an orphan: a target with the mark of a rule that does not claim it. Reads the rule from the API.
    * @returns `later`: this cannot be decided yet
    */
   readonly orphanActionOf: FactSource['orphanActionOf'] = (rule, target, observed, signal) => {
@@ -296,8 +289,7 @@ export class Engine implements ObjectEvents {
       const steps = work();
       if (steps === undefined) continue;
       await this.slices.run(steps, signal);
-      // The source changed during the work. A source that changes again and again must not occupy a worker: the target
-      // waits.
+      // The source changed during the work. If it keeps changing, it must not occupy a worker, so the target waits.
       if (work() !== undefined) return { requeueAfterMs: WARM_UP_AGAIN_MS };
     }
     this.cycles.visited(target);

@@ -10,8 +10,8 @@
  * even a failed run. While many rules are untried, other finalizers wait. Each namespace has a share of the untried
  * rules, so that it waits only for its own rules.
  *
- * A rule is *outdated* from its change until its claims are in the book. During this time none of its copies counts as
- * an orphan.
+ * A rule is *outdated* from its change until its claims are in the book. Until then none of its copies counts as an
+ * orphan.
  */
 import { KeyedQueue } from '../../runtime/queue/keyed-queue.ts';
 import { type Slices, TooLongError } from '../../runtime/queue/slices.ts';

@@ -102,17 +102,11 @@ export type DesiredState =
       readonly bookkeeping: FieldPatch;
       /** As `bookkeeping`, for labels. Default: none. */
       readonly bookkeepingLabels?: FieldPatch;
-      /**
-       * `source`: the source's content. `keep`: the target's own. `minimal`: the least that the type of the target
-       * allows.
-       */
+      /** `source`: the source's content. `keep`: the target's own. `minimal`: the least that its type allows. */
       readonly data: 'source' | 'keep' | 'minimal';
       /** `undefined`: the source's type; with `minimal`, an existing target keeps its type. '': any type. */
       readonly type?: string;
-      /**
-       * `undefined`: unchanged. An immutable Secret never becomes mutable, and the API server refuses to change its
-       * data.
-       */
+      /** `undefined`: unchanged. An immutable Secret never becomes mutable, and cannot get other data. */
       readonly immutable?: boolean;
       /** All owner references of the target; `undefined`: unchanged. */
       readonly ownerReferences?: readonly OwnerReference[];
@@ -135,9 +129,7 @@ export function failing(cause: Cause): DesiredState {
   return { kind: 'fail', ...causeOf(cause) };
 }
 
-/**
- * A controller's pure function that gives the desired state. All claims of a rule with equal shapes share one shape.
- */
+/** A controller's pure function that gives the desired state. A rule's claims with equal shapes share one shape. */
 export interface Shape {
   /** Two shapes with the same id give the same desired state. */
   readonly id: string;
@@ -152,10 +144,10 @@ export interface Shape {
 
 /**
  * The event that a claim waits for.
- * - `watch`: a watch or GET will report the state of the source or target.
- * - `source`: the source will exist. `content`: the source will not be empty.
- * - `target`: the target's deletion ends, its cluster can be used, or there is a login for the target.
- * - `namespace`: the target's namespace will exist, or its deletion ends.
+ * - `watch`: a watch or GET reports the state of the source or target.
+ * - `source`: the source is created. `content`: the source gets data.
+ * - `target`: the deletion of the target ends, its cluster can be used again, or there is a login for it.
+ * - `namespace`: the namespace of the target is created, or its deletion ends.
  */
 export type WaitsFor = 'watch' | 'source' | 'content' | 'target' | 'namespace';
 

@@ -1,8 +1,8 @@
 /**
  * The content of a Secret or ConfigMap, ready to be written: its data as JSON, in `SecretBytes`.
  *
- * All copies of a source send the same bytes, so the JSON is made only one time. Single values are extracted only for
- * Vault.
+ * All copies of a source send the same bytes, so the JSON is made one time. Single values are extracted for Vault
+ * alone.
  */
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';

@@ -66,9 +66,7 @@ export interface ObserveOptions {
   readonly isRead?: IsRead | undefined;
 }
 
-/**
- * Whether a controller reads this annotation. `true`: it is kept. `false`: kept if there is room. `undefined`: dropped.
- */
+/** Whether a controller reads this annotation. `true`: always kept. `false`: if there is room. `undefined`: never. */
 export type IsRead = (annotation: string) => boolean | undefined;
 
 const NONE: Readonly<Record<string, string>> = Object.freeze({});
@@ -80,9 +78,7 @@ export const MAX_KEPT = 16 * 1024;
 export const MAX_VALUE = 32 * 1024;
 /** The API server's limit for the annotations of an object, bytes of all names and values. */
 const MOST_ANNOTATIONS = 256 * 1024;
-/**
- * An object with less room for annotations than this counts as full, bytes. A few annotations of Keyferry fit in it.
- */
+/** An object with less room for annotations than this counts as full, bytes. A few annotations of Keyferry fit. */
 const LEAST_ROOM = 1024;
 /** Longest text of the owner references of an object, characters; a longer text is replaced by its digest. */
 const MAX_OWNERS = 4096;
@@ -109,10 +105,9 @@ export interface KeptIn {
 }
 
 /**
- * An object in an index of watched objects. `feeds` has a bit for each watch that reports the object. There are tens of
+ * An object in an index of watched objects. `feeds` has a bit for each watch that reports it. There are tens of
  * thousands of objects, so all copies of a source share one object for their labels and one for their annotations. Only
- * `PLACE_ANNOTATION` differs on each copy. If it names the copy itself, it is not stored, but added when annotations
- * are read.
+ * `PLACE_ANNOTATION` differs. If it names the copy itself, it is not stored, but added when annotations are read.
  */
 export class Slot implements Observed {
   feeds = 0;
@@ -184,9 +179,8 @@ export function observe(meta: ObjectMeta, options: ObserveOptions = {}): Observe
 }
 
 /**
- * The version of an object's content. If it is the same, the content is the same. A write of the status changes the
- * resourceVersion of a custom resource, but not its generation. So for custom resources the version is uid and
- * generation, and for other kinds the resourceVersion.
+ * The version of an object's content. A write of the status changes the resourceVersion of a custom resource, but not
+ * its generation. So its version is uid and generation; for other kinds it is the resourceVersion.
  */
 export function contentVersion({
   uid,

@@ -48,9 +48,7 @@ export interface Evaluation extends Findings {
   /** The version of the rule that was evaluated. */
   readonly version: string;
   readonly claims: readonly Claimed[];
-  /**
-   * Sources that the rule depends on, even without a claim. The engine follows (watches, polls) them while listed here.
-   */
+  /** Sources that the rule depends on, even without a claim. The engine follows (watches, polls) those listed here. */
   readonly sources: readonly ResourceKey[];
   /** The rule's demand, for the limits; `undefined`: the rule requests no targets. */
   readonly demand?: Demand | undefined;

@@ -40,7 +40,7 @@ export interface FactSource {
     /** Reads the source's content and selects its keys. `undefined`: there is none, or a key is missing. */
     load(source: ResourceKey, signal: AbortSignal, selection?: KeySelection): Promise<unknown>;
   };
-  /** Whether the namespace is known. Claims on targets in an unknown namespace may still be missing. */
+  /** Whether the namespace is known. In an unknown namespace, claims on targets may still be missing. */
   readonly hasNamespace: (name: string) => boolean;
   /** Whether to delete a target that its owner does not claim. `later`: the owner's claims are not up to date. */
   readonly orphanActionOf: (
@@ -129,9 +129,7 @@ export function factsOf(target: ResourceKey, { claims, sources, now }: FactSourc
   };
 }
 
-/**
- * The claims that copy content into a target, from the caches alone. The views ignore cycles, which follow from these.
- */
+/** The claims that copy content into a target, from the caches alone. Its views ignore cycles, which follow from it. */
 export function flowsIn(target: ResourceKey, source: FactSource, reader: TargetReader): Flows {
   const facts = factsOf(target, source, reader);
   return flowsOf({ ...facts, viewOf: (claim) => viewFor(claim, source.sources) });

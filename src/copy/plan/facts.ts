@@ -28,8 +28,8 @@ export interface Contest {
 
 /**
  * An entry in Vault. It has no metadata, so it can have no mark. Any rule may write it, and Keyferry never deletes it.
- * The holder is the rule whose content the entry had when Keyferry last wrote or read it; `undefined`: unknown, for
- * example after a restart.
+ * The holder is the rule whose content the entry had when Keyferry last wrote or read it; `undefined`: not known, as
+ * after a restart.
  */
 export interface Unmarked {
   readonly holder: RuleKey | undefined;

@@ -85,9 +85,7 @@ const IMMUTABLE_CHANGED = userCause(
   'the data or the type has changed, but the object is immutable; remove `immutable` from it, or create it again',
 );
 
-/**
- * Whether an immutable Secret must stay: the API server refuses to change its data, and the rule wants it immutable.
- */
+/** Whether an immutable Secret must stay: the API server refuses other data, and the rule wants it immutable. */
 function staysImmutable(desired: DesiredObject, { immutable, isCustom }: Facts): boolean {
   return desired.immutable === true && immutable === true && isCustom !== true;
 }
@@ -166,9 +164,8 @@ function compareData(
     }
     return fingerprint.digest === held.fingerprint.digest ? 'current' : 'stale';
   }
-  // This process has not written the target. But it counts as current without a read, if its metadata has the version
-  // of the source and shows no change of data by another client. The keys must be equal, too, because only they show
-  // that a client removed a key.
+  // This process has not written the target. It counts as current without a read, if its metadata has the source's
+  // version and shows no other client's change of data. Only equal keys show that no key was removed.
   if (held === undefined && isUntouched(facts, claim, observed) && observed.ownKeys === fingerprint.keys) {
     return 'current';
   }

@@ -40,7 +40,7 @@ export function plan(facts: Facts): Plan {
   return idle && isKeptAsSource(facts) ? withRemark(decision, 'release', KEPT_AS_SOURCE) : decision;
 }
 
-/** Whether the rule of the target is being deleted, and the target stays, because it is the source of other copies. */
+/** Whether the target's rule is being deleted, but the target stays because it is the source of other copies. */
 function isKeptAsSource(facts: Facts): boolean {
   const { observed, usedBy, goingAway } = facts;
   return usedBy !== undefined && isReleased(facts) && observed?.deleting === false && !goingAway;
@@ -96,8 +96,9 @@ function planOwned(facts: Facts, claim: Claim): Plan {
 }
 
 /**
- * Takes over a copy of another rule that no longer claims it: the copy gets a new mark. A copy of another controller is
- * replaced, as its marks cannot be rewritten. A source of copies is never deleted for another rule, only updated.
+ * Takes over the copy of a rule that no longer claims it: the copy gets the new rule's mark. If the new rule has
+ * another controller, the copy is replaced, because an update leaves the other controller's marks. A source of copies
+ * is never deleted for another rule, only updated.
  */
 function planTakeover(facts: Facts, claim: Claim, view: SourceView, observed: Observed, from: RuleKey): Plan {
   const { usedBy } = facts;
@@ -113,7 +114,7 @@ function planTakeover(facts: Facts, claim: Claim, view: SourceView, observed: Ob
   );
 }
 
-/** The conflict with an object in the place of a copy that has no mark that counts. */
+/** The conflict if an object exists where the copy should be, and no mark on this object counts. */
 function blockedBy(facts: Facts, { annotations }: Observed): Plan {
   const { target, usedBy } = facts;
   const place = parseResourceKey(target);
@@ -130,7 +131,7 @@ function conflict(message: string, publicMessage = message): Plan {
   return { do: 'conflict', ...userCause('Conflict', message, publicMessage) };
 }
 
-/** A conflict whose message names another rule. */
+/** A conflict whose message names another rule, which a tenant must not see. */
 function conflictWith(message: string): Plan {
   return conflict(message, OTHER_OWNER);
 }
@@ -146,8 +147,8 @@ function isIdle(plan: Plan): plan is Extract<Plan, { do: 'wait' | 'fail' | 'conf
 }
 
 /**
- * Plans a target that one rule owns and another one fills. A copy of another controller is not filled: the two would
- * undo each other's writes without end. Otherwise a rule that cannot act does not block the other one.
+ * Plans a target that one rule owns and another rule fills. If their controllers differ, the target is not filled,
+ * because each would undo the other's writes without end. Otherwise, if one rule cannot act, the other still can.
  */
 function planWithFiller(facts: Facts, winner: Claim, owned: Plan, filler: Claim): Plan {
   const { markedBy } = facts;
@@ -168,7 +169,7 @@ function withRemark(plan: Plan, mode: keyof Remarks, remark: Outcome | undefined
   return { ...plan, remarks: { ...plan.remarks, [mode]: remark } };
 }
 
-/** Plans a target whose owner is being deleted: the target is deleted. `undefined`: this target is not the owner's. */
+/** Plans a target whose owner is being deleted: deletes it. `undefined`: there is nothing to do for this owner. */
 function planRelease(facts: Facts): Plan | undefined {
   const { observed } = facts;
   if (observed === undefined) {
@@ -180,7 +181,7 @@ function planRelease(facts: Facts): Plan | undefined {
   return facts.usedBy === undefined ? { do: 'delete' } : undefined;
 }
 
-/** Plans a target whose mark names a rule that does not claim it. */
+/** Plans a target with the mark of a rule that does not claim it. */
 function planOrphan(facts: Facts): Plan {
   if (facts.observed?.deleting === true || facts.goingAway || facts.usedBy !== undefined) return NOTHING;
   if (facts.orphanAction === undefined) return { do: 'need', fact: 'owner' };

@@ -2,8 +2,7 @@
  * Follows a kubeconfig file: when the file changes, the client uses the new server and credentials
  * (`Connection.source`). The file is read and compared at intervals. The kubelet replaces a mounted Secret by a swap of
  * a symbolic link, which watches of files (inotify) miss. While the file cannot be used (missing, empty, half-written,
- * without the context), the connection stays as it is. `credentials.ts` follows the token and certificate files that a
- * kubeconfig names.
+ * without the context), the connection stays as it is. `credentials.ts` follows files with tokens and certificates.
  */
 import { resolve } from 'node:path';
 import { SingleFlight } from '../../runtime/queue/single-flight.ts';

@@ -1,8 +1,7 @@
 /**
  * Reads kubeconfig files, and merges several of them by kubectl's rules. If several files have a cluster, user or
- * context with the same name, the first file's entry counts, as a whole. The first `current-context` that is not empty
- * counts. Paths are relative to the file that contains them. Errors name file and field, but never the value of a
- * secret field.
+ * context of the same name, the first file's whole entry counts. The first `current-context` that is not empty counts.
+ * Paths are relative to the file that contains them. Errors name file and field, but never quote a secret.
  */
 import { readFile } from 'node:fs/promises';
 import { dirname, isAbsolute, join } from 'node:path';

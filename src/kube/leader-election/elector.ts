@@ -54,8 +54,7 @@ export interface LeaderElectorOptions {
 export interface ElectionOptions {
   /**
    * Does the work of the leader. The signal is aborted when the Lease is lost or the run ends: the work must then stop
-   * writing, and settle its promise when it has stopped. If the work rejects while this process leads, the run ends
-   * with that error.
+   * writing, and settle its promise when it has stopped. If the work rejects while this process leads, the run rejects.
    */
   readonly onStartedLeading: (signal: AbortSignal) => Promise<void>;
   readonly signal: AbortSignal;

@@ -1,8 +1,7 @@
 /**
  * The Lease of an election: decides on the next step (pure), and sends the calls.
  * Only this process's clock counts. It measures how long this process has seen no *change* of the Lease's record. After
- * the duration of the Lease, the Lease has run out (the rule of client-go's leaderelection). The times in the record
- * are for people.
+ * its duration without a change, a Lease has run out (the rule of client-go). The times in the record are for people.
  */
 import type { KubeObject, KubeApi, KubeRequest } from '../api.ts';
 import { isNotFound } from '../errors.ts';
@@ -61,10 +60,9 @@ export interface StepFacts {
   /** Monotonic ms. */
   readonly now: number;
   /**
-   * Earlier processes of this container: their identities begin with `prefix`. If such a holder renewed the Lease for
-   * the last time `silenceMs` ago, the holder has ended. The wall clock (`time`, ms) can decide this, because both
-   * processes use the clock of one node. A holder that still renews keeps the Lease, because two containers may have
-   * the same prefix.
+   * Earlier processes of this container: their identities begin with `prefix`. If such a holder last renewed the Lease
+   * `silenceMs` ago, the holder has ended. The wall clock (`time`, ms) can decide this, because both processes use the
+   * clock of one node. A holder that still renews keeps the Lease: two containers may have one prefix.
    */
   readonly predecessors?: { readonly prefix: string; readonly silenceMs: number; readonly time: number } | undefined;
 }

@@ -21,7 +21,7 @@ export interface WatchDiagnosis {
   readonly advice: string | undefined;
   /** @see WatchHealth.isExcused */
   readonly isExcused: boolean;
-  /** Settles when the cause is found: then nothing waits for the lists. `undefined`: the lists are always waited for. */
+  /** Settles when the cause is found: then nothing waits for the lists. `undefined`: they are always waited for. */
   readonly found: Promise<void> | undefined;
 }
 
@@ -175,7 +175,7 @@ export class WatchGroup {
     this.#options.sink.prune(new Set(), AFTER_ALL, namespace);
   }
 
-  /** @returns how the user can give the missing permission, if it is excused; `undefined`: not excused, or not missing */
+  /** @returns how the user can give the missing permission, if it is excused; `undefined`: not excused, not missing */
   #excuse(error: unknown, namespace: string | undefined): string | undefined {
     if (!isForbidden(error)) return undefined;
     const { isOptional = false, target } = this.#options;

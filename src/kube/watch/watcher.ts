@@ -30,8 +30,7 @@ import { type WatchHealth, watchName, type WatchTarget } from './watch-target.ts
 export interface WatchSink {
   /**
    * `object` exists with this content. `initial`: it comes from a list, not from a change.
-   * @returns whether the sink keeps the object. During a list the watcher remembers the keys of these objects only, to
-   *   save memory.
+   * @returns whether the sink keeps the object. To save memory, the watcher remembers the keys of these objects alone.
    */
   upsert(object: KubeObject, initial: boolean): boolean;
   /** `object`, which has its last content, was deleted or no longer matches the selector. */
