@@ -226,7 +226,7 @@ describe('docs/migrate-from-k8s-replicator.md', () => {
 describe('docs/migrate-from-kubelb.md', () => {
   const SYNC_SECRETS = '/apis/kubelb.k8c.io/v1alpha1/namespaces/tenant-primary/syncsecrets';
 
-  it("the commands of docs/migrate-from-kubelb.md keep all copies and Secrets, and going back keeps KubeLB's finalizers", async () => {
+  it("the commands of docs/migrate-from-kubelb.md keep all copies and Secrets, and going back restores KubeLB's finalizers", async () => {
     await plane.api.createNamespaces(['tenant-primary']);
     // The page on mirrors installed all CRDs of Keyferry, also this one. But this page needs KubeLB's CRD.
     const definition = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/syncsecrets.kubelb.k8c.io';

@@ -183,7 +183,7 @@ describe('the requester policy', () => {
     await waitFor(async () => (await plane.api.find(`${MIRRORS}/passing`)) === undefined, { message: 'its deletion' });
   });
 
-  it('the requester policy refuses a SecretMirror with more than 24 namespaces, because the API server checks each of them', async () => {
+  it('the requester policy refuses a SecretMirror with more than 24 entries in namespaces, because the API server checks each entry', async () => {
     const many = Array.from({ length: 25 }, () => 'team-b');
     await assert.rejects(author.create(mirror('many', many)), /24 entries at most/);
     await author.create(mirror('as-many', many.slice(1)));

@@ -6,7 +6,7 @@ import { readAuditLog } from '../../support/audit-log.ts';
 import type { AuditEntry } from '../../support/audit-log.ts';
 import { staysTrue, waitForStable } from '../../support/wait-for.ts';
 
-/** Longer than the pauses before status writes and before targets are decided again, ms. */
+/** A wait, ms, that is longer than the pauses before a status is written and before a target is checked again. */
 const QUIET_MS = 2000;
 const READS = new Set(['get', 'list', 'watch']);
 

@@ -161,7 +161,7 @@ export class SyncSecretScene {
 
   /**
    * Waits until the Secret of the SyncSecret that `find` returns has exactly these values.
-   * @returns a copy at least as new as the Secret
+   * @returns copy and Secret; the copy was read after the Secret
    */
   async holds(what: string, find: () => Promise<Json>, values: Values, limitMs?: number): Promise<Chain> {
     const wanted = this.data(values);
