@@ -65,7 +65,7 @@ export function controllerCommand<Sections extends FlagSections>(plan: Plan<Sect
   };
 }
 
-/** The values of sections that a command may lack: the defaults of their flags. */
+/** The values of sections of flags that a command does not have: the defaults of these flags. */
 const INITIAL = {
   scope: initialValues(namespacesFlag),
   mirrors: initialValues(mirrorsFlags),

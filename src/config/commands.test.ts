@@ -98,7 +98,7 @@ describe('every command', () => {
     }
   });
 
-  it('every command takes --namespace-selector or its variable, and refuses an empty selector', () => {
+  it('all commands except those for SyncSecrets accept --namespace-selector or its variable, and refuse an empty selector', () => {
     const variable = 'KEYFERRY_NAMESPACE_SELECTOR';
     const selector = '--namespace-selector';
     const bad = (name: CommandName, argv: readonly string[], message: RegExp, env = {}): void =>
@@ -197,7 +197,7 @@ describe('the name and namespace of the Lease', () => {
 });
 
 describe('--status-address with the address flags of an original', () => {
-  it('--status-address replaces the default addresses of an original, but not given ones', () => {
+  it('--status-address replaces the default addresses of an original, but no address that the user gives', () => {
     const status = '--status-address=127.0.0.1:9';
     const addresses = (...argv: string[]): readonly (string | undefined)[] => {
       const { statusAddress, metricsAddress, healthAddress } = configure('mirrors', argv);
@@ -213,7 +213,7 @@ describe('--status-address with the address flags of an original', () => {
 });
 
 describe('mirrors', () => {
-  it('mirrors has the default addresses and the flags of the original', () => {
+  it('the command mirrors has the default addresses and the flags of the original', () => {
     table('mirrors', [
       [
         [],
@@ -258,11 +258,11 @@ describe('mirrors', () => {
     ]);
   });
 
-  it('mirrors notes that ENABLE_WEBHOOKS has no effect', () => {
+  it('if ENABLE_WEBHOOKS is set, the command mirrors notes that it has no effect', () => {
     assert.match(configure('mirrors', [], { ENABLE_WEBHOOKS: 'false' }).notes.join(), /^ENABLE_WEBHOOKS has no effect/);
   });
 
-  it('mirrors rejects bad values', () => {
+  it('the command mirrors rejects bad values, and flags of other commands', () => {
     refused('mirrors', ['--mirrors-regex=x'], '--mirrors-regex: bad value "x": must be one of full, search');
     refused(
       'mirrors',
@@ -283,7 +283,7 @@ describe('replicator', () => {
     createWithLabels: { 'app.kubernetes.io/managed-by': 'k8s-replicator' },
   };
 
-  it('replicator has the default addresses and the flags of the original', () => {
+  it('the command replicator has the default addresses and the flags of the original', () => {
     table('replicator', [
       [[], { controllers: ['replicator'], statusAddress: at('status-address', 9102), replicator: initial }],
       [['-kube-config', 'a'], { kubeconfig: 'a' }],
@@ -302,7 +302,7 @@ describe('replicator', () => {
     ]);
   });
 
-  it('replicator rejects bad values', () => {
+  it('the command replicator rejects bad values', () => {
     const kinds = 'must be all, or a list of secret, configmap';
     refused('replicator', ['--run-replicators=endpoints'], `--run-replicators: bad value "endpoints": ${kinds}`);
     refused('replicator', ['--run-replicators='], `--run-replicators: bad value "": ${kinds}`);
@@ -325,7 +325,7 @@ describe('replicator', () => {
 });
 
 describe('run', () => {
-  it('run runs all controllers, or the listed ones', () => {
+  it('without --controllers, run starts mirrors, replicator and generator; with it, run starts the listed controllers', () => {
     const list = 'mirrors, replicator, syncsecret-manager, syncsecret-ccm, syncsecret-synchronizer, generator';
     table('run', [
       [
@@ -373,7 +373,7 @@ describe('run', () => {
     refused('run', ['--leadr-elct-x'], 'unknown flag --leadr-elct-x');
   });
 
-  it('run does not read the variables of Vault without a controller that uses Vault', () => {
+  it('if no controller uses Vault, run does not read the environment variables of Vault', () => {
     const env = { VAULT_CACERT: '/nowhere' };
     assert.throws(() => configure('run', [], env), /VAULT_CACERT/);
     assert.deepEqual(configure('run', ['--controllers=replicator'], env).mirrors, MIRRORS);

@@ -1,4 +1,4 @@
-/** The commands that run controllers: `run` for all, and one with the flags of each original. */
+/** The commands that run controllers: `run` for all controllers, and for each original a command with its flags. */
 import { base, controllerCommand, type ControllerCommand } from './command.ts';
 import { commonFlags, namespacesFlag, oneScope, selectorFlag, zapFlags } from './flags/common-flags.ts';
 import { type ControllerName, CONTROLLERS, DEFAULT_CONTROLLERS } from './config.ts';
@@ -27,7 +27,7 @@ import {
 } from './flags/syncsecret-flags.ts';
 import { UsageError } from './usage-error.ts';
 
-/** The names of the originals' Leases, so that an original and Keyferry never lead at the same time. */
+/** The Leases. If an original has a Lease, Keyferry uses the same, so that both never lead at the same time. */
 const MIRRORS_LEASE = '7e6f5103.kts.studio';
 const CCM_LEASE = '19f32e7b.ccm.kubelb.k8c.io';
 const MANAGER_LEASE = '19f32e7b.kubelb.k8c.io';
@@ -53,7 +53,7 @@ export function findControllerCommand(name: string): ControllerCommand | undefin
   return CONTROLLER_COMMANDS.find((command) => command.name === name);
 }
 
-/** All controllers in one process. A flag that several originals have begins with its controller's name. */
+/** `run`: all controllers in one process. If several originals have a flag, it begins with its controller's name. */
 function runCommand(): ControllerCommand {
   const list = CONTROLLERS.join(', ');
   const run = {
@@ -81,7 +81,8 @@ function runCommand(): ControllerCommand {
   };
   return controllerCommand({
     name: 'run',
-    summary: 'run every controller whose API is installed, but the two roles of SyncSecret only by name',
+    summary:
+      'run every controller whose API is installed; CCM and manager of SyncSecrets only if --controllers names them',
     examples: [
       'keyferry run',
       'keyferry run --controllers mirrors --leader-elect --status-address :9102',
@@ -241,7 +242,7 @@ function generatorCommand(): ControllerCommand {
   return controllerCommand({
     name: 'generator',
     summary:
-      'run only the generator of values that ExternalSecrets miss in Vault, with the variables of the Bash controller',
+      'run only the generator of values that ExternalSecrets miss in Vault, with the environment variables of the original Bash controller',
     examples: ['keyferry generator', 'VAULT_ADDR=http://vault.vault:8200 keyferry generator --credentials environment'],
     // The Bash controller has no flags.
     original: { binary: 'controller.sh', flags: [] },
@@ -254,14 +255,14 @@ function generatorCommand(): ControllerCommand {
       return {
         ...base({ ...parsed, values: { ...values, scope } }, processInfo),
         controllers: ['generator'],
-        // As in the original, any text in $DEBUG that is not empty counts.
+        // As in the original, any text in $DEBUG, even `false`, means the log level debug.
         logLevel: env['DEBUG'] && !given.has('log-level') ? 'debug' : values.common.logLevel,
       };
     },
   });
 }
 
-/** Adds the synchronizer, which is a controller of its own, if the flag of the CCM says so. */
+/** Adds the synchronizer, which is a separate controller. @param enabled the value of --enable-secret-synchronizer */
 function withSynchronizer(controllers: readonly ControllerName[], enabled: boolean): readonly ControllerName[] {
   return enabled ? [...new Set<ControllerName>([...controllers, 'syncsecret-synchronizer'])] : controllers;
 }

@@ -1,4 +1,4 @@
-/** All settings of a running Keyferry, read once at the start and frozen. The help of each flag explains it. */
+/** All settings of a running Keyferry, read once at the start and frozen. The help of each flag explains the setting. */
 import type { AddressValues, CommonValues, LeaderElectConfig, namespacesFlag } from './flags/common-flags.ts';
 import type {
   generatorFlags,
@@ -22,7 +22,7 @@ export const CONTROLLERS = [
 
 export type ControllerName = (typeof CONTROLLERS)[number];
 
-/** The controllers of `run` without --controllers. CCM and manager must be named: each is for one of two clusters. */
+/** The controllers of `run` without --controllers. CCM and manager must be named: each belongs in another cluster. */
 export const DEFAULT_CONTROLLERS: readonly ControllerName[] = ['mirrors', 'replicator', 'generator'];
 
 type Common = CommonValues['common'];
@@ -30,9 +30,9 @@ type Deletion = CommonValues['deletion'];
 
 export interface Config extends Common, Deletion, AddressValues {
   readonly controllers: readonly ControllerName[];
-  /** Whether the user listed the controllers. If so, a missing API is an error; otherwise its controller waits. */
+  /** Whether the user listed the controllers. If so, a missing API is an error; if not, its controller waits for it. */
   readonly controllersNamed: boolean;
-  /** How to reach the other cluster; `undefined`: there is none. */
+  /** How to reach the management cluster; `undefined`: no CCM runs, so none is used. */
   readonly management: ManagementConfig | undefined;
   readonly leaderElect: LeaderElectConfig;
   /** Settings for the home cluster: its limits, and the only namespaces that Keyferry reads and writes. */
@@ -55,7 +55,7 @@ export type SyncSecretConfig = FlagValues<ReturnType<typeof managerFlags> & type
   readonly managementNamespace: string | undefined;
 };
 
-/** The settings that decide how rules are read. `status` and `plan` must have the same ones as the operator. */
+/** The settings that decide how rules are read. `status` and `plan` must get the same values as the operator. */
 export type ReadingConfig = ReturnType<typeof readingConfig> & {
   /** The controllers of the operator; `undefined`: unknown, so all. */
   readonly controllers?: readonly ControllerName[] | undefined;

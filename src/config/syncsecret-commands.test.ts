@@ -54,7 +54,7 @@ describe('the keys of labels and annotations that travel', () => {
         const flag = `--${prefix}propagate-${which}`;
         const syntax = '"a(" is not a pattern in RE2 syntax: error parsing regexp: missing closing ): `a(`';
         refused(name, [...argv, `${flag}=ok,a(`], `${flag}: bad value "ok,a(": ${syntax}`);
-        const comma = 'a comma ends a pattern, also in a repetition: "a{1"';
+        const comma = 'a comma ends a pattern, even inside a repetition: "a{1"';
         refused(name, [...argv, `${flag}=a{1,2}`], `${flag}: bad value "a{1,2}": ${comma}`);
         const empty = 'must have at least one item; omit the flag for the default';
         refused(name, [...argv, `${flag}=`], `${flag}: bad value "": ${empty}`);
@@ -143,7 +143,7 @@ describe('syncsecret-ccm', () => {
     }
   });
 
-  it('syncsecret-ccm accepts the other flags of the original, with a note', () => {
+  it('syncsecret-ccm accepts the flags of the original for other parts of KubeLB, and notes that they have no effect', () => {
     const flags = [
       '--node-address-type=InternalIP',
       '--enable-cloud-provider=false',
@@ -162,7 +162,7 @@ describe('syncsecret-ccm', () => {
     assertNotes(ccm(...flags), flags);
   });
 
-  it('--cluster-name may have the prefix tenant-', () => {
+  it('--cluster-name gives the same tenant with and without the prefix tenant-', () => {
     for (const [name, namespace] of [
       ['primary', 'tenant-primary'],
       ['tenant-primary', 'tenant-primary'],
@@ -176,7 +176,7 @@ describe('syncsecret-ccm', () => {
     }
   });
 
-  it('a --cluster-name that makes no valid namespace is refused, and so is a missing one', () => {
+  it('syncsecret-ccm refuses a missing --cluster-name, and one that gives no valid name of a namespace', () => {
     const rule =
       "tenant-<name> must be a namespace of lower case letters, digits and '-', with a letter or digit at the end, and at most 63 characters";
     for (const bad of ['A', 'a.b', 'a_b', 'a-', 'a b', 'tenant-', '../x', 'a'.repeat(57), `tenant-${'a'.repeat(57)}`]) {
@@ -207,14 +207,14 @@ describe('syncsecret-manager', () => {
     assert.deepEqual([enabled, leaseName, namespace], [true, '19f32e7b.kubelb.k8c.io', 'kubelb']);
   });
 
-  it('the Lease of the manager is in the namespace of the flags, of the environment, of the Pod, or in kubelb', () => {
+  it('the namespace of the Lease of the manager comes from a flag, otherwise from $NAMESPACE, otherwise from the Pod, otherwise it is kubelb', () => {
     for (const [argv, env, namespace] of [
       [['--leader-elect-namespace=m', '--namespace=n'], { NAMESPACE: 'e' }, 'm'],
       [['--namespace=n'], { NAMESPACE: 'e', POD_NAMESPACE: 'p' }, 'n'],
       [[], { NAMESPACE: 'e', POD_NAMESPACE: 'p' }, 'e'],
       [[], { NAMESPACE: '', POD_NAMESPACE: 'p' }, 'p'],
       [[], { NAMESPACE: '', POD_NAMESPACE: '' }, 'kubelb'],
-      // In a Pod, the namespace comes with the connection: that of the ServiceAccount.
+      // `undefined`: in a Pod, the connection knows the namespace, which is that of the ServiceAccount.
       [[], { KUBERNETES_SERVICE_HOST: '10.0.0.1' }, undefined],
       [[], { KUBERNETES_SERVICE_HOST: '10.0.0.1', NAMESPACE: 'e' }, 'e'],
       [['--kubeconfig=k'], { KUBERNETES_SERVICE_HOST: '10.0.0.1' }, 'kubelb'],
@@ -230,7 +230,7 @@ describe('syncsecret-manager', () => {
     refused('syncsecret-manager', [], `$NAMESPACE: bad value "A": ${letters}`, { NAMESPACE: 'A' });
   });
 
-  it('syncsecret-manager reads the flags of the original, and accepts those without effect with a note', () => {
+  it('syncsecret-manager reads the flags of the original, and notes which of them have no effect', () => {
     assert.equal(manager('--enable-leader-election=false').leaderElect.enabled, false);
     assert.equal(manager('--debug').logLevel, 'debug');
     assert.equal(manager('--debug', '--log-level=error').logLevel, 'error');
@@ -269,7 +269,7 @@ describe('the roles of SyncSecret under run', () => {
     assert.deepEqual([named.controllers, named.management], [['syncsecret-synchronizer'], undefined]);
   });
 
-  it('a CCM without a cluster name is refused, and so are flags of the CCM without a CCM', () => {
+  it('run refuses syncsecret-ccm without --syncsecret-cluster-name, and flags of the CCM without syncsecret-ccm', () => {
     const missing = '--syncsecret-cluster-name is required: the name of the tenant';
     refused('run', ['--controllers=syncsecret-ccm'], missing);
     for (const flag of ['cluster-name=a', 'kubelb-kubeconfig=k', 'enable-secret-synchronizer']) {

@@ -30,7 +30,7 @@ describe("the environment of Vault's own client", () => {
   });
   after(() => rm(folder, { recursive: true }));
 
-  it("the variables of Vault's client have the meaning that they have there", () => {
+  it("the environment variables of Vault's own client have the same meaning in Keyferry", () => {
     assert.deepEqual(vaultEnvironment({ VAULT_CACERT: '', VAULT_SKIP_VERIFY: '' }), NO_VAULT_ENVIRONMENT);
     const read = vaultEnvironment({
       HOME: '/home/a',
@@ -68,7 +68,7 @@ describe("the environment of Vault's own client", () => {
     assert.equal(vaultEnvironment({ VAULT_CLIENT_TIMEOUT: '1m30s' }).timeoutMs, 90_000);
   });
 
-  it('a bad value of a variable is refused with the name of the variable', () => {
+  it('a bad value of a Vault variable is refused; the error names the variable and shows no password', () => {
     for (const [name, value] of [
       ['VAULT_CACERT', at('nowhere')],
       ['VAULT_CACERT', at('empty')],
@@ -92,7 +92,7 @@ describe("the environment of Vault's own client", () => {
     assert.throws(() => vaultEnvironment(swapped), /VAULT_CLIENT_KEY: not a PEM certificate and its key/);
   });
 
-  it('$VAULT_CLIENT_TIMEOUT sets the timeout without --vault-timeout, only for commands that use Vault', () => {
+  it('if --vault-timeout is not given, $VAULT_CLIENT_TIMEOUT sets the timeout; commands without Vault do not read it', () => {
     const env = { VAULT_CLIENT_TIMEOUT: '7s' };
     const processInfo = { env, hostname: 'host', uniqueId: 'u1' };
     const limit = (name: 'run' | 'mirrors', ...argv: string[]): number | undefined =>

@@ -30,7 +30,7 @@ export function vaultEnvironment(env: ProcessInfo['env']) {
     token: read(env, 'VAULT_TOKEN', (text) => SecretBytes.fromUtf8(text)),
     /** The file into which `vault login` writes a token. */
     tokenFile: home ? path.join(home, '.vault-token') : undefined,
-    /** PEM. */
+    /** CA certificates, PEM. */
     caBundle: caBundle(env),
     insecureSkipVerify: read(env, 'VAULT_SKIP_VERIFY', parseBool) ?? false,
     tlsServerName: env['VAULT_TLS_SERVER_NAME'] || undefined,
@@ -51,7 +51,7 @@ function read<T>(env: ProcessInfo['env'], name: string, parse: (text: string) =>
     return parse(text);
   } catch (error) {
     const problem = error instanceof Error ? error.message : 'unknown';
-    // The URL of a proxy may contain a password, so it is not shown.
+    // The error does not show a token or the URL of a proxy, which may contain a password.
     const value = /PROXY|TOKEN/.test(name) ? '' : ` ${quoted(text)}`;
     throw new UsageError(`$${name}: bad value${value}: ${problem}`, { cause: error });
   }

@@ -5,7 +5,7 @@ declare const KEYFERRY_COMMIT: string | undefined;
 /** The bundler defines it. */
 declare const KEYFERRY_TESTED: readonly TestedVersions[] | undefined;
 
-/** The version of Keyferry; `dev`: it does not run as a bundle. */
+/** The version of Keyferry; `dev`: it runs from its sources, not as a bundle. */
 export const VERSION: string = typeof KEYFERRY_VERSION === 'undefined' ? 'dev' : KEYFERRY_VERSION;
 
 /** Servers with which all scenarios passed in a run of `npm run test:matrix`, perhaps of an earlier commit. */
@@ -28,7 +28,7 @@ export interface Build {
   readonly node: string;
   /** `linux/x64`, as Node names it. */
   readonly platform: string;
-  /** Empty if it does not run as a bundle. */
+  /** Empty if Keyferry runs from its sources. */
   readonly tested: readonly TestedVersions[];
 }
 

@@ -35,7 +35,7 @@ export function namespaceIn(env: ProcessInfo['env'], variable: string): string |
   throw new UsageError(`$${variable}: bad value ${quoted(name)}: must be a name of ${LABEL_LETTERS}`);
 }
 
-/** @param statusAddress default of --status-address; empty: the original has other address flags */
+/** @param statusAddress default of --status-address; empty: no default, because the original has other address flags */
 export function commonFlags(statusAddress: string, leaseName: string) {
   return {
     common: {
@@ -67,7 +67,7 @@ export function commonFlags(statusAddress: string, leaseName: string) {
       deletionTimeoutMs: flag.duration(
         'deletion-timeout',
         '60s',
-        'how long a deleted SecretMirror or SyncSecret waits until its copies are deleted; remaining copies are deleted later',
+        'maximum time for which a deleted SecretMirror or SyncSecret waits for the deletion of its copies; copies that remain are deleted later',
       ),
     },
     election: {
@@ -108,13 +108,13 @@ function leaseNameFlag(initial: string): Flag<string> {
 
 export type CommonValues = SectionValues<ReturnType<typeof commonFlags>>;
 
-/** For controllers that can serve some namespaces only, and for the generator, which has another flag for a list. */
+/** The selector of the served namespaces. It is separate, because the generator has its own flag for a list of them. */
 export const selectorFlag = {
   namespaceSelector: {
     ...flag.text(
       'namespace-selector',
       'selector',
-      'label selector of the only namespaces to read and write, which come and go with their labels; needs the right to list and watch namespaces, and a Role in each of these (default: all)',
+      'label selector of the only namespaces to read and write; a change of labels adds or removes a namespace; needs permission to list and watch namespaces, and a Role in each selected namespace (default: all)',
     ),
     // A text that is empty by mistake must not make Keyferry serve every namespace.
     parse: (text: string): string => {
@@ -125,7 +125,7 @@ export const selectorFlag = {
   },
 } satisfies FlagTable;
 
-/** For controllers that can work with Roles in some namespaces alone. */
+/** The flags of commands that can serve only some namespaces, with Roles there: a list, or a selector. */
 export const namespacesFlag = {
   namespaces: {
     ...namespaceListFlag(
@@ -148,7 +148,7 @@ export function oneScope<Scope extends FlagValues<typeof namespacesFlag>>(scope:
 export type LeaderElectConfig = CommonValues['election'] & {
   /** Differs for each process, even after a restart in the same container. */
   readonly identity: string;
-  /** What all identities of this container begin with. Absent if the Pod's uid is unknown, or this is not process 1. */
+  /** The prefix of all identities of this container. Absent if the Pod's uid is unknown, or this is not process 1. */
   readonly predecessors?: string;
 };
 
@@ -175,7 +175,7 @@ export function leaderElectConfig(
     ...election,
     namespace: election.namespace ?? here,
     identity: `${prefix}${uniqueId}`,
-    // A process beside the first one (`kubectl exec`) must not take the Lease from it.
+    // A second process in the container (`kubectl exec`) must not take the Lease from the main process.
     ...(uid !== undefined && pid === 1 && { predecessors: prefix }),
   };
 }

@@ -1,4 +1,4 @@
-/** The flags for SecretMirrors, annotated objects, ExternalSecrets and Vault, and those for reading rules. */
+/** The flags for SecretMirrors, annotated objects, ExternalSecrets and Vault, and those of commands that read rules. */
 import { parseAddressPattern } from '../../runtime/text/address-patterns.ts';
 import { isSubdomain } from '../../runtime/text/dns-names.ts';
 import { NO_VAULT_ENVIRONMENT, type VaultEnvironment } from '../vault-environment.ts';
@@ -8,13 +8,13 @@ import { flag, type FlagSections, type FlagTable, type FlagValues, mapValues, pa
 import { travelFlags } from './syncsecret-flags.ts';
 import { parseLabels, parseList } from './values.ts';
 
-/** Flags that only Keyferry has. They have the same names under `run`. */
+/** Flags for SecretMirrors that the original does not have. Under `run` they have the same names. */
 export const mirrorsFlags = {
   regexMode: flag.choice(
     'mirrors-regex',
     ['full', 'search'],
     'full',
-    'a pattern matches the whole namespace name (full) or any part of it, as in the original (search)',
+    'how a pattern matches a namespace name: full: the whole name; search: any part of it, as in ktsstudio/mirrors',
   ),
   allowCrossNamespaceAuth: flag.bool(
     'allow-cross-namespace-auth',
@@ -43,13 +43,20 @@ export const replicatorFlags = {
     parsePrefix,
   ),
   allowAll: flag.bool('allow-all', 'allow replication of every source, also without an annotation that allows it'),
-  ignoreUnknown: flag.bool('ignore-unknown', 'ignore unknown annotations with the prefix'),
-  resyncPeriodMs: flag.duration('resync-period', '30m', 'reconcile every object again this often; 0 to disable'),
+  ignoreUnknown: flag.bool(
+    'ignore-unknown',
+    'ignore unknown annotations with the prefix; by default, an object that has one is not replicated',
+  ),
+  resyncPeriodMs: flag.duration(
+    'resync-period',
+    '30m',
+    'time after which every annotated object is reconciled again; 0 to disable',
+  ),
   runReplicators: flag.parsed(
     'run-replicators',
     'kinds',
     'all',
-    'comma-separated list of secret, configmap; or all',
+    'the kinds to replicate: comma-separated list of secret, configmap; or all',
     parseKinds,
   ),
   createWithLabels: flag.parsed(
@@ -61,7 +68,7 @@ export const replicatorFlags = {
   ),
 } satisfies FlagTable;
 
-/** The original's name of --kubeconfig. */
+/** The original k8s-replicator has this flag in place of --kubeconfig. */
 export const kubeConfigFlag = {
   kubeConfig: { ...flag.text('kube-config', 'path', 'same as --kubeconfig'), sets: 'kubeconfig' },
 } satisfies FlagTable;
@@ -86,21 +93,21 @@ function parseKinds(text: string): readonly (typeof KINDS)[number][] {
   return KINDS.filter((kind) => items.includes(kind));
 }
 
-/** Under `run` with a prefix. The original has no flags, but the variables in `vault-environment.ts`, and `DEBUG`. */
+/** The flags of the generator. Under `run` they have a prefix. The original has only environment variables. */
 export const generatorFlags = {
   all: flag.bool(
     'all',
-    'make values for every failing ExternalSecret without the annotation create: "false" (default: only with create: "true")',
+    'make values for every failing ExternalSecret, except with the annotation create: "false" (default: only with create: "true")',
   ),
   namespaces: namespaceListFlag(
     'namespaces',
-    'comma-separated list of namespaces (default: all, or its own without the permission to list all)',
+    'comma-separated list of the namespaces to serve (default: all; without permission to list all, only its own)',
   ),
   credentials: flag.choice(
     'credentials',
     ['stores', 'environment'],
     'stores',
-    'log in to Vault as the store of the ExternalSecret does, or to $VAULT_ADDR with $VAULT_TOKEN for all (also used without the permission to list SecretStores)',
+    'stores: log in to Vault as the SecretStore of each ExternalSecret does; environment: log in to $VAULT_ADDR with $VAULT_TOKEN for all (also used without permission to list SecretStores)',
   ),
 } satisfies FlagTable;
 
@@ -131,7 +138,7 @@ export function vaultConfig(
   environment = NO_VAULT_ENVIRONMENT,
   given: ReadonlySet<string> = new Set(),
 ): VaultConfig {
-  // For Vault's client, 0 means the default.
+  // In Vault's own client, VAULT_CLIENT_TIMEOUT=0 means the default.
   const fromEnvironment = given.has('vault-timeout') ? undefined : environment.timeoutMs || undefined;
   return { addresses, timeoutMs: fromEnvironment ?? timeoutMs, environment };
 }
@@ -139,7 +146,7 @@ export function vaultConfig(
 const { annotationsPrefix, allowAll, ignoreUnknown, runReplicators } = replicatorFlags;
 const replicatorReading = { annotationsPrefix, allowAll, ignoreUnknown, runReplicators };
 
-/** The flags of the commands that read a cluster as the operator does, by parts of ReadingConfig. */
+/** The flags of commands such as `status`, which read a cluster as the operator does, by sections of ReadingConfig. */
 export const readingFlags = {
   scope: sameAsFor('operator', namespacesFlag),
   limits: sameAsFor('operator', { ...limitFlags, ...pushFlag }),

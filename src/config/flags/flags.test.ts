@@ -44,7 +44,7 @@ describe('Go flags', () => {
     assert.deepEqual(values('', '--file').rest, ['', '--file']);
   });
 
-  it('-h and --help request help, except as a value', () => {
+  it('-h and --help request help, except where they are the value of a flag', () => {
     for (const argv of [['-h'], ['--help'], ['-help'], ['--file', 'a', '-h', '--nonsense']]) {
       assert.equal(parseFlags({ table }, argv).isHelp, true);
     }

@@ -24,13 +24,13 @@ export interface Flag<T> {
   readonly initialText: string;
   /** @throws RangeError with the rule for valid values; `parseFlags` adds the flag and the value */
   readonly parse: (text: string) => T;
-  /** Whether the flag is a comma-separated list: if repeated, all items count. Of other flags the last one counts. */
+  /** Whether the value is a comma-separated list. If repeated, all items count. Of other flags, the last one counts. */
   readonly isList?: boolean;
   /** The environment variable that counts if the flag is not given. An empty variable counts as absent. */
   readonly variable?: string;
-  /** Name of a flag that takes over this value if it has none itself. If several flags set it, the last one counts. */
+  /** Another flag: if it is not given, it gets the value of this flag. If several flags set it, the last one counts. */
   readonly sets?: string;
-  /** Explains for the log why the given flag has no effect; `undefined`: it has. @param text its value */
+  /** Explains for the log why the given flag has no effect; `undefined`: it has an effect. @param text its value */
   readonly note?: (text: string) => string | undefined;
 }
 
@@ -115,7 +115,7 @@ export function mapValues<T, R>(record: Readonly<Record<string, T>>, map: (value
  * Splits a command line into flags and arguments. @param known the flags by name
  * @returns `undefined`: `-h`, `-help` or `--help`. Else the flags in their order (a boolean without a value has
  * `true`), and the arguments from the first one that is no flag, or after `--`
- * @throws UsageError: an unknown flag, a missing value, or something like `--=x`
+ * @throws UsageError: an unknown flag, a missing value, or a malformed flag such as `--=x`
  */
 function splitGoFlags(
   argv: readonly string[],
@@ -148,7 +148,7 @@ function splitGoFlags(
   return { found, rest: [] };
 }
 
-/** @param from flag or variable, for the error */
+/** @param from the flag or variable that has the text, for the error @throws UsageError */
 function parseOne(flag: Flag<unknown>, text: string, from: string): unknown {
   try {
     return flag.parse(text);
@@ -218,8 +218,8 @@ export const flag = {
   },
 
   /**
-   * A comma-separated list that may be repeated: all items count. An empty list is an error. Otherwise a value that is
-   * empty by mistake would mean the default, which permits everything.
+   * A comma-separated list that may be repeated: all items count. An empty list is an error: a value that is empty by
+   * mistake would mean the default, which permits everything.
    * @param check throws RangeError for a bad item
    */
   list(name: string, hint: string, help: string, check: (item: string) => unknown): Flag<readonly string[]> {
@@ -245,6 +245,6 @@ export interface ProcessInfo {
   readonly hostname: string;
   /** Random, and different for each process. */
   readonly uniqueId: string;
-  /** Process id; 1: the first process of a container, which ends with it. Default: any other. */
+  /** Process id. 1: the main process of a container, which ends together with the container. Default: not 1. */
   readonly pid?: number;
 }

@@ -24,7 +24,7 @@ describe('the limits of an administrator', () => {
     for (const name of ['run', 'mirrors', 'replicator', 'generator']) assert.deepEqual(limits([name]), NONE, name);
   });
 
-  it('a limit takes patterns, in a list or repeated, or one label selector', () => {
+  it('the flag of a limit accepts patterns, as a list or repeated, or one label selector', () => {
     const flags = [
       '--source-namespaces=a, b-.*',
       '--source-namespaces',

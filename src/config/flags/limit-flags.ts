@@ -5,10 +5,10 @@ import { quoted, UsageError } from '../usage-error.ts';
 import { flag, type Flag, type FlagTable, type FlagValues, initialValues } from './flags.ts';
 import { parseList } from './values.ts';
 
-/** Namespaces by patterns of whole names (`runtime/text/whole-patterns.ts`), or by a label selector. */
+/** A limit names namespaces by patterns of whole names (`runtime/text/whole-patterns.ts`), or by a label selector. */
 export type NamespaceLimit = { readonly patterns: readonly string[] } | { readonly selector: string };
 
-/** Stands before a label selector, which replaces the list of patterns. */
+/** The prefix of a value that is a label selector, not a list of patterns. */
 const SELECTOR = 'selector:';
 
 /** An empty value is an error, as in all lists. @throws RangeError with the rule for valid values */
@@ -28,11 +28,11 @@ function parseLimit(text: string): NamespaceLimit | undefined {
   return { patterns };
 }
 
-/** Escapes, character classes and counts of a pattern: signs in them stand for themselves. */
+/** Escapes, character classes and counts of a pattern. Signs in these parts are no hint to a mistake. */
 const NOT_LITERAL = /\\.|\[\^?\]?[^\]]*\]|\{\d+(?:,\d*)?\}/gs;
-/** Signs that label selectors have, and names of namespaces do not. */
+/** Signs that label selectors have, but names of namespaces cannot have. */
 const SELECTOR_SIGN = /[=!\s]/;
-/** A star after a letter: meant as a glob. In a regular expression it repeats the letter. */
+/** A star after a letter, digit or `-`: probably a glob. In a regular expression it repeats that character. */
 const GLOB = /(?<=[a-z0-9-])\*/;
 
 /**
@@ -80,7 +80,7 @@ export const limitFlags = {
 
 /** For the commands that can run the replicator. */
 export const pushFlag = {
-  replicatorPush: limitSwitch('replicator-push', 'false: annotations can pull copies, and not push them', true),
+  replicatorPush: limitSwitch('replicator-push', 'false: annotations can pull copies, but cannot push them', true),
 } satisfies FlagTable;
 
 const FLAGS = { ...limitFlags, ...pushFlag };

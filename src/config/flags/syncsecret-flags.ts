@@ -15,13 +15,13 @@ const TENANT_PREFIX = 'tenant-';
 /** @throws RangeError: the item of a list is no pattern */
 function checkPattern(item: string): void {
   if (item.includes('{') !== item.includes('}')) {
-    throw new RangeError(`a comma ends a pattern, also in a repetition: ${JSON.stringify(item)}`);
+    throw new RangeError(`a comma ends a pattern, even inside a repetition: ${JSON.stringify(item)}`);
   }
   parsePattern(item);
 }
 
 function travelFlag(name: string, what: string): Flag<readonly string[]> {
-  const help = `comma-separated list of patterns (RE2) of whole keys, may be repeated: the ${what} that travel with SyncSecrets; .* for all`;
+  const help = `comma-separated list of patterns (RE2) of whole keys, may be repeated: the ${what} that copies of SyncSecrets get; .* for all`;
   return { ...flag.list(name, 'patterns', help, checkPattern), initialText: 'none' };
 }
 
@@ -43,8 +43,8 @@ export function managerFlags(initial = 'all') {
   } satisfies FlagTable;
 }
 
-/** Under `run`, a CCM may run in the same process. */
-export const SERVED_UNDER_RUN = `all; with syncsecret-ccm in the process ${TENANT_PREFIX}.*`;
+/** The default of --syncsecret-served-namespaces in the help of `run`, where a CCM may run in the same process. */
+export const SERVED_UNDER_RUN = `all; if syncsecret-ccm runs in the same process, ${TENANT_PREFIX}.*`;
 
 export const ccmFlags = {
   clusterName: flag.text(
@@ -72,7 +72,7 @@ export interface ManagementConfig {
 
 /**
  * The tenant's namespace in the management cluster, and the kubeconfig of that cluster.
- * @throws UsageError, with the flag: there is no tenant, or its namespace has no valid name
+ * @throws UsageError, with the flag: no tenant is named, or its namespace has no valid name
  */
 export function ccmConfig(
   flags: typeof ccmFlags,
@@ -151,14 +151,14 @@ export const originalManagerFlags = {
 } satisfies FlagTable;
 
 /**
- * The namespace of the manager's Lease if no flag names one.
+ * The namespace of the manager's Lease if no flag names one; `undefined`: that of the Pod.
  * @param kubeconfig value of the flag
  * @throws UsageError for a bad $NAMESPACE
  */
 export function managerNamespace(env: ProcessInfo['env'], kubeconfig: string | undefined): string | undefined {
   const hasKubeconfig = Boolean(kubeconfig || env['KUBECONFIG']);
   const named = namespaceIn(env, 'NAMESPACE');
-  // `undefined` makes Keyferry use the namespace of the Pod: $POD_NAMESPACE, or that of its ServiceAccount.
+  // In a Pod, Keyferry then uses $POD_NAMESPACE, or the namespace of the Pod's ServiceAccount.
   const isPod = env['POD_NAMESPACE'] || (env['KUBERNETES_SERVICE_HOST'] && !hasKubeconfig);
   return named ?? (isPod ? undefined : MANAGER_NAMESPACE);
 }

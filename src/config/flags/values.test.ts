@@ -45,25 +45,25 @@ describe('durations', () => {
 });
 
 describe('other values', () => {
-  it('booleans are read like strconv.ParseBool', () => {
+  it('parseBool() accepts the same texts as strconv.ParseBool of Go', () => {
     for (const text of ['1', 't', 'T', 'TRUE', 'true', 'True']) assert.equal(parseBool(text), true);
     for (const text of ['0', 'f', 'F', 'FALSE', 'false', 'False']) assert.equal(parseBool(text), false);
     for (const text of ['', 'yes', 'tRUE', 'on', ' true']) assert.throws(() => parseBool(text), RangeError);
   });
 
-  it('whole numbers are read within bounds', () => {
+  it('parseCount() accepts only decimal whole numbers within the bounds', () => {
     assert.equal(parseCount('16', 1, 256), 16);
     for (const text of ['', '0', '257', '-1', '1.5', '0x10', '1e1', ' 1']) {
       assert.throws(() => parseCount(text, 1, 256), /1 to 256/, text);
     }
   });
 
-  it('lists are read without blanks, empty items and duplicates', () => {
+  it('parseList() drops spaces around items, empty items and duplicates', () => {
     assert.deepEqual(parseList(' a, b,,a,'), ['a', 'b']);
     assert.deepEqual(parseList(''), []);
   });
 
-  it('labels are read as key=value, with the rules of Kubernetes', () => {
+  it('parseLabels() reads pairs key=value, and refuses labels that Kubernetes would refuse', () => {
     assert.deepEqual(parseLabels(''), {});
     assert.deepEqual(parseLabels(' a=b, example.com/c=d.e_f ,x='), { a: 'b', 'example.com/c': 'd.e_f', x: '' });
     for (const text of [

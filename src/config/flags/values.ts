@@ -4,7 +4,7 @@ import { isLabelValue, isMetadataKey } from '../../runtime/text/dns-names.ts';
 const UNIT_MS: Readonly<Record<string, number>> = {
   ns: 1e-6,
   us: 1e-3,
-  // Go accepts two characters for micro. Not escaped, V8 would store the whole bundle as two-byte text.
+  // Go accepts two characters for micro. They are escaped: otherwise V8 would store the whole bundle as two-byte text.
   '\u00b5s': 1e-3,
   '\u03bcs': 1e-3,
   ms: 1,
