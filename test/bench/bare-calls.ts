@@ -1,5 +1,6 @@
 /**
- * The calls of the bare client: the same writes as in the rows of the table, but into namespaces that no rule matches.
+ * The calls that the bare client sends. They are the same writes as in the rows of the table, but into namespaces that
+ * no rule selects.
  */
 import type { BareCall } from './bare-client.ts';
 import { bareNamespaces, generationPatch, secretsPath, sourceNames, sourceSecret } from './workload.ts';

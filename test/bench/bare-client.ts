@@ -1,7 +1,7 @@
 /**
- * A client that does nothing but send the same calls: the least that any program needs for them. It uses plain
- * node:https or node:http and 16 kept connections, in a process of its own, without watches and decisions. Ratios to
- * its times can be compared between machines.
+ * A client that only sends given calls and reads the answers. No program that must send these calls can be faster. It
+ * runs in its own process, with plain node:https (or node:http) and 16 connections that stay open, without watches and
+ * decisions. A time divided by the bare client's time can be compared between machines.
  */
 import { fork, type ChildProcess } from 'node:child_process';
 import path from 'node:path';
@@ -10,20 +10,20 @@ export interface BareCall {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   readonly path: string;
   readonly body?: string;
-  /** Whether the status 404 is fine, too. */
+  /** Whether status 404 counts as success, too. */
   readonly maybeAbsent?: boolean;
 }
 
 export interface BareJob {
   readonly url: string;
-  /** The authority of the server's certificate. Not used for a URL with `http:`. */
+  /** The CA of the server's certificate, as PEM. Ignored if the URL begins with `http:`. */
   readonly caPem: string;
-  /** The bearer token, for Kubernetes or for Vault. */
+  /** The bearer token for Kubernetes, or the token for Vault. */
   readonly token: string;
   readonly calls: readonly BareCall[];
 }
 
-/** The cost of all calls, from the first request to the last response. */
+/** What all calls cost together, from the first request to the last answer. */
 export interface BareTime {
   readonly ms: number;
   readonly cpuSeconds: number;
@@ -40,7 +40,7 @@ export class BareClient implements Disposable {
     this.#child = fork(path.join(import.meta.dirname, 'bare-worker.ts'));
   }
 
-  /** Sends the calls, and waits for all responses. */
+  /** Sends the calls, and waits for all answers. */
   async run(calls: readonly BareCall[]): Promise<BareTime> {
     const result = await new Promise<BareResult>((resolve, reject) => {
       const ended = (code: number | null): void => reject(new Error(`the bare client ended with ${code}`));

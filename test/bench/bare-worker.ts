@@ -1,6 +1,6 @@
 /**
- * The process of the bare client (bare-client.ts). It sends calls over 16 kept connections, and reports how long they
- * took.
+ * The process in which the bare client runs (bare-client.ts). It sends calls over 16 connections that stay open, and
+ * reports how long they took.
  */
 import http from 'node:http';
 import https from 'node:https';

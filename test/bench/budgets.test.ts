@@ -1,6 +1,6 @@
 /**
- * Budgets for sizes, counts and private memory. There are none for times, so that this test passes on any machine under
- * any load. A commit that raises a budget gives the reason.
+ * Limits for sizes, numbers of requests and private memory. There are no limits for times, so that this test passes on
+ * every machine under every load. A commit that raises a limit gives the reason.
  */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -13,16 +13,18 @@ import { callsIn, writesIn } from './request-log.ts';
 import { copyKeys, sourceNames, targetNamespaces } from './workload.ts';
 
 /**
- * The most KiB of the bundle. What raised it: 695 without SyncSecret; 755 with its three controllers, a second cluster,
- * and a kubeconfig that is followed; 797 with the generator; 826 with the metrics of rules, explain, completion and
- * status -w; 851 with migrate; 902 with the choices of SecretMirrors, limits, consent, and what the commands say about
- * them.
+ * The largest size of the bundle, KiB. How it grew: 695 without SyncSecret; 755 with SyncSecret's three controllers, a
+ * second cluster, and a kubeconfig that is read again after changes; 797 with the generator; 826 with metrics of rules,
+ * explain, completion and status -w; 851 with migrate; 902 with the choices of SecretMirrors, limits, consent, and how
+ * the commands explain them.
  */
 const BUNDLE_KIB = 920;
-/** The most private memory on a cluster without a rule, MiB. The next one: at its peak while 1,000 copies are made. */
+/**
+ * The largest private memory, MiB: in a cluster without rules, and at its peak while the operator makes 1,000 copies.
+ */
 const PRIVATE_AT_START_MIB = 26;
 const PRIVATE_PEAK_MIB = 38;
-/** The most connections for calls. Each watch has one more. */
+/** The largest number of connections for calls. Each watch has its own connection, too. */
 const CALL_CONNECTIONS = 16;
 const STEADY_MS = 10_000;
 const TIMEOUT_MS = 60_000;
@@ -33,7 +35,7 @@ describe('the bundle', () => {
     assert.ok(bundle.length <= BUNDLE_KIB * 1024, `${Math.round(bundle.length / 1024)} KiB`);
   });
 
-  it('the bundle is ASCII, because a single other character doubles the memory of its text', async () => {
+  it('all characters of the bundle are ASCII, because one other character doubles the memory of its text', async () => {
     const bundle = readFileSync(await ensureBundle());
     const at = bundle.findIndex((byte) => byte > 0x7f);
     assert.equal(at, -1, `near ${JSON.stringify(bundle.toString('utf8', Math.max(0, at - 40), at + 40))}`);
@@ -69,7 +71,7 @@ describe('the operator', () => {
     assert.ok(privateMiB > 1 && privateMiB <= PRIVATE_AT_START_MIB, `${privateMiB.toFixed(1)} MiB`);
   });
 
-  it('an operator makes 1,000 copies with one write each, and keeps its budgets of connections and memory', async (t) => {
+  it('the operator makes 1,000 copies with one write for each, and stays within its limits of connections and memory', async (t) => {
     const create = (): Promise<void> => environment.system.createSources(environment.plane.api, '1');
     await environment.tracker.expect(copyKeys(), '1', TIMEOUT_MS, create);
     await environment.settled();
@@ -84,13 +86,13 @@ describe('the operator', () => {
     assert.ok(privateMiB <= PRIVATE_PEAK_MIB, `${privateMiB.toFixed(1)} MiB`);
   });
 
-  it('an operator sends no requests when nothing happens', async () => {
+  it('while nothing changes, the operator sends no requests', async () => {
     environment.requests.reset();
     await new Promise((resolve) => setTimeout(resolve, STEADY_MS));
     assert.equal(callsIn(environment.requests.counts()), 0, [...environment.requests.counts()].join(' '));
   });
 
-  it('an operator writes nothing after a restart', async () => {
+  it('after a restart, the operator writes nothing if all copies are up to date', async () => {
     const subject = await environment.start();
     await subject.ready(TIMEOUT_MS);
     await environment.settled();

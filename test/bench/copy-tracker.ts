@@ -1,15 +1,15 @@
 /**
- * Records with a watch of its own which copies exist, and when each appeared. It watches all Secrets, or what a `View`
- * says.
+ * Records with a watch which copies exist, and when each appeared. By default it watches all Secrets; a `View` can name
+ * other objects.
  *
- * It handles one expectation at a time: a set of copies, the generation that each must get, and a start time. For each
- * copy, the first event after that time with this generation counts.
+ * It handles one expectation at a time: a set of copies, a start time, and the generation (version of the content) that
+ * each copy must get. The time of a copy is that of its first event with this generation after the start time.
  */
 import type { Json, TestApi } from '../support/api.ts';
 import type { Watcher } from '../support/watcher.ts';
 import { copyKey, generationOf } from './workload.ts';
 
-/** Times from the start of a change until a copy had it, one for each copy, ms, sorted. */
+/** For each copy, how long it took from a change until the copy had it. Sorted, in ms. */
 export class Latencies {
   readonly sorted: readonly number[];
 
@@ -26,21 +26,21 @@ export class Latencies {
   }
 }
 
-/** Thrown if copies did not appear in time. */
+/** Some copies did not appear within the time limit. */
 export class OverdueError extends Error {
   override readonly name = 'OverdueError';
 }
 
 interface Expectation {
   readonly remaining: Set<string>;
-  /** The generation that each copy must get; `undefined` if it must be deleted. */
+  /** The generation that each copy must get; `undefined`: each copy must be deleted. */
   readonly generation: string | undefined;
   readonly since: number;
   readonly arrived: number[];
   readonly done: PromiseWithResolvers<void>;
 }
 
-/** Which objects are watched, and how an object shows the key and the generation of its copy. */
+/** Which objects are watched, and how to get from an object the key and the generation of its copy. */
 export interface View {
   readonly path: string;
   keyOf(object: Json): string;
@@ -67,8 +67,8 @@ export class CopyTracker implements AsyncDisposable {
   }
 
   /**
-   * Resolves when each of `keys` had `generation` (`undefined`: was deleted) at some moment after `since`. Call it
-   * before the change: earlier events are not recorded.
+   * Resolves after each of `keys` had `generation` at some time after `since` (`undefined`: after each was deleted).
+   * Call it before the change, because it records no earlier events.
    * @throws OverdueError
    */
   async expect(

@@ -1,4 +1,4 @@
-/** What a row of the benchmark needs: the control plane, the program under measurement, and the instruments. */
+/** What the rows of the benchmark use: the control plane, the program that is measured, and the measuring tools. */
 import path from 'node:path';
 import { startControlPlane, type ControlPlane } from '../servers/control-plane.ts';
 import { freePort } from '../servers/ports.ts';
@@ -18,11 +18,11 @@ import { vaultSystem } from './systems/vault.ts';
 import { seed } from './workload.ts';
 
 const USER = 'bench-controller';
-/** A program without a request for this long, besides watches, counts as settled, ms. */
+/** If a program sends no request except watches for this time (ms), its work counts as done. */
 const QUIET_MS = 2500;
 const POLL_MS = 50;
 
-/** Makes the system of each name. Each run gets a new one, because a system may have servers of its own. */
+/** Makes a system by its name. Each run needs a new one, because a system may start servers. */
 export const SYSTEMS: Readonly<Record<SystemName, () => BenchSystem>> = {
   generator: generatorSystem,
   mirrors: mirrorsSystem,
@@ -88,7 +88,7 @@ export class Environment implements AsyncDisposable {
     }
   }
 
-  /** The program under measurement. @throws Error if none runs, or if it has exited */
+  /** The program that is measured. @throws Error if it is not running */
   get subject(): Subject {
     const subject = this.#subject;
     if (subject?.running !== true) {
@@ -97,7 +97,7 @@ export class Environment implements AsyncDisposable {
     return subject;
   }
 
-  /** Starts the program with all counters at zero. */
+  /** Starts the program. All counters begin at zero. */
   async start(): Promise<Subject> {
     await this.stop();
     this.requests.reset();
@@ -119,7 +119,7 @@ export class Environment implements AsyncDisposable {
     this.#subject = undefined;
   }
 
-  /** Waits until the program sends no more requests. */
+  /** Waits until the program has sent no requests for `QUIET_MS`. */
   async settled(): Promise<void> {
     const deadline = performance.now() + this.options.timeoutMs;
     const from = performance.now();

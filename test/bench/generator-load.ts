@@ -1,6 +1,6 @@
 /**
- * The objects in the benchmark of the generator: 500 ExternalSecrets in 50 namespaces, each with one value in an entry
- * of its own, and as many that are ready. Each namespace has two stores of its own, one with a token and one with an
+ * The objects in the benchmark of the generator: 500 ExternalSecrets in 50 namespaces, and as many that are ready. Each
+ * needs one value from its own entry in Vault. Each namespace has two stores: one logs in with a token, one with an
  * AppRole.
  */
 import type { EsoVersion } from '../servers/external-secrets.ts';
@@ -9,7 +9,7 @@ import type { BareCall } from './bare-client.ts';
 import { otherNamespaces, targetNamespaces } from './workload.ts';
 
 export const FAILING = 500;
-/** How a store logs in, which also names the store. */
+/** How a store logs in. It is also the name of the store. */
 export type Login = 'token' | 'approle';
 
 /** The namespace and name of an ExternalSecret. */
@@ -25,13 +25,13 @@ const numbered = (prefix: string, count: number, namespaces: readonly string[]):
   }));
 
 export const failingPlaces = (prefix: string): Place[] => numbered(prefix, FAILING, targetNamespaces());
-/** ExternalSecrets of the bare client. They lack the annotation, so that no program serves them. */
+/** ExternalSecrets for the bare client. They lack the annotation of the generator, so the generator ignores them. */
 export const barePlaces = (): Place[] => numbered('bare', FAILING, otherNamespaces());
 export const readyPlaces = (count: number): Place[] =>
   numbered('ready', count, [...targetNamespaces(), ...otherNamespaces()]);
 
 export const keyOf = ({ namespace, name }: Place): string => `${namespace}/${name}`;
-/** The entry in Vault with the value of an ExternalSecret. */
+/** The path of the entry in Vault that holds the value of an ExternalSecret. */
 export const entryOf = ({ namespace, name }: Place): string => `bench/${namespace}/${name}`;
 export const pathOf = ({ namespace, name }: Place, version: EsoVersion): string =>
   `/apis/external-secrets.io/${version}/namespaces/${namespace}/externalsecrets/${name}`;
@@ -80,7 +80,7 @@ export function externalSecret(place: Place, login: Login, version: EsoVersion, 
   };
 }
 
-/** The status that ESO writes when it cannot read the values, or with `isReady` when it can. */
+/** Writes the status that ESO writes when it could not read the values (with `isReady`: when it could). */
 export function statusCall(place: Place, isReady: boolean, version: EsoVersion): BareCall {
   const condition = isReady
     ? { type: 'Ready', status: 'True', reason: 'SecretSynced', message: 'secret synced' }
@@ -95,8 +95,8 @@ export function statusCall(place: Place, isReady: boolean, version: EsoVersion):
 }
 
 /**
- * The calls that any program must send for these: a read and a write to Vault, an event and an annotation to
- * Kubernetes.
+ * The calls that every program must send for these ExternalSecrets: a read and a write to Vault, and an event and an
+ * annotation to Kubernetes.
  */
 export function bareCalls(places: readonly Place[]): { readonly vault: BareCall[]; readonly kube: BareCall[] } {
   const entry = (place: Place): string => `/v1/secret/data/${entryOf(place)}`;

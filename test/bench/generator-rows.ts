@@ -1,7 +1,7 @@
 /**
- * The rows of the generator, in the order of measurement. Values are timed from the last status that says "failing" to
- * the last write in Vault's audit log. The annotation that makes ESO read again is timed from the write of its value to
- * the audit log of the API server.
+ * The rows of the generator, in the order of measurement. The time for values begins with the last status "not ready",
+ * and ends with the last write in Vault's audit log. The time for an annotation (it makes ESO read the values again)
+ * begins with the write of the value, and ends with the patch in the API server's audit log.
  */
 import { OverdueError } from './copy-tracker.ts';
 import type { Environment } from './environment.ts';
@@ -14,7 +14,7 @@ import { targetNamespaces } from './workload.ts';
 
 const LOOK_MS = 20;
 const KIB_PER_MIB = 1024;
-/** The prefix of the ExternalSecrets that all rows about tokens use. */
+/** Prefix of the names of the ExternalSecrets in the rows that use a store with a token. */
 const TOKEN = 'token';
 
 export function generatorRows(work: GeneratorWork): Row[] {
@@ -28,7 +28,7 @@ export function generatorRows(work: GeneratorWork): Row[] {
   ];
 }
 
-/** Private memory after a start with a tenth of the ready ExternalSecrets, and with all. */
+/** Measures the peak of private memory at a start: first with a tenth of the ready ExternalSecrets, then with all. */
 async function ready(work: GeneratorWork, environment: Environment): Promise<Figure[]> {
   const { unrelated } = environment.options;
   const few = Math.floor(unrelated / 10);
@@ -113,7 +113,7 @@ async function generate(work: GeneratorWork, environment: Environment): Promise<
   ];
 }
 
-/** Measures the reaction to ESO's report that it could read the values. */
+/** Measures what the generator does after ESO has reported that it could read the values. */
 async function healed(work: GeneratorWork, environment: Environment): Promise<Figure[]> {
   environment.requests.reset();
   work.log.reset();
@@ -176,7 +176,7 @@ async function v1beta1(work: GeneratorWork, environment: Environment): Promise<F
   ];
 }
 
-/** Measures another 500 ExternalSecrets in the cluster as it is now. */
+/** Measures 500 more ExternalSecrets, without a restart. */
 async function again(
   work: GeneratorWork,
   environment: Environment,
@@ -191,7 +191,7 @@ async function again(
   return { valuesMs, logins: work.log.logins };
 }
 
-/** The figures of a time without work: no write, and no call to Vault. */
+/** Figures for a time in which the generator has nothing to do: it must send no write, and no call to Vault. */
 function nothing(work: GeneratorWork, environment: Environment, id: string, title: string): Figure[] {
   const counts = environment.requests.counts();
   return [
@@ -201,15 +201,15 @@ function nothing(work: GeneratorWork, environment: Environment, id: string, titl
 }
 
 interface Made {
-  /** Time from the first to the last status that says "failing", ms. */
+  /** Time from the first to the last status "not ready", ms. */
   readonly failedMs: number;
-  /** Time from the last of these statuses to the last write to Vault, ms. */
+  /** Time from the last status "not ready" to the last write to Vault, ms. */
   readonly valuesMs: number;
-  /** The longest time from the write of a value to the annotation on its ExternalSecret, ms. */
+  /** The longest time from the write of a value to the annotation of its ExternalSecret, ms. */
   readonly touchedMs: number;
 }
 
-/** Makes 500 ExternalSecrets fail, and waits for their values and annotations. @throws OverdueError */
+/** Makes 500 ExternalSecrets fail. Waits until all have their values and annotations. @throws OverdueError */
 async function made(work: GeneratorWork, environment: Environment, prefix: string): Promise<Made> {
   const places = failingPlaces(prefix);
   const { at, ms: failedMs } = await work.fail(prefix);
@@ -226,7 +226,7 @@ async function made(work: GeneratorWork, environment: Environment, prefix: strin
     if (Date.now() - at > environment.options.timeoutMs) {
       throw new OverdueError(`${missing.length} of ${places.length} ExternalSecrets were not touched`);
     }
-    // Reading `subject` throws if the program has exited, with the reason.
+    // `subject` throws an error with the reason, if the program has exited.
     void environment.subject;
     await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
   }

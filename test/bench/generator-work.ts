@@ -1,6 +1,6 @@
 /**
- * The instruments of the generator's benchmark: a real Vault, the stores, and a client that plays ESO as a user of its
- * own.
+ * What the benchmark of the generator uses: a real Vault, the stores, and a client in place of External Secrets
+ * Operator (ESO). The client has its own user.
  */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
@@ -27,20 +27,20 @@ import type { Ground } from './system.ts';
 import { VaultLog } from './vault-log.ts';
 import { targetNamespaces } from './workload.ts';
 
-/** The policy of all tokens of the generator. Calls with it are counted. */
+/** The policy of the generator's tokens. Vault's audit log shows it, so calls of the generator can be counted. */
 const POLICY = 'bench-generator';
 const RULES = 'path "secret/data/bench/*" { capabilities = ["read", "create", "update"] }';
-/** The number of requests that the test sends at once. */
+/** How many requests the benchmark sends at the same time to create objects. */
 const PARALLEL = 32;
-/** The number of writes of the shell script, one after another. */
+/** How many values the shell script writes, one after the other. */
 export const BY_SCRIPT = 50;
 
 interface Started {
   readonly ground: Ground;
   readonly vault: VaultServer;
-  /** The calls of the generator to Vault. */
+  /** Counts the calls of the generator to Vault. */
   readonly log: VaultLog;
-  /** The client that plays ESO. */
+  /** The client in place of ESO. */
   readonly eso: BareClient;
 }
 
@@ -49,7 +49,7 @@ export class GeneratorWork implements AsyncDisposable {
   #started: Started | undefined;
   #version: EsoVersion = 'v1';
 
-  /** Starts Vault, and creates the stores and the tokens and AppRoles for them. */
+  /** Starts Vault. Creates the stores, and for them tokens and AppRoles. */
   async start(ground: Ground): Promise<void> {
     const { plane, onProgress } = ground;
     onProgress('starting Vault');
@@ -63,12 +63,12 @@ export class GeneratorWork implements AsyncDisposable {
     for (const namespace of targetNamespaces()) await this.#createStores(namespace);
   }
 
-  /** The calls of the generator to Vault. */
+  /** Counts the calls of the generator to Vault. */
   get log(): VaultLog {
     return this.#running.log;
   }
 
-  /** Creates ready ExternalSecrets that ask for values, with the indices from `from` to before `to`. */
+  /** Creates ready ExternalSecrets with the generator's annotation. Their indices are `from` to `to` - 1. */
   async createReady(from: number, to: number): Promise<void> {
     const { ground, eso } = this.#running;
     const places = readyPlaces(to).slice(from);
@@ -77,7 +77,7 @@ export class GeneratorWork implements AsyncDisposable {
     await eso.run(places.map((place) => statusCall(place, true, this.#version)));
   }
 
-  /** Creates the ExternalSecrets that fail later. */
+  /** Creates ExternalSecrets. `fail` makes them fail later. */
   async createFailing(prefix: string, login: Login = 'token'): Promise<void> {
     await this.#create(failingPlaces(prefix), login);
   }
@@ -88,26 +88,26 @@ export class GeneratorWork implements AsyncDisposable {
   }
 
   /**
-   * Writes as ESO that it cannot read the values of all these.
-   * @returns the wall clock after the last status, and the time of all, ms
+   * Writes for all ExternalSecrets with this prefix the status that ESO could not read their values.
+   * @returns `at`: the wall clock after the last status; `ms`: how long all statuses took
    */
   async fail(prefix: string): Promise<{ readonly at: number; readonly ms: number }> {
     const { ms } = await this.#status(prefix, false);
     return { at: Date.now(), ms };
   }
 
-  /** Writes as ESO that it has read the values of all these. */
+  /** Writes for all ExternalSecrets with this prefix the status that ESO has read their values. */
   async heal(prefix: string): Promise<void> {
     await this.#status(prefix, true);
   }
 
-  /** Replaces the CRDs: from here on ExternalSecrets have v1beta1 alone, which allows the condition `Created`. */
+  /** Replaces ESO's CRDs by CRDs that only serve v1beta1. This version allows the condition `Created`. */
   async useV1beta1(): Promise<void> {
     await installEsoCrds(this.#running.ground.plane, onlyV1beta1, 'v1beta1');
     this.#version = 'v1beta1';
   }
 
-  /** The time of the same calls by the bare client, to both servers at once, ms. No program may run. */
+  /** How long the bare client needs for the same calls, to both servers at the same time, ms. No program may run. */
   async bareMs(): Promise<number> {
     const { ground, vault, eso } = this.#running;
     const places = barePlaces();
@@ -119,7 +119,7 @@ export class GeneratorWork implements AsyncDisposable {
     return Math.max(...times.map(({ ms }) => ms));
   }
 
-  /** The time of `vault kv put` for BY_SCRIPT values, one after another, as a script does it, ms. */
+  /** How long a script needs to write BY_SCRIPT values with `vault kv put`, one after the other, ms. */
   async scriptMs(): Promise<number> {
     const { vault } = this.#running;
     const command = await ensureServer('vault');

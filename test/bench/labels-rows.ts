@@ -1,5 +1,6 @@
 /**
- * Rows with SecretMirrors that select namespaces by labels. They begin when the copies of the other rows are deleted.
+ * Rows for SecretMirrors that select namespaces by labels. They are measured after the copies of the other rows are
+ * deleted.
  */
 import type { Json } from '../support/api.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -23,14 +24,14 @@ import {
 const MIRRORS = '/apis/mirrors.kts.studio/v1alpha2/secretmirrors';
 const HOME = 'bench-sources-labels';
 const KEY = 'bench';
-/** The number of namespaces that get the label one after the other. */
+/** How many namespaces get the label one after the other. */
 const SINGLE = 5;
-/** The number of mirrors that match nothing: each selects by a key of its own, which no namespace has. */
+/** How many mirrors select nothing: each selects by another label, which no namespace has. */
 const IDLE = 480;
 const BYSTANDER = 'bench-bystander';
 /**
- * The number of connections that label 10,000 namespaces. The client has 16, so one is left for the mirror that must
- * not wait.
+ * How many connections send the labels of 10,000 namespaces. The client has 16, so one connection is free to measure a
+ * mirror that must not wait for the namespaces.
  */
 const LABELLERS = 15;
 
@@ -49,8 +50,8 @@ function mirror(name: string, destination: Json, source = name): Json {
 const selecting = (key: string): Json => ({ namespaceSelector: { matchLabels: { [key]: 'yes' } } });
 
 /**
- * Creates namespaces, sources, and for each source a mirror that selects by the label `KEY`. No namespace has the label
- * yet.
+ * Creates namespaces, sources, and a mirror for each source. The mirrors select by the label `KEY`, which no namespace
+ * has yet.
  */
 async function prepare(
   environment: Environment,
@@ -67,7 +68,7 @@ async function prepare(
   await api.createMany(sourceNames().map((name) => mirror(name, selecting(KEY))));
 }
 
-/** Starts the program, and waits until the status of each mirror shows that it was evaluated. */
+/** Starts the program. Waits until the status of each mirror shows that the program has evaluated the mirror. */
 async function started(environment: Environment): Promise<void> {
   const { options, plane } = environment;
   const { timeoutMs } = options;
@@ -88,7 +89,7 @@ async function labels(environment: Environment, before: readonly Figure[]): Prom
   await prepare(environment, before, [...namespaces, ...wideBareNamespaces().map(bareName)]);
   const bareOne = await bare.run(bareCreateInto([bareName(wideBareNamespaces()[0] ?? '')], sourceNames()));
   const creates = bareCreateInto(wideBareNamespaces().map(bareName), wideBareNames().map(bareName));
-  // All calls that Keyferry and the labelling client send together.
+  // The calls of Keyferry and of the client that labels, in one list for the bare client.
   const patches = namespaces.map((name): BareCall => {
     return { method: 'PATCH', path: namespacePath(name), body: JSON.stringify(labelPatch('no')) };
   });
@@ -129,15 +130,15 @@ async function labels(environment: Environment, before: readonly Figure[]): Prom
 
 const bareName = (name: string): string => `${name}-labels`;
 
-/** One list with the calls of both lists, in which the shorter one is spread evenly. */
+/** Joins two lists of calls. The calls of the shorter list are spread evenly over the longer one. */
 function mixed(few: readonly BareCall[], many: readonly BareCall[]): BareCall[] {
   const each = Math.ceil(many.length / few.length);
   return few.flatMap((call, index) => [call, ...many.slice(index * each, (index + 1) * each)]);
 }
 
 /**
- * Measures a label with a value that no mirror selects, on 10,000 namespaces at once. 20 mirrors select by its key, and
- * 480 by other keys, so no copy is made.
+ * Measures what happens when 10,000 namespaces get a label at the same time. 20 mirrors select by the label's key, but
+ * none by its value; 480 mirrors select by other keys. So no copy is made.
  */
 async function manyLabels(environment: Environment, before: readonly Figure[]): Promise<Figure[]> {
   const { tracker, options, plane } = environment;

@@ -5,18 +5,18 @@ import type { SystemName } from './system.ts';
 
 export interface BenchOptions {
   readonly system: SystemName;
-  /** The number of unrelated Secrets in the cluster. */
+  /** How many unrelated Secrets the cluster has. */
   readonly unrelated: number;
-  /** The command line of another controller to measure, with `{kubeconfig}` in it. */
+  /** The command line of another controller to measure. It contains `{kubeconfig}`. `undefined`: Keyferry. */
   readonly controller: string | undefined;
-  /** The ids of the rows to measure; `undefined` for all rows. */
+  /** The ids of the rows to measure; `undefined`: all rows except those that run only if named. */
   readonly rows: ReadonlySet<string> | undefined;
   readonly jsonFile: string | undefined;
-  /** The time limit of a row, ms. */
+  /** Time limit of a row, ms. */
   readonly timeoutMs: number;
-  /** The number of SyncSecrets in the row `sync-wide`. */
+  /** How many SyncSecrets the row `sync-wide` has. */
   readonly syncSecrets: number;
-  /** Flags of Node for Keyferry, for profiles: `--cpu-prof` and others. */
+  /** Flags of Node for Keyferry, for example `--cpu-prof`. */
   readonly nodeOptions: string | undefined;
 }
 
@@ -39,7 +39,7 @@ ROWS
   --json FILE          writes all figures there as well
   --help               this text`;
 
-/** @throws RangeError or TypeError for invalid options, with a message for the user */
+/** @throws RangeError or TypeError if an option is invalid. Its message is for the user */
 export function parseOptions(
   args: readonly string[],
   rowsOf: Readonly<Record<SystemName, readonly string[]>>,

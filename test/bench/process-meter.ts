@@ -1,13 +1,13 @@
 /**
- * Measures the CPU time and memory of a process and its descendants, from /proc of Linux. The CPU time of a process
- * that has exited counts for its parent, if the parent waited for it.
+ * Measures CPU time and memory of a process and its descendants, from /proc of Linux. If a process has exited and its
+ * parent has waited for it, the kernel adds its CPU time to the parent.
  *
- * Private memory (RssAnon) is what the program itself allocates. RSS also has pages of the binary, which all its
- * processes share. The peak of RSS comes from the kernel (VmHWM), that of RssAnon from samples.
+ * Private memory (RssAnon) is memory that the program itself allocates. RSS also includes pages of the binary, which
+ * all processes of the program share. The kernel knows the peak of RSS (VmHWM); the peak of RssAnon comes from samples.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** USER_HZ: the value of `getconf CLK_TCK` on every Linux that Node supports. */
+/** USER_HZ (`getconf CLK_TCK`). It is 100 on every Linux that Node supports. */
 const TICKS_PER_SECOND = 100;
 const SAMPLE_MS = 20;
 
@@ -28,12 +28,12 @@ export class ProcessMeter implements Disposable {
     this.#sample();
   }
 
-  /** User and system time so far, seconds. */
+  /** CPU time (user and system) until now, s. */
   cpuSeconds(): number {
     let ticks = 0;
     for (const pid of this.#tree()) {
-      // The name of the command is in brackets and may have any character. In the text after it, state comes first: the
-      // 3rd field. utime is the 14th.
+      // The command's name is in brackets and may have any characters. The text after it begins with the 3rd field;
+      // utime is the 14th field.
       const fields = read(`/proc/${pid}/stat`)
         .replace(/^.*\) /su, '')
         .split(' ');
@@ -50,7 +50,7 @@ export class ProcessMeter implements Disposable {
     };
   }
 
-  /** The highest memory so far. */
+  /** The largest memory until now. */
   peak(): Memory {
     this.#sample();
     return { rssMiB: this.#peakRssKiB / 1024, privateMiB: this.#peakPrivateKiB / 1024 };
@@ -86,7 +86,7 @@ function kibOf(status: string, field: string): number {
   return Number(found?.[1] ?? 0);
 }
 
-/** The text of a file in /proc; empty if the process has exited meanwhile. */
+/** The text of a file in /proc; '' if the process has exited meanwhile. */
 function read(file: string): string {
   return ifThere(() => readFileSync(file, 'utf8'), '');
 }

@@ -1,27 +1,27 @@
 /**
- * Figures of the originals for the same work, and limits for Keyferry. The figures were measured once, on a real
- * control plane with 2 cores and 20 sources × 50 namespaces.
+ * Results of the original programs for the same work, and limits for Keyferry. The results were measured once, on a
+ * real control plane with 2 cores, and with 20 sources × 50 namespaces.
  */
 import type { BenchOptions } from './options.ts';
 import type { Figure } from './rows.ts';
 
-/** Values by the least number of unrelated Secrets. The value of the largest number that is reached counts. */
+/** Values that depend on the number of unrelated Secrets. The key is the smallest number for which a value counts. */
 type Steps<T> = Readonly<Record<number, T>>;
 
 interface Recorded {
-  /** The largest value that is permitted. */
+  /** Keyferry's figure must not be larger than this. */
   readonly must?: Steps<number>;
-  /** The largest value that is permitted, as a multiple of the bare client's time. */
+  /** Keyferry's figure must not be larger than this many times the bare client's figure. */
   readonly mustOfBare?: number;
   readonly mirrors?: string | Steps<string>;
   readonly replicator?: string | Steps<string>;
   readonly mittwald?: string | Steps<string>;
 }
 
-/** A figure that grows with unrelated Secrets, and was measured with 10,000 of them only. */
+/** A result that grows with the number of unrelated Secrets. It was measured only with 10,000 of them. */
 const among10k = (figure: string): Steps<string> => ({ 0: figure, 100_000: '' });
 
-/** The figures and limits, by `Figure.id`. */
+/** Results and limits, by the id of the figure. */
 const RECORDED: Readonly<Record<string, Recorded>> = {
   'nothing.time': { must: { 0: 2 }, mirrors: '49 s', replicator: '199 s', mittwald: '199 s' },
   'nothing.cpu': { must: { 0: 1 }, mirrors: '1.3 s', replicator: '1.8 s', mittwald: '1.5 s' },
@@ -59,8 +59,7 @@ const RECORDED: Readonly<Record<string, Recorded>> = {
   'wide.restart.read': { must: { 0: 5 } },
   'labels.one': { must: { 0: 0.1 } },
   'labels.time': { mustOfBare: 1.5 },
-  // All are requests for the one new mirror: finalizer, ownership of fields, source, copy, event, and one or two
-  // statuses.
+  // The requests for one new mirror: finalizer, field ownership, source, copy, event, and one or two statuses.
   'labels-many.requests': { must: { 0: 7 } },
   'sync.time': { mustOfBare: 2.5 },
   'sync.phases': { must: { 0: 2 } },
@@ -92,7 +91,7 @@ const RECORDED: Readonly<Record<string, Recorded>> = {
   'removed.time': { must: { 0: 2 }, mirrors: '49 s', replicator: '202 s', mittwald: '206 s' },
 };
 
-/** Limits that depend on the system: the API server cannot select the sources of the replicator, so it reads more. */
+/** Limits that depend on the system. The replicator reads more, because the API server cannot select its sources. */
 const MUST_BY_SYSTEM: Readonly<Record<BenchOptions['system'], Readonly<Record<string, Steps<number>>>>> = {
   generator: {
     'generate.values': { 0: 5 },
@@ -134,7 +133,7 @@ const MUST_BY_SYSTEM: Readonly<Record<BenchOptions['system'], Readonly<Record<st
   },
 };
 
-/** The limit of a figure; `undefined` if it has none. */
+/** The limit for a figure of this run; `undefined`: it has no limit. */
 export function mustOf(
   { id, bare }: Pick<Figure, 'id' | 'bare'>,
   { system, unrelated }: Pick<BenchOptions, 'system' | 'unrelated'>,
@@ -144,7 +143,7 @@ export function mustOf(
   return stepAt(MUST_BY_SYSTEM[system][id] ?? RECORDED[id]?.must ?? {}, unrelated);
 }
 
-/** The figure of an original, as text; empty if it was not measured. */
+/** The result of an original program, as text; '' if it was not measured. */
 export function recordedOf(
   id: string,
   original: 'mirrors' | 'replicator' | 'mittwald',

@@ -1,11 +1,11 @@
-/** The requests of one user to the API server, from its audit log. */
+/** Counts the requests of one user to the API server. Reads them from the audit log. */
 import { GrownLines } from '../support/grown-lines.ts';
 
-/** The number of requests, by `verb resource[/subresource]`. */
+/** How many requests were sent, by `verb resource[/subresource]`. */
 export type RequestCounts = ReadonlyMap<string, number>;
 
 const WRITES = new Set(['create', 'update', 'patch', 'delete', 'deletecollection']);
-/** Requests for Leases do not count as writes: leader election repeats them all the time. */
+/** Requests for Leases are not counted as writes or calls: leader election repeats them all the time. */
 const LEASES = 'leases';
 
 interface AuditEvent {
@@ -26,11 +26,11 @@ export class RequestLog {
   readonly #lines: GrownLines;
   readonly #user: string;
   #counts = new Map<string, number>();
-  /** The times of the requests, by `verb resource[/subresource]`, and then by object. */
+  /** When requests were sent: by `verb resource[/subresource]`, then by object. */
   #times = new Map<string, Map<string, number>>();
   #lastCallAt = 0;
 
-  /** @param user - the user whose requests count */
+  /** @param user - only requests of this user are counted */
   constructor(file: string, user: string) {
     this.#lines = new GrownLines(file);
     this.#user = user;
@@ -48,13 +48,13 @@ export class RequestLog {
     return this.#counts;
   }
 
-  /** The time of the last request of this kind about each object, by `namespace/name`: wall clock, ms. */
+  /** When the last request of this kind was sent for each object (`namespace/name`): wall clock, ms. */
   timesOf(what: string): ReadonlyMap<string, number> {
     this.#read();
     return this.#times.get(what) ?? new Map();
   }
 
-  /** The time of the last request that is not a watch, by `performance.now()`. */
+  /** When the last request was sent that is not a watch, as `performance.now()`, ms. */
   lastCallAt(): number {
     this.#read();
     return this.#lastCallAt;
@@ -65,11 +65,11 @@ export class RequestLog {
   }
 
   #take(line: string): void {
-    // Most lines are of other users. Searching the text is cheaper than parsing them all.
+    // Most lines belong to other users. Searching a line for the name is faster than parsing it.
     if (!line.includes(`"username":"${this.#user}"`)) return;
     const { stage, verb, user, objectRef, requestURI, stageTimestamp } = JSON.parse(line) as AuditEvent;
     if (user?.username !== this.#user) return;
-    // A watch counts when it begins, because it may never end.
+    // A watch is counted when it begins, because it may never end.
     if (stage !== (verb === 'watch' ? 'ResponseStarted' : 'ResponseComplete')) return;
     const { resource, subresource, namespace, name } = objectRef ?? {};
     const what =
@@ -84,12 +84,12 @@ export class RequestLog {
   }
 }
 
-/** The number of requests that change something, without those for Leases. */
+/** The number of requests that change something, except requests for Leases. */
 export function writesIn(counts: RequestCounts): number {
   return sum(counts, (verb, what) => WRITES.has(verb) && what !== LEASES);
 }
 
-/** The number of requests that are not watches, without those for Leases. */
+/** The number of requests except watches and requests for Leases. */
 export function callsIn(counts: RequestCounts): number {
   return sum(counts, (verb, what) => verb !== 'watch' && what !== LEASES);
 }

@@ -1,6 +1,6 @@
 /**
- * The rows of the table, in the order of measurement. Each row finds the cluster as the row before left it, with 1,000
- * copies and the program running.
+ * The rows of the table, in the order of measurement. When a row begins, the cluster is as the previous row left it:
+ * with 1,000 copies, and the program is running.
  */
 import type { TestApi } from '../support/api.ts';
 import { bareCreate, bareCreateInto, bareRemove, bareUpdate } from './bare-calls.ts';
@@ -23,27 +23,27 @@ export type Unit = 's' | 'ms' | 'MiB' | 'MB' | 'kB' | '';
 
 /** A measured value. */
 export interface Figure {
-  /** Its name in recorded.ts and in the JSON output: `nothing.time`. */
+  /** The key in recorded.ts and in the JSON output: `nothing.time`. */
   readonly id: string;
   readonly title: string;
   readonly value: number;
   readonly unit: Unit;
-  /** The value of the bare client for the same work in this run. */
+  /** The bare client's figure for the same work, measured in this run. */
   readonly bare?: number;
   readonly note?: string;
 }
 
 export interface Row {
   readonly id: string;
-  /** Whether the row also runs if it is not selected, because later rows need its result. */
+  /** Whether the row always runs, because later rows need its result. */
   readonly always?: boolean;
-  /** Whether the row runs only if it is selected by name, because it takes long. */
+  /** Whether the row runs only if the user names it, because it takes long. */
   readonly onlyIfNamed?: boolean;
-  /** @param before - the figures of the rows before it */
+  /** @param before - the figures of all previous rows */
   measure(environment: Environment, before: readonly Figure[]): Promise<readonly Figure[]>;
 }
 
-/** The number of repetitions of short rows. */
+/** How many times a short row is repeated. */
 const ROUNDS = 5;
 const BY_HAND = 20;
 const IDLE_MS = 20_000;
@@ -192,7 +192,7 @@ async function newNamespace(environment: Environment): Promise<Figure[]> {
   ];
 }
 
-/** Gives all sources the same generation, because the rows before may have changed only some of them. */
+/** Gives all sources the same generation: previous rows may have changed only some of them. @returns the generation */
 async function alignGenerations(environment: Environment, generations: ReadonlyMap<string, string>): Promise<string> {
   const [first = ''] = generations.values();
   if ([...generations.values()].every((generation) => generation === first)) return first;
@@ -295,7 +295,7 @@ export async function removed(environment: Environment): Promise<Figure[]> {
   ];
 }
 
-/** The time of the same updates by the bare client on copies of its own, ms. */
+/** How long the bare client needs for the same updates, of copies that it has created, ms. */
 async function bareUpdateMs(environment: Environment, names: readonly string[]): Promise<number> {
   await environment.bare.run(bareCreate(names));
   const { ms } = await environment.bare.run(bareUpdate(names));

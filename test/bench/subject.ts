@@ -1,8 +1,8 @@
 /**
- * The program under measurement: Keyferry's bundle, or any other command. Its log goes to a file, its connections
- * through a proxy that counts bytes, and it has a user name of its own.
+ * The program that is measured: Keyferry's bundle or another command. It writes its log into a file, connects through a
+ * proxy that counts bytes, and has its own user.
  *
- * States: running → stopped. Each start makes a new Subject.
+ * States: running → stopped. Each start of the program makes a new Subject.
  */
 import path from 'node:path';
 import { HttpClient } from '../support/http.ts';
@@ -13,7 +13,7 @@ const LAUNCHER = path.join(import.meta.dirname, '../../bin/keyferry.cjs');
 const READY_POLL_MS = 10;
 
 export interface SubjectOptions {
-  /** The arguments of Keyferry, or the command line of another program, with `{kubeconfig}` in it. */
+  /** The arguments of Keyferry; or the command line of another program, which contains `{kubeconfig}`. */
   readonly command: readonly string[] | string;
   readonly kubeconfigPath: string;
   readonly statusPort: number;
@@ -51,7 +51,7 @@ export class Subject implements AsyncDisposable {
 
   /**
    * Waits until /readyz answers 200.
-   * @returns the time since the start, ms; `undefined` if the program's probe address is not known
+   * @returns the time since the start, ms; `undefined` if the program's address for probes is not known
    */
   async ready(timeoutMs: number): Promise<number | undefined> {
     if (this.#statusPort === undefined) return undefined;
@@ -69,7 +69,7 @@ export class Subject implements AsyncDisposable {
     }
   }
 
-  /** The last lines of its log, for the messages of errors. */
+  /** The last lines of the program's log, for error messages. */
   logTail(): string {
     return this.#process.logTail();
   }

@@ -1,6 +1,6 @@
 /**
- * The work in the benchmark of SyncSecret: 500 SyncSecrets of 3 kB in 50 namespaces of the tenant's cluster. The bare
- * client sends the same writes, into namespaces of its own.
+ * The objects in the benchmark of SyncSecret: 500 SyncSecrets of 3 kB in 50 namespaces of the tenant cluster. The bare
+ * client makes the same writes in other namespaces.
  */
 import type { Json } from '../support/api.ts';
 import type { BareCall } from './bare-client.ts';
@@ -16,7 +16,7 @@ import {
 
 export const TENANT = 'bench';
 export const MANAGEMENT_NAMESPACE = `tenant-${TENANT}`;
-/** The namespace of the bare client in both clusters. No program runs while it has objects there. */
+/** The namespace for the bare client, in both clusters. While it has objects there, no program runs. */
 const [BARE_NAMESPACE = ''] = otherNamespaces();
 export const SYNC_SECRETS = 500;
 const BYTES = 3000;
@@ -26,7 +26,7 @@ const API_VERSION = 'kubelb.k8c.io/v1alpha1';
 export const syncSecretsPath = (namespace: string): string =>
   `/apis/${API_VERSION}/namespaces/${namespace}/syncsecrets`;
 
-/** The namespace and name of a SyncSecret, by its index. */
+/** Namespace and name of a SyncSecret. Both follow from its index. */
 export interface Place {
   readonly namespace: string;
   readonly name: string;
@@ -43,13 +43,13 @@ export function places(count: number, from = 0): Place[] {
 export const keyOf = ({ namespace, name }: Place): string => copyKey(namespace, name);
 export const pathOf = ({ namespace, name }: Place): string => `${syncSecretsPath(namespace)}/${name}`;
 
-/** The key of the tenant's SyncSecret from which an object in the management cluster comes; empty for other objects. */
+/** For an object in the management cluster: the key of the tenant's SyncSecret. '' if the object belongs to none. */
 export function originOf({ metadata: { labels = {} } }: Json): string {
   const name: string | undefined = labels['kubelb.k8c.io/origin-name'];
   return name === undefined ? '' : copyKey(labels['kubelb.k8c.io/origin-ns'], name);
 }
 
-/** The generation in the data of a SyncSecret if its status says that the Secret has this content; otherwise empty. */
+/** The generation in a SyncSecret's data, if its status says that the Secret has these data; otherwise ''. */
 export function reportedGenerationOf(object: Json): string {
   const { metadata, status = {} } = object;
   const isReported = status.phase === 'Synced' && status.observedGeneration === metadata.generation;
@@ -71,13 +71,13 @@ function withKind(kind: 'SyncSecret' | 'Secret', metadata: Json, payloads: Paylo
   };
 }
 
-/** The calls of the bare client in one cluster. */
+/** The calls that the bare client makes in one cluster. */
 export interface BareCalls {
-  /** Calls before the measurement, which create the tenant's SyncSecrets. */
+  /** Creates the tenant's SyncSecrets, before the measurement. */
   readonly prepare: readonly BareCall[];
-  /** The writes of the programs for new SyncSecrets. */
+  /** What the programs write for new SyncSecrets. */
   readonly create: readonly BareCall[];
-  /** The writes of the user and the programs when the SyncSecrets are deleted. */
+  /** What user and programs write when the SyncSecrets are deleted. */
   readonly remove: readonly BareCall[];
 }
 
@@ -110,7 +110,7 @@ const setStatus = (name: string, phase = 'Synced'): BareCall =>
     },
   });
 
-/** The calls in the tenant's cluster: the finalizer and the status of each object are written once. */
+/** The calls in the tenant cluster. Finalizer and status of each object are written one time. */
 export function bareTenantCalls(): BareCalls {
   const payloads = new Payloads();
   const all = bareNames();
@@ -123,8 +123,8 @@ export function bareTenantCalls(): BareCalls {
 }
 
 /**
- * The calls in the management cluster: finalizer, status, creation and deletion of copy and Secret, and a copy's status
- * while it is deleted.
+ * The calls in the management cluster: finalizer, status, and creation and deletion of copy and Secret. While a copy is
+ * being deleted, its status is written again.
  */
 export function bareManagementCalls(): BareCalls {
   const payloads = new Payloads();
@@ -148,7 +148,7 @@ export function bareManagementCalls(): BareCalls {
   };
 }
 
-/** Labels as the CCM writes them. No row expects objects with this origin. */
+/** The labels that the CCM writes. No row expects objects with the origin that they name. */
 function originLabels(name: string): Json {
   return {
     'kubelb.k8c.io/origin-name': name,

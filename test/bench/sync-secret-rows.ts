@@ -1,6 +1,7 @@
 /**
- * The rows of SyncSecret, in the order of measurement. Each row finds both clusters as the row before left them, with
- * 500 SyncSecrets and both programs running. The bare client runs first, while no program runs.
+ * The rows of SyncSecret, in the order of measurement. When a row begins, both clusters are as the previous row left
+ * them: with 500 SyncSecrets, and both programs are running. Before the first row, the bare client is measured without
+ * them.
  */
 import type { Json } from '../support/api.ts';
 import { Latencies } from './copy-tracker.ts';
@@ -24,7 +25,7 @@ const BY_HAND = 20;
 const IDLE_MS = 20_000;
 const UNRELATED_CHANGES = 500;
 const KIB_PER_MIB = 1024;
-/** The generation that all SyncSecrets have at first. */
+/** The first generation of all SyncSecrets. */
 const FIRST = '1';
 
 const keysOf = (where: readonly Place[]): string[] => where.map(keyOf);
@@ -50,7 +51,7 @@ export function syncSecretRows(work: SyncSecretWork): Row[] {
   ];
 }
 
-/** Starts both programs, and waits for the Secrets and for the tenant's phases. */
+/** Starts both programs. Waits until all Secrets exist, and all SyncSecrets in the tenant cluster report it. */
 async function startAndSync(
   work: SyncSecretWork,
   { tracker, options }: Environment,
@@ -152,11 +153,11 @@ async function change(work: SyncSecretWork, { tracker, options }: Environment): 
   ];
 }
 
-/** A change of a user to objects of the management cluster, which the programs must undo. */
+/** How a user changes objects of the management cluster. The programs must undo the change. */
 interface Damage {
   readonly id: string;
   readonly title: string;
-  /** Whether the copy shows the repair; else the Secret shows it. */
+  /** Whether the copy shows that the change was undone. If false, the Secret shows it. */
   readonly isCopy: boolean;
   readonly harm: (path: string) => Promise<unknown>;
 }
@@ -283,7 +284,7 @@ async function removed(
   ];
 }
 
-/** Measures many SyncSecrets with new processes of both programs. @param bare - the times of the bare client for 500 */
+/** Measures many SyncSecrets after a restart of both programs. @param bare - the bare client's times for 500 */
 async function wide(
   work: SyncSecretWork,
   environment: Environment,
@@ -352,8 +353,8 @@ async function wide(
 }
 
 /**
- * The number of reads of single objects. Those of the namespace kube-system do not count: its uid identifies the
- * cluster.
+ * The number of reads of single Secrets and SyncSecrets. (Reads of the namespace kube-system, whose uid identifies the
+ * cluster, do not count.)
  */
 function getsIn(counts: RequestCounts): number {
   return ['secrets', 'syncsecrets'].reduce((sum, what) => sum + (counts.get(`get ${what}`) ?? 0), 0);

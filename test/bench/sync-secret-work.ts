@@ -1,6 +1,6 @@
 /**
- * The tenant's cluster in the benchmark of SyncSecret, the two programs, and the instruments for both clusters. The
- * management cluster is that of the environment.
+ * What the benchmark of SyncSecret uses: the tenant cluster, both programs, and the measuring tools for both clusters.
+ * The management cluster is the cluster of the environment.
  */
 import path from 'node:path';
 
@@ -40,17 +40,17 @@ import type { BareCalls, Place } from './sync-secret-load.ts';
 import type { Ground } from './system.ts';
 import { generationOf, generationPatch, seed } from './workload.ts';
 
-/** Programs without a request for this long, besides watches, count as settled, ms. */
+/** If the programs send no request except watches for this time (ms), their work counts as done. */
 const QUIET_MS = 2500;
 const POLL_MS = 50;
-/** The number of requests that the test sends at once. */
+/** How many requests the benchmark sends at the same time. */
 const PARALLEL = 32;
 const SYNC_SECRETS_PATH = '/apis/kubelb.k8c.io/v1alpha1/syncsecrets';
 
-/** Watches the Secrets in the management cluster, by the tenant's SyncSecret. */
+/** Watches the Secrets in the management cluster. Their key is that of the tenant's SyncSecret. */
 export const SECRETS_BY_ORIGIN: View = { path: '/api/v1/secrets', keyOf: originOf, generationOf };
 const COPIES_BY_ORIGIN: View = { path: SYNC_SECRETS_PATH, keyOf: originOf, generationOf };
-/** Watches the tenant's SyncSecrets. One has a generation when its status says so. */
+/** Watches the tenant's SyncSecrets. A SyncSecret has a generation as soon as its status reports the generation. */
 const REPORTED: View = {
   path: SYNC_SECRETS_PATH,
   keyOf: ({ metadata }) => keyOf(metadata),
@@ -60,13 +60,13 @@ const REPORTED: View = {
 export const PROGRAMS = ['ccm', 'manager'] as const;
 export type Program = (typeof PROGRAMS)[number];
 
-/** The cost of the same writes for the bare client: the time of the slower cluster, and the CPU time for both. */
+/** What the bare client needs for the same writes: the time of the slower cluster, and the CPU time for both. */
 export interface BareTimes {
   readonly create: BareTime;
   readonly remove: BareTime;
 }
 
-/** State: before `start` there is nothing. After it both clusters run, and the rows start and stop the programs. */
+/** Before `start`, there is nothing. After `start`, both clusters run, and the rows start and stop the programs. */
 export class SyncSecretWork implements AsyncDisposable {
   readonly #resources = new AsyncDisposableStack();
   readonly #logs: RequestLog[] = [];
@@ -78,7 +78,7 @@ export class SyncSecretWork implements AsyncDisposable {
   #options: Ground['options'] | undefined;
   #starts = 0;
 
-  /** Starts and prepares the tenant's cluster, and prepares the management cluster. */
+  /** Starts the tenant cluster, and prepares both clusters. */
   async start({ plane: management, crds, options, onProgress }: Ground): Promise<void> {
     this.#options = options;
     onProgress("starting the tenant's control plane");
@@ -115,24 +115,24 @@ export class SyncSecretWork implements AsyncDisposable {
     return this.#started.clusters.management.api;
   }
 
-  /** The tracker of the copies in the management cluster, by the tenant's SyncSecret. */
+  /** Tracks the copies in the management cluster. Their key is that of the tenant's SyncSecret. */
   get copies(): CopyTracker {
     return this.#started.trackers.copies;
   }
 
-  /** The tracker of the tenant's SyncSecrets, by the generation in their status. */
+  /** Tracks the tenant's SyncSecrets. Their generation is that in their status. */
   get phases(): CopyTracker {
     return this.#started.trackers.phases;
   }
 
-  /** A program that runs. @throws Error if it does not run, or has exited */
+  /** One of the running programs. @throws Error if it is not running */
   program(name: Program): Subject {
     const program = this.#programs?.[name];
     if (program?.running !== true) throw new Error(`${name} does not run\n${program?.logTail() ?? ''}`);
     return program;
   }
 
-  /** Starts both programs, with all counters at zero. */
+  /** Starts both programs. All counters begin at zero. */
   async startPrograms(): Promise<void> {
     await this.stopPrograms();
     this.resetCounters();
@@ -158,7 +158,7 @@ export class SyncSecretWork implements AsyncDisposable {
     for (const proxy of this.#proxies) proxy.reset();
   }
 
-  /** The requests of both programs to both clusters since the last reset. */
+  /** The requests of both programs to both clusters, since the counters were set to zero. */
   requests(): RequestCounts {
     const sums = new Map<string, number>();
     for (const log of this.#logs) {
@@ -167,17 +167,17 @@ export class SyncSecretWork implements AsyncDisposable {
     return sums;
   }
 
-  /** The bytes that both programs have read since the last reset. */
+  /** The bytes that both programs have read, since the counters were set to zero. */
   bytesRead(): number {
     return this.#proxies.reduce((sum, { counters }) => sum + counters.bytesIn, 0);
   }
 
-  /** The CPU time of both programs since their start, s. */
+  /** The CPU time of both programs together, since their start, s. */
   cpuSeconds(): number {
     return PROGRAMS.reduce((sum, name) => sum + this.program(name).meter.cpuSeconds(), 0);
   }
 
-  /** Waits until the programs send no more requests. */
+  /** Waits until the programs have sent no requests for `QUIET_MS`. */
   async settled(): Promise<void> {
     const { timeoutMs } = this.#started.options;
     const from = performance.now();
@@ -197,12 +197,12 @@ export class SyncSecretWork implements AsyncDisposable {
     await this.tenantApi.patch(pathOf(place), generationPatch(generation));
   }
 
-  /** Deletes SyncSecrets of the tenant as a user does. */
+  /** Deletes SyncSecrets in the tenant cluster, as a user does. */
   async remove(where: readonly Place[]): Promise<void> {
     await Promise.all(where.map((place) => this.tenantApi.delete(pathOf(place))));
   }
 
-  /** Runs the bare client in both clusters at the same time. The programs must not run. */
+  /** Runs the bare client in both clusters at the same time. Before, the programs must be stopped. */
   async bare(): Promise<BareTimes> {
     const { tenant, management } = this.#started.clusters;
     const sides: [ControlPlane, BareCalls][] = [
@@ -234,7 +234,7 @@ export class SyncSecretWork implements AsyncDisposable {
 
   async #bareClient({ url, caPem, adminToken }: ControlPlane): Promise<BareClient> {
     const client = new BareClient({ url, caPem, token: adminToken });
-    // Waits until the process of the bare client has started.
+    // With no calls, this waits until the process of the bare client has started.
     await client.run([]);
     return client;
   }

@@ -1,4 +1,4 @@
-/** A system that is measured: how users ask for copies, how its controller is started, and which rows it has. */
+/** A system that the benchmark can measure: how users request copies, how its controller starts, and its rows. */
 import type { ControlPlane } from '../servers/control-plane.ts';
 import type { TestApi } from '../support/api.ts';
 import type { View } from './copy-tracker.ts';
@@ -8,7 +8,7 @@ import type { Fleet } from './workload.ts';
 
 export type SystemName = 'generator' | 'mirrors' | 'replicator' | 'syncsecret' | 'vault';
 
-/** The cluster and the tools with which a system is installed. */
+/** The cluster, and the tools to install a system there. */
 export interface Ground {
   readonly plane: ControlPlane;
   readonly crds: string;
@@ -18,16 +18,16 @@ export interface Ground {
 
 export interface BenchSystem extends Partial<AsyncDisposable> {
   readonly name: SystemName;
-  /** Its rows, in the order of measurement. */
+  /** The rows of the system, in the order of measurement. */
   readonly rows: readonly Row[];
-  /** How its copies are recognized. Default: Secrets by namespace and name. */
+  /** Which objects are its copies. Default: Secrets, by namespace and name. */
   readonly view?: View;
-  /** The arguments of `keyferry` besides the kubeconfig and the status address. */
+  /** Arguments of `keyferry`, in addition to kubeconfig and status address. */
   readonly args: readonly string[];
-  /** Installs the APIs and starts the servers that the system needs. */
+  /** Installs the APIs of the system, and starts its servers. */
   install(ground: Ground): Promise<void>;
-  /** Creates the sources with this generation, and the rules that copy them. */
+  /** Creates the sources (with this generation), and rules that copy them. */
   createSources(api: TestApi, generation: string, fleet?: Fleet): Promise<void>;
-  /** Deletes the rules, and with them the copies. */
+  /** Deletes the rules. Their copies are then deleted, too. */
   removeOwners(api: TestApi): Promise<void>;
 }

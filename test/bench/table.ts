@@ -1,4 +1,4 @@
-/** Prints the figures as a table. */
+/** Prints the results as a table. */
 import type { BenchOptions } from './options.ts';
 import { mustOf, recordedOf } from './recorded.ts';
 import type { Figure } from './rows.ts';
@@ -38,7 +38,7 @@ function amount(value: number, unit: Figure['unit']): string {
   return `${value.toFixed(digits)}${unit === '' ? '' : ` ${unit}`}`;
 }
 
-/** Fills up a cell: titles are aligned to the left, figures to the right. */
+/** Pads a cell with blanks. Titles (column 0) are on the left side of the cell, figures on the right side. */
 function pad(text: string, width: number, column: number): string {
   return column === 0 ? text.padEnd(width) : text.padStart(width);
 }

@@ -1,11 +1,11 @@
 /**
- * The calls of one identity to Vault, by its audit log, each with the time of its response. The log has paths in clear
- * text, and values only as HMACs.
+ * Reads the calls of one identity from Vault's audit log, each with the time of its answer. The log contains paths as
+ * they are, but values only as HMACs.
  */
 import { GrownLines } from '../support/grown-lines.ts';
 
 export interface VaultCall {
-  /** The time of the response: wall clock, ms. */
+  /** When Vault answered: wall clock, ms. */
   readonly at: number;
   readonly operation: string;
   /** The path of the call: `secret/data/app`. */
@@ -28,7 +28,7 @@ export class VaultLog {
   readonly #policy: string;
   #calls: VaultCall[] = [];
 
-  /** @param policy - calls with a token of this policy count, and all logins */
+  /** @param policy - only logins, and calls with a token that has this policy, are counted */
   constructor(file: string, policy: string) {
     this.#lines = new GrownLines(file);
     this.#policy = policy;
@@ -44,7 +44,7 @@ export class VaultLog {
     return this.#matching(({ path }) => LOGIN.test(path)).length;
   }
 
-  /** The reads of values in KV version 2. */
+  /** The calls that read values in KV version 2. */
   get valueReads(): readonly VaultCall[] {
     return this.#matching(({ operation, path }) => operation === 'read' && path.includes(VALUE));
   }
@@ -53,7 +53,7 @@ export class VaultLog {
     return this.#matching(({ operation, path }) => operation === 'read' && path.includes(METADATA));
   }
 
-  /** All calls that are not reads, without logins and calls about tokens. */
+  /** All calls except reads, logins and calls about tokens. */
   get writes(): readonly VaultCall[] {
     return this.#matching(({ operation, path }) => operation !== 'read' && !path.startsWith('auth/'));
   }
@@ -63,7 +63,7 @@ export class VaultLog {
     return this.#matching(() => true).length;
   }
 
-  /** All calls as `count operation mount/kind`, the most frequent first. */
+  /** All calls as text: `count operation mount/kind`. The most frequent calls are first. */
   describe(): string {
     const counts = new Map<string, number>();
     for (const { operation, path } of this.#matching(() => true)) {
@@ -94,7 +94,7 @@ export class VaultLog {
   }
 }
 
-/** The most calls for one path; with `windowMs`, the most within so many ms. */
+/** The largest number of calls for a single path. With `windowMs`: the largest number in any period of this length. */
 export function mostOfOnePath(calls: readonly VaultCall[], windowMs = Number.POSITIVE_INFINITY): number {
   let most = 0;
   for (const ofPath of Map.groupBy(calls, ({ path }) => path).values()) {

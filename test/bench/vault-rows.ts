@@ -1,5 +1,6 @@
 /**
- * The rows of SecretMirrors with Vault, in the order of measurement. The figures about Vault come from its audit log.
+ * The rows of SecretMirrors with Vault, in the order of measurement. Numbers and times of calls to Vault come from its
+ * audit log.
  */
 import { bareCreate, bareRemove } from './bare-calls.ts';
 import { OverdueError } from './copy-tracker.ts';
@@ -10,19 +11,19 @@ import { writesIn } from './request-log.ts';
 import { mostOfOnePath } from './vault-log.ts';
 import { mirroredKeys, outNames, POLL_SECONDS, type VaultWork } from './vault-work.ts';
 
-/** Long enough for some polls, ms. */
+/** A time in which Keyferry polls each entry several times, ms. */
 const QUIET_MS = 3 * POLL_SECONDS * 1000;
-/** The shortest time between two polls, ms: they come up to a tenth early, so that they are spread. */
+/** The shortest time between two polls, ms. Polls come up to a tenth of the period early, so that they are spread. */
 const SHORTEST_POLL_MS = 0.88 * POLL_SECONDS * 1000;
 const LOOK_MS = 20;
 
 interface WithoutVault extends Memory {
   readonly seconds: number;
-  /** The time of the bare client for a quarter of the copies, s: it shows the speed of the cluster. */
+  /** How long the bare client needs for a quarter of the copies, s. It shows how fast the cluster is. */
   readonly bareSeconds: number;
 }
 
-/** The rows. The first one measures the same work without Vault, and the others report their memory beside that. */
+/** The first row measures the same work without Vault. The other rows show their memory next to that of the first. */
 export function vaultRows(work: VaultWork): Row[] {
   let plain: WithoutVault | undefined;
   return [
@@ -232,7 +233,7 @@ async function secretsChange(work: VaultWork, environment: Environment): Promise
   ];
 }
 
-/** The time from `since` (wall clock) until each of the 500 entries was written, ms. @throws OverdueError */
+/** How long it took from `since` (wall clock) until each of the 500 entries was written, ms. @throws OverdueError */
 async function lastWritten({ log }: VaultWork, environment: Environment, since: number): Promise<number> {
   const wanted = outNames().length;
   for (;;) {
@@ -242,7 +243,7 @@ async function lastWritten({ log }: VaultWork, environment: Environment, since: 
     if (Date.now() - since > environment.options.timeoutMs) {
       throw new OverdueError(`${wanted - first.size} of ${wanted} entries were not written`);
     }
-    // Reading `subject` throws if the program has exited, with the reason.
+    // `subject` throws an error with the reason, if the program has exited.
     void environment.subject;
     await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
   }

@@ -1,6 +1,7 @@
 /**
- * SecretMirrors from and to a real Vault. 200 mirrors copy 50 entries into 20 namespaces each, four mirrors for each
- * entry. 500 Secrets have a mirror each, into an entry of its own. All mirrors log in with one AppRole.
+ * The objects in the benchmark of SecretMirrors with Vault. There are 50 entries. Each has four mirrors, and each of
+ * these 200 mirrors copies its entry into 20 namespaces. 500 Secrets have one mirror each, which copies the Secret into
+ * its own entry. All mirrors log in with one AppRole.
  */
 import { startVault, type VaultServer } from '../servers/vault.ts';
 import type { TestApi } from '../support/api.ts';
@@ -17,7 +18,7 @@ const IDENTITY = 'bench-keyferry';
 const POLICY = `
 path "secret/data/bench/*" { capabilities = ["read", "create", "update"] }
 path "secret/metadata/bench/*" { capabilities = ["read"] }`;
-/** The poll period of the mirrors: short, so that a run has some polls. */
+/** The poll period of the mirrors, s. It is short, so that a run contains several polls. */
 export const POLL_SECONDS = 10;
 
 const numbered = (prefix: string, count: number): string[] =>
@@ -27,7 +28,7 @@ export const mirrorNames = (): string[] => numbered('bench-vault-', MIRRORS);
 export const entryNames = (): string[] => numbered('bench-entry-', ENTRIES);
 export const outNames = (): string[] => numbered('bench-out-', OUT);
 
-/** The keys of the copies of all mirrors. */
+/** The keys of the copies that all mirrors make. */
 export function mirroredKeys(): string[] {
   return mirrorNames().flatMap((name, index) =>
     numbered('bench-target-', 10 * groupOf(index) + NAMESPACES_EACH)
@@ -36,7 +37,7 @@ export function mirroredKeys(): string[] {
   );
 }
 
-/** The number of a mirror among the four of its entry. Each of the four has other namespaces. */
+/** Each entry has four mirrors, with different namespaces. This is the number of a mirror among the four. */
 function groupOf(index: number): number {
   return Math.floor(index / ENTRIES);
 }
@@ -46,7 +47,7 @@ function namespacesOf(index: number): string[] {
   return [`bench-target-0[${group}${group + 1}].`];
 }
 
-/** The values of an entry, or of a Secret that is copied into an entry, as text. */
+/** The values of an entry, or of a Secret that is copied to Vault, as text. */
 function textData(name: string, generation: string): Record<string, string> {
   return { ...sourceData(name, generation), generation };
 }
@@ -60,7 +61,7 @@ export class VaultWork implements AsyncDisposable {
     return this.#log;
   }
 
-  /** Starts Vault, with the AppRole that all mirrors use. */
+  /** Starts Vault. Creates the AppRole that all mirrors use. */
   async start(api: TestApi, onProgress: (line: string) => void): Promise<void> {
     onProgress('starting Vault');
     const vault = await startVault({ auditLog: true, onProgress });
@@ -93,7 +94,7 @@ export class VaultWork implements AsyncDisposable {
     await Promise.all(mirrorNames().map(async (name) => await api.delete(`${MIRRORS_PATH}/${name}`)));
   }
 
-  /** Creates Secrets as sources, and the same mirrors for them. */
+  /** Creates Secrets as sources in place of the entries, and mirrors with the same namespaces. */
   async createPlainSources(api: TestApi, generation: string): Promise<void> {
     await api.createMany(mirrorNames().map((name) => secret(name, generation)));
     await api.createMany(
@@ -115,7 +116,7 @@ export class VaultWork implements AsyncDisposable {
     );
   }
 
-  /** Creates 500 Secrets, each with a mirror into Vault. */
+  /** Creates 500 Secrets, and for each a mirror to Vault. */
   async createOut(api: TestApi, generation: string): Promise<void> {
     await api.createMany(outNames().map((name) => secret(name, generation)));
     await api.createMany(outNames().map((name) => mirror(name, { name }, { type: 'vault', vault: this.#block(name) })));
@@ -130,7 +131,9 @@ export class VaultWork implements AsyncDisposable {
     await Promise.all(Array.from({ length: 16 }, worker));
   }
 
-  /** The highest version among the 500 entries, and the number of entries with values of this generation. */
+  /**
+   * `highest`: the highest version of the 500 entries. `right`: how many of them have the values of this generation.
+   */
   async outState(generation: string): Promise<{ readonly highest: number; readonly right: number }> {
     let highest = 0;
     let right = 0;

@@ -1,6 +1,6 @@
 /**
- * The row with 20,000 copies: 20 sources into 1,000 namespaces. The copies of the other rows are deleted before it, and
- * its own after it.
+ * The row with 20,000 copies: 20 sources, each in 1,000 namespaces. Before the row, the copies of the other rows are
+ * deleted; after the row, its own copies.
  */
 import { bareCreateInto, bareUpdate } from './bare-calls.ts';
 import type { BareTime } from './bare-client.ts';
@@ -20,7 +20,7 @@ import {
 } from './workload.ts';
 
 const KIB_PER_MIB = 1024;
-/** The number of copies in the row `nothing`, whose peak memory is subtracted here. */
+/** How many copies the row `nothing` has. Its peak memory is subtracted from the peak of this row. */
 const COPIES_BEFORE = 1000;
 
 export const WIDE_ROW: Row = { id: 'wide', onlyIfNamed: true, measure: wide };
@@ -67,7 +67,7 @@ async function wide(environment: Environment, before: readonly Figure[]): Promis
   ];
 }
 
-/** The times of the same writes by the bare client, in namespaces of its own. */
+/** How long the bare client needs for the same writes, in other namespaces. */
 async function bareTimes({
   bare,
   plane,

@@ -1,10 +1,10 @@
 /**
- * The objects in the benchmark's cluster: unrelated Secrets in 200 namespaces, and 20 sources, which are copied into 50
- * of these. The rows `wide` and `labels` each add 1,000 namespaces, and 20 sources that are copied into all of them.
- * The row `labels-many` adds 10,000 namespaces.
+ * The objects in the cluster of the benchmark. There are unrelated Secrets in 200 namespaces, and 20 sources, which are
+ * copied into 50 of these namespaces. The rows `wide` and `labels` each add 1,000 namespaces, and 20 sources that are
+ * copied into all of them. The row `labels-many` adds 10,000 namespaces.
  *
- * Random numbers have a fixed seed, so that two runs measure the same. A source has its generation as a data key, which
- * shows in a copy which version of the content it has, whatever controller made it.
+ * Random numbers have a fixed seed, so that all runs measure the same objects. A source has its generation (version of
+ * the content) as one of its data keys. So each copy shows its generation, whatever controller has made it.
  */
 import type { Json, TestApi } from '../support/api.ts';
 import { Random } from '../support/random.ts';
@@ -28,7 +28,7 @@ export const wideNamespaces = (): string[] => numbered('bench-wide-', WIDE_NAMES
 export const labelNamespaces = (): string[] => numbered('bench-label-', WIDE_NAMESPACES);
 export const manyNamespaces = (): string[] => numbered('bench-many-', MANY_NAMESPACES);
 
-/** The namespace of the sources, and the namespaces of their copies. */
+/** Where sources are, and the namespaces for their copies. */
 export interface Fleet {
   readonly sourceNamespace: string;
   readonly pattern: string;
@@ -37,17 +37,19 @@ export interface Fleet {
 export const FLEET: Fleet = { sourceNamespace: SOURCE_NAMESPACE, pattern: TARGET_PATTERN };
 export const WIDE_FLEET: Fleet = { sourceNamespace: 'bench-sources-wide', pattern: 'bench-wide-.*' };
 
-/** The namespaces of the bare client for the row `wide`: 400 Secrets in each make as many as the row has copies. */
+/**
+ * Namespaces for the bare client in the row `wide`. With 400 Secrets in each, it makes as many as the row has copies.
+ */
 export const wideBareNamespaces = (): string[] => numbered('bench-bare-', TARGET_NAMESPACES);
 export const wideBareNames = (): string[] => numbered('bench-source-', (SOURCES * WIDE_NAMESPACES) / TARGET_NAMESPACES);
 
-/** The namespaces of the bare client: as many as there are targets. No rule matches them. */
+/** Namespaces for the bare client: as many as the copies have. No rule selects them. */
 export const bareNamespaces = (): string[] => otherNamespaces().slice(0, TARGET_NAMESPACES);
 
 export const secretsPath = (namespace: string): string => `/api/v1/namespaces/${namespace}/secrets`;
 export const copyKey = (namespace: string, name: string): string => `${namespace}/${name}`;
 
-/** The keys of all copies that are expected. */
+/** The keys of all copies that a controller must make. */
 export function copyKeys(
   namespaces: readonly string[] = targetNamespaces(),
   names: readonly string[] = sourceNames(),
@@ -65,13 +67,13 @@ export class Payloads {
       this.#noise.writeUInt32LE((this.#random.next() * 2 ** 32) >>> 0, at);
   }
 
-  /** Random bytes, which do not compress, as base64. */
+  /** Random bytes as base64. They cannot be compressed. */
   base64(bytes: number): string {
     const start = Math.floor(this.#random.next() * (this.#noise.length - bytes));
     return this.#noise.subarray(start, start + bytes).toString('base64');
   }
 
-  /** The size of the data of an unrelated Secret, by its index: 0.9 to 4 kB, every 20th 24 kB, every 500th 400 kB. */
+  /** Size of the data in an unrelated Secret, by its index: 0.9 to 4 kB, every 20th 24 kB, every 500th 400 kB. */
   sizeOf(index: number): number {
     if (index % 500 === 499) return 400_000;
     if (index % 20 === 7) return 24_000;
@@ -80,8 +82,8 @@ export class Payloads {
 }
 
 /**
- * The unrelated Secrets. They have no labels, as in the recorded measurements: each label is sent twice in the
- * metadata.
+ * Makes the unrelated Secrets. They have no labels, as when the originals were measured: the API server sends each
+ * label twice in the metadata.
  */
 export function* unrelatedSecrets(count: number): Generator<Json> {
   const payloads = new Payloads();
@@ -104,7 +106,7 @@ export function namespaceObject(name: string): Json {
   return { apiVersion: 'v1', kind: 'Namespace', metadata: { name } };
 }
 
-/** The data of a source: about 1.5 kB, and its generation. */
+/** The data of a source: about 1.5 kB of values, and its generation. */
 export function sourceData(name: string, generation: string): Record<string, string> {
   const seed = Number(name.slice(-3));
   const random = new Random(seed);
@@ -113,12 +115,12 @@ export function sourceData(name: string, generation: string): Record<string, str
   return { [GENERATION_KEY]: encode(generation), username: value(24), password: value(48), certificate: value(1400) };
 }
 
-/** A merge patch that gives a source, or a copy, another generation. */
+/** A merge patch that changes the generation of a source or a copy. */
 export function generationPatch(generation: string): Json {
   return { data: { [GENERATION_KEY]: encode(generation) } };
 }
 
-/** The generation in the data of a source or copy. */
+/** The generation of a source or a copy, from its data. */
 export function generationOf(secret: Json): string {
   return Buffer.from(secret.data?.[GENERATION_KEY] ?? '', 'base64').toString();
 }

@@ -1,4 +1,4 @@
-/** etcd is restored from a backup: the operator must not act on a state that the cluster has lost. */
+/** etcd is restored from a backup. The operator must then not act on objects that no longer exist in this form. */
 import assert from 'node:assert/strict';
 import { cp, rm } from 'node:fs/promises';
 import path from 'node:path';
@@ -17,7 +17,7 @@ before(async () => {
 });
 after(() => scene.close());
 
-/** Stops etcd, changes its files, and starts it again. */
+/** Stops the API server and etcd, changes the files of etcd, and starts both again. */
 async function offline(work: (folder: string) => Promise<void>): Promise<void> {
   const { plane } = scene;
   await plane.servers.stopApiServer();
@@ -27,7 +27,7 @@ async function offline(work: (folder: string) => Promise<void>): Promise<void> {
   await plane.servers.startApiServer();
 }
 
-test('after an etcd restore the operator exits with the reason, and makes its copies right after a restart', async () => {
+test('after etcd was restored from a backup, the operator exits with the reason; after its restart, it updates its copies', async () => {
   const { plane } = scene;
   const backup = path.join(plane.folder, 'backup');
   await scene.namespaces('target');
@@ -36,8 +36,8 @@ test('after an etcd restore the operator exits with the reason, and makes its co
   const first = await scene.operator({ args: ['--watch-idle-timeout=2s'] });
   await scene.copied('target', 'source', { key: 'old' });
   await offline((folder) => cp(folder, backup, { recursive: true }));
-  // These writes make the lost versions far higher than any that the restored API server gives, which also writes at
-  // its start.
+  // The restored API server makes some writes at its start. With many writes now, the versions before the restore are
+  // higher than all versions after it.
   await scene.namespaces(...Array.from({ length: LATER_WRITES }, (_, n) => `later-${n}`));
   await scene.change('default', 'source', { key: 'new' });
   await scene.copied('target', 'source', { key: 'new' });

@@ -1,25 +1,25 @@
 /**
- * The controllers in the fault tests. Each has five rules, which copy `default/source-<n>` into every namespace
+ * The controllers that the fault tests test. Each gets five rules, which copy `default/source-<n>` into every namespace
  * `team-<number>`.
  */
 import type { FaultScene } from './scene.ts';
 
-/** The number of rules. */
+/** How many rules a controller gets. */
 export const RULES = 5;
 
 export interface FaultController {
   readonly name: string;
   /** The key of a label that every copy has. */
   readonly copyLabel: string;
-  /** The key of the annotation that names the owner of a copy. */
+  /** The key of the annotation on a copy that names its owner (the mark). */
   readonly mark: string;
-  /** The number of watches that an operator has open once it is settled. */
+  /** How many watches the operator has open after its start. */
   readonly watches: number;
-  /** Creates source and rule number `n`. */
+  /** Creates source `n`, and its rule. */
   make(scene: FaultScene, n: number): Promise<void>;
-  /** Removes rule number `n`, or its annotation. The source stays. */
+  /** Removes rule `n`: the mirror, or the annotation on the source. The source stays. */
   drop(scene: FaultScene, n: number): Promise<void>;
-  /** Adds again what `drop` removed. */
+  /** Adds rule `n` again after `drop`. */
   restore(scene: FaultScene, n: number): Promise<void>;
 }
 
@@ -33,7 +33,7 @@ export const MIRRORING: FaultController = {
   name: 'mirrors',
   copyLabel: 'keyferry.dev/copy',
   mark: 'mirrors.kts.studio/owned-by',
-  // Watches of mirrors, namespaces and copies, and one of each source.
+  // One watch each for mirrors, namespaces and copies, and one for each source.
   watches: 3 + RULES,
   make: async (scene, n) => {
     await scene.source(n);
@@ -51,7 +51,7 @@ export const REPLICATING: FaultController = {
   name: 'replicator',
   copyLabel: 'app.kubernetes.io/managed-by',
   mark: 'k8s-replicator/replicated-by',
-  // Watches of namespaces, Secrets and ConfigMaps.
+  // One watch each for namespaces, Secrets and ConfigMaps.
   watches: 3,
   make: async (scene, n) => {
     await scene.source(n, { [PUSH]: PATTERN });

@@ -1,6 +1,6 @@
 /**
- * A leader stops to lead: it writes nothing after its Lease has expired, and releases the Lease only after its last
- * write.
+ * A leader stops, or loses its Lease. After its Lease has expired, it must write nothing. If it stops, it must release
+ * the Lease only after its last write.
  */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
@@ -14,11 +14,11 @@ import { currentStretch } from '../support/yardstick.ts';
 import { FaultScene } from './scene.ts';
 
 const LEASE = '/apis/coordination.k8s.io/v1/namespaces/default/leases/keyferry';
-/** Factor for all durations on a busy machine, where also undisturbed renewals take longer. */
+/** Factor for all durations, because on a busy machine even normal renewals take longer. */
 const slower = Math.min(4, Math.ceil(await currentStretch()));
 const LEASE_S = 3 * slower;
 const RENEW_DEADLINE_S = 2 * slower;
-/** A Retry-After that is longer than the renew deadline, and shorter than that plus the 3 s for writes under way. */
+/** A Retry-After, s: longer than the renew deadline, but less than 3 s longer, the time for a write that is running. */
 const HOLD_S = RENEW_DEADLINE_S + 1;
 
 let scene: FaultScene;
@@ -42,14 +42,14 @@ const isCopyWrite = ({ method, path = '' }: { method: string; path?: string }): 
 const copyWrites = (from: number): RequestRecord[] =>
   scene.proxy.requests.filter((one) => one.at >= from && isCopyWrite({ ...one, path: one.url }));
 
-test('a leader that lost its Lease does not send writes that were waiting', async () => {
+test('if writes of a leader wait and it loses its Lease, it does not send them', async () => {
   const leader = await leads();
   const { promise, resolve } = Promise.withResolvers<void>();
   const rule = scene.proxy.rule({ match: isCopyWrite, fault: { ...kubernetesFault(429, HOLD_S), until: promise } });
   await scene.changeSources();
   await waitFor(() => rule.hits > 0, { message: 'the leader to write' });
   await stopRenewals(scene.proxy);
-  // From here on the server accepts writes again, and the Retry-After of the first one ends after the renew deadline.
+  // Now the server accepts writes again. The leader may send the first one only after its renew deadline.
   resolve();
   const from = performance.now();
   const ending = await leader.ended();
@@ -63,7 +63,7 @@ for (const [title, fault] of [
   ['has ended', { kind: 'delay', ms: 1500 }],
   ['was given up', { kind: 'stall' }],
 ] as const satisfies readonly (readonly [string, Fault])[]) {
-  test(`a leader that stops releases its Lease only when the write under way ${title}`, async () => {
+  test(`a leader that stops while a write is running releases its Lease only after the write ${title}`, async () => {
     const leader = await leads();
     const from = performance.now();
     const held = scene.proxy.rule({ match: isCopyWrite, fault, times: 1 });

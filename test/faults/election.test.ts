@@ -1,4 +1,4 @@
-/** Two replicas: only one of them works, and it never works while the other may hold the Lease. */
+/** Of two replicas, only one works, and it never works while the other one may hold the Lease. */
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 
@@ -8,7 +8,7 @@ import { within } from '../support/yardstick.ts';
 import { kubernetesFault } from '../servers/fault-rules.ts';
 import { FaultScene } from './scene.ts';
 
-/** The Lease, in the namespace of the kubeconfig's context. */
+/** The Lease. It is in the namespace of the kubeconfig's context. */
 const LEASE = '/apis/coordination.k8s.io/v1/namespaces/default/leases/keyferry';
 
 let scene: FaultScene;
@@ -37,7 +37,7 @@ after(async () => {
 const isLeading = async (keyferry: Keyferry): Promise<boolean> => (await keyferry.metric('keyferry_leader')) === 1;
 const writesOf = async (keyferry: Keyferry): Promise<number> => (await keyferry.metric('keyferry_writes_total')) ?? 0;
 
-test('a standby has filled its caches, and writes nothing', async () => {
+test('a standby has read all objects into its caches, but writes nothing', async () => {
   const from = await scene.caughtUp();
   await scene.changeSources();
   await scene.converged();
@@ -48,7 +48,7 @@ test('a standby has filled its caches, and writes nothing', async () => {
   assert.ok(((await leader.metric('keyferry_writes_total')) ?? 0) >= 50);
 });
 
-test('after a clean stop of the leader, the standby leads within 3 s and repeats no write', async (t) => {
+test('after the leader was stopped with SIGTERM, the standby leads within 3 s, and repeats no write', async (t) => {
   const from = performance.now();
   await within(3000, 'the takeover', async () => {
     assert.equal((await leader.stop()).code, 0);
@@ -60,7 +60,7 @@ test('after a clean stop of the leader, the standby leads within 3 s and repeats
   await scene.assertWrites(from, 1);
 });
 
-test('after a kill -9 of the leader, the standby leads within 20 s', async (t) => {
+test('after the leader was killed with SIGKILL, the standby leads within 20 s', async (t) => {
   const from = performance.now();
   await within(20_000, 'the takeover', async () => {
     await leader.kill9();
@@ -72,14 +72,14 @@ test('after a kill -9 of the leader, the standby leads within 20 s', async (t) =
   await scene.assertWrites(from, 1);
 });
 
-test('a leader that was suspended until its Lease expired writes nothing when it resumes', async (t) => {
+test('if a leader is suspended until its Lease has expired, it writes nothing when it is resumed', async (t) => {
   await leader.suspend();
   const from = performance.now();
   await waitFor(() => isLeading(standby));
   t.diagnostic(`the other took over after ${Math.round(performance.now() - from)} ms`);
   await scene.changeSources();
   await scene.converged();
-  // The suspended leader has an older version of the copies, so this test would see any write by it.
+  // The suspended leader only knows older versions of the copies. So if it wrote, the copies would show it.
   await scene.changeSources();
   leader.resume();
   await scene.converged();
@@ -91,7 +91,7 @@ test('a leader that was suspended until its Lease expired writes nothing when it
   assert.equal(woke.filter(({ time }) => Date.parse(time) > Date.now() - (performance.now() - from)).length, 0);
 });
 
-test('a leader whose requests get 429 for 20 s keeps its Lease', async () => {
+test("if a leader's requests get 429 for 20 s, it keeps its Lease", async () => {
   const holder = (await scene.api.get(LEASE)).spec.holderIdentity;
   const rule = scene.proxy.rule({
     match: ({ path, isWatch }) => !path.includes('/leases/') && !isWatch,

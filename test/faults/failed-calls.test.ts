@@ -1,4 +1,4 @@
-/** Requests that the server refuses, answers late or with an error, or carries out without an answer. */
+/** Requests that the API server refuses, answers late or with an error, or carries out without an answer. */
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 
@@ -11,14 +11,14 @@ import { COPIES, FaultScene, namespaceNames } from './scene.ts';
 const WRITES = new Set(['POST', 'PATCH', 'PUT', 'DELETE']);
 const isWrite = ({ method, path }: ProxyRequest): boolean => WRITES.has(method) && /\/secrets(\/|$)/.test(path);
 
-/** The number of times that each write fails. */
+/** How many times each write is refused. */
 const TRIES = 6;
 /**
- * The least pause before the last try, ms: the first pause is 50 to 100 ms, and each one doubles. 5 ms are for early
- * timers.
+ * The shortest pause before the last try, ms. The first pause is at least 50 ms, and each further pause is twice as
+ * long. A timer may fire 5 ms early.
  */
 const LAST_PAUSE_MS = 50 * 2 ** (TRIES - 2) - 5;
-/** Shorter than the pauses after other failures than conflicts are together, ms. */
+/** Limit, ms. It is shorter than all pauses together that follow failures other than conflicts. */
 const AT_ONCE_MS = 3000;
 
 let scene: FaultScene;
@@ -34,13 +34,13 @@ after(async () => {
   await scene.close();
 });
 
-/** Matches every n-th request of this kind. */
+/** Matches every n-th of the requests for which `wanted` is true. */
 function every(nth: number, wanted: (request: ProxyRequest) => boolean): (request: ProxyRequest) => boolean {
   let count = 0;
   return (request) => wanted(request) && (count += 1) % nth === 0;
 }
 
-/** The times of the writes since `from` that got this answer, by the path of the copy. */
+/** When writes after `from` got this status, by the path of the copy. */
 function failedTries(from: number, code: number): ReadonlyMap<string, readonly number[]> {
   const tries = new Map<string, number[]>();
   for (const { at, status, url } of scene.proxy.requests) {
@@ -55,7 +55,7 @@ const removeCopies = async (): Promise<void> => {
   for (const namespace of namespaceNames()) await scene.api.delete(`/api/v1/namespaces/${namespace}/secrets`);
 };
 
-test('while every second request gets 429 for 20 s, the operator waits as Retry-After says, and then makes every copy', async (t) => {
+test('while every second request gets 429 for 20 s, the operator waits as long as Retry-After says; then it makes every copy', async (t) => {
   const from = performance.now();
   const storm = scene.proxy.rule({ match: every(2, () => true), fault: kubernetesFault(429, 1) });
   let rounds = 0;
@@ -76,7 +76,7 @@ test('while every second request gets 429 for 20 s, the operator waits as Retry-
 });
 
 for (const status of [500, 503] as const) {
-  test(`writes that fail ${TRIES} times with ${status} are tried again after growing pauses, and carried out once`, async (t) => {
+  test(`if writes get ${status} ${TRIES} times, the operator repeats them after growing pauses, and each is carried out one time`, async (t) => {
     const from = performance.now();
     const rule = scene.proxy.rule({ match: isWrite, fault: kubernetesFault(status) });
     await scene.changeSources();
@@ -95,7 +95,7 @@ for (const status of [500, 503] as const) {
   });
 }
 
-test('copies are up to date without a pause although every third write fails with 409', async (t) => {
+test('if every third write gets 409, the operator repeats it without a pause, and all copies are up to date', async (t) => {
   const from = performance.now();
   const rule = scene.proxy.rule({ match: every(3, isWrite), fault: kubernetesFault(409) });
   await scene.changeSources();
@@ -105,7 +105,7 @@ test('copies are up to date without a pause although every third write fails wit
   await scene.assertWrites(from, 1);
 });
 
-test("a copy whose creation got no answer is recognized as Keyferry's own, and created once", async (t) => {
+test('if the creation of a copy gets no answer, the operator recognizes the copy as its own and does not create it again', async (t) => {
   await removeCopies();
   await scene.converged();
   const from = await scene.caughtUp();
@@ -126,7 +126,7 @@ test("a copy whose creation got no answer is recognized as Keyferry's own, and c
   });
 });
 
-test('updates of copies that got no answer are not repeated', async (t) => {
+test('if updates of copies get no answer, the operator does not repeat them', async (t) => {
   const from = performance.now();
   const updates = scene.proxy.rule({
     match: ({ method, path }) => method === 'PATCH' && /\/secrets\//.test(path),
@@ -139,7 +139,7 @@ test('updates of copies that got no answer are not repeated', async (t) => {
   await scene.assertWrites(from, 1);
 });
 
-test('each copy is written once although answers come late, and connections break before the server gets a write', async (t) => {
+test('if answers come late, and connections break before the server gets a write, each copy is written one time', async (t) => {
   const from = performance.now();
   scene.proxy.rule({ match: every(2, isWrite), fault: { kind: 'delay', ms: 1500 }, times: 20 });
   scene.proxy.rule({ match: isWrite, fault: { kind: 'cut' }, times: 20 });
@@ -148,7 +148,7 @@ test('each copy is written once although answers come late, and connections brea
   await scene.assertWrites(from, 1);
 });
 
-test("a Secret that a user puts in the place of a copy between the operator's decision and its write is not changed", async () => {
+test("if a user puts a Secret in the place of a copy after the operator's decision and before its write, the Secret stays", async () => {
   const path = '/api/v1/namespaces/team-4/secrets/source-2';
   const { promise, resolve } = Promise.withResolvers<void>();
   const rule = scene.proxy.rule({
@@ -177,7 +177,7 @@ test("a Secret that a user puts in the place of a copy between the operator's de
   await scene.converged();
 });
 
-test('namespaces that are created while all connections are refused for 5 s get their copies', async (t) => {
+test('if namespaces are created while all connections are refused for 5 s, they get their copies afterwards', async (t) => {
   const from = performance.now();
   const names = ['team-50', 'team-51', 'team-52'];
   await scene.proxy.refuse();
@@ -187,7 +187,7 @@ test('namespaces that are created while all connections are refused for 5 s get 
   await new Promise((resolve) => setTimeout(resolve, Math.max(0, from + 5000 - performance.now())));
   await scene.proxy.accept();
   t.diagnostic(`right after ${Math.round(await scene.converged(10_000, [...namespaceNames(), ...names]))} ms`);
-  // A copy may be written twice: if its namespace is seen before the source, it first gets the source's old content.
+  // A copy may have two writes: if the new namespace arrives before the new source, it first gets the old content.
   const writes = await scene.writesSince(from);
   writes.forEach((n, key) =>
     assert.ok(n === 1 || (n === 2 && names.includes(key.split('/')[0] ?? '')), `${key}: ${n}`),

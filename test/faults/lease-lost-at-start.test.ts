@@ -1,4 +1,4 @@
-/** A leader loses its Lease during its first reconcile: the process must exit, as it does later. */
+/** A leader loses its Lease during its first reconcile. As at any other time, the process must exit. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
@@ -10,8 +10,8 @@ import { within } from '../support/yardstick.ts';
 
 const LEASE = '/apis/coordination.k8s.io/v1/namespaces/default/leases/keyferry';
 /**
- * Limit for the exit, ms: longer than noticing the loss takes, and shorter than the time limit of the call that is
- * held.
+ * Time limit for the exit, ms. It is longer than the leader needs to notice the loss, and shorter than the time limit
+ * of the call that the test holds.
  */
 const LIMIT_MS = 20_000;
 
@@ -28,7 +28,7 @@ after(async () => {
   await proxy.stop();
 });
 
-test('a leader that loses its Lease during the first reconcile of its mirrors exits', async () => {
+test('if a leader loses its Lease during the first reconcile of its mirrors, the process exits', async () => {
   await scene.secret(HOME, 'first', { a: '1' });
   await scene.mirror('first', ['nowhere']);
   const held = proxy.rule({

@@ -1,6 +1,6 @@
 /**
- * A busy server, watches that break at random, and a killed process: no copy is missing or left over, for every
- * controller.
+ * For each controller: the server refuses requests, watches break at random, or the process is killed. Afterwards, no
+ * copy is missing, and no copy is left that should be deleted.
  */
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
@@ -16,7 +16,7 @@ import { mirrorPath, RULES, CONTROLLERS } from './controllers.ts';
 const WATCHING = { isWatch: true };
 const THROTTLED_MS = 8000;
 const RETRY_AFTER_S = 1;
-/** The clocks and timers of two processes may differ by this much, ms. */
+/** Clocks and timers of two processes may differ by this much, ms. */
 const TOLERANCE_MS = 50;
 
 for (const controller of CONTROLLERS) {
@@ -33,7 +33,7 @@ for (const controller of CONTROLLERS) {
     after(() => scene.close());
 
     for (const k of [0, 1, COPIES / 2, COPIES - 1]) {
-      test(`${controller.name}: an operator killed after ${k} of ${COPIES} deletions deletes the rest after its next start`, async () => {
+      test(`${controller.name}: if the operator is killed after ${k} of ${COPIES} deletions, it deletes the rest after a restart`, async () => {
         let deletions = 0;
         const isBeyond = ({ method, path }: ProxyRequest): boolean =>
           method === 'DELETE' && path.includes('/secrets/') && (deletions += 1) > k;
@@ -63,7 +63,7 @@ for (const controller of CONTROLLERS) {
       });
     }
 
-    test(`${controller.name}: while half of all requests get 429 and watches break, the operator waits as told, and then makes every copy`, async (t) => {
+    test(`${controller.name}: while half of all requests get 429 and watches break, the operator waits as long as Retry-After says; then it makes every copy`, async (t) => {
       const from = performance.now();
       let count = 0;
       const isSecond = (): boolean => (count += 1) % 2 === 0;
@@ -88,7 +88,7 @@ for (const controller of CONTROLLERS) {
       }
     });
 
-    test(`${controller.name}: 80 namespaces that appear while watches break at random get each copy once`, async (t) => {
+    test(`${controller.name}: if 80 namespaces are created while watches break at random, each copy in them is written one time`, async (t) => {
       const from = performance.now();
       const names = Array.from({ length: 80 }, (_, n) => `team-${1000 + n}`);
       const stop = new AbortController();
@@ -114,7 +114,7 @@ for (const controller of CONTROLLERS) {
   });
 }
 
-/** The URL of a watch without resourceVersion and timeout, by which it is recognized when it is opened again. */
+/** The URL of a watch without resourceVersion and timeout. It shows which watch is opened again. */
 function nameOf(url: string): string {
   const { pathname, searchParams } = new URL(url, 'http://server');
   return `${pathname} ${searchParams.get('labelSelector') ?? ''}${searchParams.get('fieldSelector') ?? ''}`;

@@ -1,22 +1,22 @@
-/** Records the answers of an operator to its probes, five times a second. States: running → stopped. */
+/** Sends probes to an operator five times a second, and records the answers. States: running → stopped. */
 import assert from 'node:assert/strict';
 
 import type { Keyferry } from '../support/keyferry.ts';
 import { PATIENCE_MS, waitFor } from '../support/wait-for.ts';
 import { assertWithin, Yardstick } from '../support/yardstick.ts';
 
-/** Time limit for /healthz, ms. The kubelet's default is a second, but here a whole cluster shares one machine. */
+/** Time limit for /healthz, ms. The kubelet's default is 1 s, but here all servers of a cluster share one machine. */
 const ALIVE_MS = 2000;
 
-/** Pause between two probes, ms. An answer that takes longer is measured, too. */
+/** Pause between two probes, ms. Answers that take longer are recorded, too. */
 const PAUSE_MS = 200;
 
 interface Look {
-  /** The time of the probes by `performance.now()`, ms. */
+  /** When the probes were sent, as `performance.now()`, ms. */
   readonly at: number;
-  /** The time until both probes had answered, ms. */
+  /** How long it took until both probes had an answer, ms. */
   readonly ms: number;
-  /** HTTP status of /readyz; 0 without an answer. */
+  /** Status of /readyz; 0 if there was no answer. */
   readonly ready: number;
   readonly live: number;
 }
@@ -26,7 +26,7 @@ export class ProbeLog {
   readonly #looks: Look[] = [];
   readonly #yardstick = new Yardstick();
   #timer: NodeJS.Timeout | undefined;
-  /** Whether failing probes are expected, because the test stopped or paused the operator. */
+  /** Whether probes may fail, because the test has stopped or suspended the operator. */
   excused = false;
 
   constructor(keyferry: Keyferry) {
@@ -40,12 +40,12 @@ export class ProbeLog {
     this.#yardstick[Symbol.dispose]();
   }
 
-  /** Whether /readyz failed at any time since `at`. */
+  /** Whether /readyz answered 503 at any time since `at`. */
   wasUnready(at: number): boolean {
     return this.#looks.some((look) => look.at >= at && look.ready === 503);
   }
 
-  /** Waits until /readyz answers with this status. @returns the time that it took, ms */
+  /** Waits until /readyz answers with this status. @returns how long it took, ms */
   async ready(status: 200 | 503, timeoutMs = PATIENCE_MS): Promise<number> {
     const from = performance.now();
     await waitFor(() => this.#looks.some((look) => look.at >= from && look.ready === status), {
@@ -55,7 +55,7 @@ export class ProbeLog {
     return performance.now() - from;
   }
 
-  /** @throws AssertionError if /healthz ever failed or took too long, or if the process has exited */
+  /** @throws AssertionError if /healthz has failed or was too slow at any time, or if the process has exited */
   assertAlive(): void {
     if (this.excused) return;
     assert.deepEqual(
@@ -81,7 +81,7 @@ export class ProbeLog {
     try {
       return (await this.#keyferry.probe(path)).status;
     } catch {
-      // No answer.
+      // There was no answer.
       return 0;
     }
   }

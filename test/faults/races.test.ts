@@ -1,6 +1,6 @@
 /**
- * Another client writes between the operator's read and its write: the object of that client stays unchanged, for every
- * controller.
+ * For each controller: another client writes after the operator's read and before its write. The object of the other
+ * client must stay unchanged.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -13,7 +13,7 @@ import { within } from '../support/yardstick.ts';
 import { FaultScene, namespaceNames } from './scene.ts';
 import { mirrorPath, CONTROLLERS } from './controllers.ts';
 
-/** Shorter than the pauses after other failures than conflicts are together, ms. */
+/** Limit, ms. It is shorter than all pauses together that follow failures other than conflicts. */
 const SOON_MS = 8000;
 const SETTLE_MS = 1000;
 
@@ -40,7 +40,10 @@ for (const controller of CONTROLLERS) {
         JSON.stringify(await scene.api.get(secretPath(object.metadata.namespace, n))) === JSON.stringify(object);
       await staysTrue(same, SETTLE_MS, 'the object of the user');
     };
-    /** Holds the operator's first request of this kind. @returns functions to wait for it, and to let it go on */
+    /**
+     * Holds the operator's first request with this method and path.
+     * @returns functions: await it, and let it continue
+     */
     const holdFirst = (method: string, path: string): { arrives: () => Promise<unknown>; release: () => void } => {
       const { promise, resolve } = Promise.withResolvers<void>();
       const rule = scene.proxy.rule({
@@ -51,7 +54,7 @@ for (const controller of CONTROLLERS) {
       const arrives = (): Promise<unknown> => waitFor(() => rule.hits === 1, { message: `our ${method} of ${path}` });
       return { arrives, release: resolve };
     };
-    /** Waits until the copies of a rule are deleted, and the mirror, too. */
+    /** Waits until the copies of rule `n` are deleted; for SecretMirrors, until the mirror is deleted, too. */
     const dropRule = async (n: number): Promise<void> => {
       const none = async (): Promise<boolean> => {
         const labelled = await scene.api.list('/api/v1/secrets', { labelSelector: controller.copyLabel });
@@ -63,7 +66,7 @@ for (const controller of CONTROLLERS) {
       }
     };
 
-    test(`${controller.name}: an object that a user puts in the place of a copy just before the copy is deleted stays`, async () => {
+    test(`${controller.name}: if a user puts an object in the place of a copy just before the operator deletes the copy, the object stays`, async () => {
       const rule = holdFirst('DELETE', secretPath('team-4', 0));
       await controller.drop(scene, 0);
       await rule.arrives();
@@ -74,7 +77,7 @@ for (const controller of CONTROLLERS) {
       await assertUnchanged(users, 0);
     });
 
-    test(`${controller.name}: a copy whose mark a user removes just before it is deleted stays`, async () => {
+    test(`${controller.name}: if a user removes the mark of a copy just before the operator deletes the copy, the copy stays`, async () => {
       const rule = holdFirst('DELETE', secretPath('team-4', 1));
       await controller.drop(scene, 1);
       await rule.arrives();
@@ -85,7 +88,7 @@ for (const controller of CONTROLLERS) {
       await assertUnchanged(users, 1);
     });
 
-    test(`${controller.name}: a user's object in a new namespace is not overwritten, and the copy is made when it is deleted`, async () => {
+    test(`${controller.name}: a user's object in a new namespace is not overwritten; after it is deleted, the copy is made`, async () => {
       const rule = holdFirst('POST', '/api/v1/namespaces/team-60/secrets');
       await scene.namespaces('team-60');
       await rule.arrives();
@@ -110,7 +113,7 @@ for (const controller of CONTROLLERS) {
       );
     });
 
-    test(`${controller.name}: deletions that get no answer are tried again without harm, and later changes are copied`, async () => {
+    test(`${controller.name}: if deletions get no answer, they are repeated without harm, and later changes are copied`, async () => {
       const lost = scene.proxy.rule({ match: { method: 'DELETE' }, fault: { kind: 'lose-answer' }, times: 5 });
       await controller.drop(scene, 2);
       await dropRule(2);
@@ -121,7 +124,7 @@ for (const controller of CONTROLLERS) {
       await waitFor(follows, { message: 'the copies of the others to follow' });
     });
 
-    test(`${controller.name}: namespaces, changes and deletions are handled soon although every third write fails with 409`, async (t) => {
+    test(`${controller.name}: if every third write gets 409, new namespaces, changes and deletions are still handled soon`, async (t) => {
       let count = 0;
       const isThird = ({ method }: ProxyRequest): boolean => method !== 'GET' && (count += 1) % 3 === 0;
       const refusals = scene.proxy.rule({ match: isThird, fault: kubernetesFault(409) });

@@ -1,4 +1,4 @@
-/** The operator lacks a permission: it reports that, keeps running, and works as soon as the permission is granted. */
+/** The operator lacks a permission. It must say so, continue to run, and work as soon as it has the permission. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
@@ -14,7 +14,7 @@ const OTHERS = [
   { apiGroups: ['mirrors.kts.studio'], resources: ['*'], verbs: ['*'] },
 ];
 
-test('an operator without the permission to list secrets is not ready and gives the reason; once it is granted, all is copied', async (t) => {
+test('without the permission to list Secrets, the operator is not ready and says why; with the permission, it makes all copies', async (t) => {
   await using scene = await FaultScene.open({ user: 'keyferry', users: [{ name: 'keyferry' }] });
   await grant(scene, OTHERS);
   const keyferry = await scene.operator();
@@ -31,13 +31,13 @@ test('an operator without the permission to list secrets is not ready and gives 
   await probes.ready(200);
 });
 
-test('an operator without the permission to create events copies all, and logs once that events are missing', async () => {
+test('without the permission to create events, the operator makes all copies, and logs one warning about the missing events', async () => {
   await using scene = await FaultScene.open({ user: 'keyferry', users: [{ name: 'keyferry' }] });
   await grant(scene, [...OTHERS.filter(({ resources }) => !resources.includes('events')), SECRETS]);
   const keyferry = await scene.start();
   const warnings = (): { level: string; reason: string; error: { message: string } }[] =>
     keyferry.logs().filter(({ msg }) => msg === 'cannot write an event');
-  // The events that five mirrors became Active.
+  // Five mirrors became Active, and each would have caused an event.
   await waitFor(async () => /keyferry_events_dropped_total\{reason="Active"\} 5\n/.test(await metrics(keyferry)));
   const [first, ...more] = warnings();
   assert.deepEqual([first?.level, first?.reason, more], ['warn', 'Active', []]);

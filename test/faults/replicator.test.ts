@@ -1,6 +1,6 @@
 /**
- * The replicator's watches of whole kinds break, fall silent, expire, or lose their server. And two replicas of the
- * replicator.
+ * The replicator watches whole kinds. These watches break, become silent or expire, or the server is gone. One test has
+ * two replicas of the replicator.
  */
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
@@ -18,8 +18,8 @@ const COPY = '/api/v1/namespaces/team-3/secrets/source-1';
 const IDLE_MS = 4000;
 
 /**
- * Checks that each copy is written once. The copy that the test deletes may have three writes: an update, the deletion,
- * a creation.
+ * Checks that each copy was written one time. The copy that the test deletes may have three writes: an update, the
+ * deletion and a creation.
  */
 async function assertNothingTwice(scene: FaultScene, from: number): Promise<void> {
   const writes = await scene.writesSince(from);
@@ -37,7 +37,7 @@ describe('one replicator', () => {
   });
   after(() => scene.close());
 
-  test('the replicator copies every change, and restores a deleted copy, while one or all of its watches are broken', async (t) => {
+  test('while one of its watches or all are broken, the replicator copies every change and restores a deleted copy', async (t) => {
     for (const match of [SECRETS_WATCH, WATCHING]) {
       await scene.watchesOpen();
       const from = performance.now();
@@ -49,7 +49,7 @@ describe('one replicator', () => {
     }
   });
 
-  test('the replicator notices a half-open watch by its silence, and writes each copy once', async (t) => {
+  test('the replicator notices a half-open watch because no events arrive, and writes each copy one time', async (t) => {
     ({ probes } = await scene.restart(`--watch-idle-timeout=${IDLE_MS}ms`));
     const from = performance.now();
     assert.ok(scene.proxy.stallAll(WATCHING) > 0);
@@ -60,7 +60,7 @@ describe('one replicator', () => {
     await probes.ready(200);
   });
 
-  test('after a 410 the replicator lists again, and notices that a copy and a rule were deleted meanwhile', async (t) => {
+  test('after a watch gets 410, the replicator lists again, and notices that a copy and a rule were deleted meanwhile', async (t) => {
     const from = performance.now();
     const gone = scene.proxy.rule({
       match: ({ isWatch, query }) => isWatch && query.has('resourceVersion'),
@@ -91,7 +91,7 @@ describe('one replicator', () => {
     await probes.ready(200);
   });
 
-  test('the replicator copies again after the API server was killed for 5 s', async (t) => {
+  test('after the API server was killed and down for 5 s, the replicator copies again', async (t) => {
     const from = performance.now();
     await scene.plane.servers.killApiServer();
     t.diagnostic(`unready after ${Math.round(await probes.ready(503))} ms`);
@@ -107,7 +107,7 @@ describe('one replicator', () => {
   });
 });
 
-test('of two replicators one works; after its kill -9 the other goes on, and repeats no write', async (t) => {
+test('of two replicators only one works; after it is killed with SIGKILL, the other one works and repeats no write', async (t) => {
   await using scene = await FaultScene.open({ controller: REPLICATING, keyferryArgs: ['--leader-elect'] });
   const isLeading = async (one: Keyferry): Promise<boolean> => (await one.metric('keyferry_leader')) === 1;
   const leader = await scene.operator();

@@ -1,6 +1,6 @@
 /**
- * Objects that no rule concerns cause no requests, and copies no other than their writes, for every controller. All
- * requests are counted.
+ * For each controller, all requests are counted. Objects that no rule selects or copies must cause no requests. Copies
+ * must cause no requests except their writes.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -14,10 +14,10 @@ import { RULES, CONTROLLERS } from './controllers.ts';
 const QUIET_MS = 2000;
 const CHURN_PARALLEL = 4;
 const CHURN_ROUNDS = 40;
-/** The most CPU time of the operator for each change, ms. */
+/** Limit of the operator's CPU time for each change, ms. */
 const CPU_MS_A_CHANGE = 1.5;
 const STUCK_MS = 4000;
-/** The number of unrelated Secrets, of 50 KiB each. */
+/** How many unrelated Secrets are created. Each has 50 KiB. */
 const UNRELATED = 200;
 
 interface Call {
@@ -47,7 +47,7 @@ for (const controller of CONTROLLERS) {
 
     const calls = (): Call[] =>
       scene.proxy.requests.filter(({ isWatch }) => !isWatch).map(({ method, url }) => ({ method, url }));
-    /** Waits until no more requests arrive, and forgets the earlier ones. */
+    /** Waits until no more requests arrive. Requests until then are not counted. */
     async function waitUntilQuiet(): Promise<void> {
       let count = -1;
       let since = performance.now();
@@ -60,7 +60,7 @@ for (const controller of CONTROLLERS) {
       scene.proxy.reset();
     }
 
-    test(`${controller.name}: Secrets that no rule copies cause no request and hardly any CPU time`, async (t) => {
+    test(`${controller.name}: Secrets that no rule copies cause no requests, and almost no CPU time`, async (t) => {
       using yardstick = new Yardstick();
       const cpu = await keyferry.cpuSeconds();
       const before = await keyferry.memory();
@@ -70,7 +70,7 @@ for (const controller of CONTROLLERS) {
           const path = `/api/v1/namespaces/unrelated/secrets/r-${worker}-${n}`;
           await scene.api.create(bigSecret(`r-${worker}-${n}`));
           await scene.api.patch(path, { metadata: { labels: { status: 'superseded' } } });
-          // Every second Secret stays.
+          // Every second Secret is deleted, the others stay.
           if (n % 2 === 0) await scene.api.delete(path);
           changes += n % 2 === 0 ? 3 : 2;
         }
@@ -85,7 +85,7 @@ for (const controller of CONTROLLERS) {
       await waitUntilQuiet();
     });
 
-    test(`${controller.name}: a start in a cluster with 10 MB of unrelated Secrets reads none of their values`, async (t) => {
+    test(`${controller.name}: if the cluster has 10 MB of unrelated Secrets, a start of the operator reads none of their values`, async (t) => {
       const names = Array.from({ length: UNRELATED }, (_, n) => `big-${n}`);
       await scene.api.createMany(names.map((name) => bigSecret(name)));
       scene.proxy.reset();
@@ -99,12 +99,12 @@ for (const controller of CONTROLLERS) {
       await waitUntilQuiet();
     });
 
-    test(`${controller.name}: 100 namespaces that no rule selects cause no request`, async () => {
+    test(`${controller.name}: 100 new namespaces that no rule selects cause no requests`, async () => {
       await scene.namespaces(...Array.from({ length: 100 }, (_, n) => `other-${n}`));
-      // Events come in order: once this last namespace has its copies, the earlier ones were evaluated, too.
+      // Events arrive in order. When this last namespace has its copies, the earlier namespaces were evaluated, too.
       await scene.namespaces('team-499');
       await scene.converged(RECOVERY_MS, [...namespaceNames(), 'team-499']);
-      // The status of a mirror is written, because it has the number of its copies.
+      // Also expected: statuses of mirrors, because they contain the number of copies.
       const expected =
         /\/namespaces\/team-499\/secrets|\/namespaces\/default\/secrets\/source-\d$|\/secretmirrors\/mirror-\d\/status/;
       assert.deepEqual(
@@ -114,7 +114,7 @@ for (const controller of CONTROLLERS) {
       await waitUntilQuiet();
     });
 
-    test(`${controller.name}: 60 matching namespaces cause one creation for each copy, and no list`, async () => {
+    test(`${controller.name}: for 60 new namespaces that match, each copy is created with one request, and nothing is listed`, async () => {
       const names = Array.from({ length: 60 }, (_, n) => `team-${500 + n}`);
       await scene.namespaces(...names);
       await scene.converged(RECOVERY_MS, [...namespaceNames(), ...names]);
@@ -123,14 +123,14 @@ for (const controller of CONTROLLERS) {
         ({ method, url }) => method === 'POST' && /\/namespaces\/team-\d+\/secrets/.test(url),
       );
       assert.equal(creations.length, names.length * RULES);
-      // Only sources are read, once each, if the cache has dropped their content.
+      // Only sources may be read, each at most one time: the cache may have dropped their content.
       const reads = asked.filter(({ method }) => method === 'GET');
       assert.ok(reads.length <= RULES, reads.map(({ url }) => url).join(' '));
       assert.ok(reads.every(({ url }) => /\/namespaces\/default\/secrets\/source-\d$/.test(url)));
       await waitUntilQuiet();
     });
 
-    test(`${controller.name}: a namespace that stays in Terminating gets no request`, async () => {
+    test(`${controller.name}: a namespace that stays in phase Terminating causes no requests`, async () => {
       const inside = (): Call[] => calls().filter(({ url }) => url.includes('/namespaces/team-3/'));
       await scene.api.delete('/api/v1/namespaces/team-3');
       assert.equal((await scene.api.get('/api/v1/namespaces/team-3')).status.phase, 'Terminating');
@@ -160,7 +160,7 @@ describe('a start with 60 copies of 5 mirrors', () => {
   });
   after(() => scene.close());
 
-  /** Starts Keyferry and waits for all copies. @returns the number of requests for copies, by method */
+  /** Starts Keyferry, and waits for all copies. @returns the number of requests for copies, by HTTP method */
   async function start(): Promise<Readonly<Record<string, number>>> {
     scene.proxy.reset();
     const keyferry = await scene.operator();
@@ -174,11 +174,11 @@ describe('a start with 60 copies of 5 mirrors', () => {
     return counts;
   }
 
-  test('a start with 60 missing copies of 5 mirrors creates them and reads none', async () => {
+  test('if 60 copies of 5 mirrors are missing at the start, the operator creates them and reads none of them', async () => {
     assert.deepEqual(await start(), { POST: copies.length });
   });
 
-  test('a start with 60 copies of the original takes them over in place, and at most one creation fails with 409', async () => {
+  test('if 60 copies of the original exist at the start, the operator takes them over in place; at most one creation gets 409', async () => {
     for (const { namespace, name } of copies) await scene.api.delete(`/api/v1/namespaces/${namespace}/secrets/${name}`);
     const originals = copies.map(({ namespace, name, mirror }) => ({
       apiVersion: 'v1',
@@ -205,7 +205,7 @@ describe('a start with 60 copies of 5 mirrors', () => {
   });
 });
 
-test('a start with 40 mirrors that each select by a label key of their own lists the namespaces twice at most', async () => {
+test('if 40 mirrors select by 40 different label keys, a start lists the namespaces at most two times', async () => {
   const scene = await FaultScene.open();
   try {
     const mirrors = Array.from({ length: 40 }, (_, n) => ({

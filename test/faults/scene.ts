@@ -1,7 +1,7 @@
 /**
- * Shared by the fault tests: a control plane, a proxy before it that makes faults, and Keyferry as a process behind the
- * proxy. Five rules copy five sources into ten namespaces. Users and observers do not use the proxy. The observers are
- * a watch, which records every event of a copy, and requests to the probes five times a second.
+ * For all fault tests: a control plane, a fault proxy in front of it, and Keyferry as a process that connects through
+ * the proxy. Five rules copy five sources into ten namespaces. The test itself connects directly. A watch of the test
+ * records every event of a copy, and the test sends probes five times a second.
  */
 import assert from 'node:assert/strict';
 
@@ -20,17 +20,17 @@ import { type FaultController, MIRRORING, RULES } from './controllers.ts';
 
 export const NAMESPACES = 10;
 export const COPIES = RULES * NAMESPACES;
-/** Limit in every test from the end of a fault until all copies are up to date, ms on an idle machine. */
+/** Limit from the end of a fault until all copies are up to date, ms. It is for an idle machine. */
 export const RECOVERY_MS = 10_000;
 
 const EVENTS = '/api/v1/events';
 const MIRRORS_PATH = '/apis/mirrors.kts.studio/v1alpha2/secretmirrors';
 
 export interface SceneOptions extends ControlPlaneOptions {
-  /** The controller under test. Default: `mirrors`. */
+  /** The controller that is tested. Default: `mirrors`. */
   readonly controller?: FaultController;
   readonly keyferryArgs?: readonly string[];
-  /** The user of the operator. Default: `admin`. */
+  /** The user as which the operator connects. Default: `admin`. */
   readonly user?: string;
 }
 
@@ -39,7 +39,7 @@ export class FaultScene implements AsyncDisposable {
   readonly proxy: FaultProxy;
   readonly kubeconfig: string;
   readonly canary = makeCanary('source');
-  /** All watch events of copies. */
+  /** All events of copies that the watch of the test got. */
   readonly events: WatchEvent[] = [];
   readonly #options: SceneOptions;
   readonly #controller: FaultController;
@@ -57,7 +57,7 @@ export class FaultScene implements AsyncDisposable {
     this.#controller = options.controller ?? MIRRORING;
   }
 
-  /** Starts a control plane with namespaces, sources and rules. No operator runs yet. */
+  /** Starts a control plane, and creates namespaces, sources and rules. Starts no operator. */
   static async open(options: SceneOptions = {}): Promise<FaultScene> {
     const plane = await startControlPlane({ controllerManager: false, ...options });
     const { proxy, kubeconfig } = await proxied(plane, options.user);
@@ -76,7 +76,7 @@ export class FaultScene implements AsyncDisposable {
     return this.plane.api;
   }
 
-  /** Starts Keyferry behind the proxy and waits until every copy is there. */
+  /** Starts Keyferry behind the proxy, and waits until all copies exist. */
   async start(...args: readonly string[]): Promise<Keyferry> {
     const keyferry = await this.operator(...args);
     await keyferry.ready();
@@ -85,8 +85,8 @@ export class FaultScene implements AsyncDisposable {
   }
 
   /**
-   * Stops the operators, ends all faults, and starts a new operator.
-   * @throws AssertionError if an operator has exited by itself
+   * Ends all faults, stops the operators, and starts a new operator.
+   * @throws AssertionError if an operator has exited before it was stopped
    */
   async restart(...args: readonly string[]): Promise<{ keyferry: Keyferry; probes: ProbeLog }> {
     for (const probes of this.#probes.splice(0)) {
@@ -104,7 +104,7 @@ export class FaultScene implements AsyncDisposable {
     return { keyferry, probes: this.watchProbes(keyferry) };
   }
 
-  /** Waits until the operator has all its watches open. */
+  /** Waits until all watches of the operator are open. */
   async watchesOpen(): Promise<void> {
     const { watches } = this.#controller;
     await waitFor(() => this.proxy.live({ isWatch: true }).filter(({ status }) => status === 200).length === watches, {
@@ -112,7 +112,7 @@ export class FaultScene implements AsyncDisposable {
     });
   }
 
-  /** Starts Keyferry behind the proxy. */
+  /** Starts Keyferry behind the proxy. Does not wait. */
   async operator(...args: readonly string[]): Promise<Keyferry> {
     const keyferry = await Keyferry.start({
       kubeconfig: this.kubeconfig,
@@ -122,7 +122,7 @@ export class FaultScene implements AsyncDisposable {
     return keyferry;
   }
 
-  /** Begins to record the answers of the probes. */
+  /** Begins to send probes to an operator, and to record the answers. */
   watchProbes(keyferry: Keyferry): ProbeLog {
     const log = new ProbeLog(keyferry);
     this.#probes.push(log);
@@ -147,7 +147,7 @@ export class FaultScene implements AsyncDisposable {
     });
   }
 
-  /** The value that every source has now. */
+  /** The value that each source has now, in base64. */
   value(): string {
     return Buffer.from(`${this.canary} ${this.#round}`).toString('base64');
   }
@@ -160,7 +160,7 @@ export class FaultScene implements AsyncDisposable {
     }
   }
 
-  /** The copies that are missing or have another value than their source. */
+  /** The copies that do not exist, or do not have the value of their source. */
   async missing(namespaces: readonly string[] = namespaceNames()): Promise<string[]> {
     const copies = await this.api.list('/api/v1/secrets', { labelSelector: this.#controller.copyLabel });
     const held = new Map(copies.map(({ metadata, data }: Json) => [`${metadata.namespace}/${metadata.name}`, data]));
@@ -170,7 +170,7 @@ export class FaultScene implements AsyncDisposable {
     return wanted.filter((key) => held.get(key)?.['value'] !== this.value());
   }
 
-  /** Waits until every copy is up to date. @throws AssertionError after the limit @returns the time that it took, ms */
+  /** Waits until all copies are up to date. @throws AssertionError at the time limit @returns how long it took, ms */
   async converged(limitMs = RECOVERY_MS, namespaces?: readonly string[]): Promise<number> {
     const from = performance.now();
     let missing: string[] = [];
@@ -181,8 +181,8 @@ export class FaultScene implements AsyncDisposable {
   }
 
   /**
-   * Counts the writes of each copy since `at`, also deletions. First waits until the observer has all events. If there
-   * were writes before, `at` must come from `caughtUp`.
+   * Counts the writes of each copy since `at`, including deletions. First waits until the watch has all events. If
+   * copies were written before, `at` must be a result of `caughtUp`.
    */
   async writesSince(at: number): Promise<ReadonlyMap<string, number>> {
     await this.caughtUp();
@@ -195,7 +195,7 @@ export class FaultScene implements AsyncDisposable {
     return counts;
   }
 
-  /** Checks that each of `count` copies was written exactly `times` since `at`, and no other copy. */
+  /** Checks that `count` copies were written since `at`, each exactly `times` times, and no others. */
   async assertWrites(at: number, times: number, count = COPIES): Promise<void> {
     const writes = await this.writesSince(at);
     const others = [...writes].filter(([, n]) => n !== times);
@@ -203,7 +203,7 @@ export class FaultScene implements AsyncDisposable {
     assert.equal(writes.size, times === 0 ? 0 : count);
   }
 
-  /** The most requests that arrived at the proxy in one second since `at`. */
+  /** The largest number of requests that arrived at the proxy within one second, since `at`. */
   busiestSecond(at: number, filter: (request: { isWatch: boolean; method: string }) => boolean = () => true): number {
     const times = this.proxy.requests.filter((request) => request.at >= at && filter(request)).map(({ at }) => at);
     let most = 0;
@@ -219,7 +219,7 @@ export class FaultScene implements AsyncDisposable {
     return this.#operators.map((one) => one.output.trimEnd().split('\n').slice(-8).join('\n')).join('\n---\n');
   }
 
-  /** Checks that no value leaked, then stops all. */
+  /** Checks that no value has leaked into logs and other output, then stops everything. */
   async close(): Promise<void> {
     try {
       await this.#assertNothingLeaked();
@@ -259,9 +259,10 @@ export class FaultScene implements AsyncDisposable {
   }
 
   /**
-   * Waits until the observer has the events of all earlier writes: on a busy machine they come later than a list shows
-   * the copies. To know that, it creates an object with the copies' label, whose event comes last.
-   * @returns the time after these events, for `writesSince`
+   * Waits until the watch of the test has the events of all earlier writes. On a busy machine, a list shows a copy
+   * before the watch does. So this creates an object that the watch sees, too, and waits for its event, which is the
+   * last one.
+   * @returns a time after all these events, for `writesSince`
    */
   async caughtUp(): Promise<number> {
     if ((await this.api.find('/api/v1/namespaces/marker')) === undefined) await this.namespaces('marker');

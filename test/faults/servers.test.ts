@@ -1,4 +1,4 @@
-/** The API server restarts, or etcd is down for a while. */
+/** The API server restarts, or etcd is down for some time. */
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 
@@ -25,7 +25,7 @@ const until = async (at: number): Promise<void> => {
 };
 
 for (const graceful of [true, false]) {
-  test(`the operator makes all copies right after the API server was ${graceful ? 'stopped' : 'killed'} for 8 s`, async (t) => {
+  test(`after the API server was ${graceful ? 'stopped' : 'killed'} and down for 8 s, the operator brings all copies up to date`, async (t) => {
     const from = performance.now();
     await (graceful ? scene.plane.servers.stopApiServer() : scene.plane.servers.killApiServer());
     t.diagnostic(`unready after ${Math.round(await probes.ready(503))} ms`);
@@ -42,7 +42,7 @@ for (const graceful of [true, false]) {
   });
 }
 
-test(`the operator makes all copies right after etcd was down for ${ETCD_DOWN_MS / 1000} s`, async (t) => {
+test(`after etcd was down for ${ETCD_DOWN_MS / 1000} s, the operator brings all copies up to date`, async (t) => {
   const from = performance.now();
   await scene.plane.servers.killEtcd();
   await until(from + ETCD_DOWN_MS);

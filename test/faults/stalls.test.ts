@@ -1,4 +1,4 @@
-/** Half-open watches: their connection stays open, but no event arrives. */
+/** Half-open watches: the connection stays open, but no events arrive. */
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 
@@ -8,7 +8,7 @@ import { FaultScene } from './scene.ts';
 
 const WATCHES = { isWatch: true };
 const COPIES_WATCH = { isWatch: true, path: /labelSelector=keyferry/ };
-/** The idle timeout of watches in this test, ms. The default is 90 s, because servers send a bookmark every minute. */
+/** Idle timeout of watches in this test, ms. The default is 90 s, because servers send a bookmark every minute. */
 const IDLE_MS = 4000;
 
 let scene: FaultScene;
@@ -30,7 +30,7 @@ async function watchesOpen(): Promise<void> {
   });
 }
 
-test('half-open watches are noticed by their silence, and /readyz fails', async (t) => {
+test('if no events arrive on half-open watches, the operator notices it and /readyz fails', async (t) => {
   const from = performance.now();
   scene.proxy.rule({ match: WATCHES, fault: { kind: 'stall' } });
   assert.ok(scene.proxy.stallAll(WATCHES) > 0);
@@ -44,7 +44,7 @@ test('half-open watches are noticed by their silence, and /readyz fails', async 
   await probes.ready(200);
 });
 
-test('watches that stay half-open are replaced by new watches', async (t) => {
+test('if watches stay half-open, the operator opens new watches', async (t) => {
   const from = performance.now();
   assert.ok(scene.proxy.stallAll(WATCHES) > 0);
   await scene.changeSources();
@@ -54,7 +54,7 @@ test('watches that stay half-open are replaced by new watches', async (t) => {
   await watchesOpen();
 });
 
-test("a half-open watch of copies is noticed by the operator's own writes, long before its idle timeout", async (t) => {
+test('the operator notices a half-open watch of copies long before the idle timeout, because events of its own writes are missing', async (t) => {
   ({ probes } = await scene.restart());
   const from = performance.now();
   assert.equal(scene.proxy.stallAll(COPIES_WATCH), 1);

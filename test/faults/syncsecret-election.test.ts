@@ -1,6 +1,6 @@
 /**
- * SyncSecret with two replicas of each program: only one of them works, in both clusters, and never while another may
- * hold the Lease.
+ * SyncSecret with two replicas of each program. In both clusters only one replica works, and never while the other one
+ * may hold the Lease.
  */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, beforeEach, it } from 'node:test';
@@ -28,7 +28,7 @@ before(async () => {
   scene = await SyncSecretScene.open({ controllerManager: false });
   await scene.namespaces(NAMESPACE);
   tenant = await scene.tenant();
-  // Factor for all durations on a busy machine, where also undisturbed renewals take longer.
+  // Factor for all durations, because on a busy machine even normal renewals take longer.
   const slower = Math.min(4, Math.ceil(await currentStretch()));
   args = [
     '--leader-elect',
@@ -63,7 +63,7 @@ async function arrives(values: Record<string, string>): Promise<void> {
 
 const isWork = (entry: AuditEntry): boolean => isWrite(entry) && entry.resource !== 'leases';
 
-it('after a kill -9 of the leading CCM and manager, their other replicas lead, and write each new object once', async () => {
+it('after the leading CCM and the leading manager are killed with SIGKILL, their standbys lead and write each new object one time', async () => {
   for (const one of standbys) assert.equal((await one.metric('keyferry_writes_total')) ?? 0, 0);
   const later = scene.requests(tenant).fromNow();
   await Promise.all(leaders.map((one) => one.kill9()));
@@ -78,11 +78,11 @@ it('after a kill -9 of the leading CCM and manager, their other replicas lead, a
   assert.deepEqual(writes.map(lineOf).toSorted(), expected.toSorted());
 });
 
-it('a CCM and a manager that were suspended with waiting writes until others lead write nothing when they resume', async () => {
+it('if CCM and manager are suspended with waiting writes until others lead, they write nothing when they are resumed', async () => {
   const { link, tenantProxy, managerProxy } = scene.clusters;
   const direct = await scene.create(tenant.namespace, 'direct', { a: 'first' }, {}, scene.managementApi);
   await scene.made(direct, { a: 'first' });
-  // Three writes wait for the end of the Retry-After: the finalizer in the tenant's cluster, the copy, and the Secret.
+  // Three writes wait for their Retry-After: the finalizer in the tenant cluster, the copy, and the Secret.
   const isThrottled = ({ method, path }: { method: string; path: string }): boolean =>
     method !== 'GET' && (path.includes('/syncsecrets') || path.includes('/secrets'));
   const rules = [link, tenantProxy, managerProxy].map((proxy) =>
@@ -98,12 +98,12 @@ it('a CCM and a manager that were suspended with waiting writes until others lea
   await scene.arrived(tenant, made, { a: 'new' });
   await arrives({ a: 'second' });
   await scene.made(direct, { a: 'second' });
-  // The suspended leaders have an older version, so this test would see any write by them.
+  // The suspended leaders only know older versions. So if they wrote, the objects would show it.
   await scene.change(scene.tenantApi, object, { a: 'third' });
   await scene.change(scene.managementApi, direct, { a: 'third' });
   await arrives({ a: 'third' });
   await scene.made(direct, { a: 'third' });
-  // Waits for the last writes of the new leaders.
+  // Waits until the new leaders have done their last writes.
   await scene.phase(made, 'Synced');
   await scene.phase(direct, 'Synced', { api: scene.managementApi });
 

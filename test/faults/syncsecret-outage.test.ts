@@ -1,6 +1,6 @@
 /**
- * SyncSecret: the management cluster is down while SyncSecrets are created, changed and deleted, or comes back with an
- * older state.
+ * SyncSecret: SyncSecrets are created, changed and deleted while the management cluster is down; or the management
+ * cluster is restored from a backup.
  */
 import assert from 'node:assert/strict';
 import { cp, rm } from 'node:fs/promises';
@@ -15,16 +15,16 @@ import { waitFor } from '../support/wait-for.ts';
 import { within } from '../support/yardstick.ts';
 
 const NAMESPACE = 'outage';
-/** The number of SyncSecrets that are created during the outage. With those changed and deleted, they are 500. */
+/** How many SyncSecrets are created while the cluster is down. Together with the changed and deleted ones, 500. */
 const MADE = 200;
 const CHANGED = 150;
 const DELETED = 150;
-/** Limit from the end of the outage until everything is right, ms on an idle machine. */
+/** Limit from the end of the outage until all Secrets are right, ms. It is for an idle machine. */
 const RECOVERY_MS = 10_000;
 const PARALLEL = 16;
 /**
- * The number of objects created after the backup. The restored API server also writes at its start, and must stay far
- * below their versions.
+ * How many objects are created after the backup. The restored API server makes some writes at its start, too; their
+ * versions must stay far below the versions of these objects.
  */
 const LATER_WRITES = 300;
 
@@ -74,7 +74,7 @@ async function right(tenant: Tenant, wanted: ReadonlyMap<string, string>): Promi
   });
 }
 
-/** Stops etcd in the management cluster, changes its files, and starts it again. */
+/** Stops API server and etcd of the management cluster, changes the files of etcd, and starts both again. */
 async function offline(work: (folder: string) => Promise<void>): Promise<void> {
   const { managementPlane } = scene.clusters;
   await managementPlane.servers.killApiServer();
@@ -84,7 +84,7 @@ async function offline(work: (folder: string) => Promise<void>): Promise<void> {
   await managementPlane.servers.startApiServer();
 }
 
-it('after an etcd restore in the management cluster, CCM and manager exit with the reason, and all is right after a restart', async () => {
+it('after etcd of the management cluster is restored from a backup, CCM and manager exit with the reason; after a restart, all Secrets are right', async () => {
   const backup = path.join(scene.clusters.managementPlane.folder, 'backup');
   const tenant = await scene.tenant();
   const args = ['--watch-idle-timeout=2s'];
@@ -123,7 +123,7 @@ it('after an etcd restore in the management cluster, CCM and manager exit with t
     await scene.arrived(tenant, one, { a: value });
     await scene.phase(one, 'Synced');
   }
-  // The restored cluster has the copy and the Secret of the deleted SyncSecret again.
+  // After the restore, copy and Secret of the deleted SyncSecret exist again. They must be deleted.
   for (const collection of [syncSecretsPath(tenant.namespace), `/api/v1/namespaces/${tenant.namespace}/secrets`]) {
     await waitFor(async () => (await scene.managementApi.list(collection)).length === 2, {
       message: () => `no orphan in ${collection}\n${scene.tail()}`,
@@ -131,7 +131,7 @@ it('after an etcd restore in the management cluster, CCM and manager exit with t
   }
 });
 
-it('500 SyncSecrets created, changed and deleted in an outage are right soon after it, with one write for each object', async (t) => {
+it('after an outage in which 500 SyncSecrets were created, changed and deleted, all Secrets are soon right, with one write for each object', async (t) => {
   const { managementPlane } = scene.clusters;
   const { tenant, ccm, manager } = await scene.running();
   const [made, changed, deleted] = [named('made', MADE), named('changed', CHANGED), named('deleted', DELETED)];

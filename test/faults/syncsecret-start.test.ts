@@ -1,6 +1,6 @@
 /**
- * SyncSecret: the CCM starts while the management cluster lacks something, and works when that is added. And its
- * kubeconfig changes.
+ * SyncSecret: the CCM starts while the management cluster lacks an object, and works as soon as the object is added.
+ * Also: the CCM's kubeconfig changes.
  */
 import assert from 'node:assert/strict';
 import { rename, writeFile } from 'node:fs/promises';
@@ -17,10 +17,10 @@ import { waitFor } from '../support/wait-for.ts';
 const NAMESPACE = 'early';
 const FINALIZER = 'kubelb.k8c.io/lb-finalizer';
 const CRD = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/syncsecrets.kubelb.k8c.io';
-/** Limit from the moment when the missing object is added until the Secret is right, ms on an idle machine. */
+/** Limit from the time when the missing object is added until the Secret is right, ms. It is for an idle machine. */
 const RECOVERY_MS = 10_000;
 
-/** Something that the management cluster lacks: how to remove and add it, and the status of a SyncSecret without it. */
+/** An object that the management cluster lacks: how to remove and add it, and what SyncSecrets then report. */
 interface Lack {
   readonly phase: 'Pending' | 'Failed';
   readonly reason: string;
@@ -70,7 +70,7 @@ const LACKS: Readonly<Record<string, Lack>> = {
   },
 };
 
-/** Makes a tenant without a namespace in the management cluster. Its permissions are for all namespaces. */
+/** Creates a tenant that has no namespace in the management cluster. It has permissions in all namespaces. */
 async function homelessTenant(): Promise<Tenant> {
   const { link, managementPlane } = scene.clusters;
   const kubeconfig = await managementPlane.writeKubeconfig({ server: link.url, caPem: link.caPem });
@@ -79,10 +79,11 @@ async function homelessTenant(): Promise<Tenant> {
 
 describe('a CCM that starts while something is missing in the management cluster', () => {
   for (const [what, { phase, reason, take, give }] of Object.entries(LACKS)) {
-    it(`a CCM that starts while the management cluster lacks its ${what} is ready and reports that, and copies soon after it is added`, async () => {
+    it(`if the management cluster lacks its ${what}, a CCM that starts is ready and reports that; it copies soon after the object is added`, async () => {
       const tenant = what === 'namespace' ? await homelessTenant() : await scene.tenant();
       await take(tenant);
-      // Started by hand, because `running` waits until the manager is ready, and without the CRD it is not.
+      // `running` would wait until the manager is ready. Without the CRD it never is, so this starts the manager
+      // itself.
       await using manager = await scene.clusters.manager();
       const ccm = await scene.ccm(tenant);
       const object = await scene.create(NAMESPACE, 'one', { a: 'first' });
@@ -98,7 +99,7 @@ describe('a CCM that starts while something is missing in the management cluster
   }
 });
 
-it('the CCM uses a new server, authority and client certificate in its kubeconfig', async () => {
+it("after the CCM's kubeconfig gets a new server, CA and client certificate, the CCM uses them", async () => {
   const { link, managementPlane } = scene.clusters;
   const { tenant } = await scene.running();
   const object = await scene.create(NAMESPACE, 'moved', { a: 'first' });
@@ -112,7 +113,8 @@ it('the CCM uses a new server, authority and client certificate in its kubeconfi
   const content = kubeconfigYaml({ server, caPem, clientCertPem: certPem, clientKeyPem: keyPem });
   await writeFile(`${tenant.kubeconfig}.new`, content);
   await rename(`${tenant.kubeconfig}.new`, tenant.kubeconfig);
-  // The 401 makes the CCM read the file at once. A real server accepts the token of a deleted account for 10 s more.
+  // After a 401, the CCM reads its kubeconfig immediately. (A real API server accepts the token of a deleted account
+  // for 10 s more, so the proxy answers 401.)
   link.rule({ fault: { kind: 'respond', status: 401 } });
   link.cutAll();
   await scene.change(scene.tenantApi, object, { a: 'second' });

@@ -1,4 +1,4 @@
-/** SyncSecret: watches break, expire or fall silent, and servers throttle, on every connection of both programs. */
+/** SyncSecret: on every connection of CCM and manager, watches break, expire or become silent, or writes get 429. */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, beforeEach, it } from 'node:test';
 
@@ -14,7 +14,7 @@ import { waitFor } from '../support/wait-for.ts';
 
 const WATCHES = { isWatch: true };
 const NAMESPACE = 'watched';
-/** The idle timeout of watches in this test. The default is 90 s, because servers send a bookmark every minute. */
+/** Idle timeout of watches in this test. The default is 90 s, because servers send a bookmark every minute. */
 const IDLE = '--watch-idle-timeout=2s';
 
 let scene: SyncSecretScene;
@@ -42,8 +42,8 @@ afterEach(() => scene.clear());
 after(() => scene.close());
 
 /**
- * Changes a SyncSecret, creates another and deletes a Secret during `fault`. Calls `end`, and then checks that all is
- * right and written once.
+ * Calls `fault`, then changes a SyncSecret, creates another one, and deletes a Secret. Calls `end`, and checks that all
+ * objects are right and that nothing was created or deleted twice.
  */
 async function survives(fault: () => void, end: () => Promise<unknown>): Promise<void> {
   const later = scene.requests(tenant).fromNow();
@@ -84,7 +84,7 @@ function everywhere(rule: FaultRule): () => Promise<void> {
   };
 }
 
-it('after a 410 CCM and manager list again, and notice all that happened meanwhile', async () => {
+it('after watches get 410, CCM and manager list again, and notice all changes since then', async () => {
   let end: (() => Promise<void>) | undefined;
   await survives(
     () => {
@@ -96,7 +96,7 @@ it('after a 410 CCM and manager list again, and notice all that happened meanwhi
   );
 });
 
-it('after a 429 CCM and manager wait as long as Retry-After says, and then do all their work', async () => {
+it('after writes get 429, CCM and manager wait as long as Retry-After says, and then do all their work', async () => {
   let end: (() => Promise<void>) | undefined;
   await survives(
     () => {
@@ -107,7 +107,7 @@ it('after a 429 CCM and manager wait as long as Retry-After says, and then do al
   );
 });
 
-it('silent watches are replaced, and a silent management cluster does not make the CCM unready', async () => {
+it('CCM and manager replace silent watches, and the CCM stays ready if the management cluster is silent', async () => {
   await survives(
     () => {
       for (const proxy of proxies) assert.ok(proxy.stallAll(WATCHES) > 0);

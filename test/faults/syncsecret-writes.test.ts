@@ -1,7 +1,7 @@
 /**
- * SyncSecret: a connection breaks, or a program is killed, at every write of the chain. In each case a SyncSecret is
- * created, changed and deleted. In each of these stages one write of each program fails: before the server gets it, or
- * after it was carried out.
+ * SyncSecret: at every write of CCM and manager, the connection breaks or the program is killed. Each case creates,
+ * changes and deletes a SyncSecret. In each of these three stages, one write of each program fails: either the server
+ * does not get it, or the server carries it out and the answer is lost.
  */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
@@ -19,7 +19,7 @@ type Program = 'ccm' | 'manager';
 type Stage = 'made' | 'changed' | 'deleted';
 type Moment = 'before' | 'after';
 
-/** A write of a program: the proxy through which it goes, its method, and a part of its path and query. */
+/** A write of a program: the proxy that it passes, its method, and a part of its URL. */
 interface Step {
   readonly proxy: 'link' | 'tenantProxy' | 'managerProxy';
   readonly method: string;
@@ -33,7 +33,7 @@ const STATUS = /\/syncsecrets\/[^/?]+\/status/;
 const SECRETS = /\/secrets\?/;
 const SECRET = /\/secrets\/[^/?]+(\?|$)/;
 
-/** All writes of each stage, in their order. */
+/** All writes of each stage, in order. */
 const STEPS: Readonly<Record<Stage, Readonly<Record<Program, readonly Step[]>>>> = {
   made: {
     ccm: [
@@ -71,7 +71,7 @@ const STEPS: Readonly<Record<Stage, Readonly<Record<Program, readonly Step[]>>>>
 const CASES = [0, 1, 2];
 const MOMENTS: readonly Moment[] = ['before', 'after'];
 const NAMESPACE = 'written';
-/** Phases that the status may have for a while, on a slow machine or after a fault. */
+/** Phases that a SyncSecret may have for some time, on a slow machine or after a fault. */
 const INTERMEDIATE = new Set(['Pending', 'Terminating']);
 
 let scene: SyncSecretScene;
@@ -83,7 +83,7 @@ before(async () => {
   await scene.namespaces(NAMESPACE);
   tenant = await scene.tenant();
 });
-// The programs go on from test to test, unless a test killed them.
+// The programs run on from test to test, unless a test has killed them.
 afterEach(() => scene.clear(programs.ccm, programs.manager));
 after(() => scene.close());
 
@@ -96,7 +96,7 @@ const run = async (program: Program): Promise<void> => {
 const proxyOf = (step: Step): FaultProxy => scene.clusters[step.proxy];
 const isAt = (step: Step, { method, url }: ProxyRequest): boolean => method === step.method && step.path.test(url);
 
-/** Breaks the connection of the next write of this kind. @returns a function that waits for the fault */
+/** Breaks the connection at the next write of this kind. @returns a function that waits until it is broken */
 function cut(step: Step, moment: Moment): () => Promise<void> {
   const match = (request: ProxyRequest): boolean => isAt(step, request);
   const kind = moment === 'before' ? 'cut' : 'lose-answer';
@@ -107,8 +107,8 @@ function cut(step: Step, moment: Moment): () => Promise<void> {
 }
 
 /**
- * Stalls a program at its next write of this kind.
- * @returns a function that waits for that, kills the program, and starts it again
+ * Stalls a program's next write of this kind.
+ * @returns a function that waits until the write is stalled, kills the program, and starts it again
  */
 function kill(program: Program, step: Step, moment: Moment): () => Promise<void> {
   const proxies = PROXIES[program].map((name) => scene.clusters[name]);
@@ -134,7 +134,7 @@ function kill(program: Program, step: Step, moment: Moment): () => Promise<void>
   };
 }
 
-/** The writes that each object needs in a stage, without those of its status. */
+/** How many writes each object needs in a stage, without writes of its status. */
 function neededWrites(stage: Stage, copy: Json, secret: Json): Record<string, number> {
   const origin = `syncsecrets ${NAMESPACE}/one`;
   const there = `syncsecrets ${tenant.namespace}/${copy.metadata.name}`;
@@ -147,8 +147,8 @@ function neededWrites(stage: Stage, copy: Json, secret: Json): Record<string, nu
 }
 
 /**
- * Takes a SyncSecret through the three stages.
- * @param arm prepares a fault, and returns a function that waits until it is over
+ * Creates, changes and deletes a SyncSecret, and checks the writes of each stage.
+ * @param arm prepares a fault. It returns a function that waits until the fault is over
  */
 async function live(index: number, arm: (program: Program, step: Step) => () => Promise<void>): Promise<void> {
   const path = syncSecretPath(NAMESPACE, 'one');
@@ -206,12 +206,12 @@ for (const moment of MOMENTS) {
   const when = moment === 'before' ? 'before it is sent' : 'after it was carried out';
   describe(`a SyncSecret at a fault of a write, ${when}`, () => {
     for (const index of CASES) {
-      it(`a SyncSecret is created, changed and deleted although the connection of a write breaks ${when} (case ${index + 1})`, async () => {
+      it(`a SyncSecret is created, changed and deleted although, in each stage, the connection of a write breaks ${when} (case ${index + 1})`, async () => {
         await Promise.all([run('ccm'), run('manager')]);
         await live(index, (_program, step) => cut(step, moment));
       });
 
-      it(`a SyncSecret is created, changed and deleted although its program is killed at a write, ${when} (case ${index + 1})`, async () => {
+      it(`a SyncSecret is created, changed and deleted although, in each stage, its program is killed at a write ${when} (case ${index + 1})`, async () => {
         await Promise.all([run('ccm'), run('manager')]);
         await live(index, (program, step) => kill(program, step, moment));
       });

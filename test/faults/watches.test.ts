@@ -1,4 +1,4 @@
-/** Watches that break, fall silent, are refused, or send invalid data. */
+/** The operator's watches break, become silent, are refused, or get invalid data. */
 import assert from 'node:assert/strict';
 import { readdir } from 'node:fs/promises';
 import { after, before, beforeEach, test } from 'node:test';
@@ -10,11 +10,11 @@ import type { ProbeLog } from './probe-log.ts';
 import { COPIES, FaultScene, namespaceNames, RECOVERY_MS } from './scene.ts';
 
 const WATCHING = { isWatch: true };
-/** The number of copies in the namespaces that the second test creates. */
+/** How many copies the namespaces of the second test get. */
 const MORE = 100;
 const COPIES_WATCH = { isWatch: true, path: /labelSelector=keyferry/ };
 
-/** Keyferry is unready when a watch is broken for longer than this, ms. On a busy machine that can happen here. */
+/** If a watch is broken for longer than this (ms), Keyferry is not ready. On a busy machine, this happens here, too. */
 const SHORT_GAP_MS = 3000;
 
 let scene: FaultScene;
@@ -44,7 +44,7 @@ async function watchesOpen(): Promise<number> {
   return expected;
 }
 
-test('the operator copies every change while one watch, and then all watches, are broken', async (t) => {
+test('while one watch or all watches are broken, the operator copies every change', async (t) => {
   let longestMs = 0;
   await watchesOpen();
   for (const match of [COPIES_WATCH, { isWatch: true, path: '/api/v1/namespaces' }, WATCHING]) {
@@ -62,7 +62,7 @@ test('the operator copies every change while one watch, and then all watches, ar
   assert.ok(!probes.wasUnready(0) || longestMs > SHORT_GAP_MS, 'a short gap does not make the operator unready');
 });
 
-test('after watches broke every 100 ms for 5 s while namespaces appeared and sources changed, all copies are up to date', async (t) => {
+test('after watches broke every 100 ms for 5 s, in which namespaces were created and sources changed, all copies are up to date', async (t) => {
   const from = performance.now();
   const names = Array.from({ length: 20 }, (_, n) => `team-${100 + n}`);
   const cutter = setInterval(() => scene.proxy.cutAll(WATCHING), 100);
@@ -87,7 +87,7 @@ test('after watches broke every 100 ms for 5 s while namespaces appeared and sou
   await probes.ready(200);
 });
 
-test('after a 410 the operator lists again, and notices what was deleted meanwhile', async (t) => {
+test('after a watch gets 410, the operator lists again, and notices objects that were deleted meanwhile', async (t) => {
   const from = performance.now();
   const gone = scene.proxy.rule({
     match: ({ isWatch, query }) => isWatch && query.has('resourceVersion'),
@@ -105,7 +105,7 @@ test('after a 410 the operator lists again, and notices what was deleted meanwhi
   await probes.ready(200);
 });
 
-test('after a truncated list and truncated watch lines, the operator makes all copies right', async (t) => {
+test('after a truncated list and truncated lines of watches, the operator brings all copies up to date', async (t) => {
   const from = performance.now();
   scene.proxy.rule({
     match: ({ isWatch, query }) => isWatch && query.has('resourceVersion'),
@@ -126,7 +126,7 @@ test('after a truncated list and truncated watch lines, the operator makes all c
   await probes.ready(200);
 });
 
-test('memory and file descriptors are the same after 40 broken watches', async (t) => {
+test('after 40 broken watches, the operator uses hardly more memory and file descriptors than before', async (t) => {
   const descriptors = async (): Promise<number> => (await readdir(`/proc/${keyferry.pid}/fd`)).length;
   const before = { ...(await keyferry.memory()), descriptors: await descriptors() };
   const cuts = { done: 0 };
@@ -147,7 +147,7 @@ test('memory and file descriptors are the same after 40 broken watches', async (
   assert.ok(afterwards.descriptors <= before.descriptors + 2);
 });
 
-test('an operator with all copies up to date sends no requests besides its watches', async () => {
+test('if all copies are up to date, the operator sends no requests except its watches', async () => {
   const last = () => scene.proxy.requests.findLast(({ isWatch }) => !isWatch);
   await waitFor(() => performance.now() - (last()?.at ?? 0) > 3000, {
     message: () => `three quiet seconds; the last request was ${last()?.method} ${last()?.url}`,

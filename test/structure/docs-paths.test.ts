@@ -1,4 +1,4 @@
-/** The documentation names only files, folders, headings, reasons and metrics that exist. */
+/** Checks that files, folders, headings, reasons and metrics which the documentation names really exist. */
 import assert from 'node:assert/strict';
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -7,7 +7,7 @@ import { describe, it } from 'node:test';
 import { anchors, prose } from '../support/markdown.ts';
 
 const ROOT = path.join(import.meta.dirname, '..', '..');
-/** Folders in which a path on a page may begin. */
+/** A path on a page may begin in one of these folders. */
 const BASES = ['.', 'src'];
 const ARCHITECTURE = 'docs/architecture.md';
 const SOURCE_FILE = /^[\w./-]+\.ts$/;
@@ -16,7 +16,7 @@ const FOLDER = /^\w[\w./-]*\/$/;
 
 const read = (page: string): string => readFileSync(path.join(ROOT, page), 'utf8');
 
-/** The paths of this project on a page: texts in backticks that look like one. */
+/** The paths that a page names: texts in backticks that look like a path of this project. */
 function pathsIn(page: string): string[] {
   const spans = [...prose(read(page)).matchAll(/`([^`\n]+)`/g)].map(([, span = '']) => span);
   return spans.filter(
@@ -36,7 +36,7 @@ function isBroken(page: string, link: string): boolean {
   return anchor !== undefined && !anchors(read(target)).has(anchor);
 }
 
-/** Texts in backticks like `Class.member` on a page, of which no source has the class with this member. */
+/** Texts in backticks like `Class.member` on a page, if no source file has this class with this member. */
 function missingMembers(page: string): string[] {
   const sources = globSync('src/**/*.ts', { cwd: ROOT }).map(read);
   return [...prose(read(page)).matchAll(/`([A-Z]\w+)\.(\w+)`/g)]
@@ -49,8 +49,8 @@ function missingMembers(page: string): string[] {
 }
 
 /**
- * Reasons of conditions and metrics on a page that no source has. `NoConfigMap` counts as `ConfigMap`: the code joins
- * it.
+ * Metrics and reasons of conditions that a page names, but no source file contains. (Of `NoConfigMap`, the sources
+ * contain only `ConfigMap`, because the code puts the two parts together.)
  */
 function missingWords(page: string, sources: string): string[] {
   const spans = [...prose(read(page)).matchAll(/`((?:[A-Z][a-z]+){2,}|keyferry_[a-z_]+)[`{]/g)].map(
@@ -59,7 +59,7 @@ function missingWords(page: string, sources: string): string[] {
   return spans.filter((word) => !new RegExp(`\\b(${word}|${word.replace(/^No/, '')})\\b`).test(sources));
 }
 
-/** Reasons that need no row in the table, because they cause no event on an annotated object. */
+/** Reasons that the table need not list, because they cause no event on an annotated object. */
 const NO_EVENTS: ReadonlySet<string> = new Set(
   (
     'Pending Synced Released SourceInUse NamespaceNotFound NamespaceTerminating SourceEmpty Terminating ' +
@@ -67,7 +67,7 @@ const NO_EVENTS: ReadonlySet<string> = new Set(
   ).split(' '),
 );
 
-/** Reasons in the code that handles annotated objects. */
+/** The reasons in the code that handles annotated objects. */
 function replicatorReasons(): string[] {
   const files = globSync(
     [
@@ -88,24 +88,24 @@ function replicatorReasons(): string[] {
 }
 
 describe('the documentation', () => {
-  it("docs/replicator.md has all reasons of the replicator's events in its table, and no other", () => {
+  it("the table in docs/replicator.md lists exactly the reasons of the replicator's events", () => {
     const [, section = ''] = /^## Events$(.*?)^## /ms.exec(read('docs/replicator.md')) ?? [];
     const listed = [...section.matchAll(/^\| (`.*?) \|/gm)].flatMap(([, cell = '']) =>
       [...cell.matchAll(/`(\w+)`/g)].map(([, reason = '']) => reason),
     );
-    // `Invalid` is a reason of the API server, so it is not in this code.
+    // `Invalid` comes from the API server, so it is not in the code.
     assert.deepEqual(listed.filter((reason) => reason !== 'Invalid').toSorted(), replicatorReasons().toSorted());
   });
 
   for (const page of globSync(['*.md', 'docs/*.md', 'docs/runbook/*.md'], { cwd: ROOT })) {
-    it(`${page} names only files and headings that exist`, () => {
+    it(`the files and headings that ${page} names exist`, () => {
       const missing = pathsIn(page).filter((name) => !BASES.some((base) => existsSync(path.join(ROOT, base, name))));
       const broken = linksIn(page).filter((link) => isBroken(page, link));
       assert.deepEqual([...missing, ...broken], []);
     });
   }
 
-  it('the pages on problems name only reasons and metrics that exist', () => {
+  it('the reasons and metrics that troubleshooting, scaling, security model and runbook name exist', () => {
     const sources = globSync(['src/**/*.ts', 'deploy/helm/keyferry/**/*.yaml'], { cwd: ROOT }).map(read).join('\n');
     const pages = globSync(['docs/{troubleshooting,scaling,security-model}.md', 'docs/runbook/*.md'], { cwd: ROOT });
     assert.deepEqual(
@@ -115,11 +115,11 @@ describe('the documentation', () => {
     assert.ok(pages.length > 10);
   });
 
-  it('the search for paths finds them in docs/architecture.md', () => {
+  it('pathsIn() finds more than 20 paths in docs/architecture.md', () => {
     assert.ok(pathsIn(ARCHITECTURE).length > 20);
   });
 
-  it('docs/architecture.md names only methods and fields that exist', () => {
+  it('the methods and fields that docs/architecture.md names exist', () => {
     assert.deepEqual(missingMembers(ARCHITECTURE), []);
   });
 });

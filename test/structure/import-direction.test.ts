@@ -7,7 +7,7 @@ import { importsOf, readSources, violations } from './imports.ts';
 const ROOT = path.join(import.meta.dirname, '..', '..');
 
 describe('imports point one way', () => {
-  it('imports between the folders of src/ follow the rule in docs/architecture.md', () => {
+  it('all imports between the folders of src/ follow the rules in docs/architecture.md', () => {
     const sources = readSources(ROOT);
     assert.ok(sources.length > 20, `only ${sources.length} sources were found`);
     assert.deepEqual(violations(sources), []);
@@ -76,7 +76,7 @@ describe('imports point one way', () => {
     });
   }
 
-  it("the rule for imports permits types, the own folder, lower folders, Node's modules, and imports in comments", () => {
+  it("the rules for imports permit types, the same folder, lower folders, Node's modules, and imports in comments", () => {
     const text = [
       `import type { V1Secret } from '@kubernetes/client-node';`,
       `import { A } from './own.ts';`,

@@ -1,20 +1,20 @@
-/** Finds the imports of the sources and compares them with the rule of docs/architecture.md. */
+/** Finds all imports in the source files, and compares them with the rules in docs/architecture.md. */
 import { globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 
 export interface SourceFile {
-  /** The path from the project's root, with forward slashes: `src/kube/http.ts`. */
+  /** Path from the project's root, with forward slashes: `src/kube/http.ts`. */
   readonly file: string;
   readonly text: string;
 }
 
 interface Import {
   readonly specifier: string;
-  /** Whether it is an `import type …`, which does not exist at run time. */
+  /** Whether it is an `import type …`. Such an import does not exist at run time. */
   readonly isType: boolean;
 }
 
-/** The folders that a folder of src/ may import besides itself. `types`: folders of which it may import only types. */
+/** The other folders of src/ that a folder may import. `types`: folders from which it may import only types. */
 interface Layer {
   readonly imports: readonly string[];
   readonly types?: readonly string[];
@@ -34,13 +34,13 @@ const LAYERS: Readonly<Record<string, Layer>> = {
   cli: { imports: ['runtime', 'observe', 'kube', 'vault', 'copy', 'controllers', 'config', 'operator', 'commands'] },
 };
 
-/** Imports that a part of a folder must not have. Unit tests are exempt. */
+/** Imports that a part of a folder must not have. (Unit tests may have them.) */
 interface Seam {
   readonly of: RegExp;
   readonly forbidden: RegExp;
-  /** Files that it may import nevertheless. */
+  /** Files that the part may import all the same. */
   readonly but?: RegExp;
-  /** Files of which it may import types nevertheless. */
+  /** Files from which the part may import types all the same. */
   readonly types?: RegExp;
   readonly why: string;
 }
@@ -62,7 +62,7 @@ const SEAMS: readonly Seam[] = [
   {
     of: /^copy\/vault\//,
     forbidden: /^copy\/cluster\//,
-    // Vault's credentials, and copies of dynamic credentials, are Secrets in this store.
+    // Secrets in this store hold the credentials for Vault, and copies of dynamic credentials.
     types: /^copy\/cluster\/objects\/store\.ts$/,
     why: 'Vault uses the store of Secrets, and nothing else of a cluster',
   },
@@ -85,7 +85,7 @@ const SEAMS: readonly Seam[] = [
   },
 ];
 
-/** Packages that the program must not import: types, and programs that tests compare with. */
+/** Packages that Keyferry must not import: packages of types, and programs with which tests compare Keyferry. */
 const DEVELOPMENT_ONLY = ['@kubernetes/client-node', 'zod'];
 
 export function readSources(root: string): SourceFile[] {
@@ -95,7 +95,7 @@ export function readSources(root: string): SourceFile[] {
   }));
 }
 
-/** One line for each import that breaks the rule. */
+/** One line of text for each import that breaks a rule. */
 export function violations(sources: readonly SourceFile[]): string[] {
   return sources.flatMap(({ file, text }) =>
     importsOf(text).flatMap((found) => {
@@ -105,7 +105,7 @@ export function violations(sources: readonly SourceFile[]): string[] {
   );
 }
 
-/** All imports in a text: static, dynamic, of side effects, and with `export … from`. */
+/** All imports in a source file: static, dynamic, for side effects only, and in `export … from`. */
 export function importsOf(text: string): Import[] {
   const code = text.replaceAll(/\/\*[^]*?\*\//g, '');
   const from = [...code.matchAll(/^\s*(?:import|export)\s+(type\s+)?(?:[^;'"]*?\s+from\s+)?['"]([^'"]+)['"]/gm)];
@@ -118,12 +118,12 @@ export function importsOf(text: string): Import[] {
 
 function judgeOwn(file: string, { specifier, isType }: Import): string | undefined {
   const target = path.posix.join(path.posix.dirname(file), specifier);
-  // Unit tests may import helpers of tests and the CRDs. The program may not.
+  // Unit tests may import helpers of tests, and scripts. Keyferry itself may not.
   if (/^(test|scripts)\//.test(target) && file.endsWith('.test.ts')) return undefined;
   if (target.startsWith('test/')) return 'src never imports test/';
-  // The reports of commands are described in this file alone, so the program takes their types from there.
+  // Only this file describes the reports of commands, so the commands take the types of their reports from it.
   if (isType && target === 'scripts/reports/schemas.ts') return undefined;
-  // package.json is not code, and the build scripts are not there at run time.
+  // package.json is not code. The scripts do not exist at run time.
   if (!target.startsWith('src/')) return 'outside src/';
   const [from, to] = [folderOf(file), folderOf(target)];
   const layer = LAYERS[from];
@@ -146,7 +146,7 @@ function isForbidden({ forbidden, but, types }: Seam, target: string, isType: bo
   return !(isType && types?.test(target) === true);
 }
 
-/** Whether a controller imports another one. All may import `controllers/common/`. */
+/** Whether a controller imports another controller. (All controllers may import `controllers/common/`.) */
 function isOtherController(file: string, target: string): boolean {
   const [from, to] = [controllerOf(file), controllerOf(target)];
   return from !== undefined && to !== undefined && to !== 'common' && from !== to;

@@ -1,6 +1,6 @@
 /**
- * The commands `status`, `plan`, `explain` and `migrate` run on every system with Node 24, so the package must install
- * there.
+ * The npm package must install on every system with Node 24, because its commands `status`, `plan`, `explain` and
+ * `migrate` also run on macOS and Windows.
  */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -22,13 +22,13 @@ const read = (file: string): unknown => JSON.parse(readFileSync(path.join(ROOT, 
 describe('the npm package on macOS and Windows', () => {
   const manifest = read('package.json') as Package;
 
-  it('package.json limits the npm package to no operating system and no processor', () => {
+  it('package.json does not limit the npm package to certain operating systems or processors', () => {
     assert.equal(manifest.os, undefined);
     assert.equal(manifest.cpu, undefined);
     assert.equal(manifest.dependencies, undefined);
   });
 
-  it('the npm package needs no package that exists for one operating system only', () => {
+  it('the npm package does not depend on packages that exist for one operating system only', () => {
     const { packages } = read('package-lock.json') as { readonly packages: Readonly<Record<string, Package>> };
     const bound = Object.entries(packages).filter(([, { os, cpu }]) => os !== undefined || cpu !== undefined);
     assert.ok(bound.length > 2, 'the lock file says which packages are bound to a system');
@@ -38,7 +38,7 @@ describe('the npm package on macOS and Windows', () => {
     );
   });
 
-  it('the npm package can be built on Windows: its scripts run Node, and need no shell', () => {
+  it('the npm package can be built on Windows, because its scripts run Node and need no shell', () => {
     for (const name of ['build', 'dependencies', 'prepack']) {
       assert.match(manifest.scripts?.[name] ?? '', /^(node scripts\/\w+\.ts|npm run build)$/, name);
     }

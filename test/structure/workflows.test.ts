@@ -1,4 +1,7 @@
-/** The workflows for GitHub call only what exists, pin their actions, and have no more rights than are listed here. */
+/**
+ * Checks the GitHub workflows: whatever they call exists, actions are pinned, and jobs have only the listed
+ * permissions.
+ */
 import assert from 'node:assert/strict';
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -28,7 +31,7 @@ const { scripts, optionalDependencies } = JSON.parse(readFileSync(path.join(ROOT
   optionalDependencies: Readonly<Record<string, string>>;
 };
 const TESTS = globSync('{src,test,scripts}/**/*.test.ts', { cwd: ROOT });
-/** The rights to write that a job of a workflow may have. */
+/** The permissions to write that jobs of the workflows may have. */
 const MAY_WRITE: Readonly<Record<string, readonly string[]>> = {
   'release.yml image': ['packages', 'attestations', 'id-token'],
   'release.yml chart': ['packages', 'id-token'],
@@ -39,7 +42,7 @@ const MAY_WRITE: Readonly<Record<string, readonly string[]>> = {
 const read = (file: string): string => readFileSync(path.join(ROOT, file), 'utf8');
 const exists = (file: string): boolean => existsSync(path.join(ROOT, file));
 
-it('there are two workflows: ci.yml for changes, and release.yml', () => {
+it('there are exactly two workflows: ci.yml for changes, and release.yml for releases', () => {
   assert.deepEqual(
     FILES.map((file) => path.basename(file)),
     ['ci.yml', 'release.yml'],
@@ -53,7 +56,7 @@ for (const file of FILES) {
     const steps = Object.values(workflow.jobs).flatMap((job) => job.steps ?? []);
     const commands = steps.flatMap(({ run }) => run ?? []);
 
-    it(`the workflow ${path.basename(file)} is valid YAML, and its jobs need only jobs that exist`, () => {
+    it(`the workflow ${path.basename(file)} is valid YAML, and each job that another job needs exists`, () => {
       assert.deepEqual([...document.errors, ...document.warnings], []);
       for (const { needs = [], uses } of Object.values(workflow.jobs)) {
         for (const needed of [needs].flat()) assert.ok(needed in workflow.jobs, needed);
@@ -61,7 +64,7 @@ for (const file of FILES) {
       }
     });
 
-    it(`the workflow ${path.basename(file)} names each action by a commit, with the version in a comment`, () => {
+    it(`the workflow ${path.basename(file)} pins each action to a commit, with the version in a comment`, () => {
       const actions = [...read(file).matchAll(/uses: (\S+)(.*)$/gm)].filter(
         ([, action = '']) => !action.startsWith('./'),
       );
@@ -72,7 +75,7 @@ for (const file of FILES) {
       }
     });
 
-    it(`the workflow ${path.basename(file)} calls only scripts, tests and files that exist`, () => {
+    it(`the scripts, tests and files that the workflow ${path.basename(file)} calls exist`, () => {
       for (const command of commands) {
         for (const [, name = ''] of command.matchAll(/npm run (?:-s )?([\w:-]+)/g)) assert.ok(name in scripts, name);
         for (const [, filter = ''] of command.matchAll(/npm test -- (\S+)/g)) {
@@ -81,7 +84,7 @@ for (const file of FILES) {
             filter,
           );
         }
-        // Not `dist/`: the commands before make its files.
+        // Without `dist/`: earlier commands of the workflow make these files.
         for (const [name] of command.matchAll(/(?<![\w./-])(\.ci|deploy|docs|scripts|src|test)\/[\w./-]+/g)) {
           const isFilter = command.includes(`npm test -- ${name}`);
           assert.ok(isFilter || exists(name), name);
@@ -90,12 +93,12 @@ for (const file of FILES) {
       for (const [, name = ''] of read(file).matchAll(/-file: (\S+)/g)) assert.ok(exists(name), name);
     });
 
-    it(`the workflow ${path.basename(file)} runs the Node version in package.json`, () => {
+    it(`the workflow ${path.basename(file)} uses the Node version in package.json`, () => {
       const versions = steps.flatMap((step) => step.with?.['node-version'] ?? []);
       assert.deepEqual(new Set(versions), new Set(Object.values(optionalDependencies)));
     });
 
-    it(`the workflow ${path.basename(file)} gives each job the rights in MAY_WRITE and no others`, () => {
+    it(`in the workflow ${path.basename(file)}, each job has exactly the permissions to write that MAY_WRITE lists`, () => {
       assert.ok(Object.values(workflow.permissions).every((right) => right === 'read'));
       for (const [name, { permissions = {} }] of Object.entries(workflow.jobs)) {
         const rights = Object.entries(permissions).filter(([, right]) => right !== 'read');
@@ -107,7 +110,7 @@ for (const file of FILES) {
       }
     });
 
-    it(`the workflow ${path.basename(file)} passes no text of other people, as a branch name, into a command`, () => {
+    it(`the workflow ${path.basename(file)} puts no text that strangers can choose, such as a branch name, into a command`, () => {
       assert.deepEqual(
         commands.filter((command) => command.includes('${{')),
         [],
@@ -116,7 +119,7 @@ for (const file of FILES) {
   });
 }
 
-it('release.yml calls the scripts that make what it publishes', () => {
+it('release.yml calls the scripts that make the published files', () => {
   const release = read('.github/workflows/release.yml');
   for (const part of ['npm run release -- --tag', 'npm run image', 'helm package dist/release/chart', 'npm publish']) {
     assert.ok(release.includes(part), part);

@@ -1,6 +1,6 @@
 /**
- * The generator: ExternalSecrets whose values Vault lacks. A client plays External Secrets Operator (ESO). It has rows
- * of its own.
+ * Measures the generator: ExternalSecrets need values that Vault lacks. A client takes the place of External Secrets
+ * Operator (ESO). The results are separate rows of the table.
  */
 import { generatorRows } from '../generator-rows.ts';
 import { GeneratorWork } from '../generator-work.ts';

@@ -1,4 +1,4 @@
-/** SecretMirrors: one for each source, in the source's namespace. */
+/** Measures SecretMirrors. Each source has one, in the same namespace. */
 import { FLEET, sourceNames, sourceSecret, SOURCE_NAMESPACE } from '../workload.ts';
 import { ROWS } from '../rows.ts';
 import type { BenchSystem } from '../system.ts';

@@ -1,4 +1,4 @@
-/** The replicator: the annotations of each source name the namespaces of its copies. */
+/** Measures the replicator. Annotations on each source name the namespaces for its copies. */
 import { FLEET, secretsPath, sourceNames, sourceSecret, SOURCE_NAMESPACE } from '../workload.ts';
 import { ROWS } from '../rows.ts';
 import type { BenchSystem } from '../system.ts';
@@ -9,7 +9,7 @@ export const replicatorSystem = (): BenchSystem => ({
   rows: [...ROWS, WIDE_ROW],
   args: ['run', '--controllers', 'replicator'],
   install: async () => {
-    // Installs nothing: the replicator has no API of its own.
+    // Nothing to install: the replicator has no CRD.
   },
   createSources: async (api, generation, { sourceNamespace, pattern } = FLEET) => {
     const annotations = { 'k8s-replicator/replicate-to-namespaces': pattern };

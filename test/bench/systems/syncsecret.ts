@@ -1,6 +1,6 @@
 /**
- * SyncSecrets from a tenant's cluster, which is started for this, to the management cluster. CCM and manager are two
- * processes.
+ * Measures SyncSecrets from a tenant cluster to the management cluster. The benchmark starts the tenant cluster. CCM
+ * and manager are two processes.
  */
 import { places, SYNC_SECRETS } from '../sync-secret-load.ts';
 import { syncSecretRows } from '../sync-secret-rows.ts';
@@ -11,7 +11,7 @@ export function syncSecretSystem(): BenchSystem {
   const work = new SyncSecretWork();
   return {
     name: 'syncsecret',
-    // None: the rows start the two programs themselves.
+    // No arguments: the rows start both programs themselves.
     args: [],
     rows: syncSecretRows(work),
     view: SECRETS_BY_ORIGIN,

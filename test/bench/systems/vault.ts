@@ -1,4 +1,4 @@
-/** SecretMirrors from and to a real Vault. They have rows of their own. */
+/** Measures SecretMirrors from and to a real Vault. The results are separate rows of the table. */
 import type { BenchSystem } from '../system.ts';
 import { vaultRows } from '../vault-rows.ts';
 import { VaultWork } from '../vault-work.ts';
