@@ -12,14 +12,14 @@ import { type ConnectionOptions, createSecureContext } from 'node:tls';
 import { HttpError } from './errors.ts';
 import { hostAndPort } from './exchange.ts';
 
-/** After this time of silence on a connection, ms, the kernel probes whether the peer still exists. */
+/** If nothing arrives on a connection for this time, ms, the kernel checks whether the peer still exists. */
 const TCP_KEEPALIVE_MS = 30_000;
 
-/** CA and client certificate, PEM. */
+/** CA certificates, client certificate and other TLS settings of a pool. Certificates and key are PEM. */
 export interface TlsMaterial {
   /** Default: the CAs that Node trusts. */
   readonly ca?: string | Buffer | undefined;
-  /** Client certificate and its key: both or none. */
+  /** Client certificate. Set together with its `key`, or neither is set. */
   readonly cert?: string | Buffer | undefined;
   readonly key?: string | Buffer | undefined;
   /** The name for SNI, which the server's certificate must carry. Default: the host of the URL. */
@@ -89,13 +89,13 @@ function connecting(
     const connected = callback as Connected | undefined;
     if (proxy === undefined) {
       const socket = connect(options);
-      // Node ignores a keep-alive delay that is set before the socket is connected.
+      // Node ignores a keep-alive delay if it is set before the socket is connected.
       socket?.once('connect', () => setOptions(socket as Socket));
       return socket;
     }
     openTunnel(proxy, options.host ?? 'localhost', Number(options.port), closing.signal, (error, socket) => {
       if (closing.signal.aborted) {
-        // Node's agent would keep a socket that arrives after `destroy`.
+        // If a socket arrives after `destroy`, Node's agent would keep it open.
         socket?.destroy();
         connected?.(new HttpError('ECLOSED', 'the client was closed'));
       } else if (socket === undefined) {
@@ -166,7 +166,7 @@ export function openTunnel(proxy: URL, host: string, port: number, signal: Abort
   request.end();
 }
 
-/** The header with user and password of the proxy URL; empty if the URL has no user. */
+/** The header with user name and password of the proxy's URL; no header if the URL has no user name. */
 export function proxyAuthorization({ username, password }: URL): { readonly 'Proxy-Authorization'?: string } {
   if (username === '') return {};
   const login = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;

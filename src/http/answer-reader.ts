@@ -8,7 +8,7 @@
  */
 import { AnswerTooLargeError, HttpError } from './errors.ts';
 
-/** Largest head of an answer, and largest trailers, as in node:http. */
+/** Largest head of an answer, and largest trailers, bytes. The limit is the same as in node:http. */
 const MAX_HEAD_BYTES = 16 * 1024;
 /** Every answer of HTTP/1 begins with this text. */
 const VERSION = 'HTTP/1.';
@@ -16,7 +16,7 @@ const VERSION = 'HTTP/1.';
 const MAX_LINE = 1024;
 const HEAD_END = '\r\n\r\n';
 
-/** What the next line of a chunked body must be. */
+/** What must be in the next line of a chunked body. */
 type Next = 'size' | 'end of chunk' | 'trailer';
 
 /** The headers that callers need. All other headers are dropped. */
@@ -67,11 +67,11 @@ export class AnswerReader {
     return this.isDone;
   }
 
-  /** @returns the bytes after the head; `undefined` if the head is not complete */
+  /** Reads the head. @returns the bytes after the head; `undefined`: the head is not complete yet */
   #readHead(bytes: Buffer): Buffer | undefined {
     const all = this.#head === undefined ? bytes : Buffer.concat([this.#head, bytes]);
     const begin = all.toString('latin1', 0, VERSION.length);
-    // Checked before the head is complete: another protocol, such as a TLS alert, may never send the end of a head.
+    // Checked before the head is complete: a server with another protocol (a TLS alert) may never end its head.
     if (!VERSION.startsWith(begin)) throw protocolError('the answer is not HTTP/1.1');
     const end = all.indexOf(HEAD_END);
     if ((end < 0 ? all.length : end) > MAX_HEAD_BYTES) throw protocolError('the head of the answer is too long');

@@ -17,14 +17,14 @@ export interface Route {
   readonly headers: readonly string[];
 }
 
-/** A body in pieces is written piece by piece, so that a secret value need not become a part of a string. */
+/** An array of pieces is written piece by piece, so that a secret value need not become a part of a string. */
 export type RequestBody = string | Uint8Array | readonly Uint8Array[];
 
 export interface HttpRequest {
   readonly method: string;
-  /** Percent-encoded, with the query. */
+  /** Percent-encoded path and query. */
   readonly path: string;
-  /** Name, value, name, value; `Content-Length` is added here. */
+  /** Names and values in turn, without `Content-Length`, which is added when the request is sent. */
   readonly headers: readonly string[];
   readonly body?: RequestBody | undefined;
   /** Only `KeptConnections` calls this, immediately before it writes the request. If it throws, nothing is sent. */

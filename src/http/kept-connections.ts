@@ -170,7 +170,7 @@ class KeptConnection {
     socket.write(bytes);
   }
 
-  /** Aborts the call with this reader. If that call has already ended, the connection may carry another call: no-op. */
+  /** Aborts the call with this reader. Does nothing if that call has ended: another call may use the connection now. */
   abort(reader: AnswerReader, reason: unknown): void {
     if (this.#call?.reader === reader) this.close(reason);
   }

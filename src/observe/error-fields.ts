@@ -50,7 +50,7 @@ export function errorFields(thrown: unknown, withStack = false): ErrorFields {
   };
 }
 
-/** One line for a terminal: the messages of the error and its causes, without types, which only programmers know. */
+/** One line for a terminal: the messages of the error and its causes, but no error types, which users do not know. */
 export function errorText(thrown: unknown): string {
   const { message } = errorFields(thrown);
   const causes = thrown instanceof Error ? newCauses(thrown, message, false) : '';

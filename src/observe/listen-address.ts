@@ -1,8 +1,8 @@
-/** An address to listen on, as flags of Go programs have it: `:8080`, `127.0.0.1:0`, `[::]:9102`, `localhost:8080`. */
+/** An address to listen on, written as in Go programs: `:8080`, `127.0.0.1:0`, `[::]:9102`, `localhost:8080`. */
 export interface ListenAddress {
-  /** Empty: every address of the machine, IPv6 and IPv4. */
+  /** Empty: listens on every address of the machine, IPv6 and IPv4. */
   readonly host: string;
-  /** 0: any free port. */
+  /** 0: the system chooses a free port. */
   readonly port: number;
 }
 
@@ -18,7 +18,7 @@ export function parseListenAddress(text: string): ListenAddress {
   return { host: match[1] ?? match[2] ?? '', port };
 }
 
-/** The address as text, which `parseListenAddress` reads. */
+/** Writes the address as text, in the form that `parseListenAddress` reads. */
 export function formatAddress({ host, port }: ListenAddress): string {
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 }

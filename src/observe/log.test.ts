@@ -137,7 +137,7 @@ describe('log', () => {
     assert.equal(lines()[0]?.['retryInMs'], 668);
   });
 
-  it('errors of JavaScript and Node are logged without the input that they quote', () => {
+  it('if an error of JavaScript or Node quotes its input, the log and errorText remove the quotation', () => {
     const attempts: (() => unknown)[] = [
       () => JSON.parse(CANARY),
       () => JSON.parse(`{"a":"${CANARY}`),

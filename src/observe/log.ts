@@ -48,7 +48,7 @@ const NUMBER_FIELDS = ['retryInMs', 'pid'] as const;
 
 type Of<Names extends readonly string[], Value> = { readonly [Name in Names[number]]?: Value | undefined };
 
-/** Fields of one log line. Durations in ms. No text field may hold a value of a Secret. */
+/** Fields of one log line. Durations are in ms. A text field must not contain a value of a Secret. */
 export type LogFields = Of<typeof TEXT_FIELDS, string> &
   Of<typeof NUMBER_FIELDS, number> & {
     /** Any thrown value; only its printable fields are written. */

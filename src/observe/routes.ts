@@ -24,10 +24,10 @@ export interface Check extends CheckResult {
 /** Runs the checks of a probe, at each request of the probe. If it returns no check, the probe succeeds. */
 export type Checks = () => readonly Check[];
 
-/** Answers a GET; for a HEAD the server omits the body. If it throws, the answer is a 500, and the error is logged. */
+/** Answers a GET; for a HEAD the server omits the body. If the handler throws, the server answers 500 and logs. */
 export type RouteHandler = (query: URLSearchParams) => Reply | Promise<Reply>;
 
-/** Handlers by exact path. */
+/** For each exact path, for example `/metrics`, its handler. */
 export type Routes = Readonly<Record<string, RouteHandler>>;
 
 export function textReply(status: number, body: string): Reply {

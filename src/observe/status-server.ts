@@ -22,7 +22,7 @@ export class ListenError extends Error {
   override readonly name = 'ListenError';
 }
 
-/** How long a client may take to send the head of its request, and the whole request, ms. */
+/** Time limits for the head of a request and for the whole request, ms. */
 const HEADERS_TIMEOUT = 5_000;
 const REQUEST_TIMEOUT = 10_000;
 const KEEP_ALIVE_TIMEOUT = 5_000;

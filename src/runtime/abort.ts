@@ -24,7 +24,7 @@ export class TimeLimitError extends Error {
   }
 }
 
-/** @throws AbortedError naming `what` if the signal is aborted */
+/** @throws AbortedError if the signal is aborted. @param what names the work in the message, as in `AbortedError` */
 export function throwIfAborted(signal: AbortSignal | undefined, what: string): void {
   if (signal?.aborted === true) throw new AbortedError(what, signal.reason);
 }
@@ -62,7 +62,7 @@ export function sleep(ms: number, signal?: AbortSignal, clock: Clock = systemClo
 /** A signal that is aborted together with other signals, until it is disposed. */
 export interface LinkedSignal extends Disposable {
   readonly signal: AbortSignal;
-  /** Aborts this signal alone, with `reason`. */
+  /** Aborts only this signal, not the signals that it follows. */
   abort(reason?: unknown): void;
 }
 

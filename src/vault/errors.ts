@@ -82,7 +82,7 @@ export class VaultError extends Error {
   readonly errors: readonly string[];
   /** Shortest wait before a retry, ms; `undefined`: a retry may follow at once. */
   readonly retryAfterMs: number | undefined;
-  /** @see VaultErrorDetails.isLogin */
+  /** Whether the error is Vault's answer to a login. */
   readonly isLogin: boolean;
   /** The message without the server and the path, for texts that already name both. */
   readonly reason: string;

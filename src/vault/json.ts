@@ -5,7 +5,7 @@
  */
 import { randomUUID } from 'node:crypto';
 
-/** A number whose text would change if it went through a JavaScript number. */
+/** A number whose text would change if it were parsed as a JavaScript number and written again, such as `1.10`. */
 export class JsonNumber {
   readonly text: string;
 

@@ -1,5 +1,5 @@
 /**
- * The registry for all metrics of one process. Each controller adds its own metrics, each name once:
+ * The registry for all metrics of one process. Each controller adds its own metrics; each name must be unique:
  *
  * ```ts
  * const copies = registry.counter('keyferry_example_total', 'Copies made.', ['system']);
@@ -37,17 +37,17 @@ export interface Sample<L extends string> {
 export class MetricRegistry {
   readonly #registry = new PromRegistry();
 
-  /** A count of events; the name ends in `_total`. @throws Error if the name is taken or not allowed. */
+  /** Adds a count of events; the name ends in `_total`. @throws Error if the name is in use or not allowed */
   counter<const L extends string>(name: string, help: string, labelNames: readonly L[]): Counter<L> {
     return new PromCounter<L>({ name, help, labelNames, registers: [this.#registry] });
   }
 
-  /** A value that goes up and down and is set when it changes. @throws as `counter`. */
+  /** Adds a value that goes up and down and is set when it changes. @throws Error as `counter` */
   gauge<const L extends string>(name: string, help: string, labelNames: readonly L[]): Gauge<L> {
     return new PromGauge<L>({ name, help, labelNames, registers: [this.#registry] });
   }
 
-  /** A distribution; `buckets` are upper bounds, ascending. @throws as `counter`. */
+  /** Adds a distribution of values; `buckets` are upper bounds, ascending. @throws Error as `counter` */
   histogram<const L extends string>(
     name: string,
     help: string,
@@ -57,15 +57,15 @@ export class MetricRegistry {
     return new PromHistogram<L>({ name, help, labelNames, buckets: [...buckets], registers: [this.#registry] });
   }
 
-  /** As `derived`, without labels. @throws as `counter`. */
+  /** Adds one value without labels, which is read at each scrape. @throws Error as `counter` */
   value(name: string, help: string, read: () => number, type?: 'counter'): void {
     this.derived(name, help, [], () => [{ labels: {}, value: read() }], type);
   }
 
   /**
-   * A gauge (or a counter, for values that only grow) whose values are read at each scrape. So nothing is updated
+   * Adds a gauge (or a counter, for values that only grow) whose values are read at each scrape. So nothing is updated
    * between scrapes, and a removed item leaves no series.
-   * @throws as `counter`.
+   * @throws Error as `counter`
    */
   derived<const L extends string>(
     name: string,

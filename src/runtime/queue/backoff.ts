@@ -10,7 +10,7 @@ import { type Clock, systemClock } from '../clock.ts';
 export interface BackoffOptions {
   /** Longest first wait, ms. */
   readonly baseMs: number;
-  /** Longest wait of all, ms, except for a longer Retry-After. */
+  /** Longest wait, ms. Only a longer Retry-After exceeds this limit. */
   readonly maxMs: number;
   /** Returns r, 0 ≤ r < 1. Default `Math.random`. */
   readonly random?: (() => number) | undefined;

@@ -13,8 +13,8 @@ export interface AddOptions {
 }
 
 /**
- * Reconciles the key. If it rejects, the run has failed and is repeated with back-off; `requeueAfterMs` schedules one
- * more run. The worker should end soon after the signal is aborted.
+ * Reconciles the key. If the worker rejects, the run has failed and is repeated with back-off. If it returns
+ * `requeueAfterMs`, one more run is scheduled. The worker should end soon after the signal is aborted.
  * @param since when the run was requested, monotonic ms; after failures, when the first failed run was requested
  */
 export type Worker<K extends string = string> = (
@@ -50,13 +50,13 @@ export interface KeyedQueueOptions<K extends string = string> {
   readonly retryBaseMs?: number;
   /** Longest back-off, ms. Default 60,000. */
   readonly retryMaxMs?: number;
-  /** Longest back-off after this error, ms, if below `retryMaxMs`: for errors that may end without a user's action. */
+  /** A longest back-off below `retryMaxMs` for this error, ms: for an error that may end without a user's action. */
   readonly retryMaxMsOf?: (error: unknown) => number | undefined;
   /** Shortest time between the starts of two runs of a key, ms. Default 0. */
   readonly minIntervalMs?: number;
   /**
-   * The group of a key, such as its namespace. Groups take turns and share the workers (`turns.ts`), so neither many
-   * keys nor long runs of one group delay another. Default: one group.
+   * Returns the group of a key, such as its namespace. Groups take turns and share the workers (`turns.ts`). So even if
+   * one group has many keys or long runs, it delays no other group. Default: one group for all keys.
    */
   readonly groupOf?: GroupOf<K> | undefined;
   /** Whether `groupOf` may return another group later. A waiting key then keeps its group, which costs memory. */

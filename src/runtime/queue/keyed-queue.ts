@@ -34,7 +34,7 @@ import {
 
 interface Run {
   readonly startedAt: number;
-  /** @see Worker */
+  /** When the run was requested, monotonic ms; see `Worker`. */
   readonly since: number;
   readonly low: boolean;
   readonly group: string;
@@ -106,7 +106,7 @@ export class KeyedQueue<K extends string = string> {
     this.#schedulePump();
   }
 
-  /** Tries the waiting keys again, after the answer of `KeyedQueueOptions.mayRun` may have changed. */
+  /** Called when `KeyedQueueOptions.mayRun` may return `true` again for a group: starts runs of waiting keys. */
   resume(): void {
     this.#schedulePump();
   }

@@ -1,6 +1,6 @@
 /**
  * Decides which waiting key of a queue runs next. Each key has a group, such as its namespace. Groups take turns
- * (`Turns`) and share the workers (`GroupRuns`). Keys of normal priority run before keys of low (`WaitingKeys`).
+ * (`Turns`) and share the workers (`GroupRuns`). Keys of normal priority run before other keys (`WaitingKeys`).
  */
 import { getOrCreate, FifoMap } from '../maps.ts';
 
@@ -194,7 +194,7 @@ export class WaitingKeys<K extends string = string> {
     this.#low.clear();
   }
 
-  /** When the oldest key began to wait, ms. Only for metrics: a key that moved from `low` to `normal` may be older. */
+  /** About when the oldest key began to wait, ms, for metrics. A key that moved from `low` to `normal` may be older. */
   oldestSince(): number | undefined {
     const [normal, low] = [this.#normal.oldest(), this.#low.oldest()];
     return normal === undefined || (low !== undefined && low < normal) ? low : normal;

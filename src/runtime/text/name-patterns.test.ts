@@ -7,7 +7,7 @@ import { PatternCache } from './name-patterns.ts';
 function matches(mode: 'full' | 'search', pattern: string, namespace: string): boolean {
   const compiled = new PatternCache(mode).get(pattern);
   assert.ok('matches' in compiled, `${pattern} does not compile`);
-  // Called twice: the second result comes from the cache.
+  // The second call gets its result from the cache.
   assert.equal(compiled.matches(namespace), compiled.matches(namespace));
   return compiled.matches(namespace);
 }

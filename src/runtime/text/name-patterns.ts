@@ -15,7 +15,7 @@ export interface NamePattern {
   readonly size: number;
   /** The only name that matches, if the pattern is a plain name; otherwise `undefined`. */
   readonly literal: string | undefined;
-  /** Whether a namespace matches in the cache's mode. The result is cached, so call it only for existing namespaces. */
+  /** Whether the namespace matches in the mode of the cache. The result is cached, so ask only for real namespaces. */
   matches(namespace: string): boolean;
   /** Whether the pattern matches the whole name, in any mode. Not cached. */
   matchesWhole(name: string): boolean;
@@ -34,7 +34,7 @@ const MAX_PATTERN_SIZE = 20_000;
 
 /**
  * Estimates the number of instructions of a pattern from its text, never much too low. To compile nested repetitions
- * takes seconds, so a pattern that is too large must be refused before it is compiled. Invalid patterns have a size too.
+ * takes seconds, so a pattern that is too large must be refused before it is compiled. Invalid patterns get a size too.
  */
 function roughSize(source: string): number {
   /** For each open group: the size of the pattern before it. */
@@ -129,7 +129,7 @@ function always(): boolean {
 
 /** Largest size of the cache of match results, bytes: enough for 3,000 patterns and 5,000 namespaces. */
 const MATCHES_BYTES = 4 * 1024 * 1024;
-/** Memory of an array besides its bits, bytes, measured. */
+/** Memory that an array takes in addition to its bits, bytes; measured. */
 const ARRAY_BYTES = 200;
 /** Largest number of namespaces in the cache: six times as many as a very large cluster has. Their names take 3 MB. */
 const MAX_SLOTS = 32_768;
@@ -186,7 +186,7 @@ class MatchCache {
   }
 }
 
-/** Compiles patterns once for all rules, and caches their match results. */
+/** Compiles each pattern one time for all rules, and caches which namespaces it matches. */
 export class PatternCache {
   readonly #mode: RegexMode;
   readonly #patterns = new ByteCache<Pattern>({ maxBytes: PATTERNS_BYTES });
@@ -258,7 +258,7 @@ export class PatternCache {
       const matchesWhole = (name: string): boolean => name.startsWith(prefix) && this.#program(source).testExact(name);
       const occursIn = (name: string): boolean => this.#program(source).test(name);
       const remembered = (name: string, match: (name: string) => boolean) => this.#matches.of(source, name, match);
-      // The prefix is compared first: it decides most pairs, which then need no memory for a result.
+      // The prefix is compared first: most names differ in it, and for these no result is kept in memory.
       const matches =
         this.#mode === 'full'
           ? (name: string) => name.startsWith(prefix) && remembered(name, matchesWhole)

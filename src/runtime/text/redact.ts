@@ -8,7 +8,7 @@ export const REDACTED = '[redacted]';
 
 /** A value with fewer characters may be a part of ordinary words, so it is removed only as a whole word. */
 const SHORT = 4;
-/** Shortest line or quoted string of a value that is removed by itself: a shorter one may be an ordinary word. */
+/** Shortest line or quoted string of a value that is removed without the rest of the value; shorter may be a word. */
 const SHORTEST_PART = 8;
 /** Shortest piece of a value that is removed, wherever in the value the piece begins and ends. */
 const SHORTEST_PIECE = 16;
@@ -17,7 +17,7 @@ const CUT = /(?:\u2026|\.\.\.)$/;
 /** Longest message; a longer one is cut. */
 const LONGEST_TEXT = 8192;
 
-/** The message without the secrets. @param secrets the values; for bytes that are no text, their base64 */
+/** Removes secrets from a message. @param secrets the secret values; for bytes that are no text, their base64 */
 export function redact(words: string, secrets: readonly string[]): string {
   const text = words.length > LONGEST_TEXT ? `${words.slice(0, LONGEST_TEXT)}…` : words;
   const forms = new Set(secrets.flatMap((secret) => [secret, ...partsOf(secret)]).flatMap(formsOf));

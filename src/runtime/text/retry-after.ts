@@ -18,7 +18,7 @@ export function parseRetryAfter(header: string | undefined, nowMs: number): numb
   return Number.isNaN(ms) ? undefined : limitRetryAfter(ms);
 }
 
-/** The wait that a server requested, capped, ms. */
+/** Limits a wait that a server requested to 0–`LONGEST_RETRY_AFTER_MS`, ms. */
 export function limitRetryAfter(ms: number): number {
   return Math.min(Math.max(0, ms), LONGEST_RETRY_AFTER_MS);
 }

@@ -1,4 +1,4 @@
-/** Small functions that make texts. */
+/** Small functions for texts: to cut, list, join and compare them. */
 
 /** The text, cut to `max` UTF-16 units with a final `…`. Half a surrogate pair at the cut is replaced. */
 export function clipped(text: string, max: number): string {
@@ -25,7 +25,7 @@ export function rfc3339(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 19)}Z`;
 }
 
-/** Whether at most `edits` letters must be added, removed or changed to turn `a` into `b`: for "did you mean". */
+/** Whether `a` becomes `b` if at most `edits` letters are added, removed or changed: for "did you mean b?". */
 export function isWithinEdits(a: string, b: string, edits: number): boolean {
   let same = 0;
   while (same < a.length && a[same] === b[same]) same++;

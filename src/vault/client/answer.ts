@@ -33,7 +33,7 @@ export interface VaultAuth {
 /** An answer of 200–299, or a 404 that carries data (a deleted version of KV 2). */
 export interface VaultResponse {
   readonly status: number;
-  /** May hold secret values. */
+  /** May contain secret values. `undefined`: the answer has no data. */
   readonly data: JsonObject | undefined;
   /** Empty if the answer has no lease. */
   readonly leaseId: string;
@@ -44,7 +44,7 @@ export interface VaultResponse {
 
 export interface Failure {
   readonly kind: VaultErrorKind;
-  /** Vault's messages, which may still quote secrets (see `scrub`). Empty if the body is not JSON of Vault. */
+  /** Vault's messages; they may quote secrets until `scrub` removes these. Empty if the body is not JSON of Vault. */
   readonly errors: readonly string[];
   readonly retryAfterMs: number | undefined;
 }
@@ -97,7 +97,7 @@ function parseBody(bytes: Buffer): JsonObject | JsonLimitError | undefined {
     return isJsonObject(value) ? value : undefined;
   } catch (error) {
     if (error instanceof JsonLimitError) return error;
-    // The error is dropped: it quotes the body, which may hold a secret value or come from another server.
+    // The error is dropped, because it quotes the body. The body may contain a secret value.
     return undefined;
   }
 }
@@ -168,7 +168,7 @@ function oneLine(text: string): string {
   return line.length <= MAX_LENGTH ? line : `${line.slice(0, MAX_LENGTH).toWellFormed()}…`;
 }
 
-/** Node's codes of failed connections, in words. */
+/** Node's error codes of failed connections, each with its meaning in plain words. */
 const PLAIN_PROBLEMS: ReadonlyMap<string, string> = new Map([
   ['ENOTFOUND', 'the host name does not resolve'],
   ['EAI_AGAIN', 'the host name cannot be resolved now, because DNS does not answer'],
@@ -180,7 +180,7 @@ const PLAIN_PROBLEMS: ReadonlyMap<string, string> = new Map([
 const TLS_CODES =
   /^(?:ERR_(?:SSL|TLS)_|CERT_|UNABLE_TO_|DEPTH_ZERO_SELF_SIGNED_CERT$|SELF_SIGNED_CERT|EPROTO$|HOSTNAME_MISMATCH$|INVALID_CA$|CRL_)/;
 
-/** Kind and reason of a call that got no answer, from Node's error. */
+/** Kind and reason of the error for a call that got no answer. Both are derived from Node's error. */
 export function connectionFailure({ code, message }: NodeJS.ErrnoException): {
   readonly kind: VaultErrorKind;
   readonly reason: string;

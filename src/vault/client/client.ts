@@ -6,10 +6,10 @@
  * - A token is sent only to the configured origin (scheme, host and port). One redirect within this origin is followed.
  *   Any other redirect is an error that names the other origin.
  * - The time limit covers the wait for a slot, the connection and the whole answer.
- * - Failures of one identity do not delay others. Each identity has a gate for each mount (`mount-gates.ts`), and only
- *   the health check, which uses no identity, decides that the server is down (`liveness.ts`). A call that cannot be
- *   sent counts as no failure.
- * - An error holds no secret of its call: it quotes Vault's messages after `scrub`, and no other body.
+ * - Failures of one identity do not delay other identities. Each identity has a gate for each mount (`mount-gates.ts`),
+ *   and only the health check, which uses no identity, decides that the server is down (`liveness.ts`). A call that
+ *   cannot be sent does not count as a failure.
+ * - An error contains no secret of its call: it quotes Vault's messages after `scrub`, and no other body.
  */
 import { AnswerTooLargeError } from '../../http/errors.ts';
 import type { Answer } from '../../http/exchange.ts';
@@ -48,7 +48,7 @@ export interface VaultCall {
   readonly method: string;
   /** Below `/v1/`. */
   readonly path: string;
-  /** `undefined`: no answer. */
+  /** HTTP status; `undefined`: Vault did not answer. */
   readonly status: number | undefined;
 }
 
@@ -64,7 +64,7 @@ export interface VaultClientOptions {
   readonly downMaxMs?: number | undefined;
   /** Which servers may be called. Default: all but link-local and metadata addresses. */
   readonly addresses?: VaultAddresses | undefined;
-  /** URL of an HTTP proxy. */
+  /** URL of an HTTP proxy; `undefined`: direct connections. */
   readonly proxy?: string | undefined;
   readonly client?: ClientCertificate | undefined;
   /** How often a repeatable call is sent again after a transient failure, each time after 1 s or more. Default 0. */
@@ -85,11 +85,11 @@ export interface VaultCalls {
   request(request: VaultRequest): Promise<VaultResponse>;
 }
 
-/** Answers of a server that may be unable to serve any call at the moment. */
+/** If a server answers with one of these, it may be unable to serve any call at the moment. */
 const NO_SERVICE: ReadonlySet<VaultErrorKind> = new Set(['sealed', 'standby', 'unavailable']);
 /** Time limit of a health check, ms. If the client's limit for calls is shorter, that limit applies. */
 const HEALTH_LIMIT_MS = 5_000;
-/** Standbys count as serving: they forward calls. */
+/** With these parameters a standby that forwards calls answers 200, as an active Vault does. */
 const HEALTH_PATH = '/v1/sys/health?standbyok=true&perfstandbyok=true';
 /** A standby that serves no calls (472, 473), a Vault not initialized (501) or sealed (503), a proxy without Vault. */
 const DOWN_STATUS: ReadonlySet<number> = new Set([472, 473, 501, 502, 503, 504]);
@@ -108,7 +108,7 @@ export class VaultClient {
   readonly #transport: Transport;
   readonly #liveness: Liveness;
   readonly #newGate: () => MountGate;
-  /** The last failure while the server was up. The errors of calls that are refused afterwards quote it. */
+  /** The last failure while the server was up. If later calls are refused, their errors quote this failure. */
   #lastFailure = 'calls without an answer';
   #closed = false;
 
@@ -131,12 +131,12 @@ export class VaultClient {
     this.#liveness = new Liveness({ clock, random, maxMs: options.downMaxMs, sendCheck: () => this.#isServing() });
   }
 
-  /** Whether the server answers, as far as is known. */
+  /** The last known state of the server. */
   get state(): Liveness['state'] {
     return this.#liveness.state;
   }
 
-  /** Returns the sender for the calls of one identity, with gates of its own. */
+  /** Returns an object that sends the calls of one identity. It has its own gates. */
   identity(): VaultCalls {
     const gates = new MountGates(this.#newGate);
     return { server: this.server, request: (request) => this.#limited(request, gates) };
@@ -227,12 +227,12 @@ export class VaultClient {
     void this.#countFailure(gate, sentAt);
   }
 
-  /** Counts the failure against the gate if the health check finds the server up. Never rejects. */
+  /** If the health check finds the server up, counts the failure as one of the gate's mount. Never rejects. */
   async #countFailure(gate: MountGate, sentAt: number): Promise<void> {
     if (await this.#liveness.check()) gate.failed(sentAt);
   }
 
-  /** Whether the server serves calls, by `sys/health`, which needs no token; false without an answer. Never rejects. */
+  /** Whether the server serves calls, by `sys/health`, without a token. `false`: no answer. Never rejects. */
   async #isServing(): Promise<boolean> {
     const call = { method: 'GET', path: HEALTH_PATH, headers: [], repeatable: true };
     const limitMs = Math.min(this.#timeoutMs, HEALTH_LIMIT_MS);

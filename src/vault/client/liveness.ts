@@ -4,9 +4,9 @@
  *
  * State machine:
  * - `up`: calls pass. A call without a usable answer → `checking`.
- * - `checking`: the check is sent; calls wait for its result. Alive → `up`; not → `down`.
+ * - `checking`: the check is sent; calls wait for its result. The server serves calls → `up`; otherwise → `down`.
  * - `down`: calls are refused. When the wait is over, the next call sends the check and waits for its result; all
- *   others are refused meanwhile. Alive → `up`; not → `down`, with a longer wait.
+ *   other calls are refused. The server serves calls → `up`; otherwise → `down`, with a longer wait.
  * An answer to any call at any time → `up`.
  */
 import { orAborted } from '../../runtime/abort.ts';
@@ -20,9 +20,9 @@ export interface LivenessOptions extends GateOptions {
   readonly sendCheck: () => Promise<boolean>;
 }
 
-/** After an answer the server counts as alive for this time, ms. */
+/** For this time after an answer the server counts as up, and no check is sent, ms. */
 const TRUSTED_MS = 1_000;
-/** Longest first pause between two checks, ms. */
+/** Longest pause after the first failed check, ms. The pause grows with each failed check. */
 const BASE_MS = 1_000;
 /** If a call is refused because a check runs, its error sets at least this wait before a retry, ms. */
 const CHECK_MS = 500;

@@ -66,7 +66,7 @@ describe('a gate', () => {
     return { clock, gate, fail, refusedFor };
   }
 
-  it('after two failures in a row a mount gets no calls, but not if a response came between the failures', () => {
+  it('after two failures in a row a mount gets no calls for about 1 s, except if a response came between the failures', () => {
     const { gate, fail, refusedFor } = setUp();
     fail(1);
     gate.answered();

@@ -47,7 +47,7 @@ export class MountGate {
   readonly #backoff: Backoff;
   readonly #own = new Slots(MOST_CALLS);
   readonly #trial = new Slots(1);
-  /** Whether the last call was answered. */
+  /** Whether the last call got a response. */
   #isProven = false;
   /** Failures since the last response or refusal. */
   #failures = 0;
@@ -118,7 +118,7 @@ export class SharedSlots {
     this.unproven = new Slots(Math.ceil(limit / 2));
   }
 
-  /** @see Slots.take */
+  /** As `Slots.take`. @param isProven `false`: also takes one of the slots for users that are not proven */
   async take(signal: AbortSignal, isProven: boolean, rank = 0): Promise<Disposable> {
     using taken = new DisposableStack();
     if (!isProven) taken.use(await this.unproven.take(signal, rank));

@@ -112,7 +112,7 @@ function trimSlashes(text: string | undefined): string | undefined {
   return emptyToUndefined(text?.trim().replace(/^\/+|\/+$/g, ''));
 }
 
-/** A host name resolves only to addresses that may not be called. */
+/** A host name resolves only to addresses that must not be called. */
 export class ForbiddenAddressError extends Error {
   override readonly name = 'ForbiddenAddressError';
 }
@@ -144,17 +144,17 @@ FORBIDDEN.addAddress('168.63.129.16', 'ipv4');
 export class VaultAddresses {
   readonly #patterns: readonly AddressPattern[];
 
-  /** @param patterns if empty, every server may be called that is not forbidden */
+  /** @param patterns if empty, every server may be called except link-local and metadata addresses */
   constructor(patterns: readonly AddressPattern[] = []) {
     this.#patterns = patterns;
   }
 
-  /** Whether a pattern names the server. Only such a server may get tokens that the Kubernetes API server accepts. */
+  /** Whether a pattern matches the server. Only such a server may get tokens that the Kubernetes API server accepts. */
   isNamed(url: URL): boolean {
     return this.#patterns.some((pattern) => pattern.matches(url));
   }
 
-  /** As `isNamed`, for the address as a user wrote it. */
+  /** As `isNamed`, for an address as a user wrote it. `false` if the address is malformed. */
   isNamedAddress(addr: string): boolean {
     const url = URL.parse(addr.trim());
     return url !== null && this.isNamed(url);

@@ -19,7 +19,7 @@ export interface TransportOptions {
   readonly large: SharedSlots;
   /** Decides which addresses the server's name may resolve to. */
   readonly addresses: VaultAddresses;
-  /** URL of an HTTP proxy. */
+  /** URL of an HTTP proxy; `undefined`: direct connections. */
   readonly proxy?: string | undefined;
   readonly client?: ClientCertificate | undefined;
 }
@@ -37,7 +37,7 @@ export interface ClientCertificate {
 const MAX_ANSWER_BYTES = 2 * 1024 * 1024;
 /** An answer above this size is large. Only `AT_A_TIME` large answers are in memory at a time. */
 const LARGE_BYTES = 64 * 1024;
-/** Time limit for the rest of an answer once it is large, ms: a slow server must not delay the answers of others. */
+/** Time limit for the rest of a large answer, ms: a slow server must not delay the answers of other servers. */
 const LARGE_LIMIT_MS = 5_000;
 /** After this time an idle connection is closed, ms: before a load balancer closes it, usually after 60 s. */
 const IDLE_MS = 30_000;
@@ -74,7 +74,7 @@ export class Transport {
       });
   }
 
-  /** @throws the signal's reason, Node's error of the connection, or AnswerTooLargeError */
+  /** Sends a request. @throws the signal's reason, Node's error of the connection, or AnswerTooLargeError */
   async send(request: TransportRequest): Promise<Answer> {
     try {
       return await this.#once(request);
@@ -139,7 +139,7 @@ function forwardedBy(proxy: URL, server: URL, direct: Route): Route {
 const AT_A_TIME = 4;
 /** A large answer that takes less than this (ms) is prompt. A healthy Vault sends 2 MiB in a few milliseconds. */
 const PROMPT_MS = 1_000;
-/** Expected time of a server's first large answer, ms. It is less than 5 s, which a server that stalls takes. */
+/** Expected time of a server's first large answer, ms. Below the 5 s of a stalled server, so a new one goes first. */
 const UNKNOWN_MS = 2_500;
 /** Largest number of prompt answers that a server needs to become proven again (see `LargeAnswers`). */
 const MOST_REQUIRED = 1_024;

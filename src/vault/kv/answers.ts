@@ -17,7 +17,7 @@ export interface LeaseGrant {
 
 interface FoundHead {
   readonly state: 'found';
-  /** KV 2 only. */
+  /** Number of the entry's version; KV 2 only. */
   readonly version?: number;
   /** When this version was created, RFC 3339; KV 2 only. */
   readonly createdTime?: string;

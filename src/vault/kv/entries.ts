@@ -36,7 +36,7 @@ export interface VaultEntriesOptions {
 }
 
 export interface UpdateOptions {
-  /** In KV 1, write the pairs below one key `data`, as the original does. An entry in either form counts as equal. */
+  /** `true`: in KV 1 the pairs are written below one key `data`, as in the original. Both forms count as equal. */
   readonly nestedInKv1?: boolean | undefined;
 }
 
@@ -47,9 +47,9 @@ interface WriteOptions extends UpdateOptions {
 }
 
 export interface WriteResult {
-  /** KV 2 only. */
+  /** Number of the entry's version; `undefined` in KV 1. */
   readonly version: number | undefined;
-  /** RFC 3339; KV 2 only. */
+  /** When Vault created this version, RFC 3339; `undefined` in KV 1. */
   readonly createdTime: string | undefined;
 }
 
@@ -64,9 +64,9 @@ export interface UpdateResult extends WriteResult {
 const MAX_ENTRY_BYTES = 1024 * 1024 - 16 * 1024;
 /** How often `update` tries to write if other clients write the entry at the same time. */
 const UPDATE_ATTEMPTS = 5;
-/** How long metadata is not read again after a policy has forbidden it. */
+/** After a policy has forbidden to read metadata, they are not read again for this time, ms. */
 const FORBIDDEN_MS = 600_000;
-/** How long a write to a path is not tried again, after the read before it created credentials. */
+/** If the read before a write created credentials, no write to the path is tried for this time, ms. */
 const NOT_KV_MS = 600_000;
 
 export class VaultEntries {
@@ -84,14 +84,14 @@ export class VaultEntries {
     this.#mounts = new Mounts(session, options.clock);
   }
 
-  /** The mount and the full paths of an entry. @throws VaultError, AbortedError */
+  /** Finds the mount and the full paths of an entry. @throws VaultError, AbortedError */
   resolve(path: string, signal?: AbortSignal): Promise<EntryPath> {
     return this.#mounts.resolve(path, signal);
   }
 
   /**
-   * The entry and its values. Outside KV this may create credentials: see `lease`.
-   * @throws VaultError (`invalidPath` where nothing is mounted, `permissionDenied`, …), AbortedError
+   * Reads the entry and its values. Outside KV the read may create credentials; then the entry has a `lease`.
+   * @throws VaultError (`invalidPath` if nothing is mounted there, `permissionDenied`, …), AbortedError
    */
   read(path: string, signal?: AbortSignal): Promise<KvEntry> {
     return this.#at(path, signal, (entry) => this.#read(entry, signal));

@@ -1,8 +1,8 @@
 /**
  * Finds the mount of a path: a KV store of version 1 or 2, or another engine (database, pki, …).
  * Vault answers `sys/internal/ui/mounts/<path>` to every token whose policies name the mount (the vault CLI calls it
- * for `vault kv`). Without an answer the path's shape decides: a `data` segment after the first one means version 2. A
- * mount is remembered for ten minutes, or until a call shows that it has changed.
+ * for `vault kv`). Without an answer the path itself decides: a segment `data` after the first segment means version 2.
+ * A mount is remembered for ten minutes, or until a call shows that it has changed.
  */
 import type { Clock } from '../../runtime/clock.ts';
 import { SingleFlight } from '../../runtime/queue/single-flight.ts';
@@ -22,7 +22,7 @@ export interface Mount {
 /** A path that a user wrote, with its mount and its paths in Vault's API. */
 export interface EntryPath {
   readonly mount: Mount;
-  /** `true`: Vault named the mount. `false`: it is a guess from the path's shape. */
+  /** `true`: Vault named the mount. `false`: the mount was guessed from the path. */
   readonly known: boolean;
   /** Where the values are read and written. */
   readonly dataPath: string;
@@ -69,7 +69,7 @@ export class Mounts {
   async #resolve(normal: string, signal: AbortSignal | undefined): Promise<EntryPath> {
     const known = this.#remembered(normal);
     if (known !== undefined) return entryPath(known, normal, true);
-    // Paths with the same first segment share a lookup. If it finds another mount, the path gets a lookup of its own.
+    // Paths with the same first segment share a lookup. If it finds another mount, this path gets its own lookup.
     for (const flight of [normal.split('/', 1)[0] ?? normal, normal]) {
       const answer = await this.#lookups.run(flight, (shared) => this.#lookUp(normal, shared), signal);
       const mount = answer ?? this.#remembered(normal);

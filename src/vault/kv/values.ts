@@ -16,7 +16,7 @@ import { isDataKey } from '../../runtime/text/dns-names.ts';
 import { NotBase64Error, NotUtf8Error, SecretBytes } from '../../runtime/secret-bytes.ts';
 import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from '../json.ts';
 
-/** `plain`: Vault holds the text itself. `base64`: every string in Vault is base64 of the bytes. */
+/** `plain`: strings in Vault are the text itself. `base64`: every string in Vault is the base64 of the bytes. */
 export type ValueEncoding = 'plain' | 'base64';
 
 /** The only key of an entry that the original writes to KV 1. All pairs are below this key. */
@@ -43,7 +43,7 @@ export class ValueConversionError extends Error {
   }
 }
 
-/** The values of one entry in Vault. Printed, it shows only the number of keys. */
+/** The values of one entry in Vault. If the object is printed, only the number of its keys appears. */
 export class VaultValues {
   readonly #values: ReadonlyMap<string, JsonValue>;
 
@@ -152,7 +152,7 @@ export function toSecretBytes(value: JsonValue, encoding: ValueEncoding = 'plain
   return encoding === 'base64' ? SecretBytes.fromBase64(value) : SecretBytes.fromUtf8(value);
 }
 
-/** The keys that no Kubernetes Secret may have. */
+/** Returns the keys that Kubernetes does not allow in a Secret. */
 export function invalidSecretKeys(keys: Iterable<string>): readonly string[] {
   return [...keys].filter((key) => !isDataKey(key));
 }

@@ -69,7 +69,7 @@ export function sessionKey(server: VaultServer, identity: VaultIdentity): string
   return hash.digest('hex');
 }
 
-/** The identity's name in logs: method and mount, nothing of the credential. */
+/** The identity's name in logs: method and mount. It contains no part of the credential. */
 export function identityLabel(identity: VaultIdentity): string {
   return identity.method === 'token' ? 'token' : `auth/${identity.mount ?? identity.method}`;
 }

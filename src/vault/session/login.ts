@@ -131,7 +131,7 @@ export class LoginBackoff {
   readonly #refused: Backoff;
   #refusals = 0;
 
-  /** @param random 0 ≤ r < 1 */
+  /** @param random returns r, 0 ≤ r < 1 */
   constructor(random: () => number) {
     this.#random = random;
     this.#unanswered = new Backoff({ baseMs: 1_000, maxMs: 5_000, random });

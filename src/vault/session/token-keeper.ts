@@ -60,7 +60,7 @@ export class TokenKeeper {
     this.#timer = this.#options.context.clock.setTimeout(run, Math.max(0, ms), { unref: true });
   }
 
-  /** Never rejects. */
+  /** Renews or replaces the token, and tries again after a failure. Never rejects. */
   async #work(token: SessionToken): Promise<void> {
     try {
       await (token.renewable ? this.#renew(token) : this.#options.replace());

@@ -39,7 +39,7 @@ export class SessionToken {
   lifeMs: number;
   /** When the token expires, monotonic ms; `Infinity`: never. */
   expiresAt: number;
-  /** The longest life that a login or renewal gave, ms. */
+  /** The longest life that the login or a renewal gave the token so far, ms. */
   #fullMs: number;
 
   /** @param now monotonic ms from before the login or lookup, so that the token's end is never assumed too late */
@@ -63,7 +63,7 @@ export class SessionToken {
     this.validAt = now;
   }
 
-  /** Records Vault's answer to `lookup-self`. @param ttlSeconds 0: does not expire */
+  /** Records Vault's answer to `lookup-self`. @param ttlSeconds 0: the known end of the token stays */
   observed(ttlSeconds: number, now: number): void {
     if (ttlSeconds > 0) this.expiresAt = now + ttlSeconds * 1_000;
     this.lookupSelf = 'works';
@@ -121,7 +121,7 @@ export class RetiredTokens {
     void this.revoke(token);
   }
 
-  /** Never rejects: a token that cannot be revoked expires. Does nothing for a configured token or a batch token. */
+  /** Revokes a token from a login, except a batch token. Never rejects: a token that cannot be revoked expires. */
   async revoke(token: SessionToken): Promise<void> {
     const { client, namespace, clock } = this.#context;
     if (!token.revocable || token.expiresAt <= clock.monotonic()) return;
