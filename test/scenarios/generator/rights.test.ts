@@ -1,5 +1,6 @@
 /**
- * Tests that the generator's permissions in deploy/ suffice. The generator has permission to read credentials in one namespace only.
+ * Tests that the generator's permissions in deploy/ suffice. The generator has permission to read credentials in one
+ * namespace only.
  */
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
