@@ -40,7 +40,7 @@ export const MIRROR_ANNOTATIONS = {
   parentVersion: 'mirrors.kts.studio/parent-version',
   /** A `SourceType`. */
   sourceType: 'mirrors.kts.studio/source-type',
-  /** For a source in Vault: the path in the spec of the SecretMirror. */
+  /** For a source in Vault: the path of the entry, as in the spec of the SecretMirror. */
   vaultPath: 'mirrors.kts.studio/vault-path',
   /** For dynamic credentials: the id of their lease. */
   vaultLeaseId: 'mirrors.kts.studio/vault-lease-id',

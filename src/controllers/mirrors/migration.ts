@@ -48,12 +48,12 @@ async function prepare(api: KubeApi, signal: AbortSignal | undefined): Promise<r
   const isOldStored = crd.status?.storedVersions?.includes('v1alpha1') === true;
   const store: Step = {
     object: CRD,
-    text: 'SecretMirrors may be stored as v1alpha1: stores them all as v1alpha2. The webhook of the original must still answer',
+    text: 'SecretMirrors may be stored as v1alpha1: writes each SecretMirror again, so that it is stored as v1alpha2. The conversion webhook of the original must still answer',
     write: storeAgain,
   };
   const convert: Step = {
     object: CRD,
-    text: `its conversion webhook belongs to the original: removes it. After that, apply the output of \`${command('crds')}\``,
+    text: `removes the conversion webhook, because it belongs to the original. After that, apply the output of \`${command('crds')}\``,
     write: withoutWebhook,
   };
   return isOldStored ? [store, convert] : [convert];
@@ -139,7 +139,7 @@ async function storeAgain(api: KubeApi, signal: AbortSignal | undefined): Promis
     try {
       await api.request({ method: 'PUT', path, body: JSON.stringify(mirror), signal });
     } catch (error) {
-      // Another client has deleted the mirror meanwhile.
+      // Another client has deleted the mirror since the list.
       if (!isNotFound(error)) throw error;
     }
   }

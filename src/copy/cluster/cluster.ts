@@ -67,7 +67,7 @@ export interface ContentScope extends ContentUse {
 
 interface ContentWatch {
   readonly watcher: WatchGroup;
-  /** The sinks that get each event, in this order. */
+  /** The receivers of the watch's events. Each event goes to all of them, in this order. */
   readonly sinks: WatchSink[];
   /** For each caller of `watchContents`: which contents of the watched objects it needs. */
   readonly scopes: ContentUse[];
@@ -137,7 +137,7 @@ export class Cluster implements Backend {
   sourcesOf(source: ObjectKey): KubeStore {
     const name = kindOf(source);
     const kind = this.#options.kinds.find(({ kind }) => kind === name);
-    if (kind === undefined) throw new TypeError(`not a kind that is copied: ${source}`);
+    if (kind === undefined) throw new TypeError(`no controller copies objects of this kind: ${source}`);
     return this.store(kind);
   }
 
@@ -277,13 +277,13 @@ export class Cluster implements Backend {
     return !this.#watchesNamespaces || this.namespaces.has(name);
   }
 
-  /** Settles when every watch opened so far is listed, or the cause of its failure is found. */
+  /** Settles when every watch that is open now has its first list, or is known to have failed. */
   async synced(): Promise<void> {
     await Promise.all([...this.#watches, ...this.#wide].map(async (watcher) => await watcher.settled));
     this.#isListed = true;
   }
 
-  /** Whether `synced` has settled once. */
+  /** Whether `synced` has settled at least one time. */
   get isListed(): boolean {
     return this.#isListed;
   }

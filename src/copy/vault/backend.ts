@@ -43,9 +43,9 @@ export interface VaultBackendOptions {
   readonly random: () => number;
   /** Time limit of a call to Vault, ms. */
   readonly timeoutMs: number;
-  /** The servers that may be called. */
+  /** The addresses of the Vault servers that may be called. */
   readonly addresses: VaultAddresses;
-  /** Client settings for every server. */
+  /** Settings of the Vault client that hold for every server, for example the proxy. */
   readonly environment: Pick<VaultSessionsOptions, 'client' | 'maxRetries' | 'proxy'>;
   /** Returns the token from the environment of the process, for logins with the method `environment`. */
   readonly environmentToken?: EnvironmentToken;
@@ -218,7 +218,7 @@ export class VaultBackend implements Backend {
           await revokeLease(session, leaseId, limited);
         if (lease !== undefined) await revoke(lease.hold);
         else if (location !== undefined) await this.#access.once(location, limited, revoke);
-        else throw new Error('the Vault login that created it is no longer configured');
+        else throw new Error('the Vault login that created the lease is no longer configured');
       };
       await withTimeout(work, { what: `revoking the lease ${leaseId}`, limitMs });
       this.leases.ended(leaseId);

@@ -71,7 +71,7 @@ interface EntryLocation extends Pick<VaultLocation, 'path'> {
   readonly server: Pick<VaultServer, 'url' | 'namespace'>;
 }
 
-/** The key of a location as the source of one rule. @throws VaultPathError */
+/** The key that a location has as the source of `rule`. @throws VaultPathError */
 export function vaultSourceKey(location: VaultLocation, rule: RuleKey): EntryKey {
   return keyOf(location, [...readParameters(location), rule]);
 }
@@ -124,7 +124,7 @@ function hashOf({ server: { url, namespace }, path }: EntryLocation, parameters:
   return createHash('sha256').update(parts).digest('hex').slice(0, 16);
 }
 
-/** The use of a location by one rule. */
+/** A key and location that a rule uses, as its source or target. */
 export interface VaultUse {
   readonly key: EntryKey;
   readonly location: VaultLocation;

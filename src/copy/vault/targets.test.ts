@@ -118,7 +118,7 @@ test('if another client has recreated an entry in Vault, it is written again, ev
   assert.equal(updates, 8, 'the entry has the values in another encoding');
 });
 
-test('a rule whose content a Vault entry has keeps the entry; otherwise the oldest rule whose source exists gets it', async () => {
+test('if a Vault entry has the content of a rule, this rule keeps the entry; otherwise the oldest rule whose source exists gets it', async () => {
   const written: string[] = [];
   const entries = {
     resolve: async () =>

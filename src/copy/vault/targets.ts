@@ -142,7 +142,7 @@ export class VaultTargets implements TargetWriter {
     return flowsIn(target, this.#facts, readerOf(this.#memory.get(target)));
   }
 
-  /** Called when the runs of a target fail. Reports every error but those of Vault, which `reconcile` has reported. */
+  /** Called when the runs of a target fail. Reports the error, except one of Vault, which `reconcile` has reported. */
   failed(target: EntryKey, error: unknown): void {
     if (isVaultError(error)) return;
     const message = error instanceof Error ? error.message : String(error);

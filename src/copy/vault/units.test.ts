@@ -254,7 +254,7 @@ describe('a source in Vault', () => {
     assert.equal(looks, 1);
   });
 
-  it('if two rules read dynamic credentials at the same path, each rule gets its own, with one request for each', async () => {
+  it('if two rules read dynamic credentials at the same path, each rule gets credentials of its own, with one request for each rule', async () => {
     kind = 'other';
     const keys = [follow(ONE), follow(TWO)];
     await settle();
@@ -263,7 +263,7 @@ describe('a source in Vault', () => {
     assert.equal([...leases.of(ONE)].length, 1);
   });
 
-  it('if Vault does not show that credentials are dynamic before the read, one rule gets those of the shared read, and none are revoked', async () => {
+  it('if only the first response shows that credentials are dynamic, one rule gets these credentials, and no credentials are revoked', async () => {
     [kind, known] = ['other', false];
     const keys = [follow(ONE), follow(TWO)];
     await settle();

@@ -107,7 +107,7 @@ describe('a mirror that is being deleted, after the deletion timeout', () => {
     }
   });
 
-  it('after the time limit, a deleted mirror keeps its finalizer if a copy was not tried to be deleted, or is not marked as retained yet', async () => {
+  it('after the time limit, a deleted mirror keeps its finalizer if Keyferry has not tried to delete a copy, or a retained copy is not marked yet', async () => {
     assert.deepEqual(await report(PENDING), [false, []]);
     assert.equal((await report(refused, { retain: true }))[0], false);
   });

@@ -39,7 +39,7 @@ import type { MirrorStore } from '../rules/mirror-store.ts';
 import { CHOICE_ANNOTATION, LEASE_ORIGIN_ANNOTATION } from '../rules/shape.ts';
 import { type EffectiveSpec, sourceLocationOf, type SpecOptions } from '../rules/spec.ts';
 
-/** The parts that several duties for SecretMirrors share. */
+/** The parts of the controller that the reconciler and `MirrorVault` share. */
 export interface MirrorParts {
   readonly mirrors: MirrorStore;
   readonly specOptions: SpecOptions;

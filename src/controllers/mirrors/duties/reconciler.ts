@@ -38,7 +38,7 @@ export interface MirrorReconcilerParts extends Pick<MirrorParts, 'mirrors' | 'me
   readonly isOutdated: NamespaceChanges['isOutdated'];
 }
 
-/** Stands for the source of a mirror that is being deleted. */
+/** The view that is used as the source's while a mirror is being deleted. */
 const NO_SOURCE: SourceView = { state: 'missing', ...nobodyCause('Deleted', 'the mirror is being deleted') };
 
 export class MirrorReconciler implements RuleReconciler {
@@ -193,7 +193,7 @@ export class MirrorReconciler implements RuleReconciler {
     return soonest(result?.requeueAfterMs, step.remainingMs > 0 ? step.remainingMs : undefined);
   }
 
-  /** @returns `undefined` while no status can be computed yet */
+  /** Writes the next status and records its events. @returns `undefined`: no status must be written now */
   async #write(
     rule: RuleKey,
     mirror: StoredMirror,

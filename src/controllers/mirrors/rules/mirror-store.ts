@@ -4,7 +4,7 @@ import { FIELD_MANAGER } from '../../../copy/model/observed.ts';
 import { RuleStore, ruleVersion, type RuleStoreOptions } from '../../common/rules/rule-store.ts';
 import { MIRRORS_CONTROLLER, type SecretMirror, type SecretMirrorSpec } from '../api.ts';
 
-/** Maximum length of the stored patterns of a mirror, characters: there may be thousands of mirrors. */
+/** Maximum length of the stored patterns of a mirror, characters. Memory matters: there may be thousands of mirrors. */
 export const MAX_LIST = 64 * 1024;
 
 export interface StoredMirror extends SecretMirror {

@@ -72,7 +72,7 @@ export class MirrorRules implements RuleSet {
     return spec;
   }
 
-  /** The mirrors that changes of namespaces concern. @see RulesInNamespaces */
+  /** The mirrors that must be evaluated again after changes of namespaces. @see RulesInNamespaces */
   rulesFor(changes: Changes): Steps<readonly RuleKey[]> {
     return this.#scope.reach.concernedBy(changes, this.#selections());
   }
@@ -159,7 +159,7 @@ export class MirrorRules implements RuleSet {
     // If a copy has become the source, it may have the only data. So it stays, even if the mirror changes its source.
     if (source !== undefined && includes(view.ownedBy(rule), source)) claims.push({ target: source, claim: kept });
     if (spec.problems.length > 0) {
-      // A mistake in the spec never deletes a copy.
+      // A mistake in the spec must not delete a copy. So copies that the valid part does not select are kept.
       const claimed = new Set(claims.map(({ target }) => target));
       const left = [...view.ownedBy(rule)].filter((target) => !claimed.has(target));
       claims.push(...leavingClaims(owner, left, userCause('InvalidSpec', 'the spec of its SecretMirror is invalid')));

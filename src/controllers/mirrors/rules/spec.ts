@@ -71,9 +71,9 @@ export interface SpecOptions {
 /** Why a suspended mirror writes nothing. */
 export const SUSPENDED: Cause = userCause('Suspended', 'spec.suspend is true: copies are neither written nor deleted');
 
-/** The problems of a mirror for its status: those of its spec, or the refusal of its evaluation. */
+/** The problems that the status of a mirror shows: problems of its spec, or the refusal of its evaluation. */
 export function problemsWith({ problems, halt }: EffectiveSpec, refusal: Cause | undefined): readonly string[] {
-  // A mistake in the choices is already in `problems`.
+  // If the refusal comes from a mistake in the choices, it is already in `problems`.
   const isKnown = refusal === undefined || refusal === SUSPENDED || halt !== undefined;
   return isKnown ? problems : [refusal.message];
 }

@@ -338,7 +338,7 @@ function byFirstNamespace({ namespaces: [a = ''] }: Group, { namespaces: [b = ''
   return a < b ? -1 : Number(a > b);
 }
 
-/** Lists the first namespaces and counts the others. */
+/** For example `namespaces a, b, c, d, e and 4 more`. */
 function namespaceList(namespaces: readonly string[]): string {
   return `${namespaces.length === 1 ? 'namespace' : 'namespaces'} ${someOf(namespaces, NAMED)}`;
 }

@@ -77,7 +77,7 @@ describe('the response to a write', () => {
     assert.equal(version(), '5');
   });
 
-  it('a response is dropped only because of a deletion that was reported after its own request began, not after another request', () => {
+  it('of two responses, one is dropped if a deletion was reported after its request began, and one is stored if its request began later', () => {
     const { index, sink, version } = setUp();
     using early = index.beginRequest(asKey('c:Secret/ns/n'));
     sink.remove({ metadata: meta('6') });
@@ -225,7 +225,7 @@ describe('the place that the annotations of an object name', () => {
     annotations: { note: 'x', [PLACE]: place },
   });
 
-  it('the index returns keyferry.dev/target as it is on the object, whether it names this object or another one, also after a change', () => {
+  it('the index returns the annotation keyferry.dev/target unchanged, whether it names its own object or another object, even after a change', () => {
     const { index, sink } = setUp();
     const places = { a: 'a/n', b: 'b/n', clone: 'a/n', odd: '' };
     for (const version of ['5', '6']) {

@@ -2,7 +2,7 @@
  * The metadata of the objects of one kind in one cluster, from several watches and from the responses to own writes.
  *
  * No single watch has every relevant object: one selects the copies by label, others follow single sources. Each watch
- * is a *feed*; Keyferry's own writes are one, too. A record stores which feeds confirm that its object exists.
+ * is a *feed*; Keyferry's own writes are a feed, too. A record stores which feeds confirm that its object exists.
  * Invariants:
  * - a record exists as long as at least one feed confirms the object, or an own write that no watch has brought yet;
  * - a record never goes back to an older resourceVersion of the same object;
@@ -121,7 +121,7 @@ export class ObjectIndex {
     this.#pendingWrites.stop();
   }
 
-  /** Creates the feed of one watch. @param accepts whether an object is relevant; default: all are */
+  /** Creates the feed of one watch. @param accepts whether an object is relevant; default: all objects are */
   feed(accepts?: (meta: ObjectMeta) => boolean): ObjectFeed {
     const bit = this.#nextBit;
     // Each feed is a bit of a 32-bit integer. Few are needed: single-object watches share a feed (object-watches.ts).
@@ -146,7 +146,7 @@ export class ObjectIndex {
         const { namespace = '', name, uid, resourceVersion } = metadata;
         this.#noteDeletion(`${namespace}/${name}`, resourceVersion);
         const record = this.get(namespace, name);
-        // An own write may be newer than this event.
+        // Keyferry may have written the object after this event: then the object is not gone.
         const isGone = record !== undefined && !isOlder(resourceVersion, record.resourceVersion);
         this.#withdraw(bit, namespace, name, uid, isGone);
       },

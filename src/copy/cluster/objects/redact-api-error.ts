@@ -22,7 +22,7 @@ export function withoutDetails(error: ApiError): ApiError {
 function reworded(error: ApiError, reword: (text: string) => string): ApiError {
   const { status, reason, statusMessage, causes } = error;
   return error.reworded({
-    // The usual reason of a status (404: NotFound) does not depend on a value, so it can stay even if it equals one.
+    // The usual reason of a status (404: NotFound) does not depend on values. So it stays, even if a value equals it.
     reason: reason === reasonOfStatus(status) || reword(reason) === reason ? reason : 'Unknown',
     message: reword(statusMessage),
     causes: causes.map(({ reason: why, field, message }) => {

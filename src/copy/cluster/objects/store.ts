@@ -46,14 +46,14 @@ export interface ContentUse {
   readonly statusOf?: (object: KubeObject) => object;
 }
 
-/** The content of an object, as an event showed it. */
+/** The content of an object that an event brought, with its version. */
 export interface StoredContent extends Held, Readonly<EventContent> {}
 
 /** A `StoredContent` without its version: the index keeps it with an object that a watch brings with its data. */
 interface EventContent {
   fingerprint: Fingerprint;
   readonly immutable: boolean;
-  /** '' for a kind without types; `undefined`: not known. */
+  /** The type of a Secret; '' for a kind without types; `undefined`: not known. */
   readonly type?: string | undefined;
 }
 
@@ -64,7 +64,7 @@ export interface CompleteWatch {
   isListed(): boolean;
 }
 
-/** An object as it was read, with its content. */
+/** The response to a read of one object. */
 export interface ReadObject {
   readonly content: Content;
   readonly immutable: boolean;
@@ -110,7 +110,7 @@ export class KubeStore implements SourceProvider {
     return resourceKey(this.api.cluster, this.kind.kind, namespace, name);
   }
 
-  /** Follows an object by name, unless a complete watch covers it. @see unfollow */
+  /** Follows an object by name. Does nothing if a watch of its whole namespace brings it. @see unfollow */
   follow(key: ObjectKey): void {
     if (this.#covering(key) === undefined) this.watches.follow(key);
   }
@@ -120,7 +120,7 @@ export class KubeStore implements SourceProvider {
     this.#fingerprints.delete(key);
   }
 
-  /** Whether an object that is not in the index does not exist. */
+  /** If an object is not in the index: whether this shows that it does not exist. */
   isKnown(key: ObjectKey): boolean {
     return this.#covering(key)?.isListed() ?? this.watches.isKnown(key);
   }
@@ -235,7 +235,7 @@ export class KubeStore implements SourceProvider {
     return this.#stored(key, version)?.fingerprint ?? (read?.version === version ? read.fingerprint : undefined);
   }
 
-  /** The version of an object's content, as far as the index has it. */
+  /** The version of an object's content; `undefined`: the object is not in the index. */
   #version(key: ObjectKey): string | undefined {
     const observed = this.index.find(key);
     return observed && contentVersion(observed);
@@ -280,7 +280,7 @@ export class KubeStore implements SourceProvider {
     const { metadata } = object;
     if (before?.uid === metadata.uid && isOlder(metadata.resourceVersion, before.resourceVersion)) {
       this.#onRollback(key);
-      const text = 'the server has an older version than before, as after an etcd restore';
+      const text = 'the server has an older version of the object than before, as after a restore of etcd';
       throw new ConnectionError('EROLLBACK', `GET ${objectPath(this.kind, key)}: ${text}`);
     }
     return {

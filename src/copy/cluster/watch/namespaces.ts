@@ -108,7 +108,7 @@ export class Namespaces {
 
   /**
    * Reads the labels with new keys from a list. Facts that are already known stay unchanged, even if the list has newer
-   * ones: the watch will bring the newer facts, and reports to the rules only facts that differ from the known ones.
+   * facts. The watch will bring these, and reports to the rules only facts that differ from the known facts.
    * @param list calls `take` for each namespace
    */
   async relist(list: (take: (item: KubeObject) => void) => Promise<unknown>): Promise<void> {

@@ -196,7 +196,7 @@ test('before, during and after the switch to the wide watch, the index has each 
     onKnown: (key) => known.push(key),
   });
   const key = (n: number): ObjectKey => asKey(`local:Secret/default/s${n}`);
-  /** Waits until all these objects are known, those of `there` are in the index, and those of `notThere` are not. */
+  /** Waits until all these objects are known, and the index has the objects `there` but not the objects `notThere`. */
   const right = async (there: readonly number[], notThere: readonly number[]): Promise<void> => {
     const look = (): boolean =>
       [...there, ...notThere].every((n) => objectWatches.isKnown(key(n))) &&

@@ -11,7 +11,7 @@
  * - If only some namespaces are served, each of them has a wide watch, and objects of other namespaces are refused
  *   without a request. When a namespace becomes served or stops being served, its objects are followed anew.
  * - `watchAll` opens the wide watch permanently, for a controller whose objects no selector of the API finds. Objects
- *   that are relevant for the controller are then kept besides the followed ones.
+ *   that are relevant for the controller are then kept, too.
  */
 import { type KubeApi, METADATA_ONLY, type ObjectMeta } from '../../../kube/api.ts';
 import { isForbidden, retryAfterMs } from '../../../kube/errors.ts';
@@ -39,7 +39,7 @@ export interface ObjectWatchesOptions {
   readonly onKnown: (key: ObjectKey) => void;
 }
 
-/** Most single-object watches. Each takes about 200 KiB of memory. */
+/** Maximum number of single-object watches. Each takes about 200 KiB of memory. */
 const SINGLES_LIMIT = 40;
 /** How many GETs run at the same time. */
 const LOOK_UPS = 16;
@@ -60,7 +60,7 @@ export class ObjectWatches {
   /** Objects for which the response to the running GET may be out of date. */
   readonly #outdated = new Set<ObjectKey>();
   #stopped = false;
-  /** The server refused the watch of the whole collection. */
+  /** Whether the server refused the watch of the whole collection. */
   #isWideForbidden = false;
   #isRelevant: ((meta: Pick<ObjectMeta, 'annotations'>) => boolean) | undefined;
   #wide: WatchGroup | undefined;
@@ -96,7 +96,7 @@ export class ObjectWatches {
     return this.#openWideWatch();
   }
 
-  /** Follows an object until `unfollow` was called as often as `follow`. */
+  /** Follows an object. For each call, `unfollow` must be called one time: the last call ends the watch. */
   follow(key: ObjectKey): void {
     const users = this.#followed.get(key) ?? 0;
     this.#followed.set(key, users + 1);
@@ -138,7 +138,7 @@ export class ObjectWatches {
     if (record === undefined || this.#isRelevant?.(record) !== true) this.#feed.withdraw(namespace, name);
   }
 
-  /** Whether an object that is not in the index does not exist. */
+  /** If a followed object is not in the index: whether this shows that it does not exist. */
   isKnown(key: ObjectKey): boolean {
     return this.#known.has(key);
   }

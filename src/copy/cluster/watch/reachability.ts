@@ -34,7 +34,7 @@ export interface ReachabilityOptions {
   readonly watches: () => readonly WatchHealth[];
   /** Tries a waiting target at once, even if its back-off has not ended. */
   readonly retry: (target: ObjectKey) => void;
-  /** Called when the cause for which a target waits has changed. */
+  /** Called when a target starts to wait, or the cause of its wait has changed. */
   readonly report: (target: ObjectKey, wait: Waiting) => void;
 }
 
@@ -126,7 +126,7 @@ export class Reachability {
   }
 }
 
-/** Why a cluster with these watches cannot be used; `undefined`: it can, as far as they show. */
+/** Why a cluster cannot be used, according to its watches; `undefined`: the watches show no reason. */
 export function causeOfWatches(cluster: string, watches: readonly WatchHealth[]): Cause | undefined {
   for (const { collection, connected, synced, silentMs, cause, isExcused } of watches) {
     if (connected || cause === undefined || isExcused === true) continue;

@@ -227,7 +227,7 @@ function piecesFor({ overlay }: Kind, { pieces }: Content): readonly ContentPiec
   if (overlay === undefined || first === undefined || !first.json.bytes().includes(EMPTY_VALUE)) return pieces;
   const values = Object.entries(JSON.parse(first.json.utf8()) as Record<string, string>);
   const pieceOf = (field: string, entries: [string, string][]): ContentPiece => {
-    // `fromEntries` makes `__proto__` an ordinary key.
+    // `Object.fromEntries` treats `__proto__` like any other key; an assignment would not.
     return { field, json: SecretBytes.fromUtf8(JSON.stringify(Object.fromEntries(entries))) };
   };
   const filled = values.filter(([, value]) => value !== '');

@@ -54,7 +54,7 @@ export const LATER_MS = 1000;
 /** Wait before the next run of a target that changed during each attempt, ms. */
 export const RACE_RETRY_MS = 200;
 
-/** `again`: the target has to be decided again. */
+/** The result of a plan. `again`: the target must be decided again in the same run. */
 export type ActionResult = 'again' | { readonly settle?: Settlement; readonly requeueAfterMs?: number };
 
 export interface Settlement {

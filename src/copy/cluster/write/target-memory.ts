@@ -23,7 +23,7 @@ import type { TargetReader, TargetState } from '../../plan/decide.ts';
 import type { RepairMemory } from '../../plan/repairs.ts';
 import type { KubeStore, StoredContent } from '../objects/store.ts';
 
-/** A content of targets. The copies of a source share one such object. */
+/** The content that one or more targets have: all copies of a source share one such object. */
 type HeldContent = Omit<StoredContent, 'version'>;
 
 /**
@@ -139,7 +139,7 @@ export class UnlabelledCopies {
     this.#endFirst();
   }
 
-  /** Called when a read before a creation has found nothing. */
+  /** Called when a read before a creation has found no object. */
   missed(): void {
     this.#readsLeft = Math.max(0, this.#readsLeft - 1);
   }

@@ -109,7 +109,7 @@ export class TargetReconciler {
     this.report(target, wait ?? { state: 'error', ...failureOf(error) });
   }
 
-  /** Records an outcome without a run. */
+  /** Records an outcome that was found without a run of the target, for example that its cluster does not answer. */
   report(target: ObjectKey, outcome: Waiting | Failed): void {
     this.#settle(factsOf(target, this.#options, this.#cached(target)), { outcome });
   }

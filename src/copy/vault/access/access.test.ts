@@ -61,7 +61,7 @@ describe('troubleOf', () => {
     }
   });
 
-  it('troubleOf reports errors other than those of a login with the action, the address and the message of Vault', () => {
+  it('troubleOf reports an error that is not about a login with the action, the address and the message of Vault', () => {
     for (const kind of ['invalidPath', 'permissionDenied', 'redirect', 'badResponse', 'tls', 'sealed'] as const) {
       const { pending, reason, message } = troubleOf(failure(kind), LOCATION, 'syncing to');
       assert.deepEqual([pending, reason], [false, 'VaultError']);

@@ -24,14 +24,14 @@ export type VaultLogin = Pick<VaultLocation, 'server' | 'auth'>;
 export interface VaultConnection {
   readonly session: VaultSession;
   readonly entries: VaultEntries;
-  /** Acquires the session once more, for a lease, which needs it longer than the user does. */
+  /** Acquires the session again, for a lease: the lease needs the session even after the user has closed it. */
   hold(): SessionHold;
 }
 
 /** The login that a user follows until `close`. */
 interface OpenLogin {
   readonly login: VaultLogin;
-  /** The version of the login's Secrets when the user last opened it. `undefined`: they were not known. */
+  /** The version of the login's Secrets when the user last called `open`. `undefined`: no Secret, or not known. */
   version: string | undefined;
   open?: {
     /** The version of the Secrets with which the session logged in; `undefined`: no Secret, or not known. */
@@ -78,7 +78,7 @@ export class VaultAccess {
    */
   async open(user: VaultUser, login: VaultLogin, signal: AbortSignal): Promise<VaultConnection> {
     const followed = this.follow(user, login);
-    // Record the version before reading the Secrets, so that a change during the read makes it outdated.
+    // The version is stored before the Secrets are read: if a Secret changes during the read, the version is outdated.
     const version = (followed.version = this.#options.credentials.versionOf(login.auth));
     const { open } = followed;
     if (open !== undefined && version !== undefined && open.version === version) return open.connection;
@@ -166,7 +166,7 @@ const ABOUT_THE_RULE = ['invalidServer', 'invalidPath', 'badRequest', 'tooLarge'
  * depends on a text, because an author of a rule may name a server that answers any text.
  */
 export function vaultFault(error: unknown, auth: VaultLogin['auth'] | undefined): Fault {
-  // The API server refused the token of the ServiceAccount.
+  // The API server refused to make the token of the ServiceAccount.
   const refused = causedBy(error, ApiError);
   if (refused !== undefined) return failureOf(refused).fault;
   if (!isVaultError(error)) return 'operator';
@@ -174,7 +174,7 @@ export function vaultFault(error: unknown, auth: VaultLogin['auth'] | undefined)
   const isOwn = auth?.method === 'environment';
   if (isOwn && (isLogin || isVaultError(error, 'authFailed', 'tokenInvalid', 'invalidServer'))) return 'operator';
   if (status === undefined || status < 400) return isVaultError(error, ...ABOUT_THE_RULE) ? 'user' : 'operator';
-  // Vault ≤ 1.13 answers 500 to a wrong secret id.
+  // Vault up to version 1.13 answers a login with a wrong secret id with status 500.
   if (status >= 500) return isLogin && status === 500 ? 'user' : 'operator';
   return UNAVAILABLE.has(status) ? 'operator' : 'user';
 }

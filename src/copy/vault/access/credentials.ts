@@ -74,7 +74,7 @@ export class VaultCredentials {
   async #load(secret: ObjectRef, auth: SecretAuthRef, signal: AbortSignal): Promise<Content> {
     const key = this.#keyOf(secret);
     const view = this.#viewOf(secret);
-    if (view?.state === 'unknown') throw new NotKnownYetError(`not read yet: ${key}`);
+    if (view?.state === 'unknown') throw new NotKnownYetError(`the Secret with the credential is not read yet: ${key}`);
     if (view?.state === 'missing') throw missingSecret(secret, auth);
     if (view?.state === 'failed') throw new VaultAuthMissingError(view.message, view.fault);
     const isFollowed = view !== undefined;

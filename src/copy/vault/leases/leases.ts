@@ -70,7 +70,7 @@ export const leaseVersion = (leaseId: string): string => `lease ${leaseId}`;
 
 export class VaultLeases {
   readonly #options: VaultLeasesOptions;
-  /** The leases by id, until they are revoked or expire. */
+  /** The leases, by lease id, until they are revoked or expire. */
   readonly #known = new Map<string, Lease>();
 
   constructor(options: VaultLeasesOptions) {
@@ -149,13 +149,13 @@ export class VaultLeases {
     return await maintainLease(lease, pollMs, this.#options, signal);
   }
 
-  /** Called when another lease of the same origin replaces this one, which is then kept until it expires. */
+  /** Called when another lease of the same origin replaces the lease. The replaced lease is kept until it expires. */
   replaced(lease: Lease): void {
     this.#retire(lease, 'replaced');
     lease.content = NO_CONTENT;
   }
 
-  /** Called when the rule no longer uses the lease, which is then kept until it is revoked or expires. */
+  /** Called when the rule no longer uses the lease. The lease is then kept until it is revoked or expires. */
   dropped(lease: Lease): void {
     if (lease.state === 'live') this.#retire(lease, 'dropped');
   }
@@ -176,7 +176,7 @@ export class VaultLeases {
     for (const lease of this.#known.values()) if (lease.rule === rule) yield lease;
   }
 
-  /** The leases that have not ended, for metrics. */
+  /** Server, state and age of each lease that has not ended, for metrics. */
   figures(): { readonly vault: string; readonly state: Lease['state']; readonly age: string }[] {
     return Array.from(this.#known.values(), (lease) => {
       return { vault: lease.hold.session.addr, state: lease.state, age: ageOf(lease, this.#options.clock) };

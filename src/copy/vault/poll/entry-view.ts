@@ -56,7 +56,7 @@ export function distinctVersionOf(entry: Partial<WriteResult>, now: number): str
   return versionOf(entry);
 }
 
-/** @returns the content of an entry, or a failed view if its values cannot be those of a Secret */
+/** @returns the content of an entry, or a failed view if a Secret cannot have its keys and values */
 export function contentOf(entry: FoundEntry, location: VaultLocation, version: string): Content | SourceView {
   const { encoding, secretType, path } = location;
   // With base64, ktsstudio/mirrors may have written the entry. In KV 1 it nests all values under one key.
@@ -87,7 +87,7 @@ export function invalid(message: string): SourceView {
   return { state: 'failed', ...userCause('InvalidValues', message) };
 }
 
-/** Why dynamic credentials are too large: they stay in memory, and the lease id goes into the status and copies. */
+/** Why dynamic credentials are too large to stay in memory, or their lease id for the status; `undefined`: neither. */
 function leaseProblem({ leaseId }: LeaseGrant, { weight }: Content): string | undefined {
   if (leaseId.length > MAX_LEASE_ID)
     return `the id of its lease has ${leaseId.length} characters; it may have ${MAX_LEASE_ID}`;

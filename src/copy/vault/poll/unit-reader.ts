@@ -127,7 +127,7 @@ export class UnitReader {
     return [...members].some((member) => this.#options.leases.hasRecord(member));
   }
 
-  /** @returns `undefined` if the entry has not changed */
+  /** Reads the entry only if its version has changed. @returns `undefined`: the entry has not changed */
   async #readIfChanged(unit: Unit, { entries }: VaultConnection, signal: AbortSignal): Promise<KvEntry | undefined> {
     const { path } = unit.location;
     const { entryVersion, lease, needsContent, view } = unit;
@@ -254,7 +254,7 @@ export class Unit<R extends RuleKey | undefined = RuleKey | undefined> {
   /** Whether a target needs content that is not in the cache. */
   needsContent = false;
   lease: Lease | undefined;
-  /** `undefined`: no lease ended early. */
+  /** The leases of the unit that ended early, one after the other; `undefined`: none. */
   earlyEnds: EarlyEnds | undefined;
   /** Whether Keyferry has already looked for a lease from before its restart. */
   isRestoreTried = false;
