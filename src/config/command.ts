@@ -29,7 +29,7 @@ interface Description {
   /** One line in the help. */
   readonly summary: string;
   readonly examples: readonly string[];
-  /** The program that this command replaces: the name of its binary, and its flags. */
+  /** The program that this command replaces: the name of its binary, and its flags; `undefined`: it replaces none. */
   readonly original?: { readonly binary: string; readonly flags: readonly string[] };
 }
 

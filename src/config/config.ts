@@ -1,4 +1,4 @@
-/** All settings of a running Keyferry, read once at the start and frozen. The help of each flag explains the setting. */
+/** All settings of a running Keyferry, read at the start and frozen. The help of each flag explains its setting. */
 import type { AddressValues, CommonValues, LeaderElectConfig, namespacesFlag } from './flags/common-flags.ts';
 import type {
   generatorFlags,

@@ -38,7 +38,7 @@ export interface OperatorOptions {
   readonly api: KubeApi;
   /** The namespace of the Pod, or of the kubeconfig's context. */
   readonly namespace: string;
-  /** The other cluster, if there is one. */
+  /** The management cluster; `undefined`: no CCM runs. */
   readonly management?: KubeApi | undefined;
   readonly log: Log;
   readonly metrics: Metrics;
@@ -154,7 +154,7 @@ export class Operator {
     this.#leading = true;
   }
 
-  /** Ends the writes, then events and backends. May be called again. */
+  /** Ends the writes, then events and backends. May be called twice. */
   async stop(): Promise<void> {
     this.#options.metrics.leader.set({}, 0);
     const until = systemClock.monotonic() + STOP_MS;

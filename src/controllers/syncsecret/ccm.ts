@@ -116,7 +116,7 @@ export class CcmReconciler extends SyncSecretReconciler<CcmRules> {
   readonly #isManagers: (namespace: string) => boolean;
   /** Uids of SyncSecrets whose mark this CCM replaced, because the mark named another namespace. */
   readonly #remarked = new Map<RuleKey, string>();
-  /** Whether the log has the warning about another CCM. */
+  /** Whether the warning about another CCM was already logged. */
   #knowsOtherCcm = false;
 
   constructor(context: ControllerContext, management: Management) {

@@ -51,7 +51,7 @@ function syncSecretFindings({ metadata }: KubeObject, travel: Travel): Finding[]
   const { namespace = '', name, ownerReferences = [], labels = {}, annotations = {} } = metadata;
   const texts: string[] = [];
   if (ownerReferences.length > 0 && !(ORIGIN_LABELS.name in labels)) {
-    texts.push('its owner references do not travel: KubeLB copied them, and garbage collection then deleted the copy');
+    texts.push('its owner references are not copied: KubeLB copies them, and garbage collection then deletes the copy');
   }
   for (const [what, map, travelling] of [
     ['labels', labels, travel.labels(labels)],
@@ -60,7 +60,9 @@ function syncSecretFindings({ metadata }: KubeObject, travel: Travel): Finding[]
     // Keyferry writes marks of its own, so no finding names the origin labels of KubeLB.
     const staying = Object.keys(map).filter((key) => !(key in travelling) && !isMark(key));
     if (staying.length === 0) continue;
-    texts.push(`its ${what} ${someOf(staying, MAX_NAMED)} do not travel; --propagate-${what} allows keys`);
+    texts.push(
+      `its ${what} ${someOf(staying, MAX_NAMED)} are not copied; to copy them, name their keys in --propagate-${what}`,
+    );
   }
   const object = { kind: SYNC_SECRET.kind, namespace, name };
   return texts.map((text) => ({ verdict: 'difference', object, text }));

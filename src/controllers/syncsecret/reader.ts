@@ -47,7 +47,7 @@ export class SyncSecretReader implements RuleReader {
   /** Whether a manager serves SyncSecrets of this cluster. */
   #hasManager = false;
   readonly #labelsOf: (object: ResourceKey) => Observed['labels'];
-  /** All SyncSecrets, by the rule keys of the manager. */
+  /** All SyncSecrets of the cluster, each with the rule key that the manager gives it. */
   readonly #all: RuleStore<SyncSecretRule>;
   /** The namespaces of the management cluster that get copies of SyncSecrets of this cluster. */
   readonly #propagatedTo = new Set<string>();

@@ -116,8 +116,8 @@ describe("migrate with config-syncer's copies", () => {
       lines.filter((line) => line.startsWith('leftover')),
       [],
     );
-    assert.match(textOf('manual team-a/gone'), /in the cluster "unicorn", which may be another one/);
-    assert.match(textOf('manual team-b/gone'), /in the cluster "far-away", which may be another one/);
+    assert.match(textOf('manual team-a/gone'), /in the cluster "unicorn", which may be another cluster/);
+    assert.match(textOf('manual team-b/gone'), /in the cluster "far-away", which may be another cluster/);
   });
 });
 
@@ -201,7 +201,7 @@ describe("migrate with kubernetes-replicator's copies", () => {
       before.textOf('manual team-a/open'),
       /does not allow it.*name its namespace in k8s-replicator\/replication-allowed-namespaces on home\/open/,
     );
-    assert.match(before.textOf('manual team-a/waits'), /waits for home\/late, which does not exist; once it does/);
+    assert.match(before.textOf('manual team-a/waits'), /waits for home\/late, which does not exist; when it exists/);
     await configMap('home/late', { [ALLOWED_NAMESPACES]: 'team-a' });
     await scene.annotate('home/open', { [ALLOWED_NAMESPACES]: 'team-a' }, 'configmaps');
     const { lines } = await scene.migrate(['--from', PROGRAM, '--apply']);

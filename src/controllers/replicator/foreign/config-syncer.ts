@@ -31,7 +31,7 @@ export const configSyncer: Foreign = {
 function sourceBy(selector: string | undefined, hasContexts: boolean): ForeignSource {
   const remarks: Remark[] = [];
   if (hasContexts) {
-    const text = `${NAMES.contexts}: Keyferry has no list of other clusters; a SyncSecret carries a Secret into one`;
+    const text = `${NAMES.contexts}: annotations of Keyferry do not copy into other clusters; a SyncSecret copies a Secret into one other cluster`;
     remarks.push({ verdict: 'unsupported', text });
   }
   if (selector === undefined) return { remarks };

@@ -67,7 +67,7 @@ class Analysis {
     if (pushesTo !== undefined && pushesTo.length > 0) {
       wanted.set(names.toNamespaces, { value: pushesTo.join(','), text: `is pushed to ${pushesTo.join(', ')}` });
     }
-    // If the source is pushed, and no object is filled from it, it gets no permission to be pulled.
+    // A source that is pushed gets the permission to be pulled only if an object is filled from it.
     if (allows !== undefined && allows.length > 0 && (pushesTo === undefined || this.#requests.pulledFrom.has(key))) {
       if (allows === 'all') wanted.set(names.allowed, { value: 'true', text: 'may be pulled from every namespace' });
       else {
@@ -114,7 +114,11 @@ class Analysis {
     if (pushers.some((one) => nameOf(one) === marked)) return;
     if (source === undefined) this.#unpushed(key, copy, [candidates].flat()[0]);
     else if (pushers.length > 1) {
-      this.#find(key, 'manual', `several sources push this name here; set ${names.by} to the one that it is a copy of`);
+      this.#find(
+        key,
+        'manual',
+        `several sources push an object of this name into this namespace; set ${names.by} to the source of this copy`,
+      );
     } else if (marked !== undefined) {
       this.#find(key, 'manual', `${names.by} names another source than ${this.#program}`);
     } else this.#change(key, { [names.by]: nameOf(source) }, `is a copy of ${nameOf(source)}`, source);
@@ -135,24 +139,26 @@ class Analysis {
       manual(`its marks name ${place}, but a copy has the name of its source`);
     else if (objects.has(source)) {
       const advice = `name its namespace in ${this.#names.toNamespaces} on ${place}, and run this command again`;
-      manual(`a copy of ${place}, which would not push it here; to go on with it, ${advice}`);
+      manual(
+        `a copy of ${place}, whose annotations do not push it into this namespace; to keep it up to date, ${advice}`,
+      );
     } else if (cluster === undefined) {
       const { verdict, reason } = leftoverOf(this.#program, 'its source does not exist', heldBy(key));
       this.#find(key, verdict, `marked by ${place}: ${reason}`);
-    } else manual(`a copy of ${place} in the cluster "${cluster}", which may be another one: it stays as it is`);
+    } else manual(`a copy of ${place} in the cluster "${cluster}", which may be another cluster: it stays as it is`);
   }
 
   #pulled(key: ResourceKey, named: string): void {
     const names = this.#names;
     const manual = (why: string): void => this.#find(key, 'manual', why);
     const source = keyOf(key, named);
-    if (source === undefined) return manual(`${named}, which it is filled from, is not the name of an object`);
+    if (source === undefined) return manual(`${named}, from which it is filled, is not a valid <namespace>/<name>`);
     const from = this.#annotationsOf(key)[names.from];
     if (from === nameOf(source)) return undefined;
     if (from !== undefined) return manual(`${names.from} names another source than ${this.#program}`);
     const allowIt = `name its namespace in ${names.allowedNamespaces} on ${named}, and run this command again`;
     if (!this.#context.objects.has(source))
-      return manual(`waits for ${named}, which does not exist; once it does, ${allowIt}`);
+      return manual(`waits for ${named}, which does not exist; when it exists, ${allowIt}`);
     const place = parseResourceKey(key);
     const allows = this.#requests.sources.get(source)?.allows ?? [];
     const { patterns } = this.#requests;
@@ -162,7 +168,7 @@ class Analysis {
       return this.#change(key, { [names.from]: nameOf(source) }, `is filled from ${nameOf(source)}`, source);
     }
     return manual(
-      `${named}, which it is filled from, does not allow it; it keeps its data. To have it filled, ${allowIt}`,
+      `${named}, from which it is filled, does not allow its namespace; its data stays. To keep it up to date, ${allowIt}`,
     );
   }
 
@@ -173,7 +179,11 @@ class Analysis {
     if (Object.keys(added).length === 0) return;
     const other = Object.keys(added).find((name) => annotations[name] !== undefined);
     if (other !== undefined) {
-      this.#find(object, 'manual', `${other} has another value than "${added[other] ?? ''}"; one of them is wrong`);
+      this.#find(
+        object,
+        'manual',
+        `${other} has another value than "${added[other] ?? ''}"; one of the two values is wrong`,
+      );
       return;
     }
     this.#changes.push({ object, annotations: added, text, ...(source === undefined ? {} : { source }) });

@@ -71,11 +71,11 @@ function sourceBy(
   if (pushesTo !== undefined && isTrue(annotations[NAMES.keepOwners])) {
     remark(
       'unsupported',
-      `${NAMES.keepOwners}: owner references do not travel, because an owner in another namespace does not exist`,
+      `${NAMES.keepOwners}: owner references are not copied, because the owner does not exist in other namespaces`,
     );
   }
   if (pushesTo !== undefined && hasLabels && !isTrue(annotations[NAMES.stripLabels])) {
-    remark('difference', 'its labels are not copied to new copies; the copies that exist keep theirs');
+    remark('difference', 'its labels are not copied to new copies; existing copies keep their labels');
   }
   // The program requires both annotations. Keyferry needs only one of them.
   if (!isTrue(annotations[NAMES.allowed]) || !(NAMES.allowedNamespaces in annotations)) {

@@ -60,7 +60,7 @@ function sourceBy(annotations: Annotations, patterns: PatternCache, isAuto: bool
   if (!isAuto) return { allows, remarks };
   const pushesTo = common(patterns, listIn(NAMES.autoNamespaces), allowed);
   if (pushesTo !== undefined) return { allows, pushesTo, remarks };
-  const text = `${NAMES.autoNamespaces} and ${NAMES.allowedNamespaces} are different expressions, which have no common one`;
+  const text = `${NAMES.autoNamespaces} and ${NAMES.allowedNamespaces} are different expressions, and no single expression has the namespaces of both`;
   return { allows, pushesTo: [], remarks: [...remarks, { verdict: 'manual', text, answer }] };
 }
 

@@ -98,7 +98,7 @@ export class ForeignRequests {
   /** Describes the rule of the program that makes, fills or uses an object; `undefined`: no rule does. */
   heldBy(key: ResourceKey): string | undefined {
     const program = this.#program;
-    if (this.sources.has(key)) return `it requests copies of ${program} itself`;
+    if (this.sources.has(key)) return `its own annotations request copies from ${program}`;
     const copy = this.copies.get(key);
     if (copy?.mode === 'pull') return `${program} fills it from ${copy.source}`;
     const puller = this.pulledFrom.get(key);

@@ -21,7 +21,7 @@ function textOf(program: Foreign, annotations: Readonly<Record<string, string>>)
 const expression = (key: string, operator: string, ...values: string[]): object =>
   values.length === 0 ? { key, operator } : { key, operator, values };
 
-it('the finding on a label selector advises a SecretMirror with the same selector', () => {
+it('if an annotation of another copier has a label selector, the finding advises a SecretMirror with the same selector', () => {
   const table: [Foreign, Record<string, string>, object[]][] = [
     [configSyncer, { 'kubed.appscode.com/sync': 'app=x' }, [expression('app', 'In', 'x')]],
     [
@@ -50,12 +50,12 @@ it('the finding on a label selector advises a SecretMirror with the same selecto
   }
 });
 
-it('the finding on an invalid label selector says that it is invalid', () => {
+it('if the label selector in an annotation of another copier is invalid, the finding says why', () => {
   const text = textOf(mittwald, { [`${MITTWALD}replicate-to-matching`]: 'a b' });
   assert.match(text, /the selector is invalid \("a b" is not a requirement of a label selector: /);
 });
 
-it('the finding on a source that is only pulled advises no SecretMirror, which would push', () => {
+it('if a source with a label selector is only pulled, the finding advises no SecretMirror, which would push', () => {
   const text = textOf(reflector, { ...ALLOWED, [`${REFLECTOR}reflection-allowed-namespaces-selector`]: 'a=1' });
   assert.doesNotMatch(text, /SecretMirror/);
 });

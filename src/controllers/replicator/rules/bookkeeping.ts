@@ -5,7 +5,7 @@ import { type AnnotationNames, type Annotations, readBool, type Refusal } from '
 
 /**
  * The patch of `replicated-from-version`. If only the version differs, nothing is written: otherwise two objects that
- * copy each other would be written forever. If the annotation is missing, or another client wrote it, it is written.
+ * copy each other would be written forever. A missing annotation, or one of another client, does cause a write.
  */
 export function versionPatch(
   names: AnnotationNames,
@@ -32,7 +32,7 @@ export function kept(names: AnnotationNames, { annotations }: Observed): FieldPa
 
 /**
  * Whether a target has data of a source, or bookkeeping of such data. A `replicate-once-version` alone does not count:
- * the controller never writes only this annotation, so a user has set it on an object with data of the user.
+ * the controller never writes only this annotation, so a user has set it, on an object with the user's data.
  */
 export function isFilled(names: AnnotationNames, { annotations }: Observed): boolean {
   return [names.version, names.inherited, names.origin].some((name) => name in annotations);

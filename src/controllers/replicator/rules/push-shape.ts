@@ -124,7 +124,7 @@ export class PushShape implements Shape {
     };
   }
 
-  /** The parts that all targets share. Labels are set only at creation. A missing copy label alone causes no write. */
+  /** What copies and empty copies share. Labels are set only at creation. A missing copy label alone is not written. */
   #common(
     source: Annotations,
     observed: Observed | undefined,

@@ -140,7 +140,10 @@ const KEPT: Shape = {
   desiredState: () => ({
     kind: 'wait',
     for: 'watch',
-    ...operatorCause('Pending', 'whether the namespace is one of the management cluster is not known'),
+    ...operatorCause(
+      'Pending',
+      'it is not yet known whether the namespace belongs to a tenant or to the management cluster',
+    ),
   }),
   heldVersion: () => undefined,
 };

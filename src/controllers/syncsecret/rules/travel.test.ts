@@ -11,19 +11,19 @@ const ALL = travel({ propagateLabels: ['.*'], propagateAnnotations: ['.*'] });
 
 const asMap = (keys: readonly string[]): Record<string, string> => Object.fromEntries(keys.map((key) => [key, 'x']));
 
-test('no label or annotation travels by default', () => {
+test('by default, copies of SyncSecrets get no label and no annotation of the tenant', () => {
   const map = asMap(['app', 'secrets-webhook.security.bank-vaults.io/vault-addr', 'OWNER', 'example.com/note']);
   assert.deepEqual([travel({}).labels(map), travel({}).annotations(map)], [{}, {}]);
 });
 
-test('a label travels only if a pattern for labels matches its whole key, an annotation only if one for annotations does', () => {
+test('a label is copied only if a pattern for labels matches its whole key, an annotation only if one for annotations does', () => {
   const map = asMap(['app', 'myapp', 'app2', 'team.example.com/a', 'team.example.com/b', 'x']);
   const some = travel({ propagateLabels: ['app', 'team\\.example\\.com/.*'], propagateAnnotations: ['x'] });
   assert.deepEqual(Object.keys(some.labels(map)), ['app', 'team.example.com/a', 'team.example.com/b']);
   assert.deepEqual(Object.keys(some.annotations(map)), ['x']);
 });
 
-test('with the pattern .* all keys travel as in KubeLB, except marks of copiers and last-applied-configuration', () => {
+test('with the pattern .* all keys are copied as in KubeLB, except marks of copiers and last-applied-configuration', () => {
   const travelling = [
     'app',
     'app.kubernetes.io/instance',
