@@ -37,7 +37,7 @@ export class CallLimit extends AbortController implements Disposable {
     this.signal.onabort = end === undefined ? null : () => end(this.signal.reason);
   }
 
-  /** Waits for work that other calls can wait for, too, as new credentials. If this call ends, the work goes on. */
+  /** Waits for work that other calls can wait for, too, such as new credentials. It goes on if this call ends. */
   wait<T>(stage: string, promise: Promise<T>): Promise<T> {
     this.stage = stage;
     return new Promise<T>((resolve, reject) => {

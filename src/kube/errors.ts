@@ -73,7 +73,7 @@ export function reasonOfStatus(status: number): string {
   return REASON_OF_STATUS[status] ?? 'Unknown';
 }
 
-/** An answer outside 200–299. */
+/** The server answered with a status outside 200–299. */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
   readonly status: number;
@@ -276,8 +276,8 @@ export const isUnauthorized = hasStatus(401);
 export const isThrottled = hasStatus(429);
 
 /**
- * Whether the API server cannot fill its cache for this kind (429 on a watch). The state is short after the server's
- * start, but permanent if objects of the kind cannot be converted. Calls for other kinds are not affected.
+ * Whether the API server cannot fill its cache for this kind (429 on a watch). After the server's start this ends soon,
+ * but it lasts if objects of the kind cannot be converted. Calls for other kinds are not affected.
  */
 export function isStorageStarting(error: unknown): error is ApiError {
   return isThrottled(error) && error.statusMessage.startsWith('storage is (re)initializing');

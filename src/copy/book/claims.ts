@@ -98,7 +98,7 @@ export class Claims {
     return this.#versions.keys();
   }
 
-  /** Records the marks on an object. @returns the rules whose marks counted before and count now, without the claims */
+  /** Records the marks on an object. @returns the rules whose marks counted before and count now, without any claim */
   objectChanged(
     key: ResourceKey,
     before: Observed | undefined,

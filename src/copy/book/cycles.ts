@@ -37,7 +37,7 @@ export interface CyclesOptions {
 /** The claims that copy content. `unknown`: perhaps, because the state of the source is not known yet. */
 export type Flows = ReadonlyMap<Claim, 'active' | 'unknown'>;
 
-/** The claims that copy content into a target. @param facts of the target; their views must not consider cycles */
+/** The claims that copy content into a target. @param facts of the target; its source states must ignore cycles */
 export function flowsOf(facts: Contest & Pick<Facts, 'observed'>): Flows {
   const { entries, observed, markedBy, viewOf, now } = facts;
   const flows = new Map<Claim, 'active' | 'unknown'>();
@@ -56,7 +56,7 @@ export function flowsOf(facts: Contest & Pick<Facts, 'observed'>): Flows {
   return flows;
 }
 
-/** The state that the source of a claim has for the claim, if the claim is in a cycle or perhaps in one. */
+/** The state that is reported for a claim's source: `failed`: the claim is in a cycle. `unknown`: it may be in one. */
 type CycleView = Extract<SourceView, { state: 'failed' | 'unknown' }>;
 
 const NOT_KNOWN_YET: CycleView = { state: 'unknown' };

@@ -75,9 +75,9 @@ export interface ObjectEvents {
 export interface SourceProvider {
   /** The state of a source, from memory alone. */
   view(source: ResourceKey | undefined): SourceView;
-  /** The fingerprint of the source's content at the version of its view; `undefined`: this content was not read yet. */
+  /** The fingerprint of the source's content at the version that `view` gives; `undefined`: this was not read yet. */
   fingerprint(source: ResourceKey | undefined): Fingerprint | undefined;
-  /** Reads the content at the view's version, or at a newer one, which then is the view's. `undefined`: it is gone. */
+  /** Reads the content at the version that `view` gives, or a newer one, which `view` then gives. `undefined`: gone. */
   load(source: ResourceKey, signal: AbortSignal): Promise<Content | undefined>;
   /** Called when the only copy of the source has its content, so that the values can be dropped from memory. */
   copied?(source: ResourceKey): void;

@@ -59,7 +59,7 @@ export interface RuleReconciler {
   preparationOf?(rule: RuleKey): Preparation | undefined;
   /** Updates the rule object (finalizer, defaults), beside the evaluations. If it throws, it is called again later. */
   prepare?(rule: RuleKey, signal: AbortSignal): Promise<void>;
-  /** Reads the rule from the server. If its relation to the target's namespace has changed, it counts as changed. */
+  /** Reads the rule from the server. A change of the target's namespace that concerns the rule counts as its change. */
   getLive(rule: RuleKey, target: ResourceKey, signal: AbortSignal): Promise<RuleState>;
   /**
    * Writes the outcomes of the rule's claims to its status or annotations. Called after a change, at most once a

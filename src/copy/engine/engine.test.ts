@@ -76,7 +76,7 @@ test("a shape's slow work is done in steps before its target is decided, and aga
   const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
   engine.backends.add(backend);
   const owner: Owner = { key: RULE, title: 'rule', rank: '' };
-  /** Steps of each work that is left. There are two works, because the source changes once, during the first work. */
+  /** The numbers of steps of the work that is left. There are two, because the source changes during the first work. */
   const left = [1, 2];
   const done: string[] = [];
   const shape = Object.assign(new LeaveShape(userCause('Left', '')), {

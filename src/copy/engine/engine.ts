@@ -56,7 +56,7 @@ const NORMAL_PRIORITY_TARGETS = 250;
  * take it over, for example if one `kubectl apply` swaps the names of two rules.
  */
 const UNCLAIMED_DELAY_MS = 500;
-/** A decision takes time for each claim on its target. If there are more claims, the target is decided with a delay. */
+/** A decision takes time for each claim on its target. Above this number, it is delayed by `MS_PER_CLAIM` for each. */
 const FEW_CLAIMS = 100;
 const MS_PER_CLAIM = 0.25;
 /** If a source changed during the slow work of a shape, its target waits this long, ms. */
@@ -150,7 +150,7 @@ export class Engine implements ObjectEvents {
     await this.#status.stop(limits());
   }
 
-  /** Follows the sources of a rule before its evaluation, so that the first lists have them. Only before the start. */
+  /** Follows a rule's sources before its evaluation, so that the first lists have them. No effect after the start. */
   expectSources(rule: RuleKey, sources: readonly ResourceKey[]): void {
     if (!this.#started) this.#follow(this.book.replace(rule, [], sources));
   }

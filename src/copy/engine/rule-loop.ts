@@ -27,7 +27,7 @@ const RULE_CONCURRENCY = 8;
 const HEAVY_AFTER_MS = 30;
 const HEAVY_CONCURRENCY = 2;
 const FINALIZER_CONCURRENCY = 8;
-/** Finalizers wait while this many rules are untried: 8 each for writing, for waiting for a run, and for running. */
+/** Finalizers wait while this many rules are untried: 8 being written, 8 whose target waits, 8 whose target runs. */
 const MOST_UNTRIED = 3 * FINALIZER_CONCURRENCY;
 
 export interface RuleLoopOptions extends Omit<KeyedQueueOptions<RuleKey>, 'name' | 'groupOf' | 'onError'> {

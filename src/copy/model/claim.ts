@@ -29,7 +29,7 @@ export function rankOf(creationTimestamp: string, uid: string): string {
  */
 export type ClaimMode = 'own' | 'fill' | 'release';
 
-/** The targets for which a rule wants the same share one claim, because there are tens of thousands of targets. */
+/** If a rule wants the same for many targets, they share one claim, because there are tens of thousands of targets. */
 export interface Claim {
   readonly owner: Owner;
   readonly mode: ClaimMode;
@@ -39,8 +39,8 @@ export interface Claim {
   /** The source is the rule's own object. Its deletion ends the claim, so the claim does not keep it from deletion. */
   readonly isRuleSource?: true | undefined;
   /**
-   * Generation of the rule's own object as source, if the rule's status reports it. A new generation makes a new claim,
-   * so that each outcome belongs to one generation.
+   * Set if the source is the rule's own object, and the rule's status reports its generation. A new generation makes a
+   * new claim, so that each outcome belongs to one generation.
    */
   readonly sourceGeneration?: number | undefined;
   readonly shape: Shape;

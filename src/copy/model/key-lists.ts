@@ -1,4 +1,4 @@
-/** Stores a value that many objects have only one time. For a thousand copies this saves half a megabyte. */
+/** If many objects have the same value, it is stored only once. For a thousand copies this saves half a megabyte. */
 import { ByteCache } from '../../runtime/maps.ts';
 
 /** A value with more characters is stored in a cache of its own. */

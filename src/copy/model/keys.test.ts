@@ -57,7 +57,7 @@ test('the key of a rule can be parsed into controller, kind (if it has one), nam
   );
 });
 
-test('the key of a login can be parsed into its rule, whatever text the purpose of the login is', () => {
+test('ruleOfLogin() finds the rule in the key of a Vault login, whatever text its purpose is', () => {
   fc.assert(
     fc.property(controller, name, name, fc.string(), (which, namespace, called, purpose) => {
       const rule = ruleKey(which, namespace, called);

@@ -60,7 +60,7 @@ export type RuleState = { readonly state: 'gone' } | { readonly state: 'there'; 
 export interface RuleSet {
   /** The controller's name, with which its rule keys begin: `mirrors`. */
   readonly name: string;
-  /** The limits for all rules. After each evaluation whose claims are put into the book, they record its demand. */
+  /** The limits for all rules. When claims of an evaluation are put into the book, they record the rule's demand. */
   readonly limits?: { readonly record: (rule: RuleKey, demand: Demand | undefined) => void };
   /** Turns a rule into claims; `undefined`: it is gone. A change between two steps must enqueue the rule again. */
   evaluate(rule: RuleKey, view: EngineView): Steps<Evaluation | undefined>;

@@ -101,7 +101,7 @@ test('a decision reads only the facts that the plan needs, in the order in which
   assert.deepEqual(foreign.reads, ['owner rule']);
 });
 
-test('if an orphan changes while its owner decides on it, the new owner is asked', async () => {
+test('if an orphan gets the mark of another rule while its owner is asked about it, the new owner is asked', async () => {
   const { reads, now, decided } = cluster({
     observed: target('1', 'gone'),
     claimed: false,

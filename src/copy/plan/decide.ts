@@ -71,7 +71,7 @@ export interface Later {
 /** Most facts that one decision reads. A plan needs fewer. */
 const MAX_ROUNDS = 8;
 
-/** @throws errors of the reads */
+/** Decides one target. @throws the errors of the reads */
 export async function decide(
   target: ResourceKey,
   source: FactSource,

@@ -59,7 +59,7 @@ export interface Facts extends Contest {
   readonly orphanAction: OrphanAction | undefined;
   /** Whether the target is immutable, or the server refused an update (for example of the type). */
   readonly cannotUpdate: boolean;
-  /** The takeover of the target by the winner has failed and is given up. @see shouldGiveUpTakeover */
+  /** Whether the winner's takeover of the target has failed and is given up. @see shouldGiveUpTakeover */
   readonly takeoverFailed?: boolean;
 }
 

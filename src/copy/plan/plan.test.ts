@@ -702,7 +702,7 @@ always('only objects with a mark that counts are deleted or replaced', ({ marked
 });
 
 always(
-  'an existing object without a mark that counts is updated only to fill it',
+  'an object without a mark that counts is updated only by a rule that fills it',
   ({ markedBy, observed }, decision) => {
     if (decision.do !== 'update' || observed === undefined || markedBy !== undefined) return;
     assert.equal(decision.claim.mode, 'fill');
@@ -730,7 +730,7 @@ always('an object that is being deleted is not changed', ({ observed, goingAway 
   assert.ok(['nothing', 'wait', 'conflict', 'need'].includes(decision.do), decision.do);
 });
 
-always('an existing object is not created, and an absent one is not changed', ({ observed }, decision) => {
+always('an object that exists is not created, and an absent object is not changed', ({ observed }, decision) => {
   if (decision.do === 'create') assert.equal(observed, undefined);
   if (['update', 'replace', 'delete'].includes(decision.do)) assert.notEqual(observed, undefined);
 });
@@ -763,7 +763,7 @@ always('a copy of another controller is not filled', ({ entries, markedBy }, dec
   if (claimed) assert.equal(reconcilerOf(markedBy), reconcilerOf(decision.claim.owner.key));
 });
 
-always('a written copy has the mark of its owner and the annotation for its place', (_given, decision) => {
+always('a written copy has the mark of its owner and the annotation keyferry.dev/target', (_given, decision) => {
   if (!('desired' in decision) || decision.claim.mode !== 'own') return;
   assert.equal(decision.desired.annotations[OWNER], decision.claim.owner.key);
   assert.equal(decision.desired.annotations[PLACE_ANNOTATION], 'team/db');
@@ -775,7 +775,7 @@ always('an object that is only filled gets no mark', ({ entries }, decision) => 
   assert.ok(!(OWNER in decision.desired.annotations) && !(PLACE_ANNOTATION in decision.desired.annotations));
 });
 
-always('no content of a type that is never copied is written', ({ fingerprintOf }, decision) => {
+always('if the type of a Secret is never copied, its content is not written', ({ fingerprintOf }, decision) => {
   if (!('desired' in decision) || decision.desired.data !== 'source') return;
   assert.notEqual(fingerprintOf(decision.claim)?.type, 'kubernetes.io/service-account-token');
 });

@@ -38,7 +38,7 @@ test('writes of new versions of the source never count as repairs, however many 
   assert.deepEqual(memory, { wrote: '99' });
 });
 
-test("if the server keeps changing Keyferry's writes, two of them follow at once, the next ones after growing pauses", () => {
+test("if the server keeps changing Keyferry's writes, the first two follow at once, the next ones after growing pauses", () => {
   const memory: RepairMemory = {};
   const repair = { mode: 'own', version: '1', isRepair: true, isNew: false } as const;
   let now = 1000;

@@ -30,7 +30,7 @@ test('a list of served namespaces never changes; without list and selector every
   assert.equal(ServedNamespaces.of([], 'x')?.flag, '--namespace-selector');
 });
 
-test('a namespace is served as soon as its labels match the selector, and no longer as soon as they do not', async () => {
+test('a namespace is served as soon as it is selected, and dropped as soon as it is no longer selected', async () => {
   const { served, changes, sink, known } = selected();
   sink.upsert(namespace('a'), true);
   assert.deepEqual([served.has('a'), known.objects.size], [true, 1]);

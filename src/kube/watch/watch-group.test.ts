@@ -142,7 +142,7 @@ test('if a namespace is served and dropped many times, no stream stays open', as
   assert.deepEqual([...group.held.objects.keys()], ['b/of-b']);
 });
 
-test('a watch without permission in one namespace delays no other namespace, gives an advice, and lists once it is permitted', async () => {
+test('a watch without permission in one namespace delays no other namespace, reports how to permit it, and lists when it is permitted', async () => {
   forbidden.add('a');
   await using group = scene();
   group.come('a');

@@ -15,7 +15,7 @@ import type { WatchHealth, WatchTarget } from './watch-target.ts';
 
 /** Finds out why the objects of a group cannot be listed. */
 export interface WatchDiagnosis {
-  /** Called when a watch has failed. @returns `KnownCause.isKnown` */
+  /** Called when a watch has failed. @returns whether a watch has failed before with the same cause */
   failed(error: unknown): boolean;
   /** Tells the user how to fix the cause. `undefined`: the cause is unknown. */
   readonly advice: string | undefined;
@@ -111,7 +111,7 @@ export class WatchGroup {
     return this.#covering(namespace)?.health.synced === true;
   }
 
-  /** @see Watcher.isListed */
+  /** As `Watcher.isListed`, for the watch that covers this namespace. */
   isListedIn(namespace: string): boolean {
     return this.#covering(namespace)?.isListed === true;
   }
@@ -126,7 +126,7 @@ export class WatchGroup {
     });
   }
 
-  /** @see Watcher.reopenIfSilent */
+  /** As `Watcher.reopenIfSilent`, for each watch of the group. */
   reopenIfSilent(silentMs: number): void {
     for (const { watcher } of this.#members.values()) watcher.reopenIfSilent(silentMs);
   }

@@ -37,7 +37,7 @@ for (const [title, error, next] of [
   ['a 404', apiError(404, 'NotFound'), 'unlisted'],
   ['a version that does not exist yet', apiError(504, 'Timeout', 'Too large resource version: 7'), 'unlisted'],
 ] as const) {
-  test(`after ${title} the state of a watcher is ${next}`, async () => {
+  test(`after ${title}, the next state of a watcher is ${next}`, async () => {
     const state = afterFailure(await watching(1000), error, NOW);
     assert.equal(state.at, next);
     assert.equal(state.at === 'listed' ? state.resourceVersion : state.newest, '7');

@@ -479,7 +479,7 @@ test('a watcher counts as connected neither before its list is complete nor duri
   assert.equal(scene.watcher.health.error, undefined);
 });
 
-test('while the server refuses, the waits of a watcher grow, and a Retry-After is kept', async () => {
+test('while the server refuses, the waits of a watcher grow, and are at least as long as a Retry-After', async () => {
   const waits: number[] = [];
   script = [
     ...Array.from({ length: 5 }, () => refuse(503, 'ServiceUnavailable')),
