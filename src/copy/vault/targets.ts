@@ -162,9 +162,9 @@ export class VaultTargets implements TargetWriter {
 
   /**
    * Reads dynamic credentials back from the entry that `rule` writes, if the entry still has version `entryVersion`.
-   * If a SecretMirror writes such credentials only to Vault, this entry is their only copy. Otherwise each start of
-   * Keyferry would request new credentials, and revoke those that applications still use.
-   * @returns a content without a version; `undefined`: they cannot be read back
+   * If a SecretMirror writes such credentials only to Vault, this entry is their only copy. Without this read, each
+   * start of Keyferry would request new credentials, and revoke the credentials that applications still use.
+   * @returns the content without a version; `undefined`: the credentials cannot be read back
    * @throws VaultError, VaultAuthMissingError
    */
   async readBack(
@@ -181,7 +181,7 @@ export class VaultTargets implements TargetWriter {
       if (entry.state !== 'found' || versionOf(entry) !== entryVersion) return undefined;
       return secretContent(entry.values, location.encoding, '', '');
     } catch (error) {
-      // Keyferry does not write such values, so another client has written the entry.
+      // Keyferry never writes values that it cannot convert back, so another client has written the entry.
       if (error instanceof ValueConversionError) return undefined;
       if (error instanceof NotKnownYetError) {
         const { addr } = location.server;

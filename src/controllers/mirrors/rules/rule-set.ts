@@ -83,7 +83,7 @@ export class MirrorRules implements RuleSet {
     return mirror && this.specOf(mirror).namespaces.labels;
   }
 
-  /** The label keys in a mirror's selector, without the effective spec: that is slow, and lacks wrong selectors. */
+  /** The label keys in a mirror's selector, as in the object: it may be slow to compute the effective spec. */
   labelKeysOf(rule: RuleKey): string[] {
     const { namespaceSelector = {} } = this.#options.mirrors.get(rule)?.spec?.destination ?? {};
     const { matchLabels = {}, matchExpressions = [] } = namespaceSelector;

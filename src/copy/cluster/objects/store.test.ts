@@ -229,7 +229,7 @@ test('if a read returns an older version than the index has, it fails with EROLL
     using request = store.index.beginRequest(store.key('default', 'older'));
     request.storeResponse(metadata);
     assert.ok((await store.read(key)) !== undefined);
-    // The index gets a version that is newer than the server's, as after the restore of a backup of etcd.
+    // The index gets a newer version than the server has, as if etcd was restored from a backup.
     request.storeResponse({ ...metadata, resourceVersion: `${metadata.resourceVersion}0` });
     await assert.rejects(store.read(key), { name: 'ConnectionError', code: 'EROLLBACK' });
   } finally {

@@ -93,7 +93,7 @@ export class KubeStore implements SourceProvider {
       api.cluster,
       kind.kind,
       (key, before, after, initial, own) => {
-        // The fingerprint is dropped here as well as in `unfollow`: an object that is not followed has no `unfollow`.
+        // The fingerprint is dropped here, too: nobody calls `unfollow` for an object that is not followed by name.
         if (before !== undefined && after === undefined) this.#forget(key, before);
         options.onChange(key, before, after, initial, own);
       },

@@ -256,7 +256,7 @@ export class ObjectWatches {
     return this.#options.served?.has(namespaceOf(key)) !== false;
   }
 
-  /** Gets an object that the wide watch may have skipped. */
+  /** Requests a GET for an object that the wide watch may have skipped, if the index does not have the object. */
   #lookUp(key: ObjectKey): void {
     if (!this.#isServed(key)) return;
     if (this.#options.index.find(key) !== undefined) {

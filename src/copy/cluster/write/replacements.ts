@@ -58,7 +58,7 @@ export class Replacements {
     signal: AbortSignal,
   ): Promise<Observed | null> {
     try {
-      // The server asks policies and webhooks before it checks the name. So AlreadyExists means that they accept.
+      // The server asks policies and webhooks before it checks the name. So after AlreadyExists they accept the copy.
       await this.#writer.create(target, desired, content, signal, { dryRun: true });
     } catch (error) {
       if (!isAlreadyExists(error)) {

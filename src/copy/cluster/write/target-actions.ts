@@ -95,7 +95,7 @@ export class TargetActions {
     const { facts, plan, run } = action;
     const { target, signal } = run;
     if (plan.do !== 'create' && !facts.goingAway && this.#replacements.isPending(target, facts.observed)) {
-      // The old copy was deleted. Now the rule cannot make the new copy (its source is gone), or claims no target here.
+      // The old copy was deleted. Now no rule claims the target, or the rule cannot make the new copy (no source).
       if (winnerOf(facts) === undefined) this.#replacements.forget(target);
       else if (await this.#replacements.restore(target, undefined, signal)) return 'again';
     }

@@ -64,7 +64,7 @@ export class TargetReconciler {
         const facts = factsOf(target, this.#options, run);
         if (signal.aborted || run.takeoverFailed || !isHandOver(facts) || !shouldGiveUpTakeover(error, facts))
           throw error;
-        // A copy that another rule cannot take over is deleted. The other rule then creates it, and reports the error.
+        // If another rule cannot take over a copy, the copy is deleted. The other rule creates it, or reports the error.
         run.takeoverFailed = true;
       }
     }
@@ -114,7 +114,7 @@ export class TargetReconciler {
     this.#settle(factsOf(target, this.#options, this.#cached(target)), { outcome });
   }
 
-  /** The state of a target as far as it is known without a request. */
+  /** A state of a target that sends no request: it has only what the index and the memory know. */
   #cached(target: ObjectKey): TargetRun {
     return new TargetRun(target, NO_READS, this.#options.store, this.#memory);
   }

@@ -138,7 +138,7 @@ export interface VaultTrouble extends Cause {
   readonly pending: boolean;
 }
 
-/** The reason and message for an error; the same as in ktsstudio/mirrors if it has this error. */
+/** The reason, message and fault of an error for users. Where ktsstudio/mirrors has a message, it is the same. */
 export function troubleOf(error: unknown, location: VaultLocation, doing: 'reading from' | 'syncing to'): VaultTrouble {
   const missing = missingCredential(error);
   if (missing !== undefined) {

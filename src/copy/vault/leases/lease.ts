@@ -102,7 +102,7 @@ export async function maintainLease(
   }
 }
 
-/** The plan for the lease now. */
+/** Decides what must be done with the lease now: wait, renew or replace. */
 function planOf(lease: Lease, clock: Clock): LeasePlan {
   const { tokenId, hold, jitter } = lease;
   const now = clock.monotonic();

@@ -121,7 +121,7 @@ export class VaultLeases {
       if (facts === undefined) continue;
       for (const copy of copies) {
         const held = await this.#options.readCopy(copy, user, record, signal);
-        // If the status of another rule names the same lease, this rule may have restored the lease meanwhile.
+        // If the status of another rule names the same lease, that other rule may have restored it during the read.
         if (this.#known.has(leaseId)) break;
         if (held === undefined) continue;
         const content = held.withVersion(leaseVersion(leaseId), type);
@@ -135,7 +135,7 @@ export class VaultLeases {
         const { renewable } = facts;
         const restored = { leaseId, durationSeconds: seconds, renewable, issuedAt, content };
         const lease = this.#live(user, connection.hold(), restored);
-        // If the recorded expiry of the token has passed, the token was renewed after the record was written.
+        // If the recorded expiry of the token has passed, the token was renewed later: then its expiry is unknown.
         if (tokenExpiresAt > now) lease.tokenExpiresAt = tokenExpiresAt;
         this.#options.onEvent(key, { type: 'restored', leaseId });
         return lease;
