@@ -13,7 +13,7 @@ export interface ErrorFields {
   readonly message: string;
   /** The code that Node or Keyferry gives the error, for example `ECONNREFUSED`. */
   readonly code?: string | number;
-  /** HTTP status of an answer. */
+  /** HTTP status of the answer that caused the error. */
   readonly status?: number;
   /** The API server's reason, one word: `Conflict`. */
   readonly reason?: string;

@@ -17,7 +17,7 @@ export interface CheckResult {
 export interface Check extends CheckResult {
   /** Short and stable: `watch-synced/local/Secret/copies`. */
   readonly name: string;
-  /** `true`: the check is shown, but the probe succeeds even if it fails. Default `false`. */
+  /** `true`: the check is shown, but the probe succeeds even if this check fails. Default `false`. */
   readonly isInformational?: boolean;
 }
 

@@ -40,7 +40,7 @@ test('property: FifoMap.shift() removes and returns the oldest entry; all else i
   );
 });
 
-test('a FifoMap whose entries were deleted after a shift lets their values be garbage-collected', async () => {
+test('if entries of a FifoMap are deleted after a shift, the FifoMap no longer keeps their values in memory', async () => {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;
   const fifo = new FifoMap<object>();

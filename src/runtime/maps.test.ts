@@ -10,7 +10,7 @@ test('if getOrCreate is called twice for a key, it creates the value only the fi
   assert.deepEqual([getOrCreate(map, 'a', make), getOrCreate(map, 'a', make)], [{ n: 1 }, { n: 1 }]);
 });
 
-test('SetMap reports if a value is the first or the last of its key, and removes a key without values', () => {
+test('SetMap reports whether a value is the first or the last of its key, and removes a key without values', () => {
   const map = new SetMap<string, number>();
   assert.deepEqual([map.add('a', 1), map.add('a', 2), map.add('a', 2)], [true, false, false]);
   assert.deepEqual([...map.get('a')], [1, 2]);

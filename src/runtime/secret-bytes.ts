@@ -36,7 +36,7 @@ export class SecretBytes {
   /** @throws NotUtf8Error if the string has a lone surrogate, which has no UTF-8 form */
   static fromUtf8(text: string): SecretBytes {
     if (!text.isWellFormed()) throw new NotUtf8Error();
-    // Not from Buffer's shared pool, in which one small value keeps 8 KiB in memory.
+    // `allocUnsafeSlow` does not use Buffer's shared pool, in which one small value keeps 8 KiB in memory.
     const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text));
     bytes.write(text);
     return new SecretBytes(bytes);

@@ -49,8 +49,8 @@ const BACKSLASH = 0x5c;
 
 /**
  * Parses JSON and keeps the digits of each number. First, one walk over the tokens checks the limits, and puts strings
- * in the place of the numbers that would change. Then `JSON.parse` reads the text. A reviver would take seconds for a
- * large text.
+ * in the place of the numbers that would change. Then `JSON.parse` reads the text. A reviver of `JSON.parse` would take
+ * seconds for a large text.
  * @throws SyntaxError, whose message may quote the text and must not be shown; JsonLimitError for too many values or
  *   levels
  */

@@ -12,7 +12,7 @@ export class KeyedLock {
     // If this work is aborted while it waits, the next work must still wait for the work before this one.
     const own = (before ?? Promise.resolve()).then(async () => await promise);
     this.#last.set(key, own);
-    // The end of this call is too early: if the call is aborted while it waits, earlier work of the key still runs.
+    // Removed only after `own`: if this call is aborted while it waits, earlier work of the key still runs.
     void own.finally(() => {
       if (this.#last.get(key) === own) this.#last.delete(key);
     });

@@ -50,7 +50,7 @@ export interface KeyedQueueOptions<K extends string = string> {
   readonly retryBaseMs?: number;
   /** Longest back-off, ms. Default 60,000. */
   readonly retryMaxMs?: number;
-  /** A longest back-off below `retryMaxMs` for this error, ms: for an error that may end without a user's action. */
+  /** Longest back-off for this error, ms, for an error that may end without a user's action; default `retryMaxMs`. */
   readonly retryMaxMsOf?: (error: unknown) => number | undefined;
   /** Shortest time between the starts of two runs of a key, ms. Default 0. */
   readonly minIntervalMs?: number;
@@ -59,7 +59,7 @@ export interface KeyedQueueOptions<K extends string = string> {
    * one group has many keys or long runs, it delays no other group. Default: one group for all keys.
    */
   readonly groupOf?: GroupOf<K> | undefined;
-  /** Whether `groupOf` may return another group later. A waiting key then keeps its group, which costs memory. */
+  /** Whether `groupOf` may later return another group for a key. If so, the queue stores the group of a waiting key. */
   readonly groupsChange?: boolean;
   /** If it returns `false`, no key of the group runs. Call `KeyedQueue.resume` when it may return `true` again. */
   readonly mayRun?: ((group: string) => boolean) | undefined;

@@ -266,7 +266,7 @@ test('an add ends a long back-off, but if a run fails and adds its own key, the 
   await queue.stop();
 });
 
-test('with minIntervalMs the first add runs at once, and later adds share one run', async () => {
+test('with minIntervalMs, the first add of a key runs at once, and further adds within the interval share one run', async () => {
   const { clock, queue } = makeQueue({ minIntervalMs: 1000 });
   const seen: [number, string][] = [];
   let state = '';

@@ -80,7 +80,7 @@ export class Slices {
   }
 }
 
-/** Does the work without a pause: for commands. */
+/** Does all of the work at once, without pauses: for commands, in which no other work waits. */
 export function finish<T>(work: Steps<T>): T {
   for (;;) {
     const step = work.next();

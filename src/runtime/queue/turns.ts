@@ -147,7 +147,7 @@ export class WaitingKeys<K extends string = string> {
   readonly #normal: Turns<K>;
   readonly #low: Turns<K>;
 
-  /** @see Turns */
+  /** The parameters are those of `Turns`. */
   constructor(groupOf?: GroupOf<K>, groupsChange?: boolean) {
     this.#normal = new Turns(groupOf, groupsChange);
     this.#low = new Turns(groupOf, groupsChange);

@@ -6,7 +6,7 @@ import { parseAddressPattern } from './address-patterns.ts';
 const matches = (pattern: string, url: string): boolean => parseAddressPattern(pattern).matches(new URL(url));
 
 describe('a pattern of servers', () => {
-  it('an address pattern matches the parts that it names: scheme, host, port', () => {
+  it('an address pattern matches URLs with its host, and with its scheme and port if it has them', () => {
     for (const [pattern, url, expected] of [
       ['https://vault.example:8200', 'https://vault.example:8200/', true],
       ['https://vault.example:8200', 'http://vault.example:8200/', false],

@@ -37,7 +37,7 @@ test('a namespace pattern matches the whole name in the mode full, and any part 
   }
 });
 
-test('matchesWhole matches whole names and occursIn parts of names, in any mode', () => {
+test('in both modes, NamePattern.matchesWhole matches only whole names, and occursIn any part of a name', () => {
   for (const mode of ['full', 'search'] as const) {
     for (const source of ['team', 'team|x', 't[e]am']) {
       const pattern = new PatternCache(mode).get(source);
@@ -139,7 +139,7 @@ test('the cache of compiled programs is bounded, and an evicted program gives th
   }
 });
 
-test('property: with the comparison of its prefix, a pattern gives the same results as RE2 alone', () => {
+test('property: a namespace pattern, whose literal prefix is compared first, gives the same results as RE2 alone', () => {
   const pieces = fc.constantFrom(
     'a',
     'b',

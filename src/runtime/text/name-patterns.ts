@@ -17,9 +17,9 @@ export interface NamePattern {
   readonly literal: string | undefined;
   /** Whether the namespace matches in the mode of the cache. The result is cached, so ask only for real namespaces. */
   matches(namespace: string): boolean;
-  /** Whether the pattern matches the whole name, in any mode. Not cached. */
+  /** Whether the pattern matches the whole name, in both modes. The result is not cached. */
   matchesWhole(name: string): boolean;
-  /** Whether the pattern matches any part of the name, in any mode. Not cached. */
+  /** Whether the pattern matches any part of the name, in both modes. The result is not cached. */
   occursIn(name: string): boolean;
 }
 
@@ -64,7 +64,7 @@ function roughSize(source: string): number {
 /** Parts of a pattern: repetitions with a count, escapes, classes, and single characters. */
 const TOKENS = /\{\d+(?:,\d*)?\}|\\.|\[\^?\]?[^\]]*\]|./gs;
 
-/** Each pattern, except a plain name, counts as at least this size. So a rule has at most 1,000, as in the CRD. */
+/** Smallest size of a pattern that is no plain name. So a rule has at most 1,000 such patterns, as in the CRD. */
 const MIN_PATTERN_SIZE = 20;
 
 /** Compiles the patterns of one rule, up to a limit of their total size. */
@@ -73,7 +73,7 @@ export class RulePatterns {
   readonly #maxSize: number;
   #size = 0;
 
-  /** @param maxSize instructions */
+  /** @param maxSize largest number of instructions in all patterns together */
   constructor(cache: PatternCache, maxSize: number = MAX_PATTERN_SIZE) {
     this.#cache = cache;
     this.#maxSize = maxSize;
@@ -136,9 +136,9 @@ const MAX_SLOTS = 32_768;
 const MAX_ARRAY_BYTES = MAX_SLOTS / 4 + ARRAY_BYTES;
 
 /**
- * Caches which patterns match which namespaces. There may be thousands of both, so each pair takes two bits: is the
- * result known, and does the namespace match. A result depends on two texts alone and never becomes wrong, so deleted
- * namespaces stay until the cache is full.
+ * Caches which patterns match which namespaces. There may be thousands of patterns and of namespaces, so each pair
+ * takes two bits: is the result known, and does the namespace match. A result depends only on the two texts and never
+ * becomes wrong, so deleted namespaces stay until the cache is full.
  *
  * Each namespace has a slot (an index), and each pattern an array with two bits for each slot. Invariant: a slot
  * belongs to the same namespace as long as an array has bits for the slot. So slots and arrays are dropped together,

@@ -55,7 +55,7 @@ describe('redact', () => {
     assert.equal(redact('denied: hun…', ['hunter22']), 'denied: hun…');
   });
 
-  it('redact is fast for long values that repeat the letters of the message', () => {
+  it('redact takes less than 3 s of CPU time for values of a million letters that repeat the letters of the message', () => {
     withinCpu(3000, 'all forms', () => {
       assert.equal(redact('a'.repeat(8000), ['a'.repeat(1_000_000), 'a'.repeat(5000)]), '[redacted]');
       redact(`denied: ${'ab'.repeat(2000)}`, ['ab'.repeat(500_000), `${'ab'.repeat(1000)}c`.repeat(500)]);

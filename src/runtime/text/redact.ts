@@ -8,7 +8,7 @@ export const REDACTED = '[redacted]';
 
 /** A value with fewer characters may be a part of ordinary words, so it is removed only as a whole word. */
 const SHORT = 4;
-/** Shortest line or quoted string of a value that is removed without the rest of the value; shorter may be a word. */
+/** Shortest line or quoted string of a value that is removed alone: a shorter line may be an ordinary word. */
 const SHORTEST_PART = 8;
 /** Shortest piece of a value that is removed, wherever in the value the piece begins and ends. */
 const SHORTEST_PIECE = 16;

@@ -1,6 +1,6 @@
 /**
- * Reads the header `Retry-After` (RFC 9110 §10.2.3). The wait is capped, because a server may request a very long one,
- * such as a year, or a date from a wrong clock.
+ * Reads the header `Retry-After` (RFC 9110 §10.2.3). The wait is limited, because a server may request a wait of a
+ * year, for example, or send a date from a wrong clock.
  */
 
 /** Longest wait, ms. */

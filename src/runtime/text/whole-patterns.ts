@@ -1,4 +1,4 @@
-/** Patterns of an administrator for whole names, in RE2 syntax. Their number and size are not limited. */
+/** Patterns in RE2 syntax that an administrator writes for whole names. Their number and size are not limited. */
 import { RE2JS } from 're2js';
 
 /** @throws RangeError naming the pattern */

@@ -52,7 +52,7 @@ export interface Failure {
 /** KV 2's answer to a path without `data/`, as a warning of a 404 or an error of a 400. */
 const VERSIONED_PATH = /^Invalid path for a versioned K\/V/;
 
-/** @param nowMs wall clock, ms, needed for a Retry-After that is a date */
+/** Converts an answer to a response or a failure. @param nowMs wall clock, ms, for a Retry-After that is a date */
 export function readAnswer(answer: Answer, nowMs: number): VaultResponse | Failure {
   const retryAfterMs = parseRetryAfter(answer.headers['retry-after'], nowMs);
   const body = parseBody(answer.body);

@@ -268,7 +268,7 @@ export class VaultClient {
     return next === undefined ? answer : await this.#transport.send({ ...exchange, path: next });
   }
 
-  /** @throws VaultError `tokenInvalid` for a token that cannot be a header; nothing is sent then */
+  /** Makes the headers of a call. @throws VaultError `tokenInvalid` if the token cannot be a header */
   #headers(request: VaultRequest): readonly string[] {
     const namespace = request.namespace ?? this.server.namespace;
     const headers: string[] = [];

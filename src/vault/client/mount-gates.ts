@@ -108,7 +108,7 @@ export class MountGate {
   }
 }
 
-/** Slots that several gates or servers share. All that are not proven together get at most half of the slots. */
+/** Slots that several gates or servers share. All gates or servers that are not proven together get at most half. */
 export class SharedSlots {
   readonly all: Slots;
   readonly unproven: Slots;

@@ -7,7 +7,7 @@ import { LargeAnswers, largeAnswerSlots } from './transport.ts';
 const never = new AbortController().signal;
 
 describe('large answers', () => {
-  it('at most four large answers are read at a time, at most two of them from servers that never finished one', async () => {
+  it('at most four large answers are read at a time, at most two of them from servers that never finished a large answer', async () => {
     const slots = largeAnswerSlots();
     const proven = new LargeAnswers(slots);
     (await proven.begin(never)).end(true);
@@ -38,7 +38,7 @@ describe('large answers', () => {
     assert.deepEqual(needed, [1, 2, 4, 8]);
   });
 
-  it('the large answer of a new server is read before that of a server that was slow', async (t) => {
+  it('the large answer of a new server is read before the large answer of a server that was slow', async (t) => {
     const slots = largeAnswerSlots();
     const now = t.mock.method(performance, 'now', () => 0);
     const slow = new LargeAnswers(slots);

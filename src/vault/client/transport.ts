@@ -27,7 +27,7 @@ export interface TransportOptions {
 /** A Vault Agent or Proxy with `require_request_header` refuses calls without `X-Vault-Request`. */
 const HEADERS = ['Accept', 'application/json', 'X-Vault-Request', 'true'];
 
-/** Keyferry's own certificate, for servers that request one in TLS. PEM. */
+/** Keyferry's client certificate and its key, PEM, for servers that request a client certificate in TLS. */
 export interface ClientCertificate {
   readonly certificate: string;
   readonly key: SecretBytes;

@@ -69,7 +69,10 @@ export function plainEntry(response: SessionResponse, askedAt: number): FoundEnt
   return { state: 'found', values, lease };
 }
 
-/** The state in an entry's metadata, or `undefined`. @param now wall clock, ms; a `deletion_time` may be later */
+/**
+ * Reads the state of an entry from its metadata; `undefined`: `data` are not the metadata of an entry.
+ * @param now wall clock, ms: before its `deletion_time` an entry still counts as found
+ */
 export function entryHead(data: JsonObject | undefined, now: number): KvHead | undefined {
   const version = numberMember(data, 'current_version');
   if (version === undefined) return undefined;

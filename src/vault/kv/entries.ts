@@ -216,7 +216,7 @@ export class VaultEntries {
     return this.#error(entry.dataPath, `${entry.mount.path} is not a KV store${more}`, 'invalidPath');
   }
 
-  /** Reads the metadata of an entry. `undefined`: it has none, or a policy forbids it. */
+  /** Reads the metadata of an entry. `undefined`: the entry has no metadata, or a policy forbids to read them. */
   async #head(entry: EntryPath, signal: AbortSignal | undefined): Promise<KvHead | undefined> {
     const path = entry.metadataPath;
     if (path === undefined || this.#isHeld(this.#forbidden, path)) return undefined;

@@ -19,7 +19,7 @@ import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from '..
 /** `plain`: strings in Vault are the text itself. `base64`: every string in Vault is the base64 of the bytes. */
 export type ValueEncoding = 'plain' | 'base64';
 
-/** The only key of an entry that the original writes to KV 1. All pairs are below this key. */
+/** If the original writes an entry to KV 1, this is the only key of the entry, and all pairs are below it. */
 const NESTED_KEY = 'data';
 /** Largest number of keys that an error's message names. */
 const NAMED_KEYS = 5;

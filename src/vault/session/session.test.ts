@@ -83,7 +83,7 @@ describe('a refused call', () => {
     await session.close();
   });
 
-  it('if a token is replaced while its refused call is checked, the call is repeated with the new token', async () => {
+  it('if a login replaces a token during the check of a refused call, the call is repeated with the new token', async () => {
     const { clock, session, refused, gate, count } = setUp(false);
     await session.request({ ...READ, path: 'secret/data/other' });
     await clock.advance(10_000);
