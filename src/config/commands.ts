@@ -38,7 +38,7 @@ const USING_VAULT: ReadonlySet<ControllerName> = new Set<ControllerName>(['mirro
 const SYNC_SECRET_PREFIX = 'syncsecret-';
 const NO_LABELS = 'the controllers of SyncSecrets read no labels of namespaces';
 
-/** The order is that of the help. */
+/** The commands in the order in which the help lists them. */
 export const CONTROLLER_COMMANDS: readonly ControllerCommand[] = [
   runCommand(),
   mirrorsCommand(),

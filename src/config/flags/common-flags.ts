@@ -14,7 +14,7 @@ import {
   type SectionValues,
 } from './flags.ts';
 
-/** The characters that a namespace's name may have, for errors. */
+/** The characters that the name of a namespace may have, for error messages. */
 const LABEL_LETTERS = "lower case letters, digits and '-'";
 
 /** A flag for the name of a namespace. */

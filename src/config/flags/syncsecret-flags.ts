@@ -31,7 +31,7 @@ export const travelFlags = {
   propagateAnnotations: travelFlag('propagate-annotations', 'annotations'),
 } satisfies FlagTable;
 
-/** @param initial the default in the help */
+/** @param initial the text that the help shows as the default */
 export function managerFlags(initial = 'all') {
   return {
     servedNamespaces: flag.list(

@@ -83,7 +83,7 @@ class TestReconciler extends SyncSecretReconciler {
 /** One SyncSecret and a clock that the test sets. */
 class Scene {
   now = START;
-  /** The writes and events. */
+  /** The writes and events of the reconciler, in their order. */
   readonly calls: string[] = [];
   /** Warnings in the log. */
   readonly warnings: string[] = [];
@@ -155,7 +155,7 @@ describe('a SyncSecret that is being deleted', () => {
     assert.deepEqual(scene.calls, [`finalizer ${MARK}`]);
   });
 
-  it('a SyncSecret that is being deleted reports what it waits for after some seconds, and is checked again at the time limit', async () => {
+  it('after some seconds, the status of a SyncSecret that is being deleted says what it waits for; the next check is at the time limit', async () => {
     const scene = new Scene();
     const { requeueAfterMs = LIMIT_MS } = (await scene.update(RELEASED, waiting)) ?? {};
     assert.ok(requeueAfterMs < SOON_MS);
@@ -176,7 +176,7 @@ describe('a SyncSecret that is being deleted', () => {
     ]);
   });
 
-  it('a SyncSecret that is being deleted reports that its cluster is unreachable, and waits until the same time limit', async () => {
+  it('if the management cluster is unreachable, the status of a SyncSecret that is being deleted says so; its time limit stays the same', async () => {
     const scene = new Scene({ unreachable: down });
     await scene.update(PENDING);
     scene.now += SOON_MS;

@@ -279,7 +279,7 @@ function sameStatus(a: SyncSecretStatus, b: SyncSecretStatus): boolean {
   );
 }
 
-/** The part that the entries of all SyncSecret controllers share. */
+/** The fields that are the same in the `ControllerEntry` of each SyncSecret controller. */
 export const SYNC_SECRET_ENTRY = {
   kinds: [SYNC_SECRET],
   hasTenants: true,

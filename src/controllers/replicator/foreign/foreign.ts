@@ -95,7 +95,7 @@ class Analysis {
     this.#change(key, Object.fromEntries(pairs), texts.join(', and '));
   }
 
-  /** The namespaces that Keyferry pushes a source to: in its present annotation, otherwise in the annotation to add. */
+  /** The namespaces that Keyferry pushes a source to: in its `replicate-to-namespaces`, or in the one to be added. */
   #pushesTo(source: ResourceKey): readonly string[] {
     const given = this.#annotationsOf(source)[this.#names.toNamespaces];
     return given === undefined ? (this.#requests.sources.get(source)?.pushesTo ?? []) : listItems(given);

@@ -122,7 +122,7 @@ export function kindAndName(key: ResourceKey): string {
   return `${kind} ${name}`;
 }
 
-/** `<namespace>/<name>`, as the programs name an object. */
+/** An object as the annotations of all copiers name it: `<namespace>/<name>`. */
 export function nameOf(key: ResourceKey): string {
   const { namespace, name } = parseResourceKey(key);
   return `${namespace}/${name}`;
