@@ -173,7 +173,7 @@ function viewIn(claimed: Claimed, edges: readonly Edge[]): CycleView | undefined
 }
 
 function failed(message: string): CycleView {
-  return { state: 'failed', ...userCause('Cycle', message, 'its content would return to its origin') };
+  return { state: 'failed', ...userCause('Cycle', message, 'the content would return to its origin') };
 }
 
 /** The cycle that the claim is in. `undefined`: there is none, or it has only `fill` claims. */

@@ -120,7 +120,7 @@ function blockedBy(facts: Facts, { annotations }: Observed): Plan {
   const place = parseResourceKey(target);
   const exists = `${titleOf(facts)} already exists and`;
   if (isMarkedElsewhere(annotations, place)) {
-    const mark = `annotation ${PLACE_ANNOTATION} is for another place`;
+    const mark = `annotation ${PLACE_ANNOTATION} names another object`;
     return conflict(`${exists} was cloned from a copy (${mark}); delete it to allow the copy`);
   }
   if (usedBy !== undefined) return conflictWith(`${exists} is the source of ${usedBy}`);

@@ -37,7 +37,7 @@ const LONGEST_OVERWRITTEN_PAUSE_MS = 300_000;
 
 export const CONTESTED: Outcome = {
   state: 'error',
-  ...userCause('Contested', 'another client keeps modifying or deleting it; backing off'),
+  ...userCause('Contested', 'another client keeps modifying or deleting it; the next repair has to wait'),
 };
 
 /** A write that is about to be sent. */

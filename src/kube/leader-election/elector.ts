@@ -104,7 +104,7 @@ export class LeaderElector {
     let exit: Timer | undefined;
     const limitExit = (): void => {
       exit ??= this.#options.clock.setTimeout(() => {
-        cut.abort(new Error(`the lease's last request took longer than ${EXIT_LIMIT_MS} ms`));
+        cut.abort(new Error(`the last request for the Lease took longer than ${EXIT_LIMIT_MS} ms`));
       }, EXIT_LIMIT_MS);
     };
     // For a replica that does not lead, `EXIT_LIMIT_MS` begins now; for a leader, when its work has ended.
