@@ -265,7 +265,7 @@ export class VaultSession implements VaultCaller {
     return cause.reworded(cause.reason, { retryAfterMs: Math.max(this.#retryAt - now, SHORTEST_RECALL_MS) });
   }
 
-  /** Whether the token is valid after a 403; drops an invalid token. @throws VaultError if a configured one is */
+  /** Whether the token is valid after a 403. Drops an invalid token. @throws VaultError if that token is configured */
   async #isValid(token: SessionToken, error: VaultError, signal: AbortSignal | undefined): Promise<boolean> {
     if (token !== this.#current) return false;
     const isValid = await this.#check.isValid(token, signal);
