@@ -11,7 +11,10 @@ import { MIGRATED_PROGRAMS } from '../../src/config/migrated-programs.ts';
 
 const apiVersion = z
   .literal('keyferry.dev/v1')
-  .meta({ description: 'Version of this format. Within a version, fields are added, but never changed or removed.' });
+  .meta({
+    description:
+      'Version of the report format. Later releases may add fields to a version, but change and remove none.',
+  });
 
 const place = {
   kind: z.string().meta({ description: 'Secret or ConfigMap.' }),
@@ -23,7 +26,9 @@ const copy = {
   ...place,
   sourceVersion: z
     .string()
-    .meta({ description: 'Version of the source in the copy; empty for sources without versions.' }),
+    .meta({
+      description: 'Version of the source from which the copy was made; empty if such sources have no versions.',
+    }),
 };
 
 const failing = z.strictObject({
@@ -37,34 +42,46 @@ const failing = z.strictObject({
 });
 
 const rule = z.strictObject({
-  system: z.string().meta({ description: 'mirrors or replicator.' }),
-  kind: z.string().meta({ description: 'Kind of the rule: SecretMirror, Secret or ConfigMap.' }),
+  system: z.string().meta({ description: 'The controller: mirrors, replicator, generator or syncsecret.' }),
+  kind: z
+    .string()
+    .meta({ description: 'Kind of the rule: SecretMirror, SyncSecret, ExternalSecret, Secret or ConfigMap.' }),
   namespace: z.string(),
   name: z.string(),
   source: z.string().meta({
     description:
-      'secret NAMESPACE/NAME, configmap NAMESPACE/NAME, syncsecret NAMESPACE/NAME, vault HOST/PATH, or the kind and name of the store of an ExternalSecret. “in tenant” after it: an object of the tenant cluster, for a copy in the management cluster.',
+      'secret NAMESPACE/NAME, configmap NAMESPACE/NAME, syncsecret NAMESPACE/NAME, vault HOST/PATH, or, for an ExternalSecret, kind and name of its store. If “in tenant” follows, the source is in the tenant cluster, and the rule is a copy in the management cluster.',
   }),
   destinations: z
     .array(z.string())
-    .meta({ description: 'As in the rule: patterns, names, exclusions after “except”, or a location in Vault.' }),
+    .meta({
+      description:
+        'As the rule names them: patterns, namespace names, after “except” the excluded namespaces, or a location in Vault.',
+    }),
   state: z.string().meta({
     description:
-      'Pending, Active or Error; Deleting, Outdated, Waiting, Suspended, Ignored; Unknown if Keyferry has not reconciled the rule yet, or if the user has no right to read its state.',
+      'Pending, Active or Error; Deleting, Outdated, Waiting, Suspended, Ignored; Unknown if Keyferry has not reconciled the rule yet, or if the user has no permission to read the rule.',
   }),
   ready: z.boolean().meta({ description: 'Whether all copies are up to date.' }),
   reason: z.string().meta({ description: 'Machine-readable reason in one word.' }),
   message: z
     .string()
-    .meta({ description: 'Human-readable message. It may list only some of many namespaces; failing lists all.' }),
+    .meta({
+      description:
+        'Human-readable message. If many namespaces have a problem, it names some of them; the field failing lists all.',
+    }),
   lastSyncTime: z
     .string()
     .nullable()
-    .meta({ description: 'RFC 3339; null if there was no sync. For a SyncSecret: since when it is synced.' }),
+    .meta({
+      description:
+        'Time of the last sync, RFC 3339; null if there was none. For a SyncSecret: since when it is synced.',
+    }),
   copies: z.array(z.strictObject(copy)).meta({ description: 'Existing copies.' }),
   failing: z.array(failing).meta({ description: 'All targets that are not up to date.' }),
   warnings: z.array(z.string()).meta({
-    description: 'Patterns that match no namespace and look like a mistake. The rule may be ready all the same.',
+    description:
+      'Patterns in the rule that match no namespace and look like a mistake. A rule with warnings may be ready.',
   }),
 });
 
@@ -85,16 +102,19 @@ export const statusSchema = z.strictObject({
         name: z.string(),
         holder: z.string().nullable().meta({
           description:
-            'The identity in the Lease: the name of the Pod (outside a cluster, of the host), an underscore, and more. null: nobody holds it.',
+            'The identity of the process that holds the Lease: the name of its Pod (outside a cluster: of its host), an underscore, and a unique text. null: no process holds the Lease.',
         }),
-        since: z.string().nullable().meta({ description: 'RFC 3339; since when it holds the Lease.' }),
+        since: z
+          .string()
+          .nullable()
+          .meta({ description: 'Since when the holder has held the Lease, RFC 3339; null if this is not known.' }),
         expired: z.boolean().meta({
           description:
-            'Whether the holder did not renew the Lease in time, by the clock of the machine of this command.',
+            'Whether the holder did not renew the Lease in time. Compared with the clock of the machine on which this command runs.',
         }),
       }),
     )
-    .meta({ description: 'The Leases of leader election; empty if there is none.' }),
+    .meta({ description: 'The Leases of leader election; empty if none was found.' }),
   notes: z.array(z.string()).meta({ description: 'Objects that could not be read, and why.' }),
   rules: z.array(rule),
   orphans: z
@@ -102,28 +122,31 @@ export const statusSchema = z.strictObject({
       z.strictObject({
         system: z.string(),
         ...copy,
-        owner: z.string().meta({ description: 'Owner in the mark of the copy: NAMESPACE/NAME.' }),
+        owner: z.string().meta({ description: 'The owner that the mark of the copy names: NAMESPACE/NAME.' }),
         reason: z.string().meta({ description: 'Why the copy has no rule, and whether Keyferry deletes it.' }),
         verdict: z.enum(['leftover', 'manual']).optional().meta({
           description:
-            'Of a copy of an original, as in the output of migrate: leftover: its source is gone or does not want it, and keyferry migrate --delete-leftovers deletes it. manual: that is not known. Absent: Keyferry decides on it.',
+            'Only for a copy that an original program made, as in the output of migrate. leftover: its source is gone or does not request it; keyferry migrate --delete-leftovers deletes it. manual: it is not known whether its source requests it.',
         }),
       }),
     )
-    .meta({ description: 'Copies without a rule.' }),
+    .meta({ description: 'Copies that no rule claims.' }),
 });
 
 const plannedAction = z.enum(['create', 'update', 'replace', 'delete', 'nothing', 'conflict', 'wait', 'fail']);
 
 const plannedTarget = z.strictObject({
-  system: z.string().meta({ description: 'mirrors or replicator.' }),
+  system: z.string().meta({ description: 'The controller: mirrors, replicator, generator or syncsecret.' }),
   action: plannedAction,
   ...place,
   rule: z.string().meta({
-    description: 'Kind, namespace and name of the rule that has the target, or whose claim is in conflict.',
+    description:
+      'Kind, namespace and name of the rule that owns the target, or of a rule that claims it but does not get it.',
   }),
   reason: z.string(),
-  lost: z.boolean().meta({ description: 'Whether data would be lost: a copy is deleted or cleared.' }),
+  lost: z
+    .boolean()
+    .meta({ description: 'Whether data would be lost, because a copy would be deleted or its data cleared.' }),
 });
 
 export const planSchema = z.strictObject({
@@ -134,9 +157,9 @@ export const planSchema = z.strictObject({
     .meta({ description: 'Targets that would change or be refused; with --all also unchanged targets.' }),
   problems: z
     .array(z.strictObject({ rule: z.string(), problem: z.string() }))
-    .meta({ description: 'Problems of the manifests.' }),
+    .meta({ description: 'Mistakes in manifests, and manifests that the API server would refuse.' }),
   notes: z.array(z.strictObject({ rule: z.string(), note: z.string() })).meta({
-    description: 'Remarks on a rule besides its targets: why it has none, or which part the plan does not cover.',
+    description: 'Notes on a rule: why it has no targets, or what the plan does not show of it.',
   }),
   unchanged: z.int().meta({ description: 'Number of unchanged targets.' }),
   ignored: z.int().meta({ description: 'Number of objects in the manifests that Keyferry does not use.' }),
@@ -145,7 +168,10 @@ export const planSchema = z.strictObject({
 const claimant = {
   system: z.string(),
   rule: z.string().meta({ description: 'Kind, namespace and name of the rule.' }),
-  source: z.string().nullable().meta({ description: 'As in the rules of status; null if it is not known.' }),
+  source: z
+    .string()
+    .nullable()
+    .meta({ description: 'The source, in the same form as in the report of status; null if it is not known.' }),
   destinations: z.array(z.string()),
 };
 
@@ -156,7 +182,10 @@ export const explainSchema = z.strictObject({
   object: z.strictObject({
     ...place,
     kind: z.string().meta({ description: 'Secret, ConfigMap, or the kind of a rule.' }),
-    exists: z.boolean().nullable().meta({ description: 'null: the user has no right to read it.' }),
+    exists: z
+      .boolean()
+      .nullable()
+      .meta({ description: 'Whether the object exists; null if the user has no permission to read it.' }),
     created: z.string().nullable().meta({ description: 'RFC 3339.' }),
     deleting: z.boolean(),
   }),
@@ -164,26 +193,44 @@ export const explainSchema = z.strictObject({
     .enum(['copy', 'filled', 'conflict', 'missing', 'orphan', 'rule', 'source', 'unrelated', 'absent', 'unknown'])
     .meta({
       description:
-        'copy: a rule claims it, and it has the mark of that rule. filled: an object of a user, and a rule fills its data. conflict: a rule claims it, but it is another’s. missing: a rule claims it, but it does not exist. orphan: it has the mark of a rule that does not claim it. rule: a rule, and no copy. source: no copy, and a rule makes copies of it. unrelated: it exists, and no rule concerns it. absent: it does not exist, and no rule claims it. unknown: the user has no right to read it.',
+        'copy: a rule claims the object, and the object has the mark of that rule. filled: the object belongs to a user, and a rule fills its data. conflict: a rule claims the object, but the object belongs to another owner. missing: a rule claims the object, but it does not exist. orphan: the object has the mark of a rule that does not claim it. rule: the object is a rule, and not a copy. source: the object is not a copy, and a rule makes copies of it. unrelated: the object exists, and no rule concerns it. absent: the object does not exist, and no rule claims it. unknown: the user has no permission to read the object.',
     }),
   summary: z.string().meta({ description: 'The verdict in one sentence.' }),
-  owner: z.string().nullable().meta({ description: 'The rule that has the object, or would get it.' }),
-  source: z.string().nullable().meta({ description: 'The source of the owner.' }),
-  heldVersion: z.string().nullable().meta({ description: 'Version of the source in the object; null if it has none.' }),
-  sourceVersion: z.string().nullable().meta({ description: 'Present version of the source; null if it is not known.' }),
+  owner: z
+    .string()
+    .nullable()
+    .meta({ description: 'The rule that owns the object, or would own it; null if there is none.' }),
+  source: z
+    .string()
+    .nullable()
+    .meta({ description: 'The source of the owner’s copies; null if it is not known, or if there is no owner.' }),
+  heldVersion: z
+    .string()
+    .nullable()
+    .meta({ description: 'Version of the source from which the object was written; null if the object has none.' }),
+  sourceVersion: z
+    .string()
+    .nullable()
+    .meta({ description: 'Version that the source has now; null if it is not known.' }),
   next: z
     .strictObject({ action: plannedAction, reason: z.string() })
     .nullable()
     .meta({ description: 'What Keyferry would do with the object now; null if no rule concerns it.' }),
-  lastWritten: z.string().nullable().meta({ description: 'When Keyferry last wrote it, RFC 3339; null: never.' }),
+  lastWritten: z
+    .string()
+    .nullable()
+    .meta({ description: 'When Keyferry last wrote the object, RFC 3339; null if it never did.' }),
   writers: z
     .array(
       z.strictObject({
         manager: z.string().meta({ description: 'Name of the client in metadata.managedFields.' }),
-        time: z.string().nullable().meta({ description: 'Of its last write, RFC 3339.' }),
+        time: z
+          .string()
+          .nullable()
+          .meta({ description: 'Time of the client’s last write, RFC 3339; null if it is not known.' }),
         wrote: z
           .enum(['content', 'metadata', 'status'])
-          .meta({ description: 'What it wrote: all but metadata and status is content.' }),
+          .meta({ description: 'What the client wrote. All fields except metadata and status are content.' }),
       }),
     )
     .meta({ description: 'The last write of each client, the newest first.' }),
@@ -199,13 +246,17 @@ export const explainSchema = z.strictObject({
     .meta({ description: 'The rules that claim the object.' }),
   others: z
     .array(z.strictObject({ ...claimant, why: z.string() }))
-    .meta({ description: 'Rules that make objects of this kind and name, but not this one.' }),
-  rule: rule.nullable().meta({ description: 'The object as a rule, as in status; null if it is none.' }),
+    .meta({ description: 'Rules that make objects with the same kind and name, but do not make this object.' }),
+  rule: rule
+    .nullable()
+    .meta({
+      description: 'If the object is a rule: its state, as in the report of status. null if the object is not a rule.',
+    }),
   sourceOf: z.array(z.strictObject({ rule: z.string(), copies: z.int() })).meta({
     description:
-      'The rules that ask for copies of the object, each with the number of copies that exist. Targets that are not read, as entries of Vault, count as copies.',
+      'The rules that request copies of the object, each with the number of copies that exist. Targets that this command does not read, such as entries of Vault, count as copies.',
   }),
-  notes: z.array(z.string()).meta({ description: 'What could not be read, and remarks on the rule.' }),
+  notes: z.array(z.string()).meta({ description: 'Objects that could not be read, and notes on the rule.' }),
 });
 
 export const migrateSchema = z.strictObject({
@@ -215,7 +266,7 @@ export const migrateSchema = z.strictObject({
   programs: z
     .array(
       z.strictObject({
-        program: z.enum(MIGRATED_PROGRAMS).meta({ description: 'The name that --from takes.' }),
+        program: z.enum(MIGRATED_PROGRAMS).meta({ description: 'Name of the program, for the flag --from.' }),
         rules: z.int().meta({ description: 'Number of objects that request copies.' }),
         copies: z.int().meta({ description: 'Number of objects that the program made or fills.' }),
         running: z.array(z.string()).meta({ description: 'Deployments in which the program runs: NAMESPACE/NAME.' }),
@@ -223,7 +274,7 @@ export const migrateSchema = z.strictObject({
           z.strictObject({
             verdict: z.enum(['change', 'manual', 'difference', 'leftover', 'unsupported']).meta({
               description:
-                'change: --apply writes it. manual: somebody must decide or write something. difference: it goes on, but not in the same way. leftover: a copy whose source is gone or does not want it, which --delete-leftovers deletes. unsupported: Keyferry cannot do it.',
+                'change: --apply writes this change. manual: a user must decide or write something. difference: Keyferry does the same work, but not in the same way. leftover: a copy whose source is gone or does not request it; --delete-leftovers deletes the copy. unsupported: Keyferry cannot do this.',
             }),
             object: z.strictObject({
               kind: z.string(),
@@ -238,30 +289,35 @@ export const migrateSchema = z.strictObject({
             result: z
               .enum(['written', 'deleted', 'failed', 'skipped'])
               .nullable()
-              .meta({ description: 'Of a change, with --apply; of a leftover, with --delete-leftovers.' }),
-            error: z.string().nullable().meta({ description: 'Why it failed or was skipped.' }),
+              .meta({
+                description:
+                  'What happened to a change with --apply, or to a leftover with --delete-leftovers; null without these flags.',
+              }),
+            error: z.string().nullable().meta({ description: 'Why the write failed or was skipped; null otherwise.' }),
           }),
         ),
       }),
     )
-    .meta({ description: 'The programs that have objects in the cluster, or run there.' }),
+    .meta({ description: 'The programs that run in the cluster, or have objects there.' }),
   targets: z.array(plannedTarget).meta({
-    description: 'What Keyferry will do when it starts, with the changes, without copies that keep their data.',
+    description: 'What Keyferry will do at its start after the changes. Copies that keep their data are left out.',
   }),
   unchanged: z.int().meta({ description: 'Number of copies that keep their data.' }),
-  notes: z.array(z.string()).meta({ description: 'What could not be read.' }),
+  notes: z.array(z.string()).meta({ description: 'Objects that could not be read, and why.' }),
 });
 
 export const versionSchema = z.strictObject({
   apiVersion,
   kind: z.literal('Version'),
-  version: z.string().meta({ description: 'Version of Keyferry; dev if it is not built.' }),
+  version: z
+    .string()
+    .meta({ description: 'Version of Keyferry; dev if Keyferry runs from its source without a build.' }),
   commit: z.string().meta({
     description:
-      'Git commit that it was built from, with -dirty if files differed from it; unknown without a checkout.',
+      'Git commit from which Keyferry was built, with -dirty if files differed from the commit; unknown if it was built without a Git checkout.',
   }),
-  node: z.string().meta({ description: 'Version of Node that runs it.' }),
-  platform: z.string().meta({ description: 'Operating system and architecture, in the words of Node: linux/x64.' }),
+  node: z.string().meta({ description: 'Version of the Node that runs Keyferry.' }),
+  platform: z.string().meta({ description: 'Operating system and architecture, as Node names them: linux/x64.' }),
   tested: z
     .array(
       z.strictObject({
@@ -271,7 +327,10 @@ export const versionSchema = z.strictObject({
         date: z.string().meta({ description: 'Day of the run, in UTC: 2026-01-31.' }),
       }),
     )
-    .meta({ description: 'Servers with which all scenarios passed. The run may be older than the build.' }),
+    .meta({
+      description:
+        'Servers with which all scenario tests passed. These tests may have run before this version was built.',
+    }),
 });
 
 type Of<Schema extends z.ZodType> = DeepReadonly<z.infer<Schema>>;

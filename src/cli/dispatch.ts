@@ -42,8 +42,8 @@ export function settingsOf(commandLine: string, processInfo: ProcessInfo): Confi
 }
 
 /**
- * Puts the command first, if the program was started under the name of an original, or if the command line has no
- * command and begins with a flag of an original.
+ * Puts Keyferry's command before the arguments, if the program was started under the name of an original, or if the
+ * arguments have no command and begin with a flag of an original.
  * @throws UsageError: the flags fit several originals
  */
 function withCommand(startedAs: readonly string[], argv: readonly string[]): readonly string[] {

@@ -143,11 +143,11 @@ function addShortCommands(program: Command, { actions, build, operator, stdout, 
   ])
     .option(
       '-n, --namespace <name>',
-      'only SecretMirrors, SyncSecrets and annotated objects in this namespace, with all of their copies; needs permissions only in this namespace',
+      'show only SecretMirrors, SyncSecrets and annotated objects in this namespace, with all of their copies; needs permissions only in this namespace',
     )
-    .option('-A, --all-namespaces', 'SecretMirrors and annotated objects in all namespaces (the default)')
-    .option('--failed', 'only objects with problems, with every failing namespace', false)
-    .option('-w, --watch', 'print changes as they come, until Ctrl-C', false)
+    .option('-A, --all-namespaces', 'show SecretMirrors and annotated objects in all namespaces (the default)')
+    .option('--failed', 'show only rules that have problems, with all of their failing targets', false)
+    .option('-w, --watch', 'print the status, then each change, until Ctrl-C', false)
     .action(({ namespace, allNamespaces, flags = [], ...options }: StatusFlags) => {
       const lease = operator && { lease: operator.leaderElect };
       const place = allNamespaces === true ? undefined : namespace;
@@ -158,7 +158,7 @@ function addShortCommands(program: Command, { actions, build, operator, stdout, 
     .argument('[files...]', 'manifests or folders of manifests; - for standard input')
     .option(
       '-f, --filename <file>',
-      'one of the files, as in kubectl; can be repeated',
+      'a manifest or a folder of manifests, as in kubectl; can be repeated',
       (file, files: string[] | undefined) => [...(files ?? []), file],
     )
     .option('-R, --recursive', 'read folders recursively', false)
@@ -172,7 +172,7 @@ function addShortCommands(program: Command, { actions, build, operator, stdout, 
   readingCommand(
     program,
     'explain',
-    'show why an object exists, whose it is and when it was written, or why it does not exist',
+    'show why an object exists, which rule owns it and when it was written, or why it does not exist',
   )
     .usage('[options] <kind> <place>')
     .argument('<kind>', 'secret, configmap, or the kind of a rule: secretmirror, externalsecret, syncsecret')
@@ -188,10 +188,12 @@ function addShortCommands(program: Command, { actions, build, operator, stdout, 
     });
   readingCommand(program, 'migrate', 'show what the objects of other copiers need, so that Keyferry takes them over')
     .addOption(
-      new Option('--from <program>', 'only the objects of this program (default: of all)').choices(MIGRATED_PROGRAMS),
+      new Option('--from <program>', 'show only the objects of this program (default: of all programs)').choices(
+        MIGRATED_PROGRAMS,
+      ),
     )
     .option('--apply', 'write the changes; needs --from', false)
-    .option('--delete-leftovers', 'also delete the copies with the verdict leftover; needs --apply', false)
+    .option('--delete-leftovers', 'also delete copies with the verdict leftover; needs --apply', false)
     .addHelpText(
       'after',
       '\nExit codes: 0 success, 1 failure, 2 usage error, 3 something needs a decision (manual, unsupported, a leftover that was not deleted), or a copy would be lost or refused.',

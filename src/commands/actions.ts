@@ -19,7 +19,7 @@ interface ReadingOptions<Output = 'table' | 'json' | 'yaml'> extends ClusterOpti
 
 /** The output `wide` is a table with more columns and with all failing targets. */
 export interface StatusOptions extends ReadingOptions<'table' | 'wide' | 'json' | 'yaml'> {
-  /** Only rules in this namespace; `undefined`: in all. */
+  /** Show only rules in this namespace; `undefined`: rules in all namespaces. */
   readonly namespace: string | undefined;
   /** Show only rules with problems. */
   readonly failed: boolean;

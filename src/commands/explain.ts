@@ -156,7 +156,7 @@ function conditionNote(snapshot: Snapshot, rule: RuleKey | undefined): string[] 
   const condition = rule && snapshot.readers.get(controllerOf(rule))?.conditionOf?.(rule);
   if (rule === undefined || condition?.status !== 'True') return [];
   return [
-    `the condition of ${snapshot.titleOf(rule)} says ${withReason(condition)}; limits of the operator count only if this command gets its flags`,
+    `the condition of ${snapshot.titleOf(rule)} says ${withReason(condition)}; the operator may have other limits than this command: give it the same flags`,
   ];
 }
 
@@ -165,7 +165,7 @@ function selects({ claims }: Snapshot, rule: RuleKey, key: ResourceKey): boolean
   return claims.ruleSetOf(rule).selects?.(rule, key);
 }
 
-/** The rules that make objects with this kind and name, or would if they selected a namespace or had one in reach. */
+/** The rules that make objects with this kind and name, even if they now select no namespace or may copy into none. */
 function sameName(snapshot: Snapshot, key: ResourceKey): RuleKey[] {
   const rules = [...snapshot.rules].filter(([, { sources }]) => !sources.includes(key));
   return rules.flatMap(([rule]) => (selects(snapshot, rule, key) === undefined ? [] : rule));

@@ -151,11 +151,11 @@ class Migration {
     const contents = [...snapshot.readers.values()].flatMap(
       (one) => (one.collection?.content && one.collection.kind) ?? [],
     );
-    requireCoverage(snapshot, '; the command reads the whole cluster', new Set([CONFIG_MAP.kind, ...contents]));
+    requireCoverage(snapshot, '; this command must read the whole cluster', new Set([CONFIG_MAP.kind, ...contents]));
     for (const [kind, { without = [] }] of snapshot.inventory.coverage) {
       // If some objects cannot be read, one of them may use a leftover that the command would delete.
       if (without.length > 0)
-        throw new Error(`no permission to list ${kind}s in ${without.join(', ')}; the command reads all`);
+        throw new Error(`no permission to list ${kind}s in ${without.join(', ')}; this command must read all ${kind}s`);
     }
     return snapshot;
   }
@@ -238,7 +238,7 @@ export async function startOf(snapshot: Snapshot, isAsked: (target: ResourceKey)
 function withoutAdvice({ claims, inventory }: Snapshot, target: ResourceKey, rows: Rows): Rows {
   const observed = inventory.objects.get(target);
   if (observed === undefined || claims.ownerOf(observed, target) !== undefined) return rows;
-  const reason = 'exists already and is not managed by Keyferry: it stays as it is';
+  const reason = 'the object already exists and is not managed by Keyferry, so it stays as it is';
   const own = (row: PlannedTarget): PlannedTarget => (row.action === 'conflict' ? { ...row, reason } : row);
   return { main: own(rows.main), losers: rows.losers.map(({ owner, row }) => ({ owner, row: own(row) })) };
 }

@@ -40,7 +40,10 @@ export async function planFiles(context: CommandContext, options: PlanOptions): 
   const manifests = await readManifests(options.files, options.recursive, stdin, kinds);
   const given = givenOf(manifests, collections, api.cluster, home);
   const snapshot = await readSnapshot(context, { config, changes: changesBy(given, now()) });
-  const hint = config.namespaces.length > 0 ? '' : '; for namespaces that you may read, use --namespaces';
+  const hint =
+    config.namespaces.length > 0
+      ? ''
+      : '; to plan only for the namespaces that you may read, list them with --namespaces';
   requireCoverage(snapshot, hint, new Set(given.flatMap(({ collection }) => collection?.kind ?? [])));
   const affected = affectedBy(snapshot, given);
   const rows = await rowsOf(snapshot, affected);

@@ -120,7 +120,7 @@ export class SyncSecretWork implements AsyncDisposable {
     return this.#started.trackers.copies;
   }
 
-  /** Tracks the tenant's SyncSecrets. Their generation is that in their status. */
+  /** Tracks the tenant's SyncSecrets by the generation that their status reports. */
   get phases(): CopyTracker {
     return this.#started.trackers.phases;
   }

@@ -18,7 +18,7 @@ const LEASE = '/apis/coordination.k8s.io/v1/namespaces/default/leases/keyferry';
 const slower = Math.min(4, Math.ceil(await currentStretch()));
 const LEASE_S = 3 * slower;
 const RENEW_DEADLINE_S = 2 * slower;
-/** A Retry-After, s: longer than the renew deadline, but less than 3 s longer, the time for a write that is running. */
+/** A Retry-After, s. It ends 1 s after the renew deadline. (Running writes may last until 3 s after the deadline.) */
 const HOLD_S = RENEW_DEADLINE_S + 1;
 
 let scene: FaultScene;

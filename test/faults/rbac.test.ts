@@ -37,7 +37,7 @@ test('without the permission to create events, the operator makes all copies, an
   const keyferry = await scene.start();
   const warnings = (): { level: string; reason: string; error: { message: string } }[] =>
     keyferry.logs().filter(({ msg }) => msg === 'cannot write an event');
-  // Five mirrors became Active, and each would have caused an event.
+  // Keyferry dropped five events: each of the five mirrors became Active.
   await waitFor(async () => /keyferry_events_dropped_total\{reason="Active"\} 5\n/.test(await metrics(keyferry)));
   const [first, ...more] = warnings();
   assert.deepEqual([first?.level, first?.reason, more], ['warn', 'Active', []]);

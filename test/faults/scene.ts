@@ -20,7 +20,7 @@ import { type FaultController, MIRRORING, RULES } from './controllers.ts';
 
 export const NAMESPACES = 10;
 export const COPIES = RULES * NAMESPACES;
-/** Limit from the end of a fault until all copies are up to date, ms. It is for an idle machine. */
+/** Limit from the end of a fault until all copies are up to date on an idle machine, ms. */
 export const RECOVERY_MS = 10_000;
 
 const EVENTS = '/api/v1/events';

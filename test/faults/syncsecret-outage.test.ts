@@ -19,7 +19,7 @@ const NAMESPACE = 'outage';
 const MADE = 200;
 const CHANGED = 150;
 const DELETED = 150;
-/** Limit from the end of the outage until all Secrets are right, ms. It is for an idle machine. */
+/** Limit from the end of the outage until all Secrets are right on an idle machine, ms. */
 const RECOVERY_MS = 10_000;
 const PARALLEL = 16;
 /**

@@ -17,7 +17,7 @@ import { waitFor } from '../support/wait-for.ts';
 const NAMESPACE = 'early';
 const FINALIZER = 'kubelb.k8c.io/lb-finalizer';
 const CRD = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/syncsecrets.kubelb.k8c.io';
-/** Limit from the time when the missing object is added until the Secret is right, ms. It is for an idle machine. */
+/** Limit from the time when the missing object is added until the Secret is right on an idle machine, ms. */
 const RECOVERY_MS = 10_000;
 
 /** An object that the management cluster lacks: how to remove and add it, and what SyncSecrets then report. */

@@ -168,7 +168,7 @@ function isExecutable(file: string): boolean {
   }
 }
 
-/** The user that PostgreSQL runs as: that of this process, if it is not root. @throws Error if no user is suitable */
+/** The user that PostgreSQL runs as: that of this process, unless it is root. @throws Error if no user is suitable */
 function unprivileged(): Identity {
   if (process.getuid?.() !== 0) return {};
   const users = readFileSync('/etc/passwd', 'utf8')

@@ -31,7 +31,7 @@ interface Line {
   readonly requestURI: string;
 }
 
-/** The requests of one user that were found in the log until now, by their ids. */
+/** The requests of one user that were found in the log until now, by the id of the request. */
 class UserRequests {
   readonly #user: string;
   readonly #lines: GrownLines;

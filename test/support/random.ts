@@ -6,7 +6,7 @@ export class Random {
     this.#state = seed;
   }
 
-  /** The next number, from 0 to below 1. The algorithm is mulberry32, because 64-bit algorithms need slow BigInts. */
+  /** The next number, from 0 to below 1. The algorithm is mulberry32, because 64-bit algorithms would need BigInt. */
   next(): number {
     this.#state = (this.#state + 0x6d_2b_79_f5) | 0;
     let mixed = Math.imul(this.#state ^ (this.#state >>> 15), 1 | this.#state);

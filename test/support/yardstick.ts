@@ -47,7 +47,7 @@ export class Yardstick implements Disposable {
     return Math.max(1, this.#tookMs / (this.#weights * PIECE_MS));
   }
 
-  /** The same factor for the slowest piece. For a test that checks the slowest of many measurements. */
+  /** The factor of the slowest piece. For a test that checks the slowest of many measurements. */
   get worst(): number {
     return Math.max(1, this.#worstMs / PIECE_MS);
   }

@@ -101,7 +101,7 @@ function failedFill<Claim extends Pick<ExplainedClaim, 'rule' | 'state'>>(
 }
 
 function nextText(next: Explanation['next']): string {
-  if (next === null) return 'nothing is known of it';
+  if (next === null) return 'nothing more is known';
   const will = { create: 'Keyferry will create it', delete: 'Keyferry will delete it' } as const;
   return next.action === 'create' || next.action === 'delete' ? `${will[next.action]} (${next.reason})` : next.reason;
 }

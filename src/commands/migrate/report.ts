@@ -14,7 +14,7 @@ import type { Cell, Paint, Style } from '../output/terminal.ts';
 export type MigrationProgram = MigrationReport['programs'][number];
 export type MigrationFinding = MigrationProgram['findings'][number];
 
-/** The exit code: 1 if a write failed; 3 if a finding needs a decision of the user. A deleted leftover needs none. */
+/** 1: a write failed. 3: a copy would be lost or refused, or a finding (but no deleted leftover) needs a decision. */
 export function exitCodeOf({ programs, targets }: Pick<MigrationReport, 'programs' | 'targets'>): number {
   const findings = programs.flatMap((one) => one.findings);
   if (findings.some(({ result }) => result === 'failed')) return EXIT_FAILED;

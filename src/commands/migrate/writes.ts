@@ -47,7 +47,7 @@ export class Writer {
     let isStopped = false;
     for (const { object, text, write } of steps) {
       const result: Result = isStopped
-        ? skipped('the step before it failed')
+        ? skipped('the previous step failed')
         : await this.#write(() => write(api, signal));
       isStopped ||= result.result === 'failed';
       findings.push({ verdict: 'change', object, text, annotations: null, ...result });
@@ -75,7 +75,7 @@ export class Writer {
       const pairs = pairsOf(annotations);
       const why = source === undefined ? undefined : different.get(key);
       if (why !== undefined) {
-        const own = `${text}, but it would not keep its data (${why}); to have it replaced, add ${pairs}`;
+        const own = `${text}, but the copy would not keep its data (${why}); if its data may be replaced, add ${pairs}`;
         findings.push({ verdict: 'manual', object, text: own, annotations: null, result: null, error: null });
         continue;
       }
@@ -103,7 +103,7 @@ export class Writer {
     const { kind, namespace, name } = finding.object;
     const key = resourceKey(api.cluster, kind, namespace, name);
     const there = objects.get(key);
-    if (!isStill || there === undefined) return { ...finding, ...skipped('it is no leftover any more') };
+    if (!isStill || there === undefined) return { ...finding, ...skipped('the copy is no longer a leftover') };
     const preconditions = { uid: there.uid, resourceVersion: there.resourceVersion };
     const body = JSON.stringify({ apiVersion: 'v1', kind: 'DeleteOptions', preconditions });
     const { result, error } = await this.#write(async () => {

@@ -12,7 +12,7 @@ export interface CommandContext {
   readonly api: KubeApi;
   /** Host of the API server. */
   readonly cluster: string;
-  /** The namespace in the kubeconfig's context. It counts for objects without a namespace. */
+  /** The namespace in the kubeconfig's context. Manifests that name no namespace are for this one. */
   readonly namespace: string;
   readonly paint: Paint;
   readonly progress: Progress;

@@ -1,6 +1,6 @@
 /**
  * Output that only a terminal gets: colors, and a progress line on standard error, which is erased at the end. The
- * operator loads this file, too, so it stays small.
+ * operator loads this file, too.
  */
 import { styleText } from 'node:util';
 import type { Lister } from '../../controllers/common/snapshot/inventory.ts';

@@ -41,7 +41,7 @@ export function givenOf(
   const planned = new Map<string, Omit<Given, 'manifest' | 'key' | 'namespace' | 'index'>>([
     ['v1 Namespace', { kind: 'Namespace' }],
     ...KINDS.map((content) => [`v1 ${content.kind}`, { kind: content.kind, content }] as const),
-    // Several versions of an API get one key: a manifest of any version is the same object.
+    // Manifests that differ only in the version of the API get the same key, because they name the same object.
     ...collections.flatMap((collection) => {
       const { kind, apiVersions } = collection;
       return Array.from(apiVersions, ([version, problem]) => {

@@ -19,7 +19,7 @@ import { leaderLine, type Leaders } from './leaders.ts';
 import type { StatusReport } from '../../../scripts/reports/schemas.ts';
 
 const UNKNOWN_FLAGS =
-  'Whether Keyferry writes the targets that are Outdated depends on its flags: give this command the same';
+  'Whether Keyferry will write the targets that are Outdated depends on its flags: give this command the same flags';
 
 /** The report, and facts that only the tables show. */
 export interface StatusFindings {

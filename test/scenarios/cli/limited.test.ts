@@ -137,7 +137,10 @@ describe('the commands with few rights, few namespaces or limits', () => {
         await runProgram(['plan', '-', '--kubeconfig', tenant, ...args], input);
       const bare = await plan(manifest);
       assert.equal(bare.code, 1);
-      assert.match(bare.stderr, /403 Forbidden.*; for namespaces that you may read, use --namespaces\n/);
+      assert.match(
+        bare.stderr,
+        /403 Forbidden.*; to plan only for the namespaces that you may read, list them with --namespaces\n/,
+      );
       const narrow = await plan(manifest, '--namespaces=web');
       assert.equal(narrow.code, 0, narrow.stderr);
       assert.match(narrow.stdout, /rights: SyncSecrets are not included: .*403/);

@@ -10,7 +10,7 @@ import { apiServerUrl, type ControlPlaneAccess, tokenOf } from '../control-plane
 import { type Entry, EtcdClient, keyText } from '../etcd-client.ts';
 
 const ALL = '/registry/';
-/** Keys that the API server creates shortly after it is ready. (It creates roles and flow schemas before.) */
+/** Keys that the API server creates shortly after it is ready. (Roles and flow schemas exist when it is ready.) */
 const MADE_LATE = [
   'configmaps/kube-system/extension-apiserver-authentication',
   'configmaps/kube-system/kube-apiserver-legacy-service-account-token-tracking',

@@ -176,7 +176,7 @@ export class RealCluster {
     return server;
   }
 
-  /** @throws Error with the logs, if a server has ended, or if the condition is still false at the time limit */
+  /** Waits for a condition. @throws Error with the logs, if a server has ended, or at the time limit */
   async #until(message: string, condition: () => Promise<boolean>): Promise<void> {
     const check = async (): Promise<boolean> => this.#servers.some(({ running }) => !running) || (await condition());
     await waitFor(check, { timeoutMs: READY_TIMEOUT_MS, message: () => `${message}\n${this.logs()}` });
