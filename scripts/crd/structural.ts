@@ -6,7 +6,7 @@
  */
 import { z } from 'zod';
 
-/** A node of a JSON schema. The conversion copies keywords that are not listed here. */
+/** A node of a JSON schema. The conversion copies other keywords than these unchanged. */
 export interface SchemaNode {
   type?: string;
   properties?: Record<string, SchemaNode>;

@@ -9,12 +9,9 @@
 import { z } from 'zod';
 import { MIGRATED_PROGRAMS } from '../../src/config/migrated-programs.ts';
 
-const apiVersion = z
-  .literal('keyferry.dev/v1')
-  .meta({
-    description:
-      'Version of the report format. Later releases may add fields to a version, but change and remove none.',
-  });
+const apiVersion = z.literal('keyferry.dev/v1').meta({
+  description: 'Version of the report format. Later releases may add fields to a version, but change and remove none.',
+});
 
 const place = {
   kind: z.string().meta({ description: 'Secret or ConfigMap.' }),
@@ -24,11 +21,9 @@ const place = {
 
 const copy = {
   ...place,
-  sourceVersion: z
-    .string()
-    .meta({
-      description: 'Version of the source from which the copy was made; empty if such sources have no versions.',
-    }),
+  sourceVersion: z.string().meta({
+    description: 'Version of the source from which the copy was made; empty if such sources have no versions.',
+  }),
 };
 
 const failing = z.strictObject({
@@ -52,31 +47,23 @@ const rule = z.strictObject({
     description:
       'secret NAMESPACE/NAME, configmap NAMESPACE/NAME, syncsecret NAMESPACE/NAME, vault HOST/PATH, or, for an ExternalSecret, kind and name of its store. If “in tenant” follows, the source is in the tenant cluster, and the rule is a copy in the management cluster.',
   }),
-  destinations: z
-    .array(z.string())
-    .meta({
-      description:
-        'As the rule names them: patterns, namespace names, after “except” the excluded namespaces, or a location in Vault.',
-    }),
+  destinations: z.array(z.string()).meta({
+    description:
+      'As the rule names them: patterns, namespace names, after “except” the excluded namespaces, or a location in Vault.',
+  }),
   state: z.string().meta({
     description:
       'Pending, Active or Error; Deleting, Outdated, Waiting, Suspended, Ignored; Unknown if Keyferry has not reconciled the rule yet, or if the user has no permission to read the rule.',
   }),
   ready: z.boolean().meta({ description: 'Whether all copies are up to date.' }),
   reason: z.string().meta({ description: 'Machine-readable reason in one word.' }),
-  message: z
-    .string()
-    .meta({
-      description:
-        'Human-readable message. If many namespaces have a problem, it names some of them; the field failing lists all.',
-    }),
-  lastSyncTime: z
-    .string()
-    .nullable()
-    .meta({
-      description:
-        'Time of the last sync, RFC 3339; null if there was none. For a SyncSecret: since when it is synced.',
-    }),
+  message: z.string().meta({
+    description:
+      'Human-readable message. If many namespaces have a problem, it names some of them; the field failing lists all.',
+  }),
+  lastSyncTime: z.string().nullable().meta({
+    description: 'Time of the last sync, RFC 3339; null if there was none. For a SyncSecret: since when it is synced.',
+  }),
   copies: z.array(z.strictObject(copy)).meta({ description: 'Existing copies.' }),
   failing: z.array(failing).meta({ description: 'All targets that are not up to date.' }),
   warnings: z.array(z.string()).meta({
@@ -247,11 +234,9 @@ export const explainSchema = z.strictObject({
   others: z
     .array(z.strictObject({ ...claimant, why: z.string() }))
     .meta({ description: 'Rules that make objects with the same kind and name, but do not make this object.' }),
-  rule: rule
-    .nullable()
-    .meta({
-      description: 'If the object is a rule: its state, as in the report of status. null if the object is not a rule.',
-    }),
+  rule: rule.nullable().meta({
+    description: 'If the object is a rule: its state, as in the report of status. null if the object is not a rule.',
+  }),
   sourceOf: z.array(z.strictObject({ rule: z.string(), copies: z.int() })).meta({
     description:
       'The rules that request copies of the object, each with the number of copies that exist. Targets that this command does not read, such as entries of Vault, count as copies.',
@@ -286,13 +271,10 @@ export const migrateSchema = z.strictObject({
               .record(z.string(), z.string())
               .nullable()
               .meta({ description: 'The annotations that a change adds; null if it adds none.' }),
-            result: z
-              .enum(['written', 'deleted', 'failed', 'skipped'])
-              .nullable()
-              .meta({
-                description:
-                  'What happened to a change with --apply, or to a leftover with --delete-leftovers; null without these flags.',
-              }),
+            result: z.enum(['written', 'deleted', 'failed', 'skipped']).nullable().meta({
+              description:
+                'What happened to a change with --apply, or to a leftover with --delete-leftovers; null without these flags.',
+            }),
             error: z.string().nullable().meta({ description: 'Why the write failed or was skipped; null otherwise.' }),
           }),
         ),

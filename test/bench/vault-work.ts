@@ -37,7 +37,7 @@ export function mirroredKeys(): string[] {
   );
 }
 
-/** Each entry has four mirrors, with different namespaces. This is the number of a mirror among the four. */
+/** The number of a mirror among the four mirrors of its entry, from 0. The four have different namespaces. */
 function groupOf(index: number): number {
   return Math.floor(index / ENTRIES);
 }

@@ -14,7 +14,7 @@ let bundle: Promise<string> | undefined;
 
 /**
  * The path of a bundle that is up to date. If test files run in parallel, only one of them builds it. Each file
- * compares it with the sources only one time.
+ * compares the bundle with its sources one time.
  */
 export function ensureBundle(): Promise<string> {
   return (bundle ??= build());

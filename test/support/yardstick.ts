@@ -132,7 +132,7 @@ function cpu<T>(work: () => T): [ms: number, result: T] {
 }
 
 /**
- * The piece of work. Each step needs the result of the step before, so the compiler cannot leave out a step.
+ * The piece of work whose time a yardstick measures. Each step needs the result of the step before, so the compiler cannot leave out a step.
  */
 function piece(): number {
   let state = 1;

@@ -114,7 +114,7 @@ const STYLES: Readonly<Partial<Record<Verdict, Style>>> = {
   orphan: 'waiting',
 };
 
-/** The report as text. It ends with a line end. */
+/** The report as text. It ends with a line break. */
 export function explanationText(explanation: Explanation, paint: Paint): string {
   const { verdict, summary, claims, others, rule, writers, notes } = explanation;
   const style = verdict === 'filled' && failedFill(claims, explanation.owner) !== undefined ? 'bad' : STYLES[verdict];

@@ -31,7 +31,7 @@ const STYLES: Readonly<Record<FindingVerdict, Style>> = {
   unsupported: 'bad',
 };
 
-/** @param options the options of the command @returns the report as text. It ends with a line end */
+/** @param options the options of the command @returns the report as text. It ends with a line break */
 export function migrationText(
   report: MigrationReport,
   { from, apply }: Pick<MigrateOptions, 'from' | 'apply'>,

@@ -54,7 +54,7 @@ export class TextParts {
     if (rows.length > 0) this.#parts.push(textTable(header, rows, this.#paint));
   }
 
-  /** All parts as text. It ends with a line end. */
+  /** All parts as text. It ends with a line break. */
   toString(): string {
     return `${this.#parts.map((lines) => lines.join('\n')).join('\n\n')}\n`;
   }
@@ -65,7 +65,7 @@ export function copiesText(count: number): string {
   return count === 1 ? '1 copy' : `${count} copies`;
 }
 
-/** A report as JSON or YAML. It ends with a line end. */
+/** A report as JSON or YAML. It ends with a line break. */
 export function reportText(report: object, format: 'json' | 'yaml'): string {
   return format === 'json' ? `${JSON.stringify(report, undefined, 2)}\n` : stringify(report);
 }

@@ -18,9 +18,9 @@ export interface Given {
   readonly manifest: Manifest;
   /** `Secret` */
   readonly kind: string;
-  /** Set if the object has content that is copied. */
+  /** The kind, if Keyferry copies the content of its objects. */
   readonly content?: Kind;
-  /** Set if the object is a rule by its kind. */
+  /** The collection, if the objects of this kind are rules. */
   readonly collection?: RuleCollection;
   /** Why Keyferry does not serve the manifest's apiVersion; `undefined`: it does. */
   readonly problem?: string | undefined;

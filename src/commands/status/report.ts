@@ -96,7 +96,7 @@ export function onlyFailed(report: StatusReport): StatusReport {
 }
 
 /**
- * The report as text. It ends with a line end. The format `wide` has more columns, and all failing targets.
+ * The report as text. It ends with a line break. The format `wide` has more columns, and all failing targets.
  * @param document makes the output as JSON or YAML
  */
 export function statusText(

@@ -180,7 +180,7 @@ describe('copies that k8s-replicator left over', () => {
     held.resolve();
     const { lines, textOf } = await running;
     assert.ok(lines.includes('skipped team-a/back'), lines.join('\n'));
-    assert.match(textOf('skipped team-a/back'), /no leftover any more/);
+    assert.match(textOf('skipped team-a/back'), /no longer a leftover/);
     assert.ok(await exists('team-a/back'));
   });
 });
