@@ -52,11 +52,11 @@ const STATUS_PENDING_DELAY_MS = 2000;
 /** Number of targets of one event that have normal priority; the others have low. Writing this many takes 0.5 s. */
 const NORMAL_PRIORITY_TARGETS = 250;
 /**
- * If no rule claims a copy any more, it is decided after this time, ms. Meanwhile another rule may claim the copy and
- * take it over, for example if one `kubectl apply` swaps the names of two rules.
+ * If no rule claims a copy any more, Keyferry waits this long before it decides on the copy, ms. Meanwhile another rule
+ * may claim the copy and take it over, for example if one `kubectl apply` swaps the names of two rules.
  */
 const UNCLAIMED_DELAY_MS = 500;
-/** A decision takes time for each claim on its target. Above this number, it is delayed by `MS_PER_CLAIM` for each. */
+/** A decision takes time for each claim on its target. Above this number, each claim delays it by `MS_PER_CLAIM`. */
 const FEW_CLAIMS = 100;
 const MS_PER_CLAIM = 0.25;
 /** If a source changed during the slow work of a shape, its target waits this long, ms. */

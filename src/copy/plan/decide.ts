@@ -78,7 +78,7 @@ export async function decide(
   reader: TargetReader,
   signal: AbortSignal,
 ): Promise<Decision> {
-  /** The action for an orphan, and the version of the target for which it was decided. Another version may differ. */
+  /** The action for an orphan, and the version of the target for which it was decided. Later its owner may differ. */
   let orphanAnswer: { readonly version: string; readonly action: OrphanAction } | undefined;
   let facts = factsOf(target, source, reader);
   for (let round = 0; round < MAX_ROUNDS; round += 1) {

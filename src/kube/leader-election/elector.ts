@@ -36,7 +36,7 @@ export interface LeaderElectorOptions {
   readonly name: string;
   /** Unique for this process: the Pod's name and a random part. */
   readonly identity: string;
-  /** The beginning of the identities of this container's earlier processes. See `StepFacts`; `undefined`: unknown. */
+  /** Beginning of the identities of this container's earlier processes (`StepFacts`); `undefined`: not known. */
   readonly predecessors?: string | undefined;
   /** `leaseDurationMs` must be well above `renewDeadlineMs`, and `renewDeadlineMs` well above `retryMs`. */
   readonly leaseDurationMs: number;
