@@ -1,6 +1,5 @@
 /**
- * Connects SecretMirrors to the Vault backend: tells it which entries they use, and records, reports and revokes their
- * leases.
+ * Tells the Vault backend which entries SecretMirrors use, and records, reports and revokes their leases.
  *
  * `MirrorLeases` revokes a lease when the mirror has a new lease with another origin, and when the mirror is deleted.
  *   none ──due──▶ revoking ──done──▶ revoked ──no longer recorded, or mirror gone──▶ none

@@ -2,9 +2,8 @@
  * Follows objects by name: sources, and objects of users that have the name of a copy.
  *
  * Up to `SINGLES_LIMIT` objects, each has a single-object watch (with a field selector). For more objects, one wide
- * watch replaces these: it brings the metadata of the whole collection, and only the followed objects are kept. All
- * these watches are one feed of the index, so that an object can move from one watch to another. If the permissions
- * forbid the wide watch, each object keeps its single-object watch.
+ * watch replaces these: it brings the metadata of the whole collection, and only the followed objects are kept. If the
+ * permissions forbid it, the single-object watches stay. All are one feed of the index: objects move between watches.
  * - An object is *known* when a list or GET that started after `follow` is complete.
  * - While the wide watch is open, a newly followed object needs one GET, because the watch may have skipped the object.
  *   If the watch reports a deletion during the GET, the response may be older. So the GET is repeated.
