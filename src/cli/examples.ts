@@ -1,4 +1,4 @@
-/** Examples in the help of the short commands. Commands that run controllers have theirs in `config/commands.ts`. */
+/** Examples in the help of `status`, `plan` and so on. Examples of the other commands are in `config/commands.ts`. */
 export const EXAMPLES = {
   keyferry: ['keyferry run', 'keyferry status --failed', 'keyferry plan mirror.yaml'],
   crds: ['keyferry crds | kubectl apply --server-side -f -'],

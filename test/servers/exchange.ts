@@ -241,8 +241,8 @@ export class Exchange {
     this.#ended = true;
     this.record.endedAt = performance.now();
     clearTimeout(this.#timer);
-    // After a complete answer, the connection to the server can be used again. Otherwise the server's request is
-    // aborted.
+    // After a complete answer, the connection to the server can be used again. Otherwise the proxy aborts
+    // its request to the server, too.
     if (this.#answer?.complete !== true) this.#outgoing?.destroy();
     this.#onEnd();
   }

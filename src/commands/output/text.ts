@@ -2,7 +2,7 @@
 import { stringify } from 'yaml';
 import { type Cell, type Paint, unpainted } from './terminal.ts';
 
-/** Blanks after the longest cell of a column. With them, each column has at least `MIN_WIDTH` characters. */
+/** Blanks after the longest cell of a column. A column with its blanks has at least `MIN_WIDTH` characters. */
 const PADDING = 3;
 const MIN_WIDTH = 6;
 
