@@ -12,7 +12,7 @@ import { AnswerTooLargeError, HttpError } from './errors.ts';
 const MAX_HEAD_BYTES = 16 * 1024;
 /** Every answer of HTTP/1 begins with this text. */
 const VERSION = 'HTTP/1.';
-/** Longest line between chunks. Such a line has the size of the next chunk; Kubernetes sends no chunk extensions. */
+/** Maximum length of the line before a chunk. The line is a number, the size of the chunk, without extensions. */
 const MAX_LINE = 1024;
 const HEAD_END = '\r\n\r\n';
 

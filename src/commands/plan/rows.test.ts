@@ -52,7 +52,7 @@ test('if a source is in the manifests, a plan shows all targets of that source',
   assert.deepEqual([...used], [SOURCE]);
 });
 
-test('if a rule is in the manifests, a plan shows all its targets, and its copies that it no longer claims', () => {
+test('for a rule in the manifests, plan shows all targets of the rule, and also the copies that the rule no longer claims', () => {
   const { targets, rules } = affectedBy(snapshotOf(['one']), [given('SecretMirror', 'home', 'db')]);
   assert.deepEqual([...targets], [secret('one', 'db'), secret('left', 'db')]);
   assert.deepEqual([...rules], asKeys<RuleKey>([RULE]));

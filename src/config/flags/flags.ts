@@ -16,7 +16,7 @@ export interface Flag<T> {
   readonly name: string;
   /** Whether the flag is a boolean, which needs no value. */
   readonly isBool: boolean;
-  /** Placeholder for the value in the help: `duration`. */
+  /** The word that stands for the value in the help, for example `duration`. */
   readonly hint: string;
   readonly help: string;
   readonly initial: T;

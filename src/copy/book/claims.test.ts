@@ -44,7 +44,7 @@ describe('a copy that its rule does not claim', () => {
     assert.equal(await action(setUp(), GONE), 'delete');
   });
 
-  it('if the rule of an orphan exists in the version that was evaluated, its orphan policy for an existing rule decides', async () => {
+  it('if the rule of an orphan still exists and has not changed since its evaluation, the policy for existing rules decides on the orphan', async () => {
     assert.equal(await action(setUp(), live('1')), 'keep');
   });
 

@@ -36,7 +36,7 @@ export interface Claim {
   readonly source: ResourceKey | undefined;
   /** The source's key as a target, if it differs from `source` (in Vault). `undefined`: it is the same. */
   readonly sourcePlace?: ResourceKey | undefined;
-  /** The source is the rule's own object. Its deletion ends the claim, so the claim does not keep it from deletion. */
+  /** The source is the rule's own object. If this object is deleted, the claim ends. */
   readonly isRuleSource?: true | undefined;
   /**
    * Set if the source is the rule's own object, and the rule's status reports its generation. A new generation makes a

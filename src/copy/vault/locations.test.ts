@@ -119,7 +119,7 @@ describe('the key of an entry', () => {
 
 describe('the origin of a lease', () => {
   const { addr } = at().server;
-  it('the origin of a lease does not depend on TLS settings or the type of the copies', () => {
+  it('leases have the same origin even if their TLS settings or the types of the copies differ', () => {
     for (const same of [
       at({ secretType: 'kubernetes.io/tls' }),
       at({ server: parseServer({ addr, tlsServerName: 'vault' }) }),

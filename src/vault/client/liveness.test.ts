@@ -7,7 +7,10 @@ import { Liveness } from './liveness.ts';
 
 const never = new AbortController().signal;
 
-/** Makes a server that answers health checks with `alive`; if that is 'silent', only when the test calls `reply`. */
+/**
+ * Makes a server that answers health checks with its field `alive`, at the beginning `first`. If `alive` is 'silent',
+ * the server answers only when the test calls `reply`.
+ */
 function setUp(first: boolean | 'silent') {
   const clock = new ManualClock();
   const server = { alive: first, asked: 0, reply: (_alive: boolean): void => undefined };

@@ -51,7 +51,7 @@ const isTakeover = (name: string): string =>
   `object.metadata.?annotations['${OWNED_BY}'].orValue('') == '${name}-home/${name}'`;
 
 describe('the takeover of a copy when its mirror is deleted', () => {
-  it("if the server refuses the takeover of a deleted mirror's copy by another mirror, the copy is deleted, and made again once permitted", async () => {
+  it('if a mirror is deleted, and the server does not let another mirror take over its copy, the copy is deleted, and made again when the server permits that', async () => {
     await createTwoClaims('refused');
     {
       await using _ = await refuse(scene.api, 'refused', { when: isTakeover('refused') });

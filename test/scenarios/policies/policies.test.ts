@@ -224,7 +224,7 @@ describe('the fence policy', () => {
     await assert.rejects(thief.delete(pathOf('team-b', 'of-a-user')), /only copies/);
   });
 
-  it('the fence policy permits all writes that Keyferry needs: copies, filled objects, and copies of the originals', async () => {
+  it('the fence policy permits all writes that Keyferry needs: to its copies, to filled objects, and to copies that the original programs made', async () => {
     const annotations = { 'k8s-replicator/replication-allowed': 'true' };
     await secret('team-a', 'open', { annotations });
     await secret('team-b', 'filled', { annotations: { 'k8s-replicator/replicate-from': 'team-a/open' } });

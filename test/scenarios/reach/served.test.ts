@@ -212,7 +212,7 @@ describe('keyferry run --namespace-selector', () => {
     await scene.gone(mirrorPath('from', 'rules'), secretPath('home', 'from'), secretPath('home', 'pushed'));
   });
 
-  it('if a namespace loses the label of --namespace-selector, pulls from it are refused with its name, and the objects keep their content', async () => {
+  it('if a namespace loses the label of --namespace-selector, pulls from it are refused, the message names it, and the objects that pulled from it keep their content', async () => {
     await open('sources');
     await label('sources', 'a');
     await annotated('sources', 'wanted', { 'k8s-replicator/replication-allowed': 'true' });

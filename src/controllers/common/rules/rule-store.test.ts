@@ -123,7 +123,7 @@ describe('a store of rules', () => {
     );
   });
 
-  it('after the list of one namespace, a store of rules keeps the objects of other namespaces', () => {
+  it('when a store of rules receives the list of one namespace, it keeps the objects of the other namespaces', () => {
     const { store, changes } = storeWithChanges();
     store.put(object(1));
     store.sink.prune(new Set(), '2', 'other');

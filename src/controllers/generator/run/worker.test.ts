@@ -81,7 +81,7 @@ function sceneOf(options: Pick<WorkerOptions, 'rule'> & { clock?: ManualClock; o
   return { worker, results, closed };
 }
 
-test('if 200 servers of an ExternalSecret do not respond, its run ends after two minutes with the result ErrorCreating', async () => {
+test('if an ExternalSecret uses 200 Vault servers and none responds, its run ends after two minutes with the result ErrorCreating', async () => {
   const clock = new ManualClock();
   const rule = failing(Array.from({ length: STORES }, (_, index) => `store-${index}`));
   let opened = 0;

@@ -146,7 +146,7 @@ test('if a store has both caBundle and caProvider, caBundle is used', () => {
   assert.equal(storeOf({ caProvider, caBundle: 'UEVN' }).ca, undefined);
 });
 
-test('if a store cannot be used, the error names the wrong field', () => {
+test('if a store cannot be used, the error says which field is invalid', () => {
   const vault = 'spec.provider.vault';
   const kubernetes = { role: 'r' };
   const cases: readonly [provider: VaultProvider, says: string, kind?: Kind][] = [

@@ -224,7 +224,8 @@ const MAX_KEY = 512;
 /**
  * The path in Vault's API at which ESO reads a key (`buildPath` of its Vault provider). For KV 2 it has `data/` after
  * the mount.
- * @throws EntryPathError: the key is empty or too long, or has a segment `.` or `..`, so that Vault reads another path
+ * @throws EntryPathError: the key is empty or too long, or has a segment `.` or `..`, with which Vault would read a
+ * different path
  */
 export function entryPathOf(key: string, { mount, version }: StoreMount): string {
   if (key.length > MAX_KEY)

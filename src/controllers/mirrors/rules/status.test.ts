@@ -124,7 +124,7 @@ test('the message of the status names the first five namespaces with an outcome,
   );
 });
 
-test('the condition message lists each reason with its namespaces, below the maximum length of a condition', () => {
+test('the condition message lists each reason with its namespaces, and is not longer than a condition may be', () => {
   const quota: Outcome = { state: 'error', ...userCause('Forbidden', 'of its own') };
   const { status, events } = fold({ outcomes: [DENIED, quota, FOREIGN, GOING, DENIED, SYNCED] }) ?? {};
   const all =

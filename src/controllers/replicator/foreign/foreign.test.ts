@@ -146,7 +146,7 @@ describe('the objects of other copiers', () => {
     }
   });
 
-  it('a copy is no leftover if its marks name no valid object, or name the source with spaces', async () => {
+  it('a copy does not count as a leftover if the source in its marks is not a valid object, or has spaces around it', async () => {
     const none = { annotations: {} };
     const marks = (source: string): Marks => ({
       annotations: { [`${REFLECTOR}reflects`]: source, [`${REFLECTOR}auto-reflects`]: 'True' },

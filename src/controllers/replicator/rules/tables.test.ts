@@ -76,7 +76,7 @@ describe('annotations', () => {
     ['../b', undefined],
     ['A/b', undefined],
   ] as const) {
-    it(`replicated-by ${mark} on home/self names ${by ?? 'no source'}`, () => {
+    it(`the annotation replicated-by: ${mark} of the object home/self means the source ${by ?? '(none)'}`, () => {
       const { namespace, name } = pushedBy(names, home, annotations({ by: mark })) ?? {};
       assert.equal(name === undefined ? undefined : `${namespace}/${name}`, by);
     });

@@ -97,7 +97,7 @@ describe('the manager', () => {
     ['a copy with the annotation propagated', rule('n', { ...copied, ...propagated }), 'serve', 'none'],
   ];
   for (const [title, object, served, other] of cases) {
-    it(`the duty of the manager for ${title} is ${served} in a namespace that it serves, and ${other} in another namespace`, () => {
+    it(`managerDuty() for ${title} is '${served}' if the manager serves the namespace, otherwise '${other}'`, () => {
       assert.equal(
         managerDuty(object, () => true),
         served,

@@ -176,7 +176,7 @@ export interface LeaseTimes {
 
 export interface LeasePlan {
   readonly action: 'renew' | 'replace' | 'wait';
-  /** When `next` is due. For `renew` and `replace`: now. */
+  /** When `next` must be done. If `action` is `renew` or `replace`, this is now; if it is `wait`, it is later. */
   readonly at: number;
   readonly next: 'renew' | 'replace';
 }
