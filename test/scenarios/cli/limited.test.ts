@@ -284,7 +284,7 @@ describe('the commands with few rights, few namespaces or limits', () => {
       assert.equal(target?.message, `Keyferry will create it, but ${said}`);
       assert.match(
         seen.notes.join('\n'),
-        /^Whether Keyferry writes the targets that are Outdated depends on its flags/m,
+        /^Whether Keyferry will write the targets that are Outdated depends on its flags/m,
       );
       const same = await explained(run('explain', 'secret', 'lim-a/lim', '--excluded-namespaces=lim-b', '-o', 'json'));
       assert.doesNotMatch(same.notes.join('\n'), /the condition of/, 'the same reason');
@@ -293,7 +293,7 @@ describe('the commands with few rights, few namespaces or limits', () => {
       assert.equal(ready.verdict, 'missing');
       assert.match(
         ready.notes.join('\n'),
-        /^the condition of SecretMirror other\/lim says Synced: .*lim-c.* its flags$/m,
+        /^the condition of SecretMirror other\/lim says Synced: .*lim-c.*; .* give it the same flags$/m,
       );
       // The status now belongs to an older generation of the spec, so its condition no longer counts.
       await plane.api.patch(`${REQUESTED}/other/secretmirrors/lim`, { spec: { deletePolicy: 'retain' } });
