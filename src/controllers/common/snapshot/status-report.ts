@@ -138,10 +138,11 @@ function statusOf(snapshot: Snapshot, reader: RuleReader, rule: ListedRule): Rul
 export function contraryCondition(snapshot: Snapshot, rule: RuleKey): string | undefined {
   const { claims, readers, rules } = snapshot;
   const condition = readers.get(controllerOf(rule))?.conditionOf?.(rule);
+  if (condition?.status !== 'False') return undefined;
   const { refusal, outOfReach } = rules.get(rule) ?? {};
   const outcomes = Array.from(claims.book.of(rule), ({ outcome }) => outcome);
   const causes = [refusal, outOfReach, claims.ruleSetOf(rule).problemOf?.(rule), ...outcomes];
-  if (condition?.status !== 'False' || causes.some((cause) => cause?.reason === condition.reason)) return undefined;
+  if (causes.some((cause) => cause?.reason === condition.reason)) return undefined;
   return `the condition of ${snapshot.titleOf(rule)} says ${withReason(condition)}; give this command the flags of the operator`;
 }
 

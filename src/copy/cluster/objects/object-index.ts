@@ -208,8 +208,10 @@ export class ObjectIndex {
   }
 
   /** Notes the version that a watch reports. @returns whether a running own write may have made this version */
-  #isAwaited(path: string, before: Slot | undefined, version: string): boolean {
-    const awaiting = [...(this.#running.get(path) ?? [])].filter(({ own }) => own);
+  #isAwaited(bit: FeedBit, path: string, before: Slot | undefined, version: string): boolean {
+    const running = bit === OWN_WRITES ? undefined : this.#running.get(path);
+    if (running === undefined) return false;
+    const awaiting = [...running].filter(({ own }) => own);
     for (const request of awaiting) request.reported = { before, ...request.reported, version };
     return awaiting.length > 0;
   }
@@ -221,11 +223,11 @@ export class ObjectIndex {
       return { name: namespace, lists: this.#observing.lists, slots: new Map() };
     });
     const before = there.slots.get(meta.name);
-    const isOwn = (): boolean => own || (bit !== OWN_WRITES && this.#isAwaited(path, before, meta.resourceVersion));
     if (before === undefined) {
       const slot = this.#set(there, meta, bit, content);
       if (bit === OWN_WRITES) this.#pendingWrites.expect(path);
-      this.#onChange(this.#key(namespace, meta.name), undefined, slot, initial, isOwn());
+      const isOwn = own || this.#isAwaited(bit, path, undefined, meta.resourceVersion);
+      this.#onChange(this.#key(namespace, meta.name), undefined, slot, initial, isOwn);
       return;
     }
     const stale = isOlder(meta.resourceVersion, before.resourceVersion);
@@ -247,7 +249,8 @@ export class ObjectIndex {
     // The other feeds have confirmed only the earlier object with the same name.
     const isSame = before.uid === meta.uid;
     const after = this.#set(there, meta, isSame ? before.feeds : bit, content ?? (isSame ? before.content : undefined));
-    this.#onChange(this.#key(namespace, meta.name), before, after, initial, isOwn());
+    const isOwn = own || this.#isAwaited(bit, path, before, meta.resourceVersion);
+    this.#onChange(this.#key(namespace, meta.name), before, after, initial, isOwn);
   }
 
   #set(there: Namespace, meta: ObjectMeta, feeds: FeedBit, content: KeptContent | undefined): Slot {
