@@ -154,7 +154,7 @@ async function stay(
   screen.blank();
   if (ground.kubeconfigPath !== undefined) screen.command(`export KUBECONFIG=${ground.kubeconfigPath}`);
   screen.command('kubectl get secretmirrors -A');
-  screen.command('npx keyferry status');
+  screen.command('npx --no keyferry status');
   if (shown.includes(mirrorsWalk)) screen.command('kubectl create namespace project-a-mine');
   if (shown.includes(replicatorWalk)) screen.command('kubectl create namespace jx-mine');
   screen.blank();

@@ -105,6 +105,14 @@ describe('the documentation', () => {
     });
   }
 
+  it('no page runs `npx keyferry` without `--no`, which could download a package of that name', () => {
+    const pages = globSync(['*.md', 'docs/**/*.md', 'deploy/**/*.md'], { cwd: ROOT });
+    assert.deepEqual(
+      pages.filter((page) => /npx keyferry/.test(read(page))),
+      [],
+    );
+  });
+
   it('the reasons and metrics that troubleshooting, scaling, security model and runbook name exist', () => {
     const sources = globSync(['src/**/*.ts', 'deploy/helm/keyferry/**/*.yaml'], { cwd: ROOT }).map(read).join('\n');
     const pages = globSync(['docs/{troubleshooting,scaling,security-model}.md', 'docs/runbook/*.md'], { cwd: ROOT });

@@ -14,5 +14,5 @@ test('a command in a message begins with npx only if npx started this process', 
     assert.equal(command('crds'), 'keyferry crds');
   }
   process.env['npm_command'] = 'exec';
-  assert.equal(command('crds'), 'npx keyferry crds');
+  assert.equal(command('crds'), 'npx --no keyferry crds');
 });

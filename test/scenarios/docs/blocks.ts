@@ -36,12 +36,12 @@ const NOT_RUN: Readonly<Record<string, RegExp>> = {
   /** Commands of the demo, which starts its own servers. test/scenarios/demo.test.ts runs the demo. */
   demo: /^npm run demo/,
   /** Commands that run until a signal. Other tests start them. */
-  endless: /^npx keyferry (run|generator|syncsecret-)|^keyferry status -w/,
+  endless: /^(npx --no )?keyferry (run|generator|syncsecret-|status -w)/,
   /**
    * Commands that need Pods, and a curl to a port that is forwarded to a Pod. test/scenarios/pods/more/pages.test.ts
    * runs these commands.
    */
-  'no-pods': /^kubectl (-n \S+ )?(logs|port-forward)| POD\b|^until curl |^kill \$!$/,
+  'no-pods': /^kubectl (-n \S+ )?(exec|logs|port-forward)| POD\b|^until curl |^kill \$!$/,
   /** Commands that need the metrics-server. No cluster of the tests has it. */
   'no-metrics-server': /^kubectl (-n \S+ )?top /,
   /** Commands that delete objects which later blocks need. test/scenarios/chart tests these commands. */
@@ -104,8 +104,8 @@ export async function programFolder(folder: string): Promise<string> {
     await symlink(await ensureServer(name), path.join(bin, name));
   }
   await symlink(path.join(ROOT, 'bin/keyferry.cjs'), path.join(bin, 'keyferry'));
-  // `npx keyferry` finds the program only in the checkout. This script finds it in every folder.
-  await writeFile(path.join(bin, 'npx'), '#!/bin/sh\nexec "$@"\n');
+  // `npx --no keyferry` finds the program only in the checkout. This script finds it in every folder.
+  await writeFile(path.join(bin, 'npx'), '#!/bin/sh\nshift\nexec "$@"\n');
   await chmod(path.join(bin, 'npx'), 0o755);
   return bin;
 }

@@ -1,5 +1,5 @@
 /**
- * Runs the commands of the documentation: `kubectl` and `vault` commands with the clients of the tests, and `npx
+ * Runs the commands of the documentation: `kubectl` and `vault` commands with the clients of the tests, and `npx --no
  * keyferry` with the bundle.
  */
 import { execFile } from 'node:child_process';
@@ -69,7 +69,7 @@ export class Shell {
     const [call = '', filter = ''] = command.split(' | ', 2);
     const [program, verb, ...args] = call.split(/ +/);
     const [first, ...rest] = args;
-    if (program === 'npx' && verb === 'keyferry') return await this.#keyferry(args, shown);
+    if (call.startsWith('npx --no keyferry ')) return await this.#keyferry(rest, shown);
     if (program === 'kubectl' && verb === 'apply') return await this.#apply(rest);
     if (program === 'kubectl' && verb === 'create') return await this.#createNamespace(args);
     if (program === 'kubectl' && verb === 'label') return await this.#labelNamespaces(args);

@@ -50,6 +50,7 @@ const PRINTED: readonly (readonly [RegExp, RegExp])[] = [
   [/ logs [^|]*$/, /^\[pod\/keyferry-\S+\] \{.*"level":/m],
   [/^until curl .*readyz/, /^\[\+\]/m],
   [/ describe /, /^Events:/m],
+  [/ exec .* keyferry status/, /No problems found|^SYSTEM /m],
 ];
 
 describe('docs with Pods', { skip: skip || (!isInstalled('curl') && 'curl is not installed') }, () => {
