@@ -1,6 +1,7 @@
 /**
- * Property test of the claim book and the plan together. Rules are created, changed and deleted, sources change, users
- * edit, delete and create objects, and the process restarts. After every step the targets are reconciled until nothing
+ * Property test of the claim book and the plan together. Rules are created, changed and deleted (with a finalizer or
+ * without), sources change or are not known for a time, users edit, delete and create objects, and the process
+ * restarts. A copy that a rule wants and can have is never deleted. After every step the targets are reconciled until nothing
  * is left to do. Then the test checks:
  * - a new process, which has only the rules and the objects, has nothing to do either;
  * - every target is in its desired state, and the objects of users are unchanged.
@@ -9,7 +10,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
 import { userCause } from '../model/cause.ts';
-import { type Claim, claimAll, type DesiredState, type Shape, type SourceView } from '../model/claim.ts';
+import { type Claim, claimAll, type DesiredState, type Shape, type SourceView, UNREAD } from '../model/claim.ts';
 import type { ClaimBook } from '../book/claim-book.ts';
 import { Claims } from '../book/claims.ts';
 import type { ResourceKey, RuleKey } from '../model/keys.ts';
@@ -48,6 +49,8 @@ interface Rule {
   readonly targets: readonly number[];
   readonly source: number;
   readonly retain: boolean;
+  /** The rule is being deleted: it releases its copies. */
+  readonly ending: boolean;
 }
 
 interface Thing {
@@ -72,6 +75,7 @@ class TestShape implements Shape {
   }
 
   desiredState(source: SourceView): DesiredState {
+    if (source.state === 'unknown') return UNREAD;
     if (source.state !== 'present') return { kind: 'wait', for: 'source', ...userCause('NoSecret', '') };
     return {
       kind: 'be',
@@ -94,6 +98,8 @@ class World {
     ResourceKey,
     { view: Extract<SourceView, { state: 'present' }>; fingerprint: Fingerprint }
   >();
+  /** Sources that exist, but that no watch has reported yet. */
+  readonly unreported = new Set<ResourceKey>();
   readonly things = new Map<ResourceKey, Thing>();
   claims = newClaims();
   held = new Map<ResourceKey, Held>();
@@ -124,13 +130,25 @@ class World {
       const target = TARGETS[index];
       if (target !== undefined) targets.push(target);
     }
-    const claims = claimAll(targets, { owner: { key, title: key, rank: key }, mode: 'own', source, shape });
+    const owner = { key, title: key, rank: key };
+    if (rule?.ending === true) {
+      const owned = TARGETS.filter((target) => this.contest(target).markedBy === key);
+      this.book.replace(
+        key,
+        claimAll(rule.retain ? [] : owned, { owner, mode: 'release', source: undefined, shape }),
+        [],
+      );
+      return;
+    }
+    const claims = claimAll(targets, { owner, mode: 'own', source, shape });
     this.book.replace(key, claims, source === undefined ? [] : [source]);
   }
 
   /** Reconciles until nothing is left to do. @returns the number of writes */
   settle(): number {
     const before = this.writes;
+    // What a rule releases are the copies that it has now.
+    for (const [rule, { ending }] of this.rules) if (ending) this.evaluate(rule);
     for (const target of TARGETS) {
       for (let round = 0; this.#step(target); round += 1)
         assert.ok(round < 12, `${target} does not reach a state without writes`);
@@ -209,8 +227,10 @@ class World {
     return {
       entries: this.book.on(target),
       markedBy: thing && this.claims.ownerOf(observedOf(thing), target),
-      viewOf: (claim) =>
-        this.sources.get(claim.source ?? NONE)?.view ?? { state: 'missing', ...userCause('NoSecret', '') },
+      viewOf: ({ source = NONE }) => {
+        if (this.unreported.has(source)) return { state: 'unknown' };
+        return this.sources.get(source)?.view ?? { state: 'missing', ...userCause('NoSecret', '') };
+      },
       now: 0,
     };
   }
@@ -265,6 +285,7 @@ type Step =
   | { do: 'edit' | 'dropKey' | 'delete' | 'unmark'; target: number }
   | { do: 'foreign'; target: number }
   | { do: 'clone'; from: number; target: number }
+  | { do: 'unreport' | 'report'; source: number }
   | { do: 'restart' };
 
 const index = fc.nat({ max: TARGETS.length - 1 });
@@ -276,7 +297,12 @@ const histories = fc.array(
         do: fc.constant('rule' as const),
         rule: fc.nat({ max: 2 }),
         spec: fc.option(
-          fc.record({ targets: fc.uniqueArray(index), source: fc.nat({ max: 1 }), retain: fc.boolean() }),
+          fc.record({
+            targets: fc.uniqueArray(index),
+            source: fc.nat({ max: 1 }),
+            retain: fc.boolean(),
+            ending: fc.boolean(),
+          }),
           { nil: undefined, freq: 4 },
         ),
       }),
@@ -293,6 +319,7 @@ const histories = fc.array(
       }),
       fc.record({ do: fc.constant('foreign' as const), target: index }),
       fc.record({ do: fc.constant('clone' as const), from: index, target: index }),
+      fc.record({ do: fc.constantFrom('unreport' as const, 'report' as const), source: fc.nat({ max: 1 }) }),
       fc.record({ do: fc.constant('restart' as const) }),
     ),
     { minLength: 1, maxLength: 3 },
@@ -311,6 +338,7 @@ function carryOut(world: World, step: Step): void {
     }
     case 'source': {
       const key = SOURCES[step.source] ?? NONE;
+      world.unreported.delete(key);
       if (step.content === undefined) world.sources.delete(key);
       else {
         const labels: Record<string, string> = step.label ? { [LABEL]: 'a' } : {};
@@ -365,6 +393,13 @@ function carryOut(world: World, step: Step): void {
       });
       break;
     }
+    case 'unreport':
+    case 'report': {
+      const key = SOURCES[step.source] ?? NONE;
+      if (step.do === 'unreport' && world.sources.has(key)) world.unreported.add(key);
+      else world.unreported.delete(key);
+      break;
+    }
     case 'restart':
       world.restart();
       break;
@@ -387,7 +422,7 @@ function checkTruth(world: World, foreign: ReadonlyMap<ResourceKey, string>): vo
       continue;
     }
     const source = world.sources.get(winner.source ?? NONE);
-    if (source === undefined) continue;
+    if (source === undefined || world.unreported.has(winner.source ?? NONE)) continue;
     if (thing?.annotations[RETAIN] === 'true' && thing.annotations[OWNER] !== winner.owner.key) continue;
     assert.deepEqual(thing?.fingerprint, source.fingerprint, `${target} does not hold its source`);
     assert.equal(thing?.annotations[OWNER], winner.owner.key);
@@ -417,6 +452,6 @@ test('after any history each target is as a restarted process wants it, and obje
         world.held = held;
       }
     }),
-    { numRuns: 400 },
+    { numRuns: 1500 },
   );
 });

@@ -467,6 +467,11 @@ const TABLE: Readonly<Record<string, readonly (readonly [string, Partial<Facts>,
       'delete',
     ],
     [
+      'its copy, which another rule claims whose source is not known yet',
+      { entries: [RELEASING, B], observed: copyOf('mirrors:a'), viewOf: () => ({ state: 'unknown' }) },
+      'wait Pending',
+    ],
+    [
       'its copy, of which the takeover by another rule failed',
       { entries: [RELEASING, B], observed: copyOf('mirrors:a'), ...stale, takeoverFailed: true },
       'delete',
@@ -694,6 +699,12 @@ const always = (what: string, holds: (given: Facts, decision: Plan) => void): vo
   });
 };
 
+/** The state of the source of the rule that gets the target. */
+const winnersView = (given: Facts): SourceView | undefined => {
+  const winner = winnerOf(given)?.claim;
+  return winner && given.viewOf(winner);
+};
+
 const reconcilerOf = (rule: string | undefined): string | undefined => rule?.split(':')[0];
 
 always('only objects with a mark that counts are deleted or replaced', ({ markedBy, observed }, decision) => {
@@ -783,8 +794,20 @@ always('if the type of a Secret is never copied, its content is not written', ({
 always('a failed takeover never blocks the end of a copy whose rule is being deleted', (given, decision) => {
   const going = given.entries.some(({ claim }) => claim.mode === 'release' && claim.owner.key === given.markedBy);
   if (!going || given.observed?.deleting !== false || given.goingAway || given.usedBy !== undefined) return;
-  assert.ok(['delete', 'update', 'replace', 'need'].includes(decision.do), decision.do);
+  const waits = decision.do === 'wait' && given.takeoverFailed !== true && winnersView(given)?.state === 'unknown';
+  assert.ok(waits || ['delete', 'update', 'replace', 'need'].includes(decision.do), decision.do);
 });
+
+always(
+  'a copy that a rule able to act wants, or one whose source is not known yet, is never deleted',
+  (given, decision) => {
+    const winner = winnerOf(given)?.claim;
+    if (decision.do !== 'delete' || winner === undefined || given.takeoverFailed === true) return;
+    const state = winnersView(given)?.state;
+    const isRefused = given.fingerprintOf(winner)?.type === 'kubernetes.io/service-account-token';
+    assert.ok(state === 'missing' || state === 'failed' || (state === 'present' && isRefused), state);
+  },
+);
 
 test('property of plan(): the order of the claims does not change the plan', () => {
   fc.assert(

@@ -52,7 +52,7 @@ function planTarget(facts: Facts): Plan {
   if (winner !== undefined) {
     const owned = planOwned(facts, winner);
     // If another rule cannot take over a copy, the deletion of the copy's own rule must go on.
-    if (releasing && (isIdle(owned) || facts.takeoverFailed === true)) return planRelease(facts) ?? owned;
+    if (releasing && cannotTakeOver(facts, owned)) return planRelease(facts) ?? owned;
     const filler = fillerOf(facts.entries)?.claim;
     return filler === undefined ? owned : planWithFiller(facts, winner, owned, filler);
   }
@@ -80,9 +80,7 @@ function planOwned(facts: Facts, claim: Claim): Plan {
   }
   if (facts.goingAway) return DELETION_PENDING;
   if (facts.markedBy === claim.owner.key) return planWrite(facts, claim, view, observed, 'update');
-  const previous = facts.entries.find(
-    (entry) => entry.claim.owner.key === facts.markedBy && entry.claim.mode !== 'fill',
-  );
+  const previous = facts.entries.find((entry) => entry.claim.owner.key === facts.markedBy);
   if (previous !== undefined) return planTakeover(facts, claim, view, observed, previous.claim.owner.key);
   if (facts.markedBy === undefined) return blockedBy(facts, observed);
   if (facts.orphanAction === undefined) return { do: 'need', fact: 'owner' };
@@ -90,9 +88,15 @@ function planOwned(facts: Facts, claim: Claim): Plan {
     return conflictWith(`${titleOf(facts)} already exists and belongs to ${facts.markedBy}`);
   }
   const taken = planTakeover(facts, claim, view, observed, facts.markedBy);
-  // While a watch is about to report the source, the copy is not deleted. Otherwise it would be missing for a moment.
-  const isOver = isIdle(taken) && !(taken.do === 'wait' && taken.for === 'watch');
-  return facts.usedBy === undefined && (isOver || facts.takeoverFailed === true) ? { do: 'delete' } : taken;
+  return facts.usedBy === undefined && cannotTakeOver(facts, taken) ? { do: 'delete' } : taken;
+}
+
+/**
+ * Whether the winner cannot take over the copy of another rule, so that the copy is deleted. While a watch is about to
+ * report the winner's source, it still may: the copy stays, because otherwise it would be missing for a moment.
+ */
+function cannotTakeOver({ takeoverFailed }: Facts, taken: Plan): boolean {
+  return takeoverFailed === true || (isIdle(taken) && !(taken.do === 'wait' && taken.for === 'watch'));
 }
 
 /**

@@ -95,12 +95,14 @@ describe('a mirror that is being deleted, after the deletion timeout', () => {
   }
 
   const going: Outcome = { state: 'waiting', for: 'target', ...userCause('Terminating', 'a finalizer') };
+  const awaited: Outcome = { state: 'waiting', for: 'watch', ...userCause('Pending', 'a new owner reads its source') };
   const refused: Outcome = { state: 'error', ...userCause('Forbidden', 'no') };
 
   it('after the time limit, a deleted mirror loses its finalizer and gets an event if Keyferry has tried to delete all remaining copies', async () => {
     for (const skewMs of [0, MINUTES_10, -MINUTES_10]) {
       assert.deepEqual(await report(going, { skewMs }), [true, ['DeletionTimeout']]);
       assert.deepEqual(await report(refused, { skewMs }), [true, ['DeletionTimeout']]);
+      assert.deepEqual(await report(awaited, { skewMs }), [true, ['DeletionTimeout']]);
       const [isRemoved, events] = await report(going, { skewMs, waitedMs: LIMIT_MS - 1 });
       assert.equal(isRemoved, false);
       assert.ok(!events.includes('DeletionTimeout'));
@@ -109,6 +111,7 @@ describe('a mirror that is being deleted, after the deletion timeout', () => {
 
   it('after the time limit, a deleted mirror keeps its finalizer if Keyferry has not tried to delete a copy, or a retained copy is not marked yet', async () => {
     assert.deepEqual(await report(PENDING), [false, []]);
+    assert.deepEqual(await report(PENDING, { retain: true }), [false, []]);
     assert.equal((await report(refused, { retain: true }))[0], false);
   });
 });

@@ -12,7 +12,7 @@ import type { RunResult } from '../../../runtime/queue/keyed-queue-options.ts';
 import type { Entry } from '../../../copy/book/claim-book.ts';
 import type { Preparation, RuleProgress, RuleReconciler } from '../../../copy/engine/controller.ts';
 import { nobodyCause } from '../../../copy/model/cause.ts';
-import { isUnderWay, type SourceView } from '../../../copy/model/claim.ts';
+import type { SourceView } from '../../../copy/model/claim.ts';
 import { type RuleKey, ruleName } from '../../../copy/model/keys.ts';
 import type { AwaitedWatches } from '../../common/awaited-watches.ts';
 import type { ControllerContext } from '../../common/context.ts';
@@ -236,7 +236,7 @@ function isEnding(step: FinalizerStep | undefined): boolean {
 
 /** Whether a copy of a deleted mirror needs no more work: it is deleted, or marked as retained. */
 function isReleased({ claim, outcome }: Entry): boolean {
-  if (claim.shape instanceof RetainShape) return outcome.state !== 'pending' && outcome.state !== 'error';
+  if (claim.shape instanceof RetainShape) return outcome.state !== 'error';
   return outcome.state === 'released';
 }
 
@@ -245,5 +245,5 @@ function isReleased({ claim, outcome }: Entry): boolean {
  * Keyferry has tried to delete the copy. No if the copy must be retained but is not marked yet: it would be deleted.
  */
 function mayBecomeOrphan({ claim, outcome }: Entry): boolean {
-  return !(claim.shape instanceof RetainShape) && !isUnderWay(outcome);
+  return !(claim.shape instanceof RetainShape) && outcome.state !== 'pending';
 }
