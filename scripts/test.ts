@@ -98,6 +98,7 @@ const MORE_SERVERS: readonly (readonly [RegExp, readonly ServerName[]])[] = [
   [/\/monitoring\//, ['prometheus', 'promtool']],
   [/\/chart\//, ['helm', 'kustomize']],
   [/\/(migrate|docs)\//, ['helm', 'kubectl', 'kustomize']],
+  [/\/kube\/trust/, ['kubectl']],
 ];
 /** The servers for tests with real Pods. Not every machine can run such Pods. */
 const PODS: (typeof MORE_SERVERS)[number] = [/\/pods\//, ['kube-scheduler', 'kubelet', 'pause', 'helm', 'kubectl']];

@@ -91,7 +91,8 @@ export const vaultBlock = z.object({
     .string()
     .max(1_048_576)
     .meta({
-      description: 'PEM certificates of the CAs for the server certificate, instead of the CAs of the system.',
+      description:
+        'PEM certificates of the CAs for the server certificate, or that certificate itself, instead of the public CAs.',
       ...rules({
         rule: "self == '' || self.contains('-----BEGIN CERTIFICATE-----')",
         message: 'must hold PEM certificates (-----BEGIN CERTIFICATE-----)',

@@ -17,7 +17,7 @@ const TCP_KEEPALIVE_MS = 30_000;
 
 /** CA certificates, client certificate and other TLS settings of a pool. Certificates and key are PEM. */
 export interface TlsMaterial {
-  /** Default: the CAs that Node trusts. */
+  /** Trusted CAs, roots or intermediate ones, and certificates of servers. Default: the public CAs that Node has. */
   readonly ca?: string | Buffer | undefined;
   /** Client certificate. Set together with its `key`, or neither is set. */
   readonly cert?: string | Buffer | undefined;
@@ -48,7 +48,9 @@ export function openAgent({ secure, proxy, tls, ...pool }: PoolOptions): Agent {
   const { servername, rejectUnauthorized, ...material } = tls;
   const agent = new HttpsAgent({
     ...pool,
-    secureContext: createSecureContext(material),
+    // As Go does, an intermediate CA and the server's own certificate in the bundle are trusted without their issuer.
+    // Without a bundle this would make Node copy the CAs that it trusts for each pool.
+    secureContext: createSecureContext({ ...material, allowPartialTrustChain: material.ca !== undefined }),
     rejectUnauthorized,
     ALPNProtocols: ['http/1.1'],
     servername,
@@ -88,7 +90,7 @@ function connecting(
   agent.createConnection = (options, callback) => {
     const connected = callback as Connected | undefined;
     if (proxy === undefined) {
-      const socket = connect(options);
+      const socket = connect(options)?.once('error', explain);
       // Node ignores a keep-alive delay if it is set before the socket is connected.
       socket?.once('connect', () => setOptions(socket as Socket));
       return socket;
@@ -102,12 +104,24 @@ function connecting(
         connected?.(error);
       } else {
         setOptions(socket);
-        connected?.(null, wrap(socket, options) ?? socket);
+        connected?.(null, wrap(socket, options)?.once('error', explain) ?? socket);
       }
     });
     return undefined;
   };
   return agent;
+}
+
+/** Texts of failed TLS handshakes: Node gives advice on its own flags, and OpenSSL does not say what is not supported. */
+const ADVICE = /; if the root CA is installed locally, try running .*/;
+const SIGNATURE = /certificate signature failure/;
+const ONE_NAME = '$&: of several CAs in a bundle with one name and no key identifier, only the first is tried';
+
+/** Corrects these texts in the error itself, because logs show causes and stacks, too. */
+function explain(error: Error): void {
+  const plain = (text: string): string => text.replace(ADVICE, '').replace(SIGNATURE, ONE_NAME);
+  error.message = plain(error.message);
+  error.stack = plain(error.stack ?? '');
 }
 
 function setOptions(socket: Socket): void {
@@ -162,7 +176,10 @@ export function openTunnel(proxy: URL, host: string, port: number, signal: Abort
     fail(`it answered ${response.statusCode ?? 0} ${response.statusMessage ?? ''}`.trim());
   });
   request.once('timeout', () => request.destroy(new Error(`no answer within ${TUNNEL_TIMEOUT_MS} ms`)));
-  request.on('error', (error) => fail(error.message, error));
+  request.on('error', (error) => {
+    explain(error);
+    fail(error.message, error);
+  });
   request.end();
 }
 

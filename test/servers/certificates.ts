@@ -35,9 +35,11 @@ export class CertificateAuthority {
     return this.certificate.certPem;
   }
 
-  static async create(commonName: string): Promise<CertificateAuthority> {
+  /** @param issuer signs the certificate of the new CA, which is an intermediate one then. Default: it signs itself. */
+  static async create(commonName: string, issuer?: CertificateAuthority): Promise<CertificateAuthority> {
     const { private: keyPem, cert: certPem } = await generate([{ name: 'commonName', value: commonName }], {
       ...common(),
+      ...(issuer && { ca: { key: issuer.certificate.keyPem, cert: issuer.certPem } }),
       extensions: [
         { name: 'basicConstraints', cA: true, critical: true },
         { name: 'keyUsage', keyCertSign: true, cRLSign: true, digitalSignature: true, critical: true },
