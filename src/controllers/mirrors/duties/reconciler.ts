@@ -236,7 +236,7 @@ function isEnding(step: FinalizerStep | undefined): boolean {
 
 /** Whether a copy of a deleted mirror needs no more work: it is deleted, or marked as retained. */
 function isReleased({ claim, outcome }: Entry): boolean {
-  if (claim.shape instanceof RetainShape) return outcome.state !== 'error';
+  if (claim.shape instanceof RetainShape) return outcome.state !== 'pending' && outcome.state !== 'error';
   return outcome.state === 'released';
 }
 
