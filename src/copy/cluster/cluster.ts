@@ -119,7 +119,7 @@ export class Cluster implements Backend {
       name: isHome ? 'targets' : `targets ${this.name}`,
       concurrency,
       laneOf: undefined,
-      // In another cluster all copies of a tenant are in one namespace, so the namespaces of the rules take turns.
+      // In another cluster all copies of a tenant are in one namespace, so the namespaces of the rules share.
       shareBy: isHome ? 'target' : 'rule',
       retryAfterMs: () => undefined,
       // The wait is short, because an administrator of the other cluster may grant the permission at any time.

@@ -41,8 +41,8 @@ export interface TargetQueueing {
   /** The target's lane, a queue that does not wait for others (Vault: one for each server). `undefined`: one lane. */
   readonly laneOf: ((target: ResourceKey) => string) | undefined;
   /**
-   * Which namespaces take turns in a lane: those of the targets, or those of the targets' rules. `rule` costs memory
-   * for each target that waits.
+   * Which namespaces share the workers of a lane, so that slow writes of one delay no other: those of the targets, or,
+   * where these differ too little, those of the targets' rules.
    */
   readonly shareBy: 'target' | 'rule';
   /** For errors of other APIs than Kubernetes: the wait that the server requested, ms; `undefined`: none. */

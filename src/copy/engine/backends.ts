@@ -3,6 +3,10 @@
  *
  * Each backend has its own queues, one for each of its lanes (in Vault: for each server), so that no backend waits for
  * another. The queues accept keys from the beginning, and start when their backend is ready.
+ *
+ * Turns belong to those who cause the work: the namespaces of rules, and then the namespaces of the targets. All orphans
+ * together have one turn, in which the namespaces take turns that the orphans lie in: everybody can forge the mark of a
+ * rule, but only in namespaces that they may write to.
  */
 import type { KeyedQueue } from '../../runtime/queue/keyed-queue.ts';
 import type { KeyedQueueOptions, RunResult, StopOptions } from '../../runtime/queue/keyed-queue-options.ts';
@@ -14,7 +18,7 @@ import { backendOf, namespaceOf, type ResourceKey } from '../model/keys.ts';
 import type { Backend, SourceProvider } from './backend.ts';
 
 export interface BackendsOptions extends Required<Pick<KeyedQueueOptions, 'clock' | 'retryAfterMs' | 'retryMaxMsOf'>> {
-  /** The namespace of the rule that claims a target. It may change. @see TargetQueueing.shareBy */
+  /** The namespace of the rule that claims a target; '' for an orphan. */
   readonly ruleNamespaceOf: (target: ResourceKey) => string;
   readonly onError: KeyedQueueOptions<ResourceKey>['onError'];
 }
@@ -48,7 +52,8 @@ export class Backends {
       name,
       concurrency,
       clock,
-      ...(shareBy === 'rule' ? { groupOf: ruleNamespaceOf, groupsChange: true } : { groupOf: namespaceOf }),
+      ownerOf: ruleNamespaceOf,
+      groupOf: (target) => (shareBy === 'rule' && ruleNamespaceOf(target)) || namespaceOf(target),
       retryAfterMs: (error) => retryAfterMs(error) ?? limits.retryAfterMs(error),
       retryMaxMsOf: (error) => retryMaxMsOf(error) ?? limits.longestWaitMs(error),
       onError,

@@ -43,33 +43,40 @@ test('if a backend is not synced, no other backend waits for it', async () => {
   }
 });
 
-test('namespaces of rules take turns, although all their targets are in one namespace', async () => {
-  const backend = stubBackend('c', Promise.resolve(), 'rule');
-  const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
-  engine.backends.add(backend);
-  const claim = (namespace: string, name: string): string => {
-    const owner: Owner = { key: asKey(`rules:${namespace}/${name}`), title: name, rank: '' };
-    const target: ResourceKey = asKey(`c:Secret/all/${namespace}-${name}`);
-    const shape = new LeaveShape(userCause(owner.key, ''));
-    engine.claims.put(owner.key, {
-      owner,
-      version: '1',
-      claims: claimAll([target], { owner, mode: 'own', source: undefined, shape }),
-      sources: [],
-    });
-    engine.enqueueTarget(target);
-    return target;
-  };
-  const noisy = Array.from({ length: 100 }, (_, index) => claim('noisy', String(index)));
-  const quiet = claim('quiet', 'one');
-  try {
-    await engine.start(new AbortController().signal);
-    await waitFor(() => backend.reconciled.length === 101);
-    assert.deepEqual(backend.reconciled, [noisy[0], quiet, ...noisy.slice(1)]);
-  } finally {
-    await engine.stop();
-  }
-});
+for (const shareBy of ['rule', 'target'] as const) {
+  test(`namespaces of rules take turns, and orphans have one turn together, also where the namespaces of the ${shareBy}s share the workers`, async () => {
+    const backend = stubBackend('c', Promise.resolve(), shareBy);
+    const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
+    engine.backends.add(backend);
+    const claim = (rule: string, names: readonly string[]): ResourceKey[] => {
+      const owner: Owner = { key: asKey(`rules:${rule}`), title: rule, rank: '' };
+      const targets = names.map((name): ResourceKey => asKey(`c:Secret/${name}`));
+      const shape = new LeaveShape(userCause(owner.key, ''));
+      const claims = claimAll(targets, { owner, mode: 'own', source: undefined, shape });
+      engine.claims.put(owner.key, { owner, version: '1', claims, sources: [] });
+      return targets;
+    };
+    const hundred = Array.from({ length: 100 }, (_, index) => String(index));
+    const noisy = claim('noisy/a', [
+      ...hundred.map((index) => `${index}/a`),
+      ...hundred.map((index) => `same/${index}`),
+    ]);
+    const quiet = claim('quiet/b', ['0/b', 'same/b']);
+    // In the namespace `forger` are 100 orphans. Another namespace has one.
+    const orphans: readonly ResourceKey[] = [...hundred.map((index) => `forger/${index}`), 'victim/c'].map((name) =>
+      asKey(`c:Secret/${name}`),
+    );
+    for (const target of [...noisy, ...quiet, ...orphans]) engine.enqueueTarget(target);
+    try {
+      await engine.start(new AbortController().signal);
+      await waitFor(() => backend.reconciled.length === 303);
+      const last = Math.max(...[...quiet, orphans.at(-1)!].map((target) => backend.reconciled.indexOf(target)));
+      assert.ok(last < 6, `one of them came at place ${last}: ${backend.reconciled.slice(0, 10).join(', ')}`);
+    } finally {
+      await engine.stop();
+    }
+  });
+}
 
 test("a shape's slow work is done in steps before its target is decided, and again if the source changed meanwhile", async () => {
   const backend = stubBackend('c');

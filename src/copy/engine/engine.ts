@@ -103,8 +103,10 @@ export class Engine implements ObjectEvents {
     });
     this.backends = new Backends({
       ...common,
-      // If no rule claims the target (an orphan), the namespace of the target itself is used.
-      ruleNamespaceOf: (target) => namespaceOf(this.book.firstOn(target)?.claim.owner.key ?? target),
+      ruleNamespaceOf: (target) => {
+        const entry = this.book.firstOn(target);
+        return entry === undefined ? '' : namespaceOf(entry.claim.owner.key);
+      },
       onError: (key, error, retryInMs, attempt) => {
         options.onError('targets', key, error, retryInMs);
         if (isReported(error, attempt)) this.backends.of(key).targetsOf(key).failed(key, error);

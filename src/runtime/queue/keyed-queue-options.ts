@@ -59,8 +59,11 @@ export interface KeyedQueueOptions<K extends string = string> {
    * one group has many keys or long runs, it delays no other group. Default: one group for all keys.
    */
   readonly groupOf?: GroupOf<K> | undefined;
-  /** Whether `groupOf` may later return another group for a key. If so, the queue stores the group of a waiting key. */
-  readonly groupsChange?: boolean;
+  /**
+   * Returns the owner of a key, such as the namespace that causes the work. Owners take turns, and the groups of an
+   * owner share its turns. So even if an owner has keys in many groups, it delays no other owner. Default: one owner.
+   */
+  readonly ownerOf?: GroupOf<K> | undefined;
   /** If it returns `false`, no key of the group runs. Call `KeyedQueue.resume` when it may return `true` again. */
   readonly mayRun?: ((group: string) => boolean) | undefined;
   readonly clock?: Clock;

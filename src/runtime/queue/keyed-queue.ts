@@ -6,8 +6,8 @@
  *   absent ──add──▶ waiting ──worker free──▶ running ──done──▶ absent
  *      └──add later──▶ delayed ──due──▶ waiting
  *
- * - **waiting**: the key is in one of two lists, `normal` before `low`. In a list groups take turns, and each group is
- *   first in, first out. Adding the key again changes nothing, but adding it as `normal` moves it from `low` to the end
+ * - **waiting**: the key is in one of two lists, `normal` before `low`. In a list owners and their groups take turns, and
+ *   each group is first in, first out. Adding the key again changes nothing, but adding it as `normal` moves it from `low` to the end
  *   of its group in `normal`. A group with many runs leaves workers to other groups (`turns.ts`).
  * - **delayed**: the key is in the heap with a due time. Of several times the earliest counts. An add without a delay
  *   ends the wait: the run that follows decides again whether to requeue.
@@ -73,7 +73,7 @@ export class KeyedQueue<K extends string = string> {
   constructor(options: KeyedQueueOptions<K>) {
     const { clock = systemClock, random, minIntervalMs = 0, retryBaseMs = 100, retryMaxMs = 60_000 } = options;
     this.#options = options;
-    this.#waiting = new WaitingKeys<K>(options.groupOf, options.groupsChange);
+    this.#waiting = new WaitingKeys<K>(options.groupOf, options.ownerOf);
     this.#clock = clock;
     this.#minIntervalMs = minIntervalMs;
     this.#holds = new Holds(Math.max(SWEEP_MS, minIntervalMs));

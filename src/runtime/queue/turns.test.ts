@@ -3,6 +3,16 @@ import { test } from 'node:test';
 import * as fc from 'fast-check';
 import { Turns } from './turns.ts';
 
+/** The owner of the key `owner/group/name`. */
+function ownerOf(key: string): string {
+  return key.split('/')[0] ?? '';
+}
+
+/** The group of the key `owner/group/name`. Owners have groups with the same names, as rules write to the same namespaces. */
+function groupOf(key: string): string {
+  return key.split('/')[1] ?? '';
+}
+
 test('groups of keys take turns, even if one group has 1,000 keys', () => {
   const turns = new Turns((key) => key.split('/')[0] ?? '');
   for (let index = 0; index < 1000; index += 1) turns.add(`bad/${index}`, index);
@@ -25,24 +35,39 @@ test('a group for which mayTake is false misses its turn and keeps its keys', ()
   assert.deepEqual([turns.shift()?.key, turns.shift()?.key], ['a/0', 'a/1']);
 });
 
-test('if groupOf changes the group of a waiting key, the key keeps its place and is returned exactly one time', () => {
-  let group = 'a';
-  const turns = new Turns(() => group, true);
-  turns.add('one', 1);
-  turns.add('two', 2);
-  turns.add('three', 3);
-  group = 'b';
-  turns.add('four', 4);
-  assert.equal(turns.get('one'), 1);
-  turns.delete('two');
-  assert.equal(turns.get('two'), undefined);
-  turns.add('two', 5);
-  const rest = Array.from({ length: 5 }, () => turns.shift());
-  assert.deepEqual(
-    rest.map((one) => one && `${one.group} ${one.key} ${one.value}`),
-    ['a one 1', 'b four 4', 'a three 3', 'b two 5', undefined],
-  );
-  assert.equal(turns.size, 0);
+test('owners take turns, and in the turn of an owner its groups do, however many keys and groups an owner has', () => {
+  const turns = new Turns(groupOf, ownerOf);
+  for (let index = 0; index < 1000; index += 1) turns.add(`noisy/${index % 500}/${index}`, index);
+  for (const key of ['quiet/0/a', 'quiet/0/b', 'quiet/1/c', 'other/0/d']) turns.add(key, 2000);
+  const first = Array.from({ length: 8 }, () => turns.shift()?.key);
+  const [noisy, quiet] = [
+    ['noisy/0/0', 'noisy/1/1', 'noisy/2/2', 'noisy/3/3'],
+    ['quiet/0/a', 'quiet/1/c', 'quiet/0/b'],
+  ];
+  assert.deepEqual(first, [noisy[0], quiet[0], 'other/0/d', noisy[1], quiet[1], noisy[2], quiet[2], noisy[3]]);
+});
+
+test('if the group and the owner of a waiting key change, the key keeps its place and is returned exactly one time', () => {
+  for (const change of ['group', 'owner']) {
+    let now = 'a';
+    const changing = (): string => now;
+    const turns = change === 'group' ? new Turns(changing) : new Turns(() => '', changing);
+    turns.add('one', 1);
+    turns.add('two', 2);
+    turns.add('three', 3);
+    now = 'b';
+    turns.add('four', 4);
+    assert.equal(turns.get('one'), 1);
+    turns.delete('two');
+    assert.equal(turns.get('two'), undefined);
+    turns.add('two', 5);
+    const rest = Array.from({ length: 5 }, () => turns.shift());
+    assert.deepEqual(
+      rest.map((one) => one && `${one.key} ${one.value}`),
+      ['one 1', 'four 4', 'three 3', 'two 5', undefined],
+    );
+    assert.equal(turns.size, 0);
+  }
 });
 
 test('property: Turns returns each key exactly one time, and keeps the order of the keys in each group', () => {
@@ -71,6 +96,74 @@ test('property: Turns returns each key exactly one time, and keeps the order of 
         }
         assert.equal(turns.size, model.length);
         for (const other of model) assert.notEqual(turns.get(other), undefined);
+      }
+    }),
+  );
+});
+
+test('property: no owner waits for two keys of another owner, and no group of an owner for two keys of its other groups', () => {
+  const key = fc
+    .tuple(fc.constantFrom('x', 'y', 'z'), fc.constantFrom('1', '2', '3'), fc.nat(4))
+    .map((it) => it.join('/'));
+  const step = fc.oneof(
+    { weight: 3, arbitrary: fc.record({ add: key }) },
+    { weight: 1, arbitrary: fc.record({ delete: key }) },
+    { weight: 3, arbitrary: fc.constant({ shift: true } as const) },
+    { weight: 1, arbitrary: fc.record({ blocked: fc.constantFrom('1', '2', '3') }) },
+  );
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 80 }), (steps) => {
+      const turns = new Turns(groupOf, ownerOf);
+      const waiting = new Set<string>();
+      /** For each owner and each group that waits: who had a turn since it began to wait or had its last turn. */
+      const before = new Map<string, string[]>();
+      const sides = (one: string): [who: string, within: string][] => [
+        [ownerOf(one), ''],
+        [one.slice(0, 3), ownerOf(one)],
+      ];
+      const prune = (): void => {
+        const present = new Set([...waiting].flatMap((one) => sides(one).map(([who]) => who)));
+        for (const who of before.keys()) if (!present.has(who)) before.delete(who);
+      };
+      for (const [now, one] of steps.entries()) {
+        if ('add' in one) {
+          if (waiting.has(one.add)) continue;
+          turns.add(one.add, now);
+          waiting.add(one.add);
+          for (const [who] of sides(one.add)) if (!before.has(who)) before.set(who, []);
+        } else if ('delete' in one) {
+          turns.delete(one.delete);
+          waiting.delete(one.delete);
+          prune();
+        } else if ('blocked' in one) {
+          const got = turns.shift((group) => group !== one.blocked);
+          assert.equal(
+            got === undefined,
+            [...waiting].every((other) => groupOf(other) === one.blocked),
+          );
+          if (got === undefined) continue;
+          assert.notEqual(got.group, one.blocked);
+          waiting.delete(got.key);
+          // Owners and groups have missed turns, so the count begins again.
+          for (const who of before.keys()) before.set(who, []);
+          prune();
+        } else {
+          const got = turns.shift();
+          assert.equal(got === undefined, waiting.size === 0);
+          if (got === undefined) continue;
+          waiting.delete(got.key);
+          for (const [who, within] of sides(got.key)) {
+            for (const [other, had] of before) {
+              const isBeside = within === '' ? !other.includes('/') : other.startsWith(`${within}/`);
+              if (!isBeside || other === who) continue;
+              assert.ok(!had.includes(who), `${other} waits while ${who} has a second turn`);
+              had.push(who);
+            }
+            before.set(who, []);
+          }
+          prune();
+        }
+        assert.equal(turns.size, waiting.size);
       }
     }),
   );

@@ -1,102 +1,121 @@
 /**
- * Decides which waiting key of a queue runs next. Each key has a group, such as its namespace. Groups take turns
- * (`Turns`) and share the workers (`GroupRuns`). Keys of normal priority run before other keys (`WaitingKeys`).
+ * Decides which waiting key of a queue runs next. Each key has a group, such as the namespace that it writes to, and
+ * belongs to an owner, such as the namespace that causes the work. Owners take turns, and so do the groups of an owner
+ * (`Turns`). Groups share the workers (`GroupRuns`). Keys of normal priority run before other keys (`WaitingKeys`).
  */
 import { getOrCreate, FifoMap } from '../maps.ts';
 
-/** The group of a key. */
+/** The group or the owner of a key. It may change. While a key waits, it stays where it was added. */
 export type GroupOf<K extends string = string> = (key: K) => string;
 
+/** The waiting keys of a group, each with its value. */
+class Group<K extends string> extends FifoMap<number, K> {
+  readonly owner: string;
+  readonly name: string;
+
+  constructor(owner: string, name: string) {
+    super();
+    this.owner = owner;
+    this.name = name;
+  }
+}
+
+interface Waiting<K extends string> {
+  readonly key: K;
+  readonly value: number;
+  readonly group: string;
+}
+
 /**
- * A first-in, first-out list in which groups take turns. Even if one group has thousands of keys, the next key of
- * another group waits for only one of these keys. Invariants: groups are in the order of their next turns, and each
- * group has a key. A key stays in the group to which it was added.
+ * A first-in, first-out list in which owners take turns, and in the turn of an owner its groups. However many keys and
+ * groups one owner has, the next key of another owner waits for only one of these keys. Invariants: owners, and the
+ * groups of an owner, are in the order of their next turns; each owner has a group, and each group has a key.
  */
 export class Turns<K extends string = string> {
   readonly #groupOf: GroupOf<K>;
-  /** The group of each key; `undefined` if `groupOf` always returns the same group for a key. */
-  readonly #remembered: Map<K, string> | undefined;
-  readonly #groups = new FifoMap<FifoMap<number, K>>();
-  #size = 0;
+  readonly #ownerOf: GroupOf<K>;
+  readonly #owners = new FifoMap<FifoMap<Group<K>>>();
+  /** The group in which each key waits. */
+  readonly #groups = new Map<K, Group<K>>();
 
   /**
    * @param groupOf default: one group for all, first in, first out
-   * @param groupsChange whether `groupOf` may return another group for a key later; costs memory for each key
+   * @param ownerOf default: one owner for all
    */
-  constructor(groupOf: GroupOf<K> = () => '', groupsChange = false) {
+  constructor(groupOf: GroupOf<K> = () => '', ownerOf: GroupOf<K> = () => '') {
     this.#groupOf = groupOf;
-    this.#remembered = groupsChange ? new Map() : undefined;
+    this.#ownerOf = ownerOf;
   }
 
   get size(): number {
-    return this.#size;
+    return this.#groups.size;
   }
 
   get(key: K): number | undefined {
-    const group = this.#groupWith(key);
-    return group === undefined ? undefined : this.#groups.get(group)?.get(key);
+    return this.#groups.get(key)?.get(key);
   }
 
   /** Adds the key at the end of its group. The list must not have it yet. */
   add(key: K, value: number): void {
-    const group = this.#groupOf(key);
-    this.#remembered?.set(key, group);
-    getOrCreate(this.#groups, group, () => new FifoMap()).set(key, value);
-    this.#size += 1;
+    const [owner, name] = [this.#ownerOf(key), this.#groupOf(key)];
+    const groups = getOrCreate(this.#owners, owner, () => new FifoMap());
+    const group = getOrCreate(groups, name, () => new Group(owner, name));
+    group.set(key, value);
+    this.#groups.set(key, group);
   }
 
   delete(key: K): void {
-    const name = this.#groupWith(key);
-    if (name === undefined) return;
-    const group = this.#groups.get(name);
-    if (group?.delete(key) !== true) return;
-    this.#remembered?.delete(key);
-    this.#size -= 1;
-    if (group.size === 0) this.#groups.delete(name);
+    const group = this.#groups.get(key);
+    if (group === undefined) return;
+    this.#groups.delete(key);
+    group.delete(key);
+    if (group.size > 0) return;
+    const groups = this.#owners.get(group.owner);
+    groups?.delete(group.name);
+    if (groups?.size === 0) this.#owners.delete(group.owner);
   }
 
   /**
-   * Removes and returns the oldest key of the group whose turn it is, with its value and group.
+   * Removes and returns the oldest key of the group whose turn it is, of the owner whose turn it is.
    * @param mayTake a group for which it returns `false` misses its turn
    */
-  shift(
-    mayTake?: (group: string) => boolean,
-  ): { readonly key: K; readonly value: number; readonly group: string } | undefined {
-    for (let left = this.#groups.size; left > 0; left -= 1) {
-      const turn = this.#groups.shift();
-      if (turn === undefined) return undefined;
-      const [group, keys] = turn;
-      const first = mayTake?.(group) === false ? undefined : keys.shift();
-      if (keys.size > 0) this.#groups.set(group, keys);
-      if (first === undefined) continue;
-      const [key, value] = first;
-      this.#remembered?.delete(key);
-      this.#size -= 1;
-      return { key, value, group };
-    }
-    return undefined;
+  shift(mayTake?: (group: string) => boolean): Waiting<K> | undefined {
+    return takeTurn(this.#owners, (groups) =>
+      takeTurn(groups, (group) => {
+        const [key, value] = (mayTake?.(group.name) === false ? undefined : group.shift()) ?? [];
+        if (key === undefined || value === undefined) return undefined;
+        this.#groups.delete(key);
+        return { key, value, group: group.name };
+      }),
+    );
   }
 
-  /** The smallest value among the oldest keys of all groups, for metrics. */
+  /** The value of the key that was added first, for metrics. */
   oldest(): number | undefined {
-    let oldest: number | undefined;
-    for (const group of this.#groups.values()) {
-      const value = group.peek();
-      if (value !== undefined && (oldest === undefined || value < oldest)) oldest = value;
-    }
-    return oldest;
+    const [first] = this.#groups;
+    return first?.[1].get(first[0]);
   }
 
   clear(): void {
+    this.#owners.clear();
     this.#groups.clear();
-    this.#remembered?.clear();
-    this.#size = 0;
   }
+}
 
-  /** The group in which the key waits, if the key is in the list. */
-  #groupWith(key: K): string | undefined {
-    return this.#remembered === undefined ? this.#groupOf(key) : this.#remembered.get(key);
+/** Takes from the first of the sets that gives something. Each set that was asked waits for its next turn. */
+function takeTurn<S extends { readonly size: number }, T>(
+  sets: FifoMap<S>,
+  take: (set: S) => T | undefined,
+): T | undefined {
+  for (let left = sets.size; left > 0; left -= 1) {
+    const turn = sets.shift();
+    if (turn === undefined) return undefined;
+    const [name, set] = turn;
+    const taken = take(set);
+    if (set.size > 0) sets.set(name, set);
+    if (taken !== undefined) return taken;
   }
+  return undefined;
 }
 
 /** The share of the workers for one group: two groups with long runs leave a third of the workers to all others. */
@@ -139,8 +158,8 @@ export class GroupRuns {
 }
 
 /**
- * The keys that wait for a worker. All keys in the list `normal` come before those in `low`. In each list groups take
- * turns. Invariant: a key is in at most one list. The value of a key is the time when it began to wait, in whole ms,
+ * The keys that wait for a worker. All keys in the list `normal` come before those in `low`. Each list is a `Turns`.
+ * Invariant: a key is in at most one list. The value of a key is the time when it began to wait, in whole ms,
  * because a small integer needs no memory besides the map entry.
  */
 export class WaitingKeys<K extends string = string> {
@@ -148,9 +167,9 @@ export class WaitingKeys<K extends string = string> {
   readonly #low: Turns<K>;
 
   /** The parameters are those of `Turns`. */
-  constructor(groupOf?: GroupOf<K>, groupsChange?: boolean) {
-    this.#normal = new Turns(groupOf, groupsChange);
-    this.#low = new Turns(groupOf, groupsChange);
+  constructor(groupOf?: GroupOf<K>, ownerOf?: GroupOf<K>) {
+    this.#normal = new Turns(groupOf, ownerOf);
+    this.#low = new Turns(groupOf, ownerOf);
   }
 
   get size(): number {

@@ -194,6 +194,48 @@ test('if a list names the served namespaces, they are not read, because there is
   await assert.rejects(bySelector.isCurrent('a', signal), /must not be asked/);
 });
 
+test('while a read of namespaces runs, further questions wait, and one more read answers them all', async () => {
+  const lists: { readonly names: readonly string[]; readonly end: (error?: Error) => void }[] = [];
+  const request = async ({ query }: { query: { labelSelector: string } }): Promise<unknown> => {
+    const names = /\((.*)\)/.exec(query.labelSelector)?.[1]?.split(',') ?? [];
+    const gate = Promise.withResolvers<void>();
+    lists.push({ names, end: (error) => (error === undefined ? gate.resolve() : gate.reject(error)) });
+    await gate.promise;
+    const items = names.filter((name) => name !== 'gone').map((name) => namespace(name));
+    return { status: 200, body: Buffer.from(JSON.stringify({ metadata: {}, items })) };
+  };
+  const api = { cluster: 'c', request } as unknown as KubeApi;
+  const reads = new NamespaceReads({ api, namespaces: new Namespaces(), served: undefined });
+  const { signal } = new AbortController();
+  const turn = async (): Promise<void> => await new Promise((resolve) => void setImmediate(resolve));
+  const first = reads.exists('n0', signal);
+  await turn();
+  const stopped = new AbortController();
+  const aborted = assert.rejects(reads.exists('aborted', stopped.signal), /abort/i);
+  await turn();
+  stopped.abort(new Error('aborted'));
+  await aborted;
+  const names = ['gone', ...Array.from({ length: 99 }, (_, index) => `n${index}`)];
+  const others = names.map(async (name) => await reads.exists(name, signal));
+  await turn();
+  assert.equal(lists.length, 1, 'the others wait');
+  lists[0]?.end(new Error('no answer'));
+  await assert.rejects(first, /no answer/);
+  await turn();
+  assert.equal(lists.length, 2, 'after a failed read, too');
+  assert.deepEqual(lists[1]?.names.toSorted(), ['aborted', ...names].toSorted());
+  const late = reads.exists('n1', signal);
+  lists[1]?.end();
+  assert.deepEqual(
+    await Promise.all(others),
+    names.map((name) => name !== 'gone'),
+  );
+  await turn();
+  assert.deepEqual(lists[2]?.names, ['n1'], 'a read that began before the question does not answer it');
+  lists[2]?.end();
+  assert.equal(await late, true);
+});
+
 async function refuse(): Promise<never> {
   return await Promise.reject(new Error('the server must not be asked'));
 }

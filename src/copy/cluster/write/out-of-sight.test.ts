@@ -25,9 +25,9 @@ async function actionFor(
   existing: readonly string[] | undefined,
   inSight: FactSource['orphanActionOf'],
 ): Promise<string> {
-  const request = async ({ query }: { query: { fieldSelector: string } }): Promise<unknown> => {
+  const request = async ({ query }: { query: { labelSelector: string } }): Promise<unknown> => {
     assert.ok(existing !== undefined, 'a request was sent');
-    const name = query.fieldSelector.replace('metadata.name=', '');
+    const name = query.labelSelector.replace(/^kubernetes\.io\/metadata\.name in \((.*)\)$/, '$1');
     const items = existing.includes(name) ? [{ metadata: { name, uid: name } }] : [];
     return await Promise.resolve({ status: 200, body: Buffer.from(JSON.stringify({ metadata: {}, items })) });
   };
