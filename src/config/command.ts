@@ -2,6 +2,7 @@
 import {
   type AddressValues,
   type CommonValues,
+  deletionFlag,
   leaderElectConfig,
   namespacesFlag,
   oneScope,
@@ -67,6 +68,7 @@ export function controllerCommand<Sections extends FlagSections>(plan: Plan<Sect
 
 /** The values of sections of flags that a command does not have: the defaults of these flags. */
 const INITIAL = {
+  deletion: initialValues(deletionFlag('')),
   scope: initialValues(namespacesFlag),
   mirrors: initialValues(mirrorsFlags),
   replicator: initialValues(replicatorFlags),
@@ -87,8 +89,8 @@ export function base(
   { values, given, rest: [ignored], notes }: Omit<ParsedFlags<FlagSections>, 'values'> & { readonly values: Values },
   processInfo: ProcessInfo,
 ): Omit<Config, 'controllers'> {
-  const { common, kube, deletion, election, addresses, limits, vault, ...parts } = values;
-  const { scope, mirrors, replicator, manager, travel, generator } = { ...INITIAL, ...parts };
+  const { common, kube, election, addresses, limits, vault, ...parts } = values;
+  const { deletion, scope, mirrors, replicator, manager, travel, generator } = { ...INITIAL, ...parts };
   return {
     controllersNamed: true,
     ...common,

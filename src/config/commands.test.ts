@@ -73,7 +73,6 @@ describe('every command', () => {
           ['--kube-max-concurrent-writes=3'],
           { kube: { maxConcurrentWrites: 3, watchIdleMs: 90_000, namespaces: [], namespaceSelector: undefined } },
         ],
-        [['--deletion-timeout=5s'], { deletionTimeoutMs: 5000 }],
         [
           ['--namespaces=a,b'],
           {
@@ -90,12 +89,30 @@ describe('every command', () => {
             kubeconfig: undefined,
             context: undefined,
             logLevel: 'info',
-            deletionTimeoutMs: 60_000,
             kube: { maxConcurrentWrites: 8, watchIdleMs: 90_000, namespaces: [], namespaceSelector: undefined },
           },
         ],
       ]);
     }
+  });
+
+  it('--deletion-timeout is a flag of the commands whose rules wait for their copies, and its help names only these rules', () => {
+    const kinds = { run: 'SecretMirror or SyncSecret', mirrors: 'SecretMirror', 'syncsecret-manager': 'SyncSecret' };
+    for (const [name, kind] of Object.entries(kinds)) {
+      assert.equal(configure(name as CommandName, ['--deletion-timeout=5s']).deletionTimeoutMs, 5000);
+      const help = findControllerCommand(name)?.flags.find((one) => one.name === 'deletion-timeout')?.help;
+      assert.match(help ?? '', new RegExp(`for which a deleted ${kind} waits`));
+    }
+    for (const name of ['replicator', 'generator'] as const) {
+      refused(name, ['--deletion-timeout=5s'], 'unknown flag --deletion-timeout');
+      assert.equal(configure(name, []).deletionTimeoutMs, 60_000);
+    }
+  });
+
+  it('the help of the generator and of the commands of SyncSecrets names no rule of another system', () => {
+    const words = { generator: /SecretMirror|SyncSecret/, 'syncsecret-ccm': /SecretMirror/, replicator: /SecretMirror/ };
+    for (const [name, other] of Object.entries(words))
+      for (const one of findControllerCommand(name)?.flags ?? []) assert.doesNotMatch(one.help, other, one.name);
   });
 
   it('all commands except those for SyncSecrets accept --namespace-selector or its variable, and refuse an empty selector', () => {

@@ -1,6 +1,6 @@
 /** The commands that run controllers: `run` for all controllers, and for each original a command with its flags. */
 import { base, controllerCommand, type ControllerCommand } from './command.ts';
-import { commonFlags, namespacesFlag, oneScope, selectorFlag, zapFlags } from './flags/common-flags.ts';
+import { commonFlags, deletionFlag, namespacesFlag, oneScope, selectorFlag, zapFlags } from './flags/common-flags.ts';
 import { type ControllerName, CONTROLLERS, DEFAULT_CONTROLLERS } from './config.ts';
 import {
   generatorFlags,
@@ -12,7 +12,7 @@ import {
   vaultFlags,
 } from './flags/controller-flags.ts';
 import { flag, type FlagTable, prefixed } from './flags/flags.ts';
-import { limitFlags, pushFlag, refuseSelectors } from './flags/limit-flags.ts';
+import { limitFlags, NO_LABELS, patternLimitFlags, pushFlag, refuseSelectors } from './flags/limit-flags.ts';
 import {
   ccmAddressFlags,
   ccmConfig,
@@ -35,8 +35,8 @@ const REPLICATOR_LEASE = 'k8s-replicator.keyferry';
 const GENERATOR_LEASE = 'keyferry-generator';
 const RUN_LEASE = 'keyferry';
 const USING_VAULT: ReadonlySet<ControllerName> = new Set<ControllerName>(['mirrors', 'generator']);
+const TAKING_CONSENT: ReadonlySet<ControllerName> = new Set<ControllerName>(['mirrors', 'replicator']);
 const SYNC_SECRET_PREFIX = 'syncsecret-';
-const NO_LABELS = 'the controllers of SyncSecrets read no labels of namespaces';
 
 /** The commands in the order in which the help lists them. */
 export const CONTROLLER_COMMANDS: readonly ControllerCommand[] = [
@@ -69,6 +69,7 @@ function runCommand(): ControllerCommand {
   const sections = {
     run,
     ...commonFlags(':8080', RUN_LEASE),
+    deletion: deletionFlag('SecretMirror or SyncSecret'),
     scope: namespacesFlag,
     limits: { ...limitFlags, ...pushFlag },
     mirrors: mirrorsFlags,
@@ -110,6 +111,8 @@ function runCommand(): ControllerCommand {
       const usesVault = controllers.some((name) => USING_VAULT.has(name));
       const config = base(usesVault ? parsed : { ...parsed, values: others }, processInfo);
       if (wide !== undefined) refuseSelectors(config.limits, NO_LABELS);
+      if (!controllers.some((name) => TAKING_CONSENT.has(name)))
+        refuseFlags({ consent: limitFlags.requireConsent }, given, 'mirrors or replicator');
       const ccm = hasCcm ? ccmConfig(sections.ccm, values.ccm, processInfo.env) : undefined;
       return {
         ...config,
@@ -133,6 +136,7 @@ function refuseFlags(table: FlagTable, given: ReadonlySet<string>, controller: s
 function mirrorsCommand(): ControllerCommand {
   const sections = {
     ...commonFlags('', MIRRORS_LEASE),
+    deletion: deletionFlag('SecretMirror'),
     addresses: mirrorsAddressFlags,
     zap: zapFlags,
     scope: namespacesFlag,
@@ -176,8 +180,16 @@ function replicatorCommand(): ControllerCommand {
 }
 
 function ccmCommand(): ControllerCommand {
-  const own = { ccm: ccmFlags, addresses: ccmAddressFlags, original: originalCcmFlags };
-  const sections = { ...commonFlags('', CCM_LEASE), limits: limitFlags, ...own, travel: travelFlags, zap: zapFlags };
+  const sections = {
+    ...commonFlags('', CCM_LEASE),
+    deletion: deletionFlag('SyncSecret'),
+    limits: patternLimitFlags,
+    ccm: ccmFlags,
+    addresses: ccmAddressFlags,
+    original: originalCcmFlags,
+    travel: travelFlags,
+    zap: zapFlags,
+  };
   return controllerCommand({
     name: 'syncsecret-ccm',
     summary: 'run only the SyncSecret controller of a tenant cluster, with the flags of the KubeLB CCM',
@@ -190,7 +202,6 @@ function ccmCommand(): ControllerCommand {
     toConfig: (parsed, processInfo) => {
       const { ccm } = parsed.values;
       const common = base(parsed, processInfo);
-      refuseSelectors(common.limits, NO_LABELS);
       const { managementNamespace, management } = ccmConfig(ccmFlags, ccm, processInfo.env);
       return {
         ...common,
@@ -205,7 +216,8 @@ function ccmCommand(): ControllerCommand {
 function managerCommand(): ControllerCommand {
   const sections = {
     ...commonFlags('', MANAGER_LEASE),
-    limits: limitFlags,
+    deletion: deletionFlag('SyncSecret'),
+    limits: patternLimitFlags,
     addresses: managerAddressFlags,
     zap: zapFlags,
     original: originalManagerFlags,
@@ -225,9 +237,7 @@ function managerCommand(): ControllerCommand {
       const { common, election } = parsed.values;
       const namespace = election.namespace ?? managerNamespace(processInfo.env, common.kubeconfig);
       const values = { ...parsed.values, election: { ...election, namespace } };
-      const config = base({ ...parsed, values }, processInfo);
-      refuseSelectors(config.limits, NO_LABELS);
-      return { ...config, controllers: ['syncsecret-manager'] };
+      return { ...base({ ...parsed, values }, processInfo), controllers: ['syncsecret-manager'] };
     },
   });
 }

@@ -1,5 +1,5 @@
 /** All settings of a running Keyferry, read at the start and frozen. The help of each flag explains its setting. */
-import type { AddressValues, CommonValues, LeaderElectConfig, namespacesFlag } from './flags/common-flags.ts';
+import type { AddressValues, CommonValues, deletionFlag, LeaderElectConfig, namespacesFlag } from './flags/common-flags.ts';
 import type {
   generatorFlags,
   mirrorsFlags,
@@ -26,7 +26,7 @@ export type ControllerName = (typeof CONTROLLERS)[number];
 export const DEFAULT_CONTROLLERS: readonly ControllerName[] = ['mirrors', 'replicator', 'generator'];
 
 type Common = CommonValues['common'];
-type Deletion = CommonValues['deletion'];
+type Deletion = FlagValues<ReturnType<typeof deletionFlag>>;
 
 export interface Config extends Common, Deletion, AddressValues {
   readonly controllers: readonly ControllerName[];

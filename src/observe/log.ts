@@ -41,6 +41,7 @@ const TEXT_FIELDS = [
   'signal',
   'version',
   'node',
+  'limits',
   'advice',
 ] as const;
 

@@ -1,5 +1,6 @@
 /** Runs the operator: connects, serves metrics and probes, opens the watches, leads if elected, and stops in order. */
 import type { Config } from '../config/config.ts';
+import { limitsInForce } from '../config/flags/limit-flags.ts';
 import { followKubeconfig } from '../kube/auth/followed-kubeconfig.ts';
 import { loadKubeconfig } from '../kube/auth/kubeconfig.ts';
 import type { KubeApi } from '../kube/api.ts';
@@ -59,6 +60,7 @@ export async function run(config: Config, env: NodeJS.ProcessEnv): Promise<numbe
     node: process.versions.node,
     pid: process.pid,
     controller: config.controllers.join(','),
+    limits: limitsInForce(config.limits),
   });
   for (const note of config.notes) log.warn(note);
   try {
@@ -83,7 +85,8 @@ async function runUntil(config: Config, env: NodeJS.ProcessEnv, log: Log, signal
   const { leaderElect } = config;
   // The Lease has a client of its own: the Retry-After of another request must not delay its renewal.
   await using leaseApi = new HttpKubeApi(connection, { maxSockets: 2, maxHoldMs: leaderElect.retryPeriodMs });
-  const elector = leaderElect.enabled ? newElector(leaderElect, leaseApi, connection.namespace, log) : undefined;
+  const namespace = leaderElect.namespace ?? connection.namespace;
+  const elector = leaderElect.enabled ? newElector({ ...leaderElect, namespace }, leaseApi, log) : undefined;
   // The only Lease is in the home cluster. It fences the writes to both clusters.
   const fence = (unfenced: KubeApi): KubeApi =>
     elector === undefined
@@ -106,7 +109,11 @@ async function runUntil(config: Config, env: NodeJS.ProcessEnv, log: Log, signal
   const ended = new AbortController();
   using until = anySignal(signal, rollback.signal, ended.signal);
   await using server = new StatusServer(log);
-  await listen(server, config, metrics, operator);
+  const lease: Checks = () => {
+    const message = adviceFor(elector?.failure, namespace);
+    return message === undefined ? [] : [{ name: 'lease', ok: false, message }];
+  };
+  await listen(server, config, metrics, operator, lease);
   try {
     await operator.open(until.signal);
     if (elector === undefined) await workUntil(operator, until.signal);
@@ -168,23 +175,21 @@ async function workUntil(operator: Operator, signal: AbortSignal): Promise<void>
   if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
 }
 
-/** Advice for a Lease that cannot be read or written. The usual mistake: its permissions are in another namespace. */
-function leaseAdvice(namespace: string): string {
+/** Advice if the Lease cannot be read or written. The usual mistake: its permissions are in another namespace. */
+function adviceFor(failure: unknown, namespace: string): string | undefined {
+  if (!isForbidden(failure) && !isNotFound(failure)) return undefined;
   return `nothing is copied until the Lease can be read and written: namespace ${namespace} must exist, and Keyferry needs permission to get, create and update Leases in it; to use another namespace, set --leader-elect-namespace`;
 }
 
-/** @param here the namespace of the Pod, or of the kubeconfig's context */
-function newElector(config: Config['leaderElect'], api: KubeApi, here: string, log: Log): LeaderElector {
-  const namespace = config.namespace ?? here;
+function newElector(config: Config['leaderElect'] & { namespace: string }, api: KubeApi, log: Log): LeaderElector {
+  const { namespace } = config;
   return new LeaderElector({
     ...config,
     api,
-    namespace,
     name: config.leaseName,
     retryMs: config.retryPeriodMs,
     onError: (error) => {
-      const advice = isForbidden(error) || isNotFound(error) ? leaseAdvice(namespace) : undefined;
-      log.warn('cannot read or write the Lease, retrying', { error, advice });
+      log.warn('cannot read or write the Lease, retrying', { error, advice: adviceFor(error, namespace) });
     },
     onLeader: (leader) => {
       if (leader === undefined) log.info('released leadership');
@@ -193,9 +198,17 @@ function newElector(config: Config['leaderElect'], api: KubeApi, here: string, l
   });
 }
 
-async function listen(server: StatusServer, config: Config, metrics: Metrics, operator: Operator): Promise<void> {
+/** @param lease fails if this process cannot read or write its Lease, so that it copies nothing */
+async function listen(
+  server: StatusServer,
+  config: Config,
+  metrics: Metrics,
+  operator: Operator,
+  lease: Checks,
+): Promise<void> {
   const liveness: Checks = () => [{ name: 'workers', ...operator.manager.liveness() }];
   const readiness: Checks = () => [
+    ...lease(),
     ...Array.from(operator.manager.readiness(), (result, index) => ({ name: `watch-${index}`, ...result })),
     ...operator.manager.otherWatches.map(({ backend, ...result }, index) => {
       return { name: `${backend}/watch-${index}`, ...result, isInformational: true };

@@ -63,13 +63,6 @@ export function commonFlags(statusAddress: string, leaseName: string) {
         1000,
       ),
     },
-    deletion: {
-      deletionTimeoutMs: flag.duration(
-        'deletion-timeout',
-        '60s',
-        'maximum time for which a deleted SecretMirror or SyncSecret waits for the deletion of its copies; copies that remain are deleted later',
-      ),
-    },
     election: {
       enabled: flag.bool('leader-elect', 'run controllers only while holding a Lease; required for several replicas'),
       namespace: namespaceFlag(
@@ -97,6 +90,12 @@ export function commonFlags(statusAddress: string, leaseName: string) {
       ),
     },
   } satisfies FlagSections;
+}
+
+/** For the commands with rules whose deletion waits. @param kinds the kinds of these rules, for the help */
+export function deletionFlag(kinds: string) {
+  const help = `maximum time for which a deleted ${kinds} waits for the deletion of its copies; copies that remain are deleted later`;
+  return { deletionTimeoutMs: flag.duration('deletion-timeout', '60s', help) } satisfies FlagTable;
 }
 
 /** An empty text means the default name. */

@@ -116,7 +116,7 @@ export const vaultFlags = {
   addresses: flag.list(
     'vault-addresses',
     'patterns',
-    'Vault servers that SecretMirrors may use, for example https://*.vault.svc:8200 (default: all except link-local and metadata addresses). ServiceAccount tokens that the API server accepts are sent only to these servers',
+    'Vault servers that rules may use, for example https://*.vault.svc:8200 (default: all except link-local and metadata addresses). ServiceAccount tokens that the API server accepts are sent only to these servers',
     parseAddressPattern,
   ),
   timeoutMs: flag.duration(

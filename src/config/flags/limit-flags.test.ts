@@ -3,6 +3,7 @@ import { describe, it } from 'node:test';
 
 import { findControllerCommand } from '../commands.ts';
 import type { LimitsConfig } from '../config.ts';
+import { limitsInForce } from './limit-flags.ts';
 
 function limits(argv: readonly string[], env: Record<string, string> = {}): LimitsConfig {
   const [name = '', ...flags] = argv;
@@ -53,6 +54,35 @@ describe('the limits of an administrator', () => {
     assert.deepEqual(found, { ...NONE, sourceNamespaces: { patterns } });
   });
 
+  it('a selector without requirements, as from an unset variable of a shell, is refused with the name of its flag or variable', () => {
+    for (const flag of ['source', 'destination', 'excluded']) {
+      for (const value of ['selector:', 'selector: ']) {
+        const message = `--${flag}-namespaces: bad value "${value}": selector: must have at least one requirement; omit the flag for the default`;
+        assert.throws(() => limits(['run', `--${flag}-namespaces=${value}`]), { name: 'UsageError', message });
+      }
+    }
+    const env = { KEYFERRY_EXCLUDED_NAMESPACES: 'selector:' };
+    assert.throws(() => limits(['replicator'], env), /^UsageError: \$KEYFERRY_EXCLUDED_NAMESPACES: bad value "selector:"/);
+  });
+
+  it('the help of a limit says selector: only for commands that take one', () => {
+    for (const name of ['run', 'mirrors', 'replicator', 'syncsecret-ccm', 'syncsecret-manager']) {
+      const flags = findControllerCommand(name)?.flags.filter((one) => one.name.endsWith('e-namespaces')) ?? [];
+      const takes = !name.startsWith('syncsecret-');
+      for (const { help } of flags) assert.equal(help.includes('selector:'), takes, `${name}: ${help}`);
+      assert.ok(flags.length > 0);
+    }
+  });
+
+  it('the limits that are set are written for the log as flags, and no others', () => {
+    assert.equal(limitsInForce(limits(['run'])), undefined);
+    const flags = ['--source-namespaces=a,b-.*', '--excluded-namespaces=selector:x in (y)', '--replicator-push=false'];
+    const env = { KEYFERRY_REQUIRE_CONSENT: 'true' };
+    const written =
+      '--source-namespaces=a,b-.* --excluded-namespaces=selector:x in (y) --require-consent=true --replicator-push=false';
+    assert.equal(limitsInForce(limits(['run', ...flags], env)), written);
+  });
+
   it('a limit with a mistake is refused with the name of its flag or variable', () => {
     const table: [readonly string[], Record<string, string>, RegExp][] = [
       [['run', '--source-namespaces='], {}, /--source-namespaces: bad value "": must have at least one item/],
@@ -70,7 +100,17 @@ describe('the limits of an administrator', () => {
         {},
         /--source-namespaces: --namespaces reads no/,
       ],
-      [['syncsecret-manager', '--destination-namespaces=selector:a'], {}, /SyncSecrets read no labels/],
+      [
+        ['syncsecret-manager', '--destination-namespaces=selector:a'],
+        {},
+        /^--destination-namespaces: bad value "selector:a": the controllers of SyncSecrets read no labels/,
+      ],
+      [['syncsecret-manager', '--require-consent'], {}, /^unknown flag --require-consent/],
+      [
+        ['run', '--controllers=syncsecret-manager,generator', '--require-consent'],
+        {},
+        /^--require-consent needs mirrors or replicator in --controllers/,
+      ],
       [
         ['run', '--controllers=syncsecret-manager', '--excluded-namespaces=selector:a'],
         {},

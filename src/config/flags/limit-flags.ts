@@ -10,14 +10,24 @@ export type NamespaceLimit = { readonly patterns: readonly string[] } | { readon
 
 /** The prefix of a value that is a label selector, not a list of patterns. */
 const SELECTOR = 'selector:';
+const PATTERNS = 'a comma-separated list of patterns (RE2) of whole names, may be repeated';
+/** Why a limit cannot be a selector for some controllers. */
+export const NO_LABELS = 'the controllers of SyncSecrets read no labels of namespaces';
 
-/** An empty value is an error, as in all lists. @throws RangeError with the rule for valid values */
+/**
+ * An empty value is an error, as in all lists, and so is an empty selector: a variable of the user's shell may be unset.
+ * @throws RangeError with the rule for valid values
+ */
 function parseLimit(text: string): NamespaceLimit | undefined {
-  if (text.startsWith(SELECTOR)) {
-    const selector = text.slice(SELECTOR.length);
-    parseSelector(selector);
-    return { selector };
-  }
+  if (!text.startsWith(SELECTOR)) return parsePatterns(text);
+  const selector = text.slice(SELECTOR.length);
+  if (parseSelector(selector).keys.length > 0) return { selector };
+  throw new RangeError(`${SELECTOR} must have at least one requirement; omit the flag for the default`);
+}
+
+/** As `parseLimit`, for controllers that read no labels of namespaces. */
+function parsePatterns(text: string): NamespaceLimit {
+  if (text.startsWith(SELECTOR)) throw new RangeError(`${NO_LABELS}; use patterns`);
   const patterns = parseList(text);
   if (patterns.length === 0) throw new RangeError('must have at least one item; omit the flag for the default');
   for (const pattern of patterns) {
@@ -52,9 +62,8 @@ function refuseMistaken(pattern: string): void {
 }
 
 function limitFlag(name: string, help: string): Flag<NamespaceLimit | undefined> {
-  const how = `a comma-separated list of patterns (RE2) of whole names, may be repeated; or ${SELECTOR} and a label selector`;
-  const text = flag.text(name, 'namespaces', `${help}: ${how}`);
-  return { ...text, initial: undefined, parse: parseLimit, isList: true, variable: variableOf(name) };
+  const text = flag.text(name, 'namespaces', `${help}: ${PATTERNS}`);
+  return { ...text, initial: undefined, parse: parsePatterns, isList: true, variable: variableOf(name) };
 }
 
 /** The variable of a flag: `KEYFERRY_SOURCE_NAMESPACES`. */
@@ -66,11 +75,23 @@ function limitSwitch(name: string, help: string, initial: boolean): Flag<boolean
   return { ...flag.bool(name, help, initial), variable: variableOf(name) };
 }
 
-/** For all commands whose controllers copy. */
-export const limitFlags = {
+/** For the commands of SyncSecrets. */
+export const patternLimitFlags = {
   sourceNamespaces: limitFlag('source-namespaces', 'the only namespaces that rules may copy from'),
   destinationNamespaces: limitFlag('destination-namespaces', 'the only namespaces that rules may copy into'),
   excludedNamespaces: limitFlag('excluded-namespaces', 'namespaces that no rule copies into'),
+} satisfies FlagTable;
+
+function orSelector(one: Flag<NamespaceLimit | undefined>): Flag<NamespaceLimit | undefined> {
+  const help = `${one.help}; or ${SELECTOR} and a label selector, but not with --namespaces or controllers of SyncSecrets`;
+  return { ...one, help, parse: parseLimit };
+}
+
+/** For all commands whose controllers copy. */
+export const limitFlags = {
+  sourceNamespaces: orSelector(patternLimitFlags.sourceNamespaces),
+  destinationNamespaces: orSelector(patternLimitFlags.destinationNamespaces),
+  excludedNamespaces: orSelector(patternLimitFlags.excludedNamespaces),
   requireConsent: limitSwitch(
     'require-consent',
     'copy only into namespaces whose annotation keyferry.dev/accept-from names the namespace of the rule',
@@ -87,7 +108,18 @@ const FLAGS = { ...limitFlags, ...pushFlag };
 
 type Limits = FlagValues<typeof FLAGS>;
 
-export type LimitValues = FlagValues<typeof limitFlags> & Partial<FlagValues<typeof pushFlag>>;
+export type LimitValues = Partial<Limits>;
+
+/** The limits that are set, as flags, for the log: `--source-namespaces=a,b`; `undefined`: none. */
+export function limitsInForce(limits: Limits): string | undefined {
+  const flags = Object.entries(limits).flatMap(([key, value]) => {
+    const { name, initial } = FLAGS[key as keyof Limits];
+    if (value === initial) return [];
+    if (typeof value !== 'object') return [`--${name}=${value}`];
+    return [`--${name}=${'selector' in value ? `${SELECTOR}${value.selector}` : value.patterns.join(',')}`];
+  });
+  return flags.join(' ') || undefined;
+}
 
 /**
  * The limits of a command. Flags that it lacks have their defaults.

@@ -71,6 +71,7 @@ export const NAMESPACES_ONLY = [
   'namespaceSelector',
   'excludedNamespaces',
   'name',
+  'secretType',
   'labels',
   'annotations',
   'copyLabels',

@@ -79,6 +79,7 @@ export class LeaderElector {
   #observation: LeaseObservation | undefined;
   /** This process leads until this time, monotonic ms; `-Infinity`: it does not lead. */
   #heldUntil = -Infinity;
+  #failure: unknown;
 
   constructor(options: LeaderElectorOptions) {
     const { leaseDurationMs, renewDeadlineMs } = options;
@@ -88,6 +89,11 @@ export class LeaderElector {
 
   get isLeader(): boolean {
     return this.#options.clock.monotonic() < this.#heldUntil;
+  }
+
+  /** The error of the last call for the Lease; `undefined`: the last one succeeded, or there was none. */
+  get failure(): unknown {
+    return this.#failure;
   }
 
   /** The last known holder, perhaps this process; `undefined`: none is known. */
@@ -172,14 +178,21 @@ export class LeaderElector {
   /** Tries once to get or to renew the Lease. Sets `#heldUntil`, `#lease` and `#observation`. */
   async #attempt(signal: AbortSignal): Promise<void> {
     try {
-      if (this.isLeader && this.#lease !== undefined && (await this.#renewKnown(this.#lease, signal))) return;
-      const lease = await this.#client.read(signal);
-      if (lease !== undefined) this.#observe(lease);
-      await this.#write(lease, signal);
+      await this.#try(signal);
+      this.#failure = undefined;
     } catch (error) {
       // Another replica wrote the Lease first. That is no failure, and the next try reads the Lease again.
-      if (!isConflict(error) && !isAlreadyExists(error)) this.#options.onError(error);
+      const isLate = isConflict(error) || isAlreadyExists(error);
+      this.#failure = isLate ? undefined : error;
+      if (!isLate) this.#options.onError(error);
     }
+  }
+
+  async #try(signal: AbortSignal): Promise<void> {
+    if (this.isLeader && this.#lease !== undefined && (await this.#renewKnown(this.#lease, signal))) return;
+    const lease = await this.#client.read(signal);
+    if (lease !== undefined) this.#observe(lease);
+    await this.#write(lease, signal);
   }
 
   /** Renews without a read. @returns false if the Lease has changed and has to be read again */

@@ -248,6 +248,7 @@ export const REFUSED: readonly (readonly [string, AnySpec, ...string[]])[] = [
     namespaceSelector: {},
     excludedNamespaces: ['a'],
     name: 'a',
+    secretType: 'Opaque',
     labels: { a: 'b' },
     annotations: { a: 'b' },
     copyLabels: ['a'],

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
 import type { Json } from '../../support/api.ts';
-
+import type { Keyferry } from '../../support/keyferry.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { runProgram } from '../cli/program.ts';
 import { annotations, MirrorScene, secretPath } from '../mirrors/support.ts';
@@ -16,6 +16,7 @@ const VALUES = { password: 'x' };
 
 describe('the reach of SecretMirrors', () => {
   let scene: MirrorScene;
+  let operator: Keyferry;
 
   const consent = async (namespace: string, text: string | null): Promise<Json> =>
     await scene.api.patch(`/api/v1/namespaces/${namespace}`, annotations({ [CONSENT]: text }), 'merge');
@@ -31,11 +32,16 @@ describe('the reach of SecretMirrors', () => {
     await consent('closed', 'team-a, infra-.*');
     await consent('secluded-1', '');
     for (const home of ['default', 'team-a']) await scene.secret(home, 'db', VALUES);
-    await scene.operator({ args: ['--excluded-namespaces=excluded,never-.*'] });
+    operator = await scene.operator({ args: ['--excluded-namespaces=excluded,never-.*'] });
   });
 
   after(async () => {
     await scene.close();
+  });
+
+  it('the first line of the log has the limits in force', () => {
+    const [first] = operator.logs();
+    assert.deepEqual([first.msg, first.limits], ['starting', '--excluded-namespaces=excluded,never-.*']);
   });
 
   it('a mirror copies into no excluded namespace and no namespace without consent, and is not ready if it names such a namespace', async () => {

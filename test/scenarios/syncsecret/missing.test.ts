@@ -56,10 +56,14 @@ it('if the SyncSecret CRD is missing, the operator says how to install the CRD, 
   assert.doesNotMatch(await probe(), CRD_ADVICE);
 });
 
-it('if the namespace of its Lease is missing, the manager says how to create the namespace or name another, and works when the namespace exists', async () => {
+it('if the namespace of its Lease is missing, the manager is not ready and says how to create the namespace or name another, and works when the namespace exists', async () => {
   await using manager = await Keyferry.start({ command: 'syncsecret-manager', kubeconfig: plane.kubeconfigPath });
   await waitFor(() => LEASE_ADVICE.test(manager.output), { message: () => manager.output });
+  const { status, text } = await manager.probe('/readyz');
+  assert.equal(status, 503);
+  assert.match(text, /^\[-\]lease failed: nothing is copied until .* namespace kubelb must exist/);
   const object = await create('y');
   await plane.api.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'kubelb' } });
   await waitFor(async () => (await find(object.metadata.uid)) !== undefined, { message: () => manager.output });
+  assert.equal(await manager.isReady(), true);
 });

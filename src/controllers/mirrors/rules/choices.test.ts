@@ -31,6 +31,8 @@ const REFUSED: readonly (readonly [unknown, SourceType, DestinationType, string]
   [{}, 'configmap', 'vault', 'spec.destination.type: a ConfigMap can only be copied to namespaces'],
   [{ copyAnnotations: ['a'] }, 'vault', 'namespaces', 'spec.destination.copyAnnotations: is not for Vault'],
   [{ labels: { a: 'b' } }, 'secret', 'vault', 'spec.destination.labels: is only for a destination of type namespaces'],
+  [{ secretType: 'a' }, 'secret', 'vault', 'spec.destination.secretType: is only for a destination of type namespaces'],
+  [{ secretType: 'a' }, 'vault', 'vault', 'spec.destination.secretType: is only for a destination of type namespaces'],
   [{ namespaceSelector: {} }, 'secret', 'vault', 'spec.destination.namespaceSelector: is only for'],
   [{ labels: { 'keyferry.dev/copy': 'x' } }, 'secret', 'namespaces', 'spec.destination.labels: "keyferry.dev/copy" is'],
   [{ labels: { a: 'b c' } }, 'secret', 'namespaces', 'spec.destination.labels: the value of "a" is not valid'],
@@ -52,9 +54,8 @@ describe('choices of a SecretMirror', () => {
     const nothing = read({}).choices;
     assert.equal(nothing.id, undefined);
     assert.equal(read({ namespaces: ['a'], secretType: '' }).choices, nothing);
-    // These uses of `secretType` are older than the choices, so they do not count as a choice.
+    // This use of `secretType` is older than the choices, so it does not count as a choice.
     assert.equal(read({ secretType: 'kubernetes.io/tls' }, 'vault').choices, nothing);
-    assert.equal(read({ secretType: 'kubernetes.io/tls' }, 'secret', 'vault').choices, nothing);
   });
 
   it('if the choices of two mirrors differ in one field, their ids differ', () => {
