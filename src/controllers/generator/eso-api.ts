@@ -129,17 +129,16 @@ export async function rightsOf(
     const advice = 'to serve all namespaces, permit to list and watch externalsecrets in all of them';
     log.warn('cannot list ExternalSecrets in all namespaces, serving only one', { namespace: ownNamespace, advice });
   }
-  const [first] = namespaces?.names ?? [];
-  const storesPath = first === undefined ? groupPath : `${groupPath}/namespaces/${first}`;
-  const stores =
-    config.credentials === 'stores' &&
-    // With `--namespace-selector`, each namespace needs a Role, which may be created later. So a list now proves
-    // nothing.
-    (namespaces?.selector !== undefined ||
-      (await mayList(`${storesPath}/secretstores`, {
-        text: 'cannot list SecretStores, using $VAULT_ADDR and $VAULT_TOKEN for all ExternalSecrets',
-        advice: 'to use the stores, permit to list and watch secretstores',
-      })));
+  /** Whether one of the namespaces permits it: the others may get their Roles later. */
+  const mayListStores = async (): Promise<boolean> => {
+    const places = namespaces?.names.map((name) => `${groupPath}/namespaces/${name}`) ?? [groupPath];
+    for (const place of places) if (await mayList(`${place}/secretstores`)) return true;
+    const advice = 'to use the stores, permit to list and watch secretstores';
+    log.warn('cannot list SecretStores, using $VAULT_ADDR and $VAULT_TOKEN for all ExternalSecrets', { advice });
+    return false;
+  };
+  // With `--namespace-selector`, each namespace needs a Role, which may be created later. So a list now proves nothing.
+  const stores = config.credentials === 'stores' && (namespaces?.selector !== undefined || (await mayListStores()));
   const crd = await mayList(`${CRD_COLLECTION}/${EXTERNAL_SECRET_CRD}`, {
     text: 'cannot read the CRD of ExternalSecrets, so the condition Created is not written and not removed',
     advice: `to use the condition, permit to get, list and watch customresourcedefinitions ${EXTERNAL_SECRET_CRD}`,

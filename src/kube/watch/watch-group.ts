@@ -4,9 +4,9 @@
  * the namespace. When a namespace is served, its watch opens. When the namespace is no longer served, its watch ends,
  * and its objects leave the sink at once, as after an empty list.
  *
- * A missing permission (403) is *excused* in a namespace that a label selects, and for a watch that only some rules
- * need: it is reported and tried again, but nothing waits for this watch. Each watch of the group is excused on its
- * own. The `WatchDiagnosis` of the group judges other errors.
+ * A missing permission (403) is *excused* in one of several namespaces, and for a watch that only some rules need: it is
+ * reported and tried again, but nothing waits for this watch. Each watch of the group is excused on its own, but a fixed
+ * list is not if no namespace in it permits the watch. The `WatchDiagnosis` of the group judges other errors.
  */
 import { isForbidden } from '../errors.ts';
 import type { ServedNamespaces } from './served-namespaces.ts';
@@ -118,10 +118,14 @@ export class WatchGroup {
 
   get health(): readonly WatchHealth[] {
     const { diagnosis } = this.#options;
-    return Array.from(this.#members, ([namespace, { watcher }]) => {
-      const { health } = watcher;
+    const all = Array.from(this.#members, ([namespace, { watcher }]) => ({ namespace, health: watcher.health }));
+    const isListOfRefusals =
+      this.#served !== undefined &&
+      this.#served.selector === undefined &&
+      all.every(({ health }) => !health.connected && isForbidden(health.cause));
+    return all.map(({ namespace, health }) => {
       const advice = health.connected ? undefined : this.#excuse(health.cause, namespace);
-      if (advice !== undefined) return { ...health, advice, isExcused: true };
+      if (advice !== undefined) return { ...health, advice, isExcused: !isListOfRefusals };
       return diagnosis === undefined ? health : { ...health, advice: diagnosis.advice, isExcused: diagnosis.isExcused };
     });
   }
@@ -144,7 +148,7 @@ export class WatchGroup {
     const watcher = new Watcher({
       ...options,
       target: namespace === undefined ? target : targetIn(target, namespace),
-      isRefusalLasting: this.#served?.selector !== undefined,
+      isRefusalLasting: this.#served !== undefined,
       onTrouble: (error, retryInMs) => {
         const advice = this.#excuse(error, namespace);
         if (advice === undefined) {
@@ -180,9 +184,11 @@ export class WatchGroup {
     if (!isForbidden(error)) return undefined;
     const { isOptional = false, target } = this.#options;
     const { collection } = target;
-    if (namespace === undefined || this.#served?.selector === undefined)
+    if (namespace === undefined || this.#served === undefined)
       return isOptional ? `give Keyferry the permission to list and watch ${collection}` : undefined;
-    return `--namespace-selector selects the namespace ${namespace}, where Keyferry has no permission to watch ${collection}: bind its ClusterRole there`;
+    const { flag, selector } = this.#served;
+    const [names, remedy] = selector === undefined ? ['names', 'Role'] : ['selects', 'ClusterRole'];
+    return `${flag} ${names} the namespace ${namespace}, where Keyferry has no permission to watch ${collection}: bind its ${remedy} there`;
   }
 
   #covering(namespace: string): Watcher | undefined {

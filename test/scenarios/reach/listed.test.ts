@@ -1,0 +1,95 @@
+/**
+ * With `--namespaces`, Keyferry serves a list of namespaces, with a Role in each. If one of them is gone or has no Role,
+ * the others are served.
+ */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { after, before, describe, it } from 'node:test';
+import { parse } from 'yaml';
+
+import type { Json } from '../../support/api.ts';
+import type { Keyferry } from '../../support/keyferry.ts';
+import { waitForRights } from '../../support/permissions.ts';
+import { requestToken, serviceAccountUser } from '../../support/service-account.ts';
+import { waitFor } from '../../support/wait-for.ts';
+import { MirrorScene } from '../mirrors/support.ts';
+
+const NAME = 'keyferry';
+const USER = serviceAccountUser(NAME, NAME);
+const RBAC = 'rbac.authorization.k8s.io';
+const RULES = new URL('../../../deploy/helm/keyferry/files/rules/', import.meta.url);
+
+describe('keyferry run --namespaces', () => {
+  let scene: MirrorScene;
+  let kubeconfig: string;
+  let operator: Keyferry;
+
+  const start = async (...namespaces: readonly string[]): Promise<void> => {
+    const args = ['--controllers=mirrors,replicator', `--namespaces=${namespaces.join(',')}`];
+    operator = await scene.operator({ kubeconfig, args });
+  };
+  /** Gives Keyferry a Role in a namespace, as the chart does. */
+  const permit = async (namespace: string): Promise<void> => {
+    const rules = ['copies', 'mirrors', 'replicator'].flatMap((file): Json[] =>
+      parse(readFileSync(new URL(`${file}.yaml`, RULES), 'utf8')),
+    );
+    const metadata = { name: NAME, namespace };
+    const apiVersion = `${RBAC}/v1`;
+    const roleRef = { apiGroup: RBAC, kind: 'Role', name: NAME };
+    const subjects = [{ kind: 'ServiceAccount', name: NAME, namespace: NAME }];
+    await scene.api.apply([
+      { apiVersion, kind: 'Role', metadata, rules },
+      { apiVersion, kind: 'RoleBinding', metadata, roleRef, subjects },
+    ]);
+    await waitForRights(scene.api, { user: USER, groups: [] }, namespace, ['core/secrets: list']);
+  };
+
+  before(async () => {
+    scene = await MirrorScene.open({ controllerManager: false });
+    await scene.namespaces(NAME, 'home', 'one');
+    await scene.api.apply([{ apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: NAME, namespace: NAME } }]);
+    kubeconfig = await scene.plane.writeKubeconfig({
+      token: await requestToken(scene.api, NAME, NAME),
+      namespace: NAME,
+    });
+  });
+
+  after(async () => {
+    await scene.close();
+  });
+
+  it('if no namespace of --namespaces has a Role, the operator is not ready and says what is missing, and works when the Roles exist', async () => {
+    await start('home', 'one');
+    const advice = /--namespaces names the namespace home, where Keyferry has no permission to watch secretmirrors/;
+    await waitFor(async () => advice.test((await operator.probe('/readyz')).text), { message: () => operator.output });
+    assert.equal((await operator.probe('/readyz')).status, 503);
+    await permit('home');
+    await permit('one');
+    await waitFor(async () => await operator.isReady(), { timeoutMs: 60_000, message: () => operator.output });
+    await operator.kill9();
+  });
+
+  it('if one namespace of --namespaces is gone, the others are served, log and probe name it, and it is served when it has its Role', async () => {
+    await scene.secret('home', 'db', { password: 'x' });
+    await scene.mirror('db', ['home', 'one', 'gone'], { destination: { name: 'copy' } }, 'home');
+    await start('home', 'gone', 'one');
+    for (const namespace of ['home', 'one']) await scene.copied(namespace, 'copy', { password: 'x' });
+    const { status, text } = await operator.probe('/readyz?verbose');
+    assert.equal(status, 200, text);
+    assert.match(text, /names the namespace gone, where Keyferry has no permission to watch secrets: bind its Role/);
+    const warnings = operator.logs().filter(({ level, advice }) => level === 'warn' && /gone/.test(advice));
+    // One warning for each watch. Later tries of a watch are not logged.
+    assert.ok(warnings.length > 0 && warnings.length <= 4, JSON.stringify(warnings));
+    await scene.ready('db', 'SyncError', /namespace gone: Forbidden/, 'home');
+
+    await scene.namespaces('gone');
+    await permit('gone');
+    await scene.copied('gone', 'copy', { password: 'x' }, 60_000);
+    await scene.secret('gone', 'late', { password: 'y' });
+    await scene.mirror('late', ['one'], {}, 'gone');
+    await waitFor(async () => (await scene.find('one', 'late')) !== undefined, {
+      timeoutMs: 60_000,
+      message: () => `the copy of a rule in the namespace that came back\n${operator.output}`,
+    });
+  });
+});
