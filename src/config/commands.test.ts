@@ -110,7 +110,11 @@ describe('every command', () => {
   });
 
   it('the help of the generator and of the commands of SyncSecrets names no rule of another system', () => {
-    const words = { generator: /SecretMirror|SyncSecret/, 'syncsecret-ccm': /SecretMirror/, replicator: /SecretMirror/ };
+    const words = {
+      generator: /SecretMirror|SyncSecret/,
+      'syncsecret-ccm': /SecretMirror/,
+      replicator: /SecretMirror/,
+    };
     for (const [name, other] of Object.entries(words))
       for (const one of findControllerCommand(name)?.flags ?? []) assert.doesNotMatch(one.help, other, one.name);
   });

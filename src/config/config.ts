@@ -1,5 +1,11 @@
 /** All settings of a running Keyferry, read at the start and frozen. The help of each flag explains its setting. */
-import type { AddressValues, CommonValues, deletionFlag, LeaderElectConfig, namespacesFlag } from './flags/common-flags.ts';
+import type {
+  AddressValues,
+  CommonValues,
+  deletionFlag,
+  LeaderElectConfig,
+  namespacesFlag,
+} from './flags/common-flags.ts';
 import type {
   generatorFlags,
   mirrorsFlags,

@@ -62,7 +62,10 @@ describe('the limits of an administrator', () => {
       }
     }
     const env = { KEYFERRY_EXCLUDED_NAMESPACES: 'selector:' };
-    assert.throws(() => limits(['replicator'], env), /^UsageError: \$KEYFERRY_EXCLUDED_NAMESPACES: bad value "selector:"/);
+    assert.throws(
+      () => limits(['replicator'], env),
+      /^UsageError: \$KEYFERRY_EXCLUDED_NAMESPACES: bad value "selector:"/,
+    );
   });
 
   it('the help of a limit says selector: only for commands that take one', () => {

@@ -6,9 +6,9 @@ import type { Controller, Preparation } from '../../copy/engine/controller.ts';
 import type { Cause } from '../../copy/model/cause.ts';
 import { KeyLists } from '../../copy/model/key-lists.ts';
 import { type ObjectKey, resourceKey, type RuleKey } from '../../copy/model/keys.ts';
-import { METADATA_ONLY, type KubeApi, type KubeObject } from '../../kube/api.ts';
+import type { KubeApi, KubeObject } from '../../kube/api.ts';
+import { clusterUid } from '../../kube/cluster-identity.ts';
 import { ApiError } from '../../kube/errors.ts';
-import { parseJson } from '../../kube/json.ts';
 import { sleep } from '../../runtime/abort.ts';
 import { Backoff, RECONNECT } from '../../runtime/queue/backoff.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
@@ -74,8 +74,20 @@ function create(context: ControllerContext): Controller {
     synced.catch(() => undefined);
     reconciler.watches.add({ synced });
     const untilThere = 'until then SyncSecrets in namespaces tenant-* are not copied';
-    // The management cluster may be unreachable for long, so nothing waits for its uid.
-    identify('management', 'the management cluster', `${advice} there; ${untilThere}`).catch(() => undefined);
+    const identifyManagement = (): void => {
+      // The management cluster may be unreachable for long, so nothing waits for its uid.
+      identify('management', 'the management cluster', `${advice} there; ${untilThere}`).catch(() => undefined);
+    };
+    identifyManagement();
+    management.onReplaced(() => {
+      log.warn('the management cluster is another one than before: its copies are listed and made again');
+      delete uids.management;
+      identifyManagement();
+      for (const [rule, { metadata }] of reconciler.store.all()) {
+        engine.retryTarget(copyKey(metadata.uid));
+        engine.enqueueStatus(rule);
+      }
+    });
     const lists = new KeyLists();
     const scope = { namespace, isSource: () => false, statusOf: (object: KubeObject) => statusOf(object, lists) };
     management.watchContents(SYNC_SECRET, scope, {
@@ -220,9 +232,6 @@ export class CcmReconciler extends SyncSecretReconciler<CcmRules> {
   }
 }
 
-/** By convention, the uid of this namespace identifies a cluster. */
-const KUBE_SYSTEM = '/api/v1/namespaces/kube-system';
-
 /**
  * Reads the uid of a cluster, and retries until it succeeds: an administrator may permit the read at any time.
  * @param onRead gets the uid. After the first refusal it gets `UNKNOWN_CLUSTER` and the error
@@ -236,8 +245,7 @@ async function readClusterUid(
   let isKnownRefused = false;
   for (;;) {
     try {
-      const { body } = await api.request({ method: 'GET', path: KUBE_SYSTEM, accept: METADATA_ONLY, signal });
-      onRead((parseJson(body, `the answer to GET ${KUBE_SYSTEM}`) as KubeObject).metadata.uid);
+      onRead(await clusterUid(api, signal));
       return;
     } catch (error) {
       signal.throwIfAborted();

@@ -6,6 +6,7 @@ import type { Clock } from '../../runtime/clock.ts';
 import { getOrCreate } from '../../runtime/maps.ts';
 import type { KubeApi, ObjectMeta } from '../../kube/api.ts';
 import { isForbidden, isUnauthorized } from '../../kube/errors.ts';
+import { identified } from '../../kube/cluster-identity.ts';
 import { fenced } from '../../kube/leader-election/fenced-api.ts';
 import { type WatchHealth, watchName, type WatchTarget } from '../../kube/watch/watch-target.ts';
 import type { ServedNamespaces } from '../../kube/watch/served-namespaces.ts';
@@ -96,10 +97,15 @@ export class Cluster implements Backend {
   readonly #wide: WatchGroup[] = [];
   #watchesNamespaces = false;
   #isListed = false;
+  readonly #onReplaced: (() => void)[] = [];
 
   constructor(options: ClusterOptions) {
     const { clock, concurrency, engine, isHome, served } = options;
-    const api = served?.selector === undefined ? options.api : fenced(options.api, (path) => served.refusal(path));
+    const api = !isHome
+      ? identified(options.api, () => this.#replaced())
+      : served?.selector === undefined
+        ? options.api
+        : fenced(options.api, (path) => served.refusal(path));
     this.api = api;
     this.name = api.cluster;
     this.served = served;
@@ -291,6 +297,24 @@ export class Cluster implements Backend {
   get watches(): readonly WatchHealth[] {
     const stores = Array.from(this.#stores.values(), ({ watches }) => watches);
     return [...this.#watches, ...stores].flatMap(({ health }) => health);
+  }
+
+  /** Calls the handler when the server belongs to another cluster than before, and all objects were dropped. */
+  onReplaced(handler: () => void): void {
+    this.#onReplaced.push(handler);
+  }
+
+  /** Drops what is known of the earlier cluster, and lists again. Until then no target is tried. */
+  #replaced(): void {
+    this.reachability.unlisted();
+    for (const watch of this.#watches) watch.restart();
+    for (const { watches } of this.#stores.values()) watches.restart();
+    for (const handler of this.#onReplaced) handler();
+    // A stop ends the wait with an error.
+    this.synced().then(
+      () => this.reachability.listed(),
+      () => undefined,
+    );
   }
 
   /** Size of the contents in the caches of the stores, bytes. */

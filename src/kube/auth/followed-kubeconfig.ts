@@ -14,7 +14,7 @@ export interface FollowedKubeconfigOptions extends Omit<KubeconfigOptions, 'path
   readonly path: string;
   /** The flag that names the file, for errors: `--kubeconfig`. */
   readonly flag: string;
-  /** Time between two checks of the file, ms. Default 30,000. */
+  /** Time between two checks of the file, ms. Default 2,000. */
   readonly intervalMs?: number;
   /** Called when the file has changed and the new connection is used. */
   readonly onReplaced: () => void;
@@ -22,7 +22,7 @@ export interface FollowedKubeconfigOptions extends Omit<KubeconfigOptions, 'path
   readonly onProblem: (problem: KubeconfigError) => void;
 }
 
-const INTERVAL_MS = 30_000;
+const INTERVAL_MS = 2000;
 
 /**
  * Reads the file for the first time. After that the client calls `source.check` at intervals.

@@ -63,8 +63,7 @@ after(async () => {
 
 const openIn = (namespace: string): number => (streams.get(namespace) ?? []).filter(({ isOpen }) => isOpen).length;
 
-function scene() {
-  const served = new ServedNamespaces([], 'team=a');
+function scene(served = new ServedNamespaces([], 'team=a')) {
   const held = new HeldObjects();
   const namespaces = served.sinkBefore(new HeldObjects());
   const object = (name: string): KubeObject => {
@@ -157,6 +156,38 @@ test('a watch without permission in one namespace delays no other namespace, rep
   forbidden.clear();
   await waitFor(() => group.held.objects.has('a/of-a'), { message: 'the object after the Role' });
   assert.equal(group.group.health[0]?.isExcused, undefined);
+});
+
+test('of a list of namespaces, one without permission delays no other, and is no excuse if no namespace permits the watch', async () => {
+  forbidden.add('a');
+  await using group = scene(new ServedNamespaces(['a', 'b']));
+  await group.group.synced;
+  await waitFor(() => group.held.objects.has('b/of-b'), { message: 'the object of b' });
+  await waitFor(() => group.troubles.length > 1, { message: 'the second refusal' });
+  assert.deepEqual(group.troubles.slice(0, 2), ['a false', 'a true']);
+  const [health] = group.group.health;
+  assert.deepEqual([health?.connected, health?.isExcused], [false, true]);
+  assert.match(health?.advice ?? '', /^--namespaces names the namespace a, .* no permission .* bind its Role there$/);
+  await using alone = scene(new ServedNamespaces(['a']));
+  await waitFor(() => alone.troubles.length > 0, { message: 'the refusal' });
+  assert.deepEqual(
+    alone.group.health.map(({ isExcused }) => isExcused),
+    [false],
+  );
+  forbidden.clear();
+  await waitFor(() => group.held.objects.has('a/of-a'), { message: 'the object after the Role' });
+});
+
+test('a watch group that starts again drops its objects at once, lists them anew, and ignores late events', async () => {
+  await using group = scene(new ServedNamespaces(['a', 'b']));
+  await waitFor(() => group.held.objects.size === 2, { message: 'both objects' });
+  const [stream] = streams.get('a') ?? [];
+  stream?.response.write(added('late', 7, 'a'));
+  group.group.restart();
+  assert.deepEqual([group.held.objects.size, group.group.isSynced], [0, false]);
+  await waitFor(() => group.held.objects.size === 2 && group.group.isSynced, { message: 'both objects again' });
+  await waitFor(() => openIn('a') === 1 && openIn('b') === 1, { message: 'one stream each' });
+  assert.deepEqual([...group.held.objects.keys()].toSorted(), ['a/of-a', 'b/of-b']);
 });
 
 test('a stopped watch group opens no watch for a new namespace', async () => {

@@ -118,14 +118,13 @@ export class WatchGroup {
 
   get health(): readonly WatchHealth[] {
     const { diagnosis } = this.#options;
-    const all = Array.from(this.#members, ([namespace, { watcher }]) => ({ namespace, health: watcher.health }));
-    const isListOfRefusals =
-      this.#served !== undefined &&
-      this.#served.selector === undefined &&
-      all.every(({ health }) => !health.connected && isForbidden(health.cause));
-    return all.map(({ namespace, health }) => {
+    const isRefused = ({ connected, cause }: WatchHealth): boolean => !connected && isForbidden(cause);
+    const isList = this.#served !== undefined && this.#served.selector === undefined;
+    const isListRefused = isList && [...this.#members.values()].every(({ watcher }) => isRefused(watcher.health));
+    return Array.from(this.#members, ([namespace, { watcher }]) => {
+      const { health } = watcher;
       const advice = health.connected ? undefined : this.#excuse(health.cause, namespace);
-      if (advice !== undefined) return { ...health, advice, isExcused: !isListOfRefusals };
+      if (advice !== undefined) return { ...health, advice, isExcused: !isListRefused };
       return diagnosis === undefined ? health : { ...health, advice: diagnosis.advice, isExcused: diagnosis.isExcused };
     });
   }
@@ -133,6 +132,15 @@ export class WatchGroup {
   /** As `Watcher.reopenIfSilent`, for each watch of the group. */
   reopenIfSilent(silentMs: number): void {
     for (const { watcher } of this.#members.values()) watcher.reopenIfSilent(silentMs);
+  }
+
+  /** The server belongs to another cluster than before: drops all objects, and lists again. */
+  restart(): void {
+    const open = [...this.#members.keys()];
+    for (const namespace of open) {
+      this.#close(namespace);
+      this.#open(namespace);
+    }
   }
 
   async stop(): Promise<void> {
@@ -169,7 +177,7 @@ export class WatchGroup {
     watcher.start();
   }
 
-  #close(namespace: string): void {
+  #close(namespace: string | undefined): void {
     const member = this.#members.get(namespace);
     if (member === undefined) return;
     this.#members.delete(namespace);

@@ -8,7 +8,7 @@ import { after, before, describe, it } from 'node:test';
 import { parse } from 'yaml';
 
 import type { Json } from '../../support/api.ts';
-import type { Keyferry } from '../../support/keyferry.ts';
+import { Keyferry, type KeyferryOptions } from '../../support/keyferry.ts';
 import { waitForRights } from '../../support/permissions.ts';
 import { requestToken, serviceAccountUser } from '../../support/service-account.ts';
 import { waitFor } from '../../support/wait-for.ts';
@@ -22,11 +22,9 @@ const RULES = new URL('../../../deploy/helm/keyferry/files/rules/', import.meta.
 describe('keyferry run --namespaces', () => {
   let scene: MirrorScene;
   let kubeconfig: string;
-  let operator: Keyferry;
 
-  const start = async (...namespaces: readonly string[]): Promise<void> => {
-    const args = ['--controllers=mirrors,replicator', `--namespaces=${namespaces.join(',')}`];
-    operator = await scene.operator({ kubeconfig, args });
+  const options = (...namespaces: readonly string[]): KeyferryOptions => {
+    return { kubeconfig, args: ['--controllers=mirrors,replicator', `--namespaces=${namespaces.join(',')}`] };
   };
   /** Gives Keyferry a Role in a namespace, as the chart does. */
   const permit = async (namespace: string): Promise<void> => {
@@ -59,20 +57,19 @@ describe('keyferry run --namespaces', () => {
   });
 
   it('if no namespace of --namespaces has a Role, the operator is not ready and says what is missing, and works when the Roles exist', async () => {
-    await start('home', 'one');
+    await using operator = await Keyferry.start(options('home', 'one'));
     const advice = /--namespaces names the namespace home, where Keyferry has no permission to watch secretmirrors/;
     await waitFor(async () => advice.test((await operator.probe('/readyz')).text), { message: () => operator.output });
     assert.equal((await operator.probe('/readyz')).status, 503);
     await permit('home');
     await permit('one');
-    await waitFor(async () => await operator.isReady(), { timeoutMs: 60_000, message: () => operator.output });
-    await operator.kill9();
+    await operator.ready();
   });
 
   it('if one namespace of --namespaces is gone, the others are served, log and probe name it, and it is served when it has its Role', async () => {
     await scene.secret('home', 'db', { password: 'x' });
     await scene.mirror('db', ['home', 'one', 'gone'], { destination: { name: 'copy' } }, 'home');
-    await start('home', 'gone', 'one');
+    const operator = await scene.operator(options('home', 'gone', 'one'));
     for (const namespace of ['home', 'one']) await scene.copied(namespace, 'copy', { password: 'x' });
     const { status, text } = await operator.probe('/readyz?verbose');
     assert.equal(status, 200, text);

@@ -18,10 +18,7 @@ import { waitFor } from '../../support/wait-for.ts';
 import { currentStretch } from '../../support/yardstick.ts';
 import { syncSecretPath, SyncSecretScene } from './support.ts';
 
-/**
- * A time limit, ms, shorter than the time between two checks of the kubeconfig file. An effect within it did not wait
- * for a check.
- */
+/** A time limit for effects of a new kubeconfig file, ms. */
 const SOON_MS = 10_000;
 
 let scene: SyncSecretScene;

@@ -83,6 +83,11 @@ export class Reachability {
     this.#wake();
   }
 
+  /** Called when the cluster is another one than before: its lists have to be completed anew. */
+  unlisted(): void {
+    this.#isListed = false;
+  }
+
   /** Whether a target can be reconciled now. Otherwise it waits, and `retry` is called for it later. */
   admits(target: ObjectKey): boolean {
     if (this.#isListed && this.#cause === undefined) {
