@@ -1,4 +1,4 @@
-/** Which targets a plan shows: those that objects in the manifests concern, and those in new namespaces. */
+/** Which targets a plan shows: those that objects in the manifests concern, and those that Namespaces concern. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
@@ -28,7 +28,7 @@ function snapshotOf(namespaces: readonly string[]): Snapshot {
   return {
     ruleOf,
     rules: new Map([[RULE, { sources: [SOURCE] }]]),
-    claims: { book, ownedBy: () => [secret('left', 'db')] },
+    claims: { book, owners: [RULE], ownedBy: () => [secret('left', 'db')] },
   } as unknown as Snapshot;
 }
 
@@ -44,6 +44,16 @@ test('if a Namespace is in the manifests, a plan shows only the targets in that 
   const { targets, objects, used } = affectedBy(snapshotOf(['new', 'old']), [given('Namespace', '', 'new')]);
   assert.deepEqual([...targets], [secret('new', 'db')]);
   assert.deepEqual([objects.size, used.size], [0, 0]);
+});
+
+test('if the Namespace of a copy that no rule claims is in the manifests, a plan shows that copy', () => {
+  const { targets } = affectedBy(snapshotOf(['one']), [given('Namespace', '', 'left')]);
+  assert.deepEqual([...targets], [secret('left', 'db')]);
+});
+
+test('if the Namespace of a rule is in the manifests, a plan shows all targets and copies of the rule', () => {
+  const { targets } = affectedBy(snapshotOf(['one']), [given('Namespace', '', 'home')]);
+  assert.deepEqual([...targets], [secret('one', 'db'), secret('left', 'db')]);
 });
 
 test('if a source is in the manifests, a plan shows all targets of that source', () => {

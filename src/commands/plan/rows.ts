@@ -6,7 +6,7 @@
 import type { PlanReport } from '../../../scripts/reports/schemas.ts';
 import { placeOf } from '../../controllers/common/snapshot/status-report.ts';
 import type { Snapshot } from '../../controllers/common/snapshot/snapshot.ts';
-import { controllerOf, parseResourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
+import { controllerOf, namespaceOf, parseResourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import type { Outcome } from '../../copy/model/claim.ts';
 import type { Entry } from '../../copy/book/claim-book.ts';
 import { isReleased, winnerOf } from '../../copy/plan/contest.ts';
@@ -70,18 +70,25 @@ export function affectedBy(snapshot: Snapshot, given: readonly Given[]): Affecte
     rules.add(rule);
     if (snapshot.rules.has(rule)) used.add(object);
   }
+  const isGiven = (object: ResourceKey): boolean =>
+    objects.has(object) || namespaces.has(parseResourceKey(object).namespace);
+  const concerned = new Set(rules);
   for (const [rule, { sources }] of snapshot.rules) {
-    const isGiven = rules.has(rule) || sources.some((source) => objects.has(source));
+    // The labels of a Namespace may decide whether the rules in it may copy at all.
+    if (namespaces.has(namespaceOf(rule))) concerned.add(rule);
+    const isConcerned = concerned.has(rule) || sources.some(isGiven);
     for (const { target, claim } of snapshot.claims.book.of(rule)) {
       const { source } = claim;
-      const fromGiven = source !== undefined && objects.has(source);
-      if (fromGiven) used.add(source);
-      const isNew = namespaces.has(parseResourceKey(target).namespace);
-      if (isGiven || fromGiven || isNew || objects.has(target)) targets.add(target);
+      if (source !== undefined && objects.has(source)) used.add(source);
+      if (isConcerned || isGiven(target) || (source !== undefined && isGiven(source))) targets.add(target);
     }
   }
-  // Also the copies of the rules that the rules no longer claim.
-  for (const rule of rules) for (const target of snapshot.claims.ownedBy(rule)) targets.add(target);
+  // Also the copies that no rule claims any more.
+  for (const owner of snapshot.claims.owners) {
+    for (const copy of snapshot.claims.ownedBy(owner)) {
+      if (concerned.has(owner) || isGiven(copy)) targets.add(copy);
+    }
+  }
   return { objects, used, rules, targets };
 }
 
