@@ -10,6 +10,7 @@ import { staticCredentials } from '../../test/support/static-credentials.ts';
 import { ApiError, ConnectionError, isThrottled, isUnauthorized } from './errors.ts';
 import { HttpKubeApi, type HttpKubeApiOptions, type RequestObservation } from './http.ts';
 import { ManualClock } from '../../test/support/manual-clock.ts';
+import { waitFor } from '../../test/support/wait-for.ts';
 
 async function serve(t: TestContext, listener: RequestListener): Promise<{ server: Server; url: URL }> {
   const server = createServer(listener);
@@ -118,6 +119,32 @@ test('the time limit of a call includes the wait for a connection and for the an
     assert.ok(outcome?.status === 'rejected' && outcome.reason instanceof ConnectionError);
     assert.equal(outcome.reason.code, 'ETIMEDOUT');
     assert.match(outcome.reason.message, new RegExp(stage, 'u'));
+  }
+});
+
+test('after a call whose time limit ended, later and waiting calls are sent at once; after a call without an answer they wait', async (t) => {
+  for (const fault of ['time limit', 'no answer'] as const) {
+    const seen: string[] = [];
+    const { url, server } = await serve(t, ({ url: path = '' }, response) => {
+      seen.push(path);
+      if (path !== '/slow') response.end('{}');
+      else if (fault === 'no answer') setImmediate(() => response.destroy());
+    });
+    // The clock stands still, so a call that must wait for the next try waits for ever.
+    const clock = new ManualClock();
+    const api = connect(t, url, { maxSockets: 1, clock });
+    const slow = assert.rejects(api.request({ ...POST, path: '/slow', timeoutMs: 60 }), ConnectionError);
+    if (fault === 'time limit') await once(server, 'request');
+    const others = Promise.all([api.request(GET), slow.then(() => api.request({ ...GET, path: '/later' }))]);
+    if (fault === 'time limit') await clock.advance(60);
+    await slow;
+    if (fault === 'no answer') {
+      assert.deepEqual(seen, ['/slow']);
+      await clock.advance(200);
+    }
+    await waitFor(() => seen.length === 3, { message: 'the other calls' });
+    await others;
+    assert.deepEqual(seen, ['/slow', '/x', '/later']);
   }
 });
 

@@ -275,12 +275,12 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
       answer.stream?.destroy();
       return undefined;
     } catch (error) {
+      // The end of the call's own time limit shows no outage: the server may need longer for this call.
       limit.signal.throwIfAborted();
       const failure = toConnectionError(limit.call, error);
       if (failure.code === REPLACED) return undefined;
-      // ETIMEDOUT shows no outage: the time limit of the call may be shorter than the server needs.
-      const isOwn = error instanceof StaleConnectionError || failure.code === 'ETIMEDOUT';
-      if (!isOwn && isUnanswered(failure) && connection === this.#connection) this.#gate.recordNoAnswer();
+      const isStale = error instanceof StaleConnectionError;
+      if (!isStale && isUnanswered(failure) && connection === this.#connection) this.#gate.recordNoAnswer();
       throw failure;
     }
   }

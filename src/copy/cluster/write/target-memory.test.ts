@@ -2,9 +2,13 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { AbortedError } from '../../../runtime/abort.ts';
-import { type Memory, TargetMemory, UnlabelledCopies } from './target-memory.ts';
+import { type Memory, TargetMemory, TargetRun, UnlabelledCopies } from './target-memory.ts';
 import { asKey } from '../../../../test/support/keys.ts';
+import { observedObject } from '../../../../test/support/observed-object.ts';
 import type { ObjectKey } from '../../model/keys.ts';
+import { SECRET } from '../../model/kind.ts';
+import type { Observed } from '../../model/observed.ts';
+import type { KubeStore } from '../objects/store.ts';
 
 const TARGET: ObjectKey = asKey('c:Secret/a/b');
 const REPAIRS = { count: 1, at: 0 };
@@ -55,6 +59,26 @@ test('of a target that no longer exists, the memory keeps only the fact that Key
   memory.edit(TARGET).deleted = 'uid';
   memory.objectGone(TARGET);
   assert.deepEqual(usedFields(memory), { cleared: true });
+});
+
+test('of the object in the index and the object that the run has read, the newer one counts, in both orders', () => {
+  const versions = [undefined, '9', '10', '11'];
+  for (const indexed of versions) {
+    for (const read of versions) {
+      const objectAt = (resourceVersion: string | undefined): Observed | undefined =>
+        resourceVersion === undefined ? undefined : observedObject({ resourceVersion });
+      const store = {
+        index: { find: () => objectAt(indexed) },
+        isKnown: () => true,
+        heldIn: () => undefined,
+        kind: SECRET,
+      } as unknown as KubeStore;
+      const run = new TargetRun(TARGET, signal, store, new TargetMemory());
+      run.lastRead = objectAt(read) ?? null;
+      const newer = Math.max(Number(indexed ?? 0), Number(read ?? 0));
+      assert.equal(run.state().observed?.resourceVersion, newer === 0 ? undefined : String(newer));
+    }
+  }
 });
 
 const OTHER: ObjectKey = asKey('c:Secret/a/other');

@@ -237,6 +237,27 @@ describe('the replacement of an immutable copy', () => {
     assert.deepEqual(requests.splice(0), sent);
   });
 
+  it('while a finalizer holds the old copy, no creation is sent, in this run and in the next ones', async () => {
+    const { uid, run } = await replacing('held', () => wished);
+    const finalizers = (list: readonly string[] | null): Promise<unknown> =>
+      plane.api.patch(path('held'), { metadata: { finalizers: list } });
+    await finalizers(['example.com/holds']);
+    const { metadata } = await plane.api.get(path('held'));
+    await waitFor(() => store.index.get('default', 'held')?.resourceVersion === metadata.resourceVersion);
+    requests.length = 0;
+    await run();
+    assert.deepEqual(requests.splice(0), ['PATCH', 'GET', 'POST', 'GET', 'DELETE'], 'the POST is the dry run');
+    await run();
+    await waitFor(() => store.index.get('default', 'held')?.deleting === true, { message: 'the watch' });
+    await run();
+    assert.deepEqual(requests.splice(0), []);
+    await finalizers(null);
+    await waitFor(() => store.index.get('default', 'held') === undefined, { message: 'it to be gone' });
+    await run();
+    assert.deepEqual(requests.splice(0), ['POST']);
+    assert.notEqual((await plane.api.get(path('held'))).metadata.uid, uid);
+  });
+
   it('after a complete replacement, the old copy is not restored, even if the new copy is deleted and cannot be created again', async () => {
     const { uid, run } = await replacing('done', () => wished);
     await run();
