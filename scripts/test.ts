@@ -97,6 +97,7 @@ const MORE_SERVERS: readonly (readonly [RegExp, readonly ServerName[]])[] = [
   [/\/(generator|demo|chart)\b/, ['external-secrets']],
   [/\/monitoring\//, ['prometheus', 'promtool']],
   [/\/chart\//, ['helm', 'kustomize']],
+  [/\/policies\//, ['helm']],
   [/\/(migrate|docs)\//, ['helm', 'kubectl', 'kustomize']],
   [/\/kube\/trust/, ['kubectl']],
 ];

@@ -122,6 +122,7 @@ export class MirrorReader implements RuleReader {
     if (rule === undefined) {
       if (labels[COPY_LABEL] !== MIRRORS_CONTROLLER) return undefined;
       const mark = annotations[MIRROR_ANNOTATIONS.ownedBy];
+      if (mark === undefined && annotations[RETAIN_ANNOTATION] === 'true') return undefined;
       if (mark === undefined)
         return { owner: '', why: 'its owner annotation was removed; Keyferry ignores it', isIgnored: true };
       if (!isMarkedElsewhere(annotations, parseResourceKey(key))) return undefined;

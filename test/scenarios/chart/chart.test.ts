@@ -12,6 +12,7 @@ import { promisify } from 'node:util';
 import { parseAllDocuments } from 'yaml';
 
 import { findControllerCommand } from '../../../src/config/commands.ts';
+import { FORBIDDEN_TYPES } from '../../../src/copy/model/kind.ts';
 import { ensureServer } from '../../servers/ensure.ts';
 import { Reaper } from '../../servers/reaper.ts';
 import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';
@@ -505,9 +506,15 @@ describe('the policies', () => {
       const { matchConditions } = policies.get('keyferry-requester-rights-annotations');
       assert.ok(matchConditions[0].expression.startsWith(`['${annotation}', '${annotation}-namespaces'].exists`));
       const { variables } = policies.get('keyferry-fence');
-      const { expression } = variables.find(({ name }: Json) => name === 'asksToBeFilled');
+      const { expression } = variables.find(({ name }: Json) => name === 'isFilled');
       assert.match(expression, new RegExp(`\\?'${annotation?.replace('-to', '-from')}'`));
     }
+  });
+
+  it('the fence of the chart refuses exactly the types of Secrets that Keyferry never creates', async () => {
+    const { validations } = (await rendered({})).get('keyferry-fence');
+    const refused = validations.at(-1).expression.match(/ in \[(.*)\]/)?.[1];
+    assert.equal(refused, FORBIDDEN_TYPES.map((type) => `'${type}'`).join(', '));
   });
 
   it("the chart's policies require no right in the mirror's own namespace, except with --mirrors-regex=search, where its name is a pattern", async () => {

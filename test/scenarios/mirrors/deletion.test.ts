@@ -143,6 +143,11 @@ describe('a mirror that retains a copy with no room for the retain mark', () => 
     await scene.gone(mirrorPath('full'));
     const isThere = async (): Promise<boolean> => (await scene.find('full', 'full'))?.metadata.uid === metadata.uid;
     await staysTrue(isThere, 2000, 'the copy is there');
+    const { labels, annotations: left } = (await scene.find('full', 'full')).metadata;
+    assert.deepEqual(
+      [labels['keyferry.dev/copy'], left[RETAIN], left['mirrors.kts.studio/owned-by']],
+      ['mirrors', 'true', undefined],
+    );
   });
 });
 

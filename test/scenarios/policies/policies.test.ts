@@ -15,6 +15,13 @@ import { CHART, helm, IMAGE, valueFlags } from '../chart/helm.ts';
 const NAMESPACE = 'keyferry';
 const MIRRORS = '/apis/mirrors.kts.studio/v1alpha2/namespaces/team-a/secretmirrors';
 const BINDINGS = '/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings';
+const ACCOUNT = 'kubernetes.io/service-account.name';
+const BOOTSTRAP = 'bootstrap.kubernetes.io/token';
+/** The types of Secrets that are credentials of the cluster, and a namespace where they are. */
+const TOKENS = [
+  ['kubernetes.io/service-account-token', 'team-b'],
+  [BOOTSTRAP, 'kube-system'],
+] as const;
 const VALUES = {
   ...IMAGE,
   'mirrors.enabled': true,
@@ -50,7 +57,7 @@ before(async () => {
   const args = ['install', 'keyferry', CHART, `--namespace=${NAMESPACE}`, '--create-namespace', ...valueFlags(VALUES)];
   const { code, stderr } = await helm(args, plane.kubeconfigPath);
   assert.equal(code, 0, stderr);
-  await api.createNamespaces(['team-a', 'team-b', 'project-a-x']);
+  await api.createNamespaces(['team-a', 'team-b', 'team-c', 'project-a-x']);
   await role('authors', ['', 'mirrors.kts.studio'], ['secrets', 'configmaps', 'secretmirrors'], ['*']);
   await bind('authors', 'authors');
   const token = await requestToken(api, NAMESPACE, 'keyferry');
@@ -89,6 +96,24 @@ async function role(
   });
 }
 
+/** Grants the author the right to copy into these namespaces, from a namespace alone. */
+async function bindIn(namespace: string, resourceNames: readonly string[]): Promise<void> {
+  const name = 'copy-into';
+  const metadata = { namespace, name };
+  const apiVersion = 'rbac.authorization.k8s.io/v1';
+  const rules = [{ apiGroups: ['keyferry.dev'], resources: ['namespaces'], verbs: ['copy-into'], resourceNames }];
+  await plane.api.create({ apiVersion, kind: 'Role', metadata, rules });
+  const apiGroup = 'rbac.authorization.k8s.io';
+  const roleRef = { apiGroup, kind: 'Role', name };
+  await plane.api.create({
+    apiVersion,
+    kind: 'RoleBinding',
+    metadata,
+    roleRef,
+    subjects: [{ apiGroup, kind: 'Group', name: 'authors' }],
+  });
+}
+
 async function bind(name: string, group: string): Promise<void> {
   await plane.api.create({
     apiVersion: 'rbac.authorization.k8s.io/v1',
@@ -113,6 +138,27 @@ function mirror(name: string, namespaces: readonly string[]): Json {
     metadata: { namespace: 'team-a', name },
     spec: { source: { name: 'shared' }, destination: { namespaces } },
   };
+}
+
+/** Creates a Secret with the marks of a copy, as a thief does. */
+async function plant(namespace: string, name: string, { metadata = {}, ...more }: Json): Promise<Json> {
+  const labels = { 'keyferry.dev/copy': 'mirrors' };
+  const annotations = { ...metadata.annotations, 'keyferry.dev/target': `${namespace}/${name}` };
+  const marked = { ...metadata, namespace, name, labels, annotations };
+  return await thief.create({ apiVersion: 'v1', kind: 'Secret', ...more, metadata: marked });
+}
+
+/** Creates a Secret that is a credential, with the marks of a copy, as a thief does. */
+async function plantToken(type: string, namespace: string): Promise<Json> {
+  return await plant(namespace, 'planted', { type, metadata: { annotations: { [ACCOUNT]: 'default' } } });
+}
+
+/** Annotations that fill an object up to the limit of the API server, and have no mark that the object is retained. */
+function stuffed(annotations: Readonly<Record<string, string>>): Record<string, string | null> {
+  const { 'keyferry.dev/retain': _, ...rest } = annotations;
+  const key = 'example.com/stuffing';
+  const used = Object.entries(rest).reduce((sum, [name, value]) => sum + name.length + value.length, key.length);
+  return { 'keyferry.dev/retain': null, [key]: 'x'.repeat(256 * 1024 - used) };
 }
 
 /** Waits until the API server applies the new policies, which takes a moment. */
@@ -160,6 +206,22 @@ describe('the requester policy', () => {
       author.create(mirror('far', ['team-a', 'team-b'])),
       /namespaces\[1\]: author needs the verb copy-into on the resource namespaces of the API group keyferry\.dev, with the resource name team-b/,
     );
+  });
+
+  it('a RoleBinding in the namespace of the rule gives the right copy-into to rules there, and to no others', async () => {
+    const annotations = { 'k8s-replicator/replicate-to': 'team-b/bound' };
+    const there = { ...mirror('bound', ['team-b']), metadata: { namespace: 'team-c', name: 'bound' } };
+    const refusal =
+      /: author needs .* with the resource name team-b: bind a Role or ClusterRole with it, by a RoleBinding in the namespace team-c or by a ClusterRoleBinding/;
+    await assert.rejects(author.create(there), refusal);
+    await assert.rejects(secret('team-c', 'bound', { annotations }, author), refusal);
+    await bindIn('team-c', ['team-b']);
+    await succeeds(() => author.create(there), 'the right to copy from team-c');
+    await secret('team-c', 'bound', { annotations }, author);
+    await assert.rejects(author.create(mirror('bound', ['team-b'])), /name team-b: .* in the namespace team-a/);
+    await assert.rejects(secret('team-a', 'bound', { annotations }, author), /name team-b: .* in the namespace team-a/);
+    await author.delete('/apis/mirrors.kts.studio/v1alpha2/namespaces/team-c/secretmirrors/bound');
+    await author.delete(pathOf('team-c', 'bound'));
   });
 
   it('the requester policy reads the right copy-into from RBAC; a pattern needs a right with the same text as its name', async () => {
@@ -254,8 +316,101 @@ describe('the fence policy', () => {
     });
   });
 
-  it('without the fence policy, a stolen token of Keyferry can overwrite every Secret', async () => {
+  for (const [type, namespace] of TOKENS) {
+    it(`with the fence policy, a stolen token of Keyferry makes no Secret of type ${type}, also with the marks of a copy`, async () => {
+      await assert.rejects(plantToken(type, namespace), new RegExp(`may not write a Secret of type ${type}`));
+    });
+  }
+
+  it('with the fence policy, a stolen token of Keyferry cannot take the marks of a copy away', async () => {
+    const annotations = {
+      'mirrors.kts.studio/owned-by': 'team-a/allowed',
+      'k8s-replicator/replicate-from': 'team-a/none',
+    };
+    await plant('team-a', 'held', { metadata: { annotations, finalizers: ['example.com/held'] } });
+    for (const metadata of [
+      { labels: { 'keyferry.dev/copy': null } },
+      { annotations: { 'keyferry.dev/target': null } },
+      { annotations: { 'keyferry.dev/target': 'team-b/held' } },
+    ]) {
+      await assert.rejects(thief.patch(pathOf('team-a', 'held'), { metadata }), /may not take the marks/);
+    }
+    await plane.api.patch(pathOf('team-a', 'held'), { metadata: { finalizers: null } });
+  });
+
+  it('with the fence policy, a stolen token of Keyferry cannot turn an object that asks to be filled into a copy, nor delete it', async () => {
+    const annotations = { 'k8s-replicator/replicate-from': 'team-a/none' };
+    await secret('team-b', 'asking', { annotations });
+    const path = pathOf('team-b', 'asking');
+    const place = { 'keyferry.dev/target': 'team-b/asking' };
+    for (const metadata of [
+      { labels: { 'keyferry.dev/copy': 'mirrors' }, annotations: place },
+      { annotations: { 'mirrors.kts.studio/owned-by': 'team-a/none' } },
+      { annotations: { 'k8s-replicator/replicated-by': 'team-a/none' } },
+      { annotations: { 'k8s-replicator/replicate-from': null } },
+    ]) {
+      await assert.rejects(thief.patch(path, { metadata }), /only copies/);
+    }
+    await assert.rejects(thief.delete(path), /only copies/);
+    const [[type]] = TOKENS;
+    await plane.api.create({
+      apiVersion: 'v1',
+      kind: 'ServiceAccount',
+      metadata: { namespace: 'team-b', name: 'robot' },
+    });
+    const account = { ...annotations, [ACCOUNT]: 'robot' };
+    await plane.api.create({
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { namespace: 'team-b', name: 'asking-token', annotations: account },
+      type,
+    });
+    const chosen = { metadata: { annotations: { [ACCOUNT]: 'default' } } };
+    await assert.rejects(thief.patch(pathOf('team-b', 'asking-token'), chosen), /may not write a Secret of type/);
+  });
+
+  it('the fence policy lets Keyferry remove the finalizer of KubeLB from a Secret, and change nothing else there', async () => {
+    const [[type]] = TOKENS;
+    const finalizers = ['kubelb.k8c.io/cleanup', 'example.com/other'];
+    await plane.api.create({
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { namespace: 'team-b', name: 'offered', annotations: { [ACCOUNT]: 'default' }, finalizers },
+      type,
+    });
+    const path = pathOf('team-b', 'offered');
+    const without = { metadata: { finalizers: ['example.com/other'] } };
+    await assert.rejects(thief.patch(path, { ...without, data: { x: 'eA==' } }), /only copies/);
+    await assert.rejects(
+      thief.patch(path, { metadata: { finalizers: [...finalizers, 'example.com/x'] } }),
+      /only copies/,
+    );
+    await assert.rejects(thief.patch(path, { metadata: { annotations: { [ACCOUNT]: 'robot' } } }), /only copies/);
+    await thief.patch(path, without);
+    await plane.api.patch(path, { metadata: { finalizers: null } });
+  });
+
+  it('with the fence policy, a deleted mirror keeps a copy whose annotations have no room for the mark keyferry.dev/retain', async () => {
+    const kept = mirror('keeping', ['team-b']);
+    const destination = { namespaces: ['team-b'], name: 'kept' };
+    await plane.api.create({ ...kept, spec: { ...kept.spec, destination, deletePolicy: 'retain' } });
+    await copied('team-b', 'kept');
+    const { uid, annotations } = (await plane.api.get(pathOf('team-b', 'kept'))).metadata;
+    await plane.api.patch(pathOf('team-b', 'kept'), { metadata: { annotations: stuffed(annotations) } });
+    await plane.api.delete(`${MIRRORS}/keeping`);
+    await waitFor(async () => (await plane.api.find(`${MIRRORS}/keeping`)) === undefined, { message: 'its deletion' });
+    const { metadata } = await plane.api.get(pathOf('team-b', 'kept'));
+    assert.equal(metadata.uid, uid);
+    assert.equal(metadata.annotations['mirrors.kts.studio/owned-by'], undefined);
+  });
+
+  it('without the fence policy, a stolen token of Keyferry can overwrite every Secret, and get the token of every ServiceAccount', async () => {
     await without('keyferry-fence', async () => {
+      for (const [type, namespace] of TOKENS) {
+        await succeeds(() => plantToken(type, namespace), `a Secret of type ${type}`);
+        const filled = async (): Promise<unknown> => (await thief.get(pathOf(namespace, 'planted'))).data?.token;
+        if (type !== BOOTSTRAP) await waitFor(filled, { message: 'the token that the control plane fills in' });
+      }
       const write = async (): Promise<Json> =>
         await thief.patch(pathOf('team-b', 'of-a-user'), { data: { x: 'eA==' } });
       await succeeds(write, 'a write of the thief');

@@ -162,7 +162,7 @@ export class MirrorShape implements Shape {
 
 /**
  * The desired state of copies that a deleted mirror retains: unchanged, but with the annotation `keyferry.dev/retain`.
- * If a copy has no room for it, the mark of the owner is removed instead, so that large annotations of a user do not
+ * If a copy has no room for it, it takes the place of the owner's mark, so that large annotations of a user do not
  * block the deletion of the mirror.
  */
 export class RetainShape implements Shape {
@@ -180,10 +180,11 @@ export class RetainShape implements Shape {
     const isDisowned = observed.full === true && annotations[RETAIN_ANNOTATION] !== 'true';
     return {
       kind: 'be',
-      labels: isDisowned ? { ...labels, [COPY_LABEL]: null } : labels,
+      labels,
       annotations: {
         ...annotations,
-        ...(isDisowned ? { [MIRROR_ANNOTATIONS.ownedBy]: null } : { [RETAIN_ANNOTATION]: 'true' }),
+        [RETAIN_ANNOTATION]: 'true',
+        ...(isDisowned ? { [MIRROR_ANNOTATIONS.ownedBy]: null } : {}),
       },
       bookkeeping: {},
       data: 'keep',
