@@ -35,7 +35,6 @@ const REPLICATOR_LEASE = 'k8s-replicator.keyferry';
 const GENERATOR_LEASE = 'keyferry-generator';
 const RUN_LEASE = 'keyferry';
 const USING_VAULT: ReadonlySet<ControllerName> = new Set<ControllerName>(['mirrors', 'generator']);
-const TAKING_CONSENT: ReadonlySet<ControllerName> = new Set<ControllerName>(['mirrors', 'replicator']);
 const SYNC_SECRET_PREFIX = 'syncsecret-';
 
 /** The commands in the order in which the help lists them. */
@@ -111,7 +110,7 @@ function runCommand(): ControllerCommand {
       const usesVault = controllers.some((name) => USING_VAULT.has(name));
       const config = base(usesVault ? parsed : { ...parsed, values: others }, processInfo);
       if (wide !== undefined) refuseSelectors(config.limits, NO_LABELS);
-      if (!controllers.some((name) => TAKING_CONSENT.has(name)))
+      if (!controllers.some((name) => name === 'mirrors' || name === 'replicator'))
         refuseFlags({ consent: limitFlags.requireConsent }, given, 'mirrors or replicator');
       const ccm = hasCcm ? ccmConfig(sections.ccm, values.ccm, processInfo.env) : undefined;
       return {
@@ -180,16 +179,9 @@ function replicatorCommand(): ControllerCommand {
 }
 
 function ccmCommand(): ControllerCommand {
-  const sections = {
-    ...commonFlags('', CCM_LEASE),
-    deletion: deletionFlag('SyncSecret'),
-    limits: patternLimitFlags,
-    ccm: ccmFlags,
-    addresses: ccmAddressFlags,
-    original: originalCcmFlags,
-    travel: travelFlags,
-    zap: zapFlags,
-  };
+  const common = { ...commonFlags('', CCM_LEASE), deletion: deletionFlag('SyncSecret'), limits: patternLimitFlags };
+  const own = { ccm: ccmFlags, addresses: ccmAddressFlags, original: originalCcmFlags };
+  const sections = { ...common, ...own, travel: travelFlags, zap: zapFlags };
   return controllerCommand({
     name: 'syncsecret-ccm',
     summary: 'run only the SyncSecret controller of a tenant cluster, with the flags of the KubeLB CCM',

@@ -2,7 +2,7 @@
 import type {
   AddressValues,
   CommonValues,
-  deletionFlag,
+  DeletionValues,
   LeaderElectConfig,
   namespacesFlag,
 } from './flags/common-flags.ts';
@@ -32,9 +32,8 @@ export type ControllerName = (typeof CONTROLLERS)[number];
 export const DEFAULT_CONTROLLERS: readonly ControllerName[] = ['mirrors', 'replicator', 'generator'];
 
 type Common = CommonValues['common'];
-type Deletion = FlagValues<ReturnType<typeof deletionFlag>>;
 
-export interface Config extends Common, Deletion, AddressValues {
+export interface Config extends Common, DeletionValues, AddressValues {
   readonly controllers: readonly ControllerName[];
   /** Whether the user listed the controllers. If so, a missing API is an error; if not, its controller waits for it. */
   readonly controllersNamed: boolean;

@@ -90,8 +90,6 @@ export interface KubeStream {
 export interface KubeApi {
   /** The cluster's name in logs, metrics and status: `local`, `tenant`, … */
   readonly cluster: string;
-  /** The present address of the server, which may change. */
-  readonly server?: string | undefined;
   /**
    * Sends one call. After a failure the call is not sent again: the caller's queue does that. After an answer with
    * Retry-After (429, 500, 503) all later calls of this client wait. If the time limit of a call ends before this wait,

@@ -1,8 +1,7 @@
 /**
  * Notices that the server of a client belongs to another cluster than before: a kubeconfig was replaced, or a name
- * leads to another address. Versions of two clusters must not be compared, so the identity of the cluster is read before
- * each stream is opened. By convention, it is the uid of the namespace kube-system. Where that cannot be read, the
- * address of the server stands for it.
+ * leads to another address. Versions of two clusters must not be compared, so the identity of the cluster is read for
+ * each stream. By convention, it is the uid of the namespace kube-system.
  */
 import { type KubeApi, type KubeObject, METADATA_ONLY } from './api.ts';
 import { isForbidden, isNotFound } from './errors.ts';
@@ -19,32 +18,34 @@ export async function clusterUid(api: KubeApi, signal?: AbortSignal): Promise<st
   return (parseJson(body, `the answer to GET ${KUBE_SYSTEM}`) as KubeObject).metadata.uid;
 }
 
-/** @param onOther called before a stream is opened at another cluster than before. It may abort the request */
+/**
+ * The identity is read when a stream is open, and before it is used: a stream may be opened at a new server by itself.
+ * Where the identity cannot be read, no change is noticed.
+ * @param onOther called if the cluster is another one than before. It may abort the request
+ */
 export function identified(api: KubeApi, onOther: () => void): KubeApi {
   let known: string | undefined;
-  const identify = async (server: string | undefined, signal: AbortSignal | undefined): Promise<void> => {
-    const found = await clusterUid(api, signal).catch((error: unknown) => {
-      if (!isForbidden(error) && !isNotFound(error)) throw error;
-      return server;
-    });
+  const identify = async (signal: AbortSignal | undefined): Promise<void> => {
     const before = known;
-    known = found;
-    if (before !== undefined && before !== found) onOther();
+    try {
+      known = await clusterUid(api, signal);
+    } catch (error) {
+      if (!isForbidden(error) && !isNotFound(error)) throw error;
+    }
+    if (before !== undefined && before !== known) onOther();
     signal?.throwIfAborted();
   };
   return {
     cluster: api.cluster,
-    get server() {
-      return api.server;
-    },
     request: (request) => api.request(request),
     stream: async (request) => {
-      for (;;) {
-        const { server } = api;
-        await identify(server, request.signal);
-        const stream = await api.stream(request);
-        if (api.server === server) return stream;
+      const stream = await api.stream(request);
+      try {
+        await identify(request.signal);
+        return stream;
+      } catch (error) {
         stream.close();
+        throw error;
       }
     },
   };

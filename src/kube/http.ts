@@ -89,10 +89,6 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
     this.#checkLater();
   }
 
-  get server(): string {
-    return this.#connection.server.href;
-  }
-
   async request(request: KubeRequest): Promise<KubeResponse> {
     const limit = this.#begin(request);
     try {

@@ -98,6 +98,8 @@ export function deletionFlag(kinds: string) {
   return { deletionTimeoutMs: flag.duration('deletion-timeout', '60s', help) } satisfies FlagTable;
 }
 
+export type DeletionValues = FlagValues<ReturnType<typeof deletionFlag>>;
+
 /** An empty text means the default name. */
 function leaseNameFlag(initial: string): Flag<string> {
   const letters = "lower case letters, digits, '-' and '.'";

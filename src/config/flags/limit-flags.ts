@@ -2,7 +2,7 @@
 import { parseSelector } from '../../runtime/text/label-selector.ts';
 import { parsePattern } from '../../runtime/text/whole-patterns.ts';
 import { quoted, UsageError } from '../usage-error.ts';
-import { flag, type Flag, type FlagTable, type FlagValues, initialValues } from './flags.ts';
+import { flag, type Flag, type FlagTable, type FlagValues, initialValues, mapValues } from './flags.ts';
 import { parseList } from './values.ts';
 
 /** A limit names namespaces by patterns of whole names (`runtime/text/whole-patterns.ts`), or by a label selector. */
@@ -89,9 +89,7 @@ function orSelector(one: Flag<NamespaceLimit | undefined>): Flag<NamespaceLimit 
 
 /** For all commands whose controllers copy. */
 export const limitFlags = {
-  sourceNamespaces: orSelector(patternLimitFlags.sourceNamespaces),
-  destinationNamespaces: orSelector(patternLimitFlags.destinationNamespaces),
-  excludedNamespaces: orSelector(patternLimitFlags.excludedNamespaces),
+  ...(mapValues(patternLimitFlags, orSelector) as typeof patternLimitFlags),
   requireConsent: limitSwitch(
     'require-consent',
     'copy only into namespaces whose annotation keyferry.dev/accept-from names the namespace of the rule',

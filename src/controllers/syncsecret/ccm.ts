@@ -79,7 +79,7 @@ function create(context: ControllerContext): Controller {
       identify('management', 'the management cluster', `${advice} there; ${untilThere}`).catch(() => undefined);
     };
     identifyManagement();
-    management.onReplaced(() => {
+    management.onReplaced = () => {
       log.warn('the management cluster is another one than before: its copies are listed and made again');
       delete uids.management;
       identifyManagement();
@@ -87,7 +87,7 @@ function create(context: ControllerContext): Controller {
         engine.retryTarget(copyKey(metadata.uid));
         engine.enqueueStatus(rule);
       }
-    });
+    };
     const lists = new KeyLists();
     const scope = { namespace, isSource: () => false, statusOf: (object: KubeObject) => statusOf(object, lists) };
     management.watchContents(SYNC_SECRET, scope, {

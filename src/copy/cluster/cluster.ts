@@ -97,7 +97,8 @@ export class Cluster implements Backend {
   readonly #wide: WatchGroup[] = [];
   #watchesNamespaces = false;
   #isListed = false;
-  readonly #onReplaced: (() => void)[] = [];
+  /** Called when the server belongs to another cluster than before, and all objects were dropped. */
+  onReplaced: () => void = () => undefined;
 
   constructor(options: ClusterOptions) {
     const { clock, concurrency, engine, isHome, served } = options;
@@ -299,17 +300,14 @@ export class Cluster implements Backend {
     return [...this.#watches, ...stores].flatMap(({ health }) => health);
   }
 
-  /** Calls the handler when the server belongs to another cluster than before, and all objects were dropped. */
-  onReplaced(handler: () => void): void {
-    this.#onReplaced.push(handler);
-  }
-
-  /** Drops what is known of the earlier cluster, and lists again. Until then no target is tried. */
+  /**
+   * Drops what is known of the earlier cluster, and lists again. Until then no target is tried. In another cluster than
+   * the home cluster, all objects come from watches that a controller opened.
+   */
   #replaced(): void {
-    this.reachability.unlisted();
+    this.reachability.listed(false);
     for (const watch of this.#watches) watch.restart();
-    for (const { watches } of this.#stores.values()) watches.restart();
-    for (const handler of this.#onReplaced) handler();
+    this.onReplaced();
     // A stop ends the wait with an error.
     this.synced().then(
       () => this.reachability.listed(),

@@ -79,7 +79,8 @@ export class LeaderElector {
   #observation: LeaseObservation | undefined;
   /** This process leads until this time, monotonic ms; `-Infinity`: it does not lead. */
   #heldUntil = -Infinity;
-  #failure: unknown;
+  /** The error of the last call for the Lease; `undefined`: the last one succeeded, or there was none. */
+  failure: unknown;
 
   constructor(options: LeaderElectorOptions) {
     const { leaseDurationMs, renewDeadlineMs } = options;
@@ -89,11 +90,6 @@ export class LeaderElector {
 
   get isLeader(): boolean {
     return this.#options.clock.monotonic() < this.#heldUntil;
-  }
-
-  /** The error of the last call for the Lease; `undefined`: the last one succeeded, or there was none. */
-  get failure(): unknown {
-    return this.#failure;
   }
 
   /** The last known holder, perhaps this process; `undefined`: none is known. */
@@ -179,11 +175,11 @@ export class LeaderElector {
   async #attempt(signal: AbortSignal): Promise<void> {
     try {
       await this.#try(signal);
-      this.#failure = undefined;
+      this.failure = undefined;
     } catch (error) {
       // Another replica wrote the Lease first. That is no failure, and the next try reads the Lease again.
       const isLate = isConflict(error) || isAlreadyExists(error);
-      this.#failure = isLate ? undefined : error;
+      this.failure = isLate ? undefined : error;
       if (!isLate) this.#options.onError(error);
     }
   }

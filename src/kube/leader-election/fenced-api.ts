@@ -11,9 +11,6 @@ import { ConnectionError } from '../errors.ts';
 export function fenced(api: KubeApi, refusal: (path: string) => string | undefined): KubeApi {
   return {
     cluster: api.cluster,
-    get server() {
-      return api.server;
-    },
     stream: (request) => api.stream(request),
     request: async (request) => {
       if (request.method === 'GET') return await api.request(request);

@@ -107,28 +107,6 @@ it('if the kubeconfig of the CCM names another management cluster, the CCM copie
   assert.deepEqual([warnings.length, /etcd restore/.test(ccm.output)], [2, false]);
 });
 
-it('if the CCM may not read the identity of the clusters, the address in its kubeconfig tells them apart', async () => {
-  const tenant = await scene.tenant();
-  const token = await installTenant(other, tenant.namespace);
-  const binding = `/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/keyferry-syncsecret-${tenant.namespace}`;
-  for (const [plane, used] of [
-    [scene.clusters.managementPlane, tenant.token],
-    [other, token],
-  ] as const) {
-    await plane.api.patch(binding, { subjects: null });
-    using client = plane.client({ token: used });
-    await waitFor(async () => (await client.raw('GET', '/api/v1/namespaces/kube-system')).status === 403);
-  }
-  const [ccm] = await Promise.all([scene.ccm(tenant), scene.manager()]);
-  const object = await scene.create('apps', 'unknown', { a: 'one' });
-  await scene.arrived(tenant, object, { a: 'one' });
-  await scene.phase(object, 'Synced');
-  await point(tenant, { server: other.url, caPem: other.caPem, token });
-  await copiedToOther(tenant, object);
-  await scene.phase(object, 'Pending');
-  assert.ok(ccm.running, ccm.output);
-});
-
 it('a new token for the same management cluster drops nothing that the CCM knows', async () => {
   const { tenant, ccm } = await scene.running();
   const object = await scene.create('apps', 'same', { a: 'one' });

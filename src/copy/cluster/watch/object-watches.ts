@@ -81,20 +81,12 @@ export class ObjectWatches {
       },
     });
     this.#lookUps.start(async (key, signal) => await this.#get(key, signal), { concurrency: LOOK_UPS });
-    options.served?.onChange((namespace) => this.#followAnew(namespace));
-  }
-
-  #followAnew(namespace: string | undefined): void {
-    for (const key of this.#followedIn(namespace)) {
-      this.#forget(key);
-      this.#begin(key);
-    }
-  }
-
-  /** @see WatchGroup.restart */
-  restart(): void {
-    this.#wide?.restart();
-    this.#followAnew(undefined);
+    options.served?.onChange((namespace) => {
+      for (const key of this.#followedIn(namespace)) {
+        this.#forget(key);
+        this.#begin(key);
+      }
+    });
   }
 
   /** Opens the wide watch, which also keeps objects that `isRelevant`. Must be called before the first `follow`. */

@@ -77,15 +77,10 @@ export class Reachability {
     this.#look();
   }
 
-  /** Called when the first lists of the cluster are complete. */
-  listed(): void {
-    this.#isListed = true;
+  /** Called when the first lists of the cluster are complete; with `false`, when they begin anew. */
+  listed(isListed = true): void {
+    this.#isListed = isListed;
     this.#wake();
-  }
-
-  /** Called when the cluster is another one than before: its lists have to be completed anew. */
-  unlisted(): void {
-    this.#isListed = false;
   }
 
   /** Whether a target can be reconciled now. Otherwise it waits, and `retry` is called for it later. */
