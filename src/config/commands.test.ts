@@ -302,6 +302,7 @@ describe('replicator', () => {
     resyncPeriodMs: 1_800_000,
     runReplicators: ['secret', 'configmap'],
     createWithLabels: { 'app.kubernetes.io/managed-by': 'k8s-replicator' },
+    sourceGraceMs: 5000,
   };
 
   it('the command replicator has the default addresses and the flags of the original', () => {
@@ -315,6 +316,7 @@ describe('replicator', () => {
       [['-allow-all', '-ignore-unknown=true'], { replicator: { ...initial, allowAll: true, ignoreUnknown: true } }],
       [['--resync-period=1h30m'], { replicator: { ...initial, resyncPeriodMs: 5_400_000 } }],
       [['--resync-period=0'], { replicator: { ...initial, resyncPeriodMs: 0 } }],
+      [['--source-grace=0'], { replicator: { ...initial, sourceGraceMs: 0 } }],
       [['--run-replicators', 'ConfigMap, SECRET'], { replicator: initial }],
       [['--run-replicators=configMap'], { replicator: { ...initial, runReplicators: ['configmap'] } }],
       [['--run-replicators=ALL'], { replicator: initial }],
@@ -381,10 +383,12 @@ describe('run', () => {
       '--mirrors-regex=search',
       '--allow-cross-namespace-auth',
       '--replicator-allow-all',
+      '--source-grace=1m',
       '--replicator-run-replicators=secret',
     ]);
     assert.deepEqual([config.mirrors.regexMode, config.mirrors.allowCrossNamespaceAuth], ['search', true]);
-    assert.deepEqual([config.replicator.allowAll, config.replicator.runReplicators], [true, ['secret']]);
+    const { allowAll, runReplicators, sourceGraceMs } = config.replicator;
+    assert.deepEqual([allowAll, runReplicators, sourceGraceMs], [true, ['secret'], 60_000]);
     refused('run', ['-allow-all'], 'unknown flag -allow-all; did you mean --replicator-allow-all?');
     refused('run', ['--metrics-bind-address=:1'], 'unknown flag --metrics-bind-address');
     const meant = 'unknown flag --exclude-namespaces; did you mean --excluded-namespaces?';

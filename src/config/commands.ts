@@ -36,6 +36,7 @@ const GENERATOR_LEASE = 'keyferry-generator';
 const RUN_LEASE = 'keyferry';
 const USING_VAULT: ReadonlySet<ControllerName> = new Set<ControllerName>(['mirrors', 'generator']);
 const SYNC_SECRET_PREFIX = 'syncsecret-';
+const { sourceGraceMs, ...originalFlags } = replicatorFlags;
 
 /** The commands in the order in which the help lists them. */
 export const CONTROLLER_COMMANDS: readonly ControllerCommand[] = [
@@ -73,7 +74,7 @@ function runCommand(): ControllerCommand {
     limits: { ...limitFlags, ...pushFlag },
     mirrors: mirrorsFlags,
     vault: vaultFlags,
-    replicator: prefixed('replicator-', replicatorFlags),
+    replicator: { ...prefixed('replicator-', replicatorFlags), sourceGraceMs },
     ccm: prefixed(SYNC_SECRET_PREFIX, ccmFlags),
     manager: prefixed(SYNC_SECRET_PREFIX, managerFlags(SERVED_UNDER_RUN)),
     travel: prefixed(SYNC_SECRET_PREFIX, travelFlags),
@@ -172,7 +173,7 @@ function replicatorCommand(): ControllerCommand {
     name: 'replicator',
     summary: 'run only the controller for annotated Secrets and ConfigMaps, with the flags of k8s-replicator',
     examples: ['keyferry replicator -allow-all -resync-period 1h'],
-    original: { binary: 'k8s-replicator', flags: ['status-address', ...flagNames(kubeConfigFlag, replicatorFlags)] },
+    original: { binary: 'k8s-replicator', flags: ['status-address', ...flagNames(kubeConfigFlag, originalFlags)] },
     sections,
     toConfig: (parsed, processInfo) => ({ ...base(parsed, processInfo), controllers: ['replicator'] }),
   });

@@ -33,7 +33,7 @@ export function mirrorsNotes(env: Readonly<Record<string, string | undefined>>):
 
 const KINDS = ['secret', 'configmap'] as const;
 
-/** The flags of the original k8s-replicator. Under `run` they have a prefix. */
+/** The flags of the original k8s-replicator, which have a prefix under `run`, and `--source-grace`, which has none. */
 export const replicatorFlags = {
   annotationsPrefix: flag.parsed(
     'annotations-prefix',
@@ -65,6 +65,11 @@ export const replicatorFlags = {
     'app.kubernetes.io/managed-by=k8s-replicator',
     'labels for created objects, as k=v,k=v; may be empty',
     parseLabels,
+  ),
+  sourceGraceMs: flag.duration(
+    'source-grace',
+    '5s',
+    'time that a source must be gone before its copies are deleted or emptied; 0: at once, as k8s-replicator does',
   ),
 } satisfies FlagTable;
 

@@ -50,9 +50,10 @@ export function replicatorHealth(unsynced: readonly string[], stuck: readonly st
 
 function create(context: ControllerContext): Controller {
   const { engine, cluster, clock } = context;
-  const { createWithLabels, resyncPeriodMs } = context.config.replicator;
+  const { createWithLabels, resyncPeriodMs, sourceGraceMs } = context.config.replicator;
   const rules = new ReplicatorRules(context.scope, {
     createWithLabels,
+    graceMs: sourceGraceMs,
     observed: (kind, namespace, name) => cluster.store(kind).index.get(namespace, name),
   });
   const { kinds, settings } = rules;

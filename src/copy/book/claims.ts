@@ -45,9 +45,14 @@ export class Claims {
   /** The findings of each rule whose last evaluation had findings. */
   readonly #findings = new Map<RuleKey, Findings>();
   readonly #owned = new SetMap<RuleKey, ResourceKey>();
+  /** Since when each target is to be deleted or emptied, monotonic ms. -Infinity: a source that exists let it go. */
+  readonly #unwantedSince = new Map<ResourceKey, number>();
+  readonly #monotonic: () => number;
 
-  constructor(options: Omit<CyclesOptions, 'book'>) {
+  /** @param monotonic clock, ms. A command needs none */
+  constructor(options: Omit<CyclesOptions, 'book'>, monotonic = (): number => 0) {
     this.cycles = new Cycles({ ...options, book: this.book });
+    this.#monotonic = monotonic;
   }
 
   add(rules: RuleSet): void {
@@ -78,8 +83,12 @@ export class Claims {
     else this.#versions.set(rule, evaluation.version);
     if ((refusal ?? outOfReach) === undefined) this.#findings.delete(rule);
     else this.#findings.set(rule, { refusal, outOfReach });
-    this.#ruleSets.get(controllerOf(rule))?.limits?.record(rule, demand);
+    const rules = this.#ruleSets.get(controllerOf(rule));
+    rules?.limits?.record(rule, demand);
     const orphans = isSame ? [] : [...this.ownedBy(rule)].filter((target) => !this.book.claims(rule, target));
+    const letGo = rules?.isThere?.(rule) === true ? change.targets : [];
+    for (const target of letGo)
+      if (this.#owned.has(rule, target) && !this.book.claims(rule, target)) this.#unwantedSince.set(target, -Infinity);
     return { ...change, orphans };
   }
 
@@ -183,6 +192,22 @@ export class Claims {
     // A refused rule keeps its copies, and so a copy that appeared after its evaluation (restored from a backup).
     if (this.findingsOf(rule).refusal !== undefined) return 'keep';
     return rules.orphanPolicy(rule, observed, true);
+  }
+
+  /**
+   * How long a target must still be unwanted before it may be deleted or emptied, ms. The first call begins the time.
+   * `undefined`: its rule has no grace. @see RuleSet.graceMs
+   */
+  graceLeft(rule: RuleKey, target: ResourceKey): number | undefined {
+    const { graceMs = 0 } = this.ruleSetOf(rule);
+    if (graceMs === 0) return undefined;
+    const now = this.#monotonic();
+    return Math.max(0, getOrCreate(this.#unwantedSince, target, () => now) + graceMs - now);
+  }
+
+  /** Called when a target that may have been unwanted is wanted again, or is gone. */
+  wanted(target: ResourceKey): void {
+    this.#unwantedSince.delete(target);
   }
 }
 

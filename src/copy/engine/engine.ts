@@ -66,10 +66,13 @@ const STATUS_CONCURRENCY = 4;
 const GRACE_MS = 100;
 
 export class Engine implements ObjectEvents {
-  readonly claims = new Claims({
-    flowsInto: (target) => this.backends.of(target).targetsOf(target).flowsInto(target),
-    onChange: (targets) => this.#enqueueTargets(targets, 'normal'),
-  });
+  readonly claims = new Claims(
+    {
+      flowsInto: (target) => this.backends.of(target).targetsOf(target).flowsInto(target),
+      onChange: (targets) => this.#enqueueTargets(targets, 'normal'),
+    },
+    () => this.#clock.monotonic(),
+  );
   readonly book = this.claims.book;
   /** Time slices for all long work on rules and targets, so that such work does not block the event loop. */
   readonly slices: Slices;
@@ -238,6 +241,8 @@ export class Engine implements ObjectEvents {
     const { target, claim } = entry;
     const { owner } = claim;
     this.enqueueStatus(owner.key);
+    // Whether an object without data empties those that are filled from it depends on this outcome.
+    if (claim.mode === 'fill') this.#enqueueTargets(this.book.targetsOf(target), 'normal');
     if (!wrote) return;
     this.#writes.set(owner.key, (this.#writes.get(owner.key) ?? 0) + 1);
     const since = this.#running.get(target);

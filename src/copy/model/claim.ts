@@ -140,6 +140,8 @@ export interface Shape {
   desiredState(source: SourceView, observed: Observed | undefined, now: number): DesiredState;
   /** The version of the source whose content the target has, according to the target's annotations. */
   heldVersion(observed: Observed): string | undefined;
+  /** Whether the source gets its data from another source, and has none now. Default: no. */
+  lacksData?(source: Pick<Observed, 'annotations'>): boolean;
 }
 
 /**

@@ -60,6 +60,13 @@ export type RuleState = { readonly state: 'gone' } | { readonly state: 'there'; 
 export interface RuleSet {
   /** The controller's name, with which its rule keys begin: `mirrors`. */
   readonly name: string;
+  /**
+   * How long Keyferry must see that nobody wants the content of a target before it deletes or empties the target, ms. If
+   * a source was deleted only to be made again, the copies stay. Default: 0.
+   */
+  readonly graceMs?: number;
+  /** Whether the object of a rule exists, even if it is no longer a rule. A target that it lets go then has no grace. */
+  isThere?(rule: RuleKey): boolean;
   /** The limits for all rules. When claims of an evaluation are put into the book, they record the rule's demand. */
   readonly limits?: { readonly record: (rule: RuleKey, demand: Demand | undefined) => void };
   /** Turns a rule into claims; `undefined`: it is gone. A change between two steps must enqueue the rule again. */

@@ -70,6 +70,8 @@ function cluster({ observed, claimed = true, view = PRESENT, fate = () => 'delet
       book,
       cycles: { viewsOn: () => () => undefined },
       ownerOf: ({ annotations }) => asKey(annotations['owner']),
+      graceLeft: () => undefined,
+      wanted: () => undefined,
     },
     sources: {
       view: () => view,
@@ -118,8 +120,8 @@ test('if an orphan gets the mark of another rule while its owner is asked about 
 test('while the facts about the owner or the namespace are not up to date, the decision is put off', async () => {
   const observed = target('1', 'gone');
   const later = cluster({ observed, claimed: false, fate: () => 'later' });
-  assert.deepEqual((await later.decided()).plan, { do: 'later', because: 'owner' });
+  assert.deepEqual((await later.decided()).plan, { do: 'later', because: 'owner', graceMs: undefined });
   const namespace = cluster({ observed, claimed: false, hasNamespace: false });
-  assert.deepEqual((await namespace.decided()).plan, { do: 'later', because: 'namespace' });
+  assert.deepEqual((await namespace.decided()).plan, { do: 'later', because: 'namespace', graceMs: undefined });
   assert.deepEqual(namespace.reads, [], 'the owner of a copy in an unknown namespace is not looked up');
 });

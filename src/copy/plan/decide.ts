@@ -9,7 +9,7 @@
  * operator has caches and single reads, a command has lists that it read one time. So a command reports exactly what
  * the operator does. A source of facts may delay reads, to do the reads of many decisions together.
  */
-import type { Claim, SourceView } from '../model/claim.ts';
+import { type Claim, isUnderWay, type SourceView } from '../model/claim.ts';
 import type { Fingerprint } from '../model/content.ts';
 import type { KeySelection } from '../model/key-selection.ts';
 import { parseResourceKey, type ResourceKey, type RuleKey } from '../model/keys.ts';
@@ -31,7 +31,9 @@ export interface TargetReader {
 /** Gives all facts except those about the target itself. */
 export interface FactSource {
   /** The claims on targets, and the owners by the marks on them. */
-  readonly claims: Pick<Claims, 'book' | 'ownerOf'> & { readonly cycles: Pick<Cycles, 'viewsOn'> };
+  readonly claims: Pick<Claims, 'book' | 'ownerOf' | 'graceLeft' | 'wanted'> & {
+    readonly cycles: Pick<Cycles, 'viewsOn'>;
+  };
   readonly sources: {
     /** The state of a source, from the caches. */
     view(source: ResourceKey | undefined): SourceView;
@@ -66,6 +68,8 @@ export interface Later {
    * `changed`: a source or target changed while it was read.
    */
   readonly because: 'namespace' | 'owner' | 'changed';
+  /** Set if the target is to be deleted or emptied: its source has so much time to come back, ms. */
+  readonly graceMs?: number | undefined;
 }
 
 /** Most facts that one decision reads. A plan needs fewer. */
@@ -80,14 +84,25 @@ export async function decide(
 ): Promise<Decision> {
   /** The action for an orphan, and the version of the target for which it was decided. Later its owner may differ. */
   let orphanAnswer: { readonly version: string; readonly action: OrphanAction } | undefined;
+  let isLookedUp = false;
   let facts = factsOf(target, source, reader);
   for (let round = 0; round < MAX_ROUNDS; round += 1) {
     const decision = plan(facts);
-    if (decision.do !== 'need') return { facts, plan: decision };
-    if (decision.fact === 'owner') {
+    if (decision.do !== 'need') {
+      const lacking = lackOf(decision, facts, source.claims);
+      if (lacking === undefined && orphanAnswer === undefined) source.claims.wanted(target);
+      const graceMs = lacking && source.claims.graceLeft(lacking.owner.key, target);
+      if ((graceMs ?? 0) > 0) return later(facts, 'changed', graceMs);
+      if (graceMs === undefined || lacking?.source === undefined || isLookedUp) return { facts, plan: decision };
+      // The source may be back, although the watch has not shown it yet.
+      await source.sources.load(lacking.source, signal);
+      isLookedUp = true;
+    } else if (decision.fact === 'owner') {
       const { markedBy, observed } = facts;
       if (markedBy === undefined || observed === undefined) break;
       if (!source.hasNamespace(parseResourceKey(target).namespace)) return later(facts, 'namespace');
+      const graceMs = source.claims.graceLeft(markedBy, target);
+      if ((graceMs ?? 0) > 0) return later(facts, 'owner', graceMs);
       const answer = await source.orphanActionOf(markedBy, target, observed, signal);
       if (answer === 'later') return later(facts, 'owner');
       orphanAnswer = { version: observed.resourceVersion, action: answer };
@@ -108,8 +123,27 @@ export async function decide(
   return later(facts, 'changed');
 }
 
-function later(facts: Facts, because: Later['because']): Decision {
-  return { facts, plan: { do: 'later', because } };
+function later(facts: Facts, because: Later['because'], graceMs?: number): Decision {
+  return { facts, plan: { do: 'later', because, graceMs } };
+}
+
+/**
+ * The claim of a plan that empties a target although its source may be back soon; `undefined`: the plan does not. Only
+ * a source that exists and that filled the target before empties it at once: if it forbids this now, or if it has no
+ * data because its own source is gone. Otherwise the time would show users which objects exist in other namespaces.
+ */
+function lackOf(plan: Exclude<Plan, Need>, facts: Facts, { book }: Pick<Claims, 'book'>): Claim | undefined {
+  if (!('claim' in plan) || plan.claim.mode !== 'fill' || plan.desired.data !== 'minimal') return undefined;
+  const { claim } = plan;
+  const { source, shape } = claim;
+  const view = facts.viewOf(claim);
+  const wasFilled = facts.entries.some((entry) => entry.claim === claim && entry.outcome.state === 'synced');
+  if (!wasFilled || source === undefined || view.state !== 'present') return claim;
+  if (shape.lacksData?.(view) !== true) return undefined;
+  const isCleared = book.on(source).some(({ claim: { mode }, outcome }) => {
+    return mode === 'fill' && outcome.state !== 'synced' && !isUnderWay(outcome);
+  });
+  return isCleared ? undefined : claim;
 }
 
 /** All facts about a target that the caches have. */

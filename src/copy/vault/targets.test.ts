@@ -61,7 +61,13 @@ test('if another client has recreated an entry in Vault, it is written again, ev
   const locations = new VaultLocations(() => undefined);
   locations.set(RULE, [{ key: TARGET, location: LOCATION, pollSeconds: 1 }]);
   const targets = new VaultTargets({
-    claims: { book, ownerOf: () => undefined, cycles: { viewsOn: () => () => undefined } },
+    claims: {
+      book,
+      ownerOf: () => undefined,
+      cycles: { viewsOn: () => () => undefined },
+      graceLeft: () => undefined,
+      wanted: () => undefined,
+    },
     sources: {
       view: () => view,
       fingerprint: () => content.fingerprint,
@@ -153,7 +159,13 @@ test('if a Vault entry has the content of a rule, this rule keeps the entry; oth
     locations.set(asKey(`mirrors:default/${name}`), []);
   };
   const targets = new VaultTargets({
-    claims: { book, ownerOf: () => undefined, cycles: { viewsOn: () => () => undefined } },
+    claims: {
+      book,
+      ownerOf: () => undefined,
+      cycles: { viewsOn: () => () => undefined },
+      graceLeft: () => undefined,
+      wanted: () => undefined,
+    },
     sources: {
       view: (source) => (sourceless.has(source ?? '') ? absent : present),
       fingerprint: () => content.fingerprint,

@@ -145,6 +145,7 @@ The rules of files in files/rules for a Role. Rules for cluster-wide kinds are l
 {{- if .allowAll }}{{ $args = append $args "--replicator-allow-all" }}{{ end }}
 {{- if .ignoreUnknown }}{{ $args = append $args "--replicator-ignore-unknown" }}{{ end }}
 {{- if ne .resyncPeriod "30m" }}{{ $args = append $args (printf "--replicator-resync-period=%s" .resyncPeriod) }}{{ end }}
+{{- if ne .sourceGrace "5s" }}{{ $args = append $args (printf "--source-grace=%s" .sourceGrace) }}{{ end }}
 {{- $kinds := .runReplicators }}{{ if kindIs "slice" $kinds }}{{ $kinds = join "," $kinds }}{{ end }}
 {{- if ne $kinds "all" }}{{ $args = append $args (printf "--replicator-run-replicators=%s" $kinds) }}{{ end }}
 {{- if eq .createWithLabels "none" }}{{ $args = append $args "--replicator-create-with-labels=" }}

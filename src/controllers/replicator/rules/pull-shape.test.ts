@@ -1,6 +1,6 @@
-/** Messages must not tell a user without permission whether a source in another namespace exists. */
+/** What a target gets from its source; and messages must not show whether a source in another namespace exists. */
 import assert from 'node:assert/strict';
-import { describe, it } from 'node:test';
+import { describe, it, test } from 'node:test';
 import { userCause } from '../../../copy/model/cause.ts';
 import type { DesiredState, SourceView } from '../../../copy/model/claim.ts';
 import { observe } from '../../../copy/model/observed.ts';
@@ -25,7 +25,13 @@ function present(annotations: Annotations): SourceView {
   return { state: 'present', version: '7', labels: {}, annotations };
 }
 
-function desiredState(source: SourceView, from: string, filled: boolean, namespace = 'me'): DesiredState {
+function desiredState(
+  source: SourceView,
+  from: string,
+  filled: boolean,
+  namespace = 'me',
+  more: Annotations = {},
+): DesiredState {
   const [home = '', name = ''] = from.split('/');
   const target = observe({
     name: 'x',
@@ -33,7 +39,7 @@ function desiredState(source: SourceView, from: string, filled: boolean, namespa
     uid: 'u',
     resourceVersion: '1',
     creationTimestamp: '',
-    annotations: { [names.from]: from, ...(filled ? { [names.version]: '1' } : {}) },
+    annotations: { [names.from]: from, ...(filled ? { [names.version]: '1' } : {}), ...more },
   });
   return new PullShape(settings, { kind: 'Secret', namespace, name: 'x' }, { namespace: home, name }).desiredState(
     source,
@@ -102,4 +108,16 @@ describe('a source in another namespace', () => {
     assert.match(JSON.stringify(desiredState(MISSING, 'me/y', false)), /NoSecret/u);
     assert.match(JSON.stringify(desiredState(present({}), 'me/y', false)), /Denied.*has neither annotation/u);
   });
+});
+
+test('replicate-from fills a clone of a copy of a SecretMirror, but not the copy itself', () => {
+  const allowed = present({ [names.allowed]: 'true' });
+  const mirrored = (target: string): DesiredState => {
+    const marks = { 'mirrors.kts.studio/owned-by': 'home/mirror', 'keyferry.dev/target': target };
+    return desiredState(allowed, 'victim/x', false, 'me', marks);
+  };
+  const clone = mirrored('team/x');
+  assert.ok(clone.kind === 'be' && clone.data === 'source');
+  const copy = mirrored('me/x');
+  assert.ok(copy.kind === 'fail' && copy.reason === 'Conflict');
 });

@@ -57,6 +57,11 @@ export class PullShape implements Shape {
     return observed.annotations[this.#settings.names.version];
   }
 
+  lacksData({ annotations }: Pick<Observed, 'annotations'>): boolean {
+    const { names } = this.#settings;
+    return names.from in annotations && !(names.version in annotations);
+  }
+
   /** The conflict if the target is also a copy of a SecretMirror: both would overwrite it. `undefined`: no conflict. */
   #keptByMirror({ annotations }: Observed): Cause | undefined {
     if (this.#target.kind !== SECRET.kind || isMarkedElsewhere(annotations, this.#target)) return undefined;
@@ -87,7 +92,7 @@ export class PullShape implements Shape {
     }
     if (denial !== undefined)
       return this.#cleared(this.#withoutDetails({ state: 'error', ...denial.refusal }), observed, now);
-    if (names.from in source && !(names.version in source)) {
+    if (this.lacksData({ annotations: source })) {
       const message = `${where} has no data`;
       return this.#cleared({ state: 'waiting', for: 'content', ...userCause('SourceEmpty', message) }, observed, now);
     }

@@ -54,12 +54,15 @@ const STEP = 100;
 export interface ReplicatorRulesOptions {
   /** Labels of new objects. A command does not need them, because existing copies keep their labels. */
   readonly createWithLabels?: RuleSettings['createWithLabels'];
+  /** @see RuleSet.graceMs */
+  readonly graceMs?: number;
   /** The object in the cache; `undefined`: it does not exist. */
   readonly observed: (kind: Kind, namespace: string, name: string) => Observed | undefined;
 }
 
 export class ReplicatorRules implements RuleSet {
   readonly name = REPLICATOR_CONTROLLER;
+  readonly graceMs: number;
   readonly limits: RuleLimits;
   readonly settings: RuleSettings;
   readonly kinds: readonly Kind[];
@@ -70,7 +73,8 @@ export class ReplicatorRules implements RuleSet {
   /** One shape for each source, so that all its copies share the parsed rule. */
   readonly #shapes = new Map<RuleKey, PushShape>();
 
-  constructor(scope: RuleScope, { createWithLabels = {}, observed }: ReplicatorRulesOptions) {
+  constructor(scope: RuleScope, { createWithLabels = {}, graceMs = 0, observed }: ReplicatorRulesOptions) {
+    this.graceMs = graceMs;
     this.#scope = scope;
     this.#observed = observed;
     const { annotationsPrefix, allowAll, ignoreUnknown, runReplicators } = scope.config.replicator;
@@ -221,6 +225,10 @@ export class ReplicatorRules implements RuleSet {
   /** Messages about patterns that the user probably meant as a glob. See `misreadPatterns`. */
   misreadOf(rule: RuleKey): readonly string[] {
     return misreadPatterns(this.#targetsOf(rule)?.suspects ?? [], this.#scope.namespaces.names());
+  }
+
+  isThere(rule: RuleKey): boolean {
+    return this.objectOf(rule).observed !== undefined;
   }
 
   selects(rule: RuleKey, object: ResourceKey): boolean | undefined {

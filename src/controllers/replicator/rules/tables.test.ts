@@ -326,8 +326,8 @@ describe('lists of the maximum length', () => {
     assert.ok(most !== undefined && 'named' in most && most.named === 10_000);
   });
 
-  it('patterns that select more than 10,000 targets are refused within a second of CPU time', () => {
-    const home = { namespace: 'a', name: 'a' };
+  it('patterns that select more than 10,000 targets are refused within a second of CPU time; the source itself does not count', () => {
+    let home = { namespace: 'a', name: 'a' };
     const there = Array.from({ length: 5000 }, (_, index) => `ns-${index}`);
     const namespaces = { names: () => there, has: (name: string) => there.includes(name), factsOf: () => undefined };
     const count = (row: Row): number | string => {
@@ -338,6 +338,10 @@ describe('lists of the maximum length', () => {
     };
     assert.equal(count({ toNamespaces: '.*' }), 5000);
     assert.equal(count({ to: 'a,b', toNamespaces: 'ns-.*' }), 10_000);
+    home = { namespace: 'ns-0', name: 'a' };
+    assert.equal(count({ to: 'a,b,ns-1/c', toNamespaces: 'ns-.*' }), 10_000);
+    assert.match(String(count({ to: 'a,b,ns-[12]/c', toNamespaces: 'ns-.*' })), /more targets than the limit of 10000/);
+    home = { namespace: 'a', name: 'a' };
     assert.match(
       String(count({ to: 'a,b,c', toNamespaces: '.*' })),
       /replicate-to .*more targets than the limit of 10000/,

@@ -242,13 +242,12 @@ export class KubeStore implements SourceProvider {
   }
 
   /**
-   * The content of a source at `version` (default: the version in the index) or newer. Calls at the same time share one
-   * request, whose response also updates the index.
-   * @returns undefined if the source no longer exists
+   * The content of a source at `version` (default: the version in the index, if it has the source) or newer. Calls at
+   * the same time share one request, whose response also updates the index.
+   * @returns undefined if the source does not exist
    */
   async load(key: ObjectKey, signal?: AbortSignal, version = this.#version(key)): Promise<Content | undefined> {
-    if (version === undefined) return undefined;
-    const cached = this.#contents.get(`${key}@${version}`);
+    const cached = version === undefined ? undefined : this.#contents.get(`${key}@${version}`);
     if (cached !== undefined) {
       // `unfollow` drops the fingerprint, but not the cached content. So the fingerprint is stored again.
       this.#remember(key, cached);

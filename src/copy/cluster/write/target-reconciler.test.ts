@@ -66,6 +66,8 @@ const targetsOf = (book: ClaimBook, orphanActionOf: TargetReconcilerOptions['orp
       book,
       cycles: { viewsOn: () => () => undefined },
       ownerOf: ({ annotations }) => asKey(annotations[MARK]),
+      graceLeft: () => undefined,
+      wanted: () => undefined,
     },
     sources: stubBackend('c').sourcesOf(asKey('c:Secret/default/x')),
     hasNamespace: () => true,

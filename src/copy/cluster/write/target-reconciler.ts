@@ -72,7 +72,7 @@ export class TargetReconciler {
   }
 
   async #act({ facts, plan }: Decision, run: TargetRun): Promise<ActionResult> {
-    if (plan.do === 'later') return { requeueAfterMs: LATER_MS };
+    if (plan.do === 'later') return { requeueAfterMs: plan.graceMs ?? LATER_MS };
     const conflict = plan.do === 'conflict' || ('remarks' in plan && plan.remarks?.own?.state === 'conflict');
     this.#follow(run.target, conflict || this.#needsWatchByName(run.target, facts, plan));
     return await this.#actions.carryOut({ facts, plan, run });
