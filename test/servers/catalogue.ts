@@ -17,6 +17,7 @@ export type ServerName =
   | 'pause'
   | 'vault'
   | 'helm'
+  | 'helm-4'
   | 'kubectl'
   | 'kustomize'
   | 'external-secrets'
@@ -156,6 +157,8 @@ const SOURCES: Readonly<Record<ServerName, Source>> = {
     ldflags: strip,
   },
   helm: { dir: 'helm', module: 'helm.sh/helm/v3', pkg: 'helm.sh/helm/v3/cmd/helm', ldflags: strip },
+  // Applies on the server, where Helm 3 compares on the client.
+  'helm-4': { dir: 'helm-4', module: 'helm.sh/helm/v4', pkg: 'helm.sh/helm/v4/cmd/helm', ldflags: strip },
 };
 
 /**

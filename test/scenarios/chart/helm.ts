@@ -21,9 +21,14 @@ export interface HelmAnswer {
 /**
  * Runs Helm with its own empty folder for caches.
  * @param kubeconfig - `undefined` if the command needs no cluster
+ * @param program - which version of Helm
  */
-export async function helm(args: readonly string[], kubeconfig?: string): Promise<HelmAnswer> {
-  const command = await ensureServer('helm');
+export async function helm(
+  args: readonly string[],
+  kubeconfig?: string,
+  program: 'helm' | 'helm-4' = 'helm',
+): Promise<HelmAnswer> {
+  const command = await ensureServer(program);
   const home = await Reaper.shared().temporaryFolder('keyferry-helm-');
   const env = {
     PATH: process.env['PATH'],
