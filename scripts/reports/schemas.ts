@@ -111,6 +111,10 @@ export const statusSchema = z.strictObject({
         ...copy,
         owner: z.string().meta({ description: 'The owner that the mark of the copy names: NAMESPACE/NAME.' }),
         reason: z.string().meta({ description: 'Why the copy has no rule, and whether Keyferry deletes it.' }),
+        action: z.literal('delete').optional().meta({
+          description:
+            'delete: by the flags of this command, Keyferry deletes the copy, and tries again if the API server refuses this.',
+        }),
         verdict: z.enum(['leftover', 'manual']).optional().meta({
           description:
             'Only for a copy that an original program made, as in the output of migrate. leftover: its source is gone or does not request it; keyferry migrate --delete-leftovers deletes it. manual: it is not known whether its source requests it.',

@@ -29,6 +29,7 @@ describe('keyferry __complete', () => {
   it('a word with a dash is completed to options; after a command that takes no argument, every word is', async () => {
     assert.deepEqual(await answers('status', '--all'), ['--all-namespaces']);
     assert.deepEqual(await answers('plan', '--all'), ['--all']);
+    for (const name of ['status', 'explain']) assert.deepEqual(await answers(name, '--exit'), ['--exit-code']);
     assert.deepEqual(await answers('plan', '-f'), ['-f']);
     assert.deepEqual(await answers('run', '--leader-elect-re'), [
       '--leader-elect-renew-deadline',

@@ -5,6 +5,7 @@ export const EXAMPLES = {
   status: [
     'keyferry status',
     'keyferry status --failed',
+    'keyferry status --failed --exit-code',
     'keyferry status -w --failed',
     'keyferry status -n default -o wide',
     'keyferry status -A -o yaml',

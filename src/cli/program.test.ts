@@ -261,8 +261,9 @@ describe('the argument of the actions', () => {
       syncsecret,
     };
     const search = { ...config, mirrors: { regexMode: 'search' } };
-    const everything = { namespace: undefined, failed: false, watch: false };
+    const everything = { namespace: undefined, failed: false, watch: false, exitCode: false };
     const plain = { recursive: false, all: false };
+    const told = { exitCode: false, flags: [] };
     for (const [argv, expected] of [
       [['crds'], ['crds', undefined]],
       [['status'], ['status', { ...everything, output: 'table', config }]],
@@ -350,7 +351,25 @@ describe('the argument of the actions', () => {
       ],
       [
         ['explain', 'Secret', 'a/b', '-ojson', '--context=c'],
-        ['explain', { context: 'c', kind: 'Secret', place: 'a/b', output: 'json', config }],
+        ['explain', { ...told, context: 'c', kind: 'Secret', place: 'a/b', output: 'json', config }],
+      ],
+      [
+        ['status', '--exit-code'],
+        ['status', { ...everything, output: 'table', config, exitCode: true }],
+      ],
+      [
+        ['explain', 'Secret', 'a/b', '--exit-code', '--mirrors-regex=search', '--namespaces=a'],
+        [
+          'explain',
+          {
+            flags: ['--mirrors-regex=search'],
+            exitCode: true,
+            kind: 'Secret',
+            place: 'a/b',
+            output: 'table',
+            config: { ...search, namespaces: ['a'] },
+          },
+        ],
       ],
       [
         ['plan', 'a', '-f', 'b', '--filename=c'],
@@ -360,13 +379,19 @@ describe('the argument of the actions', () => {
         (words) =>
           [
             ['explain', ...words],
-            ['explain', { kind: 'secret', place: 'a/b', output: 'table', config }],
+            ['explain', { ...told, kind: 'secret', place: 'a/b', output: 'table', config }],
           ] as const,
       ),
     ] as const) {
       const { code, stderr, called } = await cli(argv);
       assert.deepEqual([code, stderr, called], [0, '', expected], argv.join(' '));
     }
+  });
+
+  it('status --watch refuses --exit-code, which would have no effect', async () => {
+    const { code, stderr, called } = await cli(['status', '-w', '--exit-code']);
+    assert.deepEqual([code, called], [2, []]);
+    assert.match(stderr, /--exit-code has no effect with --watch/);
   });
 
   it("in the operator's container, a command uses the operator's settings if it gets no flag for them", async () => {

@@ -81,7 +81,7 @@ function buildProgram(context: ProgramContext): Command {
     EXAMPLES.keyferry,
   ).addHelpText(
     'after',
-    '\nExit codes: 0 success, 1 failure, 2 usage error, 3 (plan and migrate) a copy would be lost or refused, or (migrate) something needs a decision.',
+    '\nExit codes: 0 success, 1 failure, 2 usage error, 3 (plan and migrate) a copy would be lost or refused, or (migrate) something needs a decision. With --exit-code, status and explain exit with 3 if a rule is not ready.',
   );
   for (const one of CONTROLLER_COMMANDS) addRunnerCommand(program, one, context);
   addShortCommands(program, context);
@@ -148,7 +148,10 @@ function addShortCommands(program: Command, { actions, build, operator, stdout, 
     .option('-A, --all-namespaces', 'show SecretMirrors and annotated objects in all namespaces (the default)')
     .option('--failed', 'show only rules that have problems, with all of their failing targets', false)
     .option('-w, --watch', 'print the status, then each change, until Ctrl-C', false)
+    .option(...EXIT_CODE_OPTION)
+    .addHelpText('after', NOT_READY_CODES)
     .action(({ namespace, allNamespaces, flags = [], ...options }: StatusFlags) => {
+      if (options.watch && options.exitCode) throw new UsageError('--exit-code has no effect with --watch');
       const lease = operator && { lease: operator.leaderElect };
       const place = allNamespaces === true ? undefined : namespace;
       return finish(actions.status({ ...options, ...lease, config: settings(flags), namespace: place }));
@@ -178,13 +181,17 @@ function addShortCommands(program: Command, { actions, build, operator, stdout, 
     .argument('<kind>', 'secret, configmap, or the kind of a rule: secretmirror, externalsecret, syncsecret')
     .argument('[place]', 'NAMESPACE/NAME, or NAME with -n')
     .option('-n, --namespace <name>', 'the namespace of the object, as in kubectl')
+    .option(...EXIT_CODE_OPTION)
+    .addHelpText('after', NOT_READY_CODES)
     .action((first: string, second: string | undefined, given: ExplainFlags, target: Command) => {
       const { namespace, flags = [], ...options } = given;
       // Like kubectl, the command also takes KIND/NAME.
       const [kind = '', ...rest] = second === undefined ? first.split('/') : [first, second];
       if (rest.length === 0) target.error("error: missing required argument 'place'");
       const place = [...(namespace === undefined ? [] : [namespace]), ...rest].join('/');
-      return finish(actions.explain({ ...options, config: settings(flags), kind, place }));
+      // The answers themselves name --namespaces and --namespace-selector.
+      const assumed = flags.filter((flag) => !flag.startsWith('--namespace'));
+      return finish(actions.explain({ ...options, flags: assumed, config: settings(flags), kind, place }));
     });
   readingCommand(program, 'migrate', 'show what the objects of other copiers need, so that Keyferry takes them over')
     .addOption(
@@ -218,6 +225,10 @@ function addShortCommands(program: Command, { actions, build, operator, stdout, 
   );
 }
 
+const EXIT_CODE_OPTION = ['--exit-code', 'exit with code 3 if one of these rules is not ready', false] as const;
+const NOT_READY_CODES =
+  '\nExit codes: 0 success, 1 failure or the object or namespace does not exist, 2 usage error, 3 (with --exit-code) a rule is not ready.';
+
 /** The options as the library parses them. `Made`: the options that the command computes from several flags. */
 type Given<Options, Made extends keyof Options> = Omit<Options, Made | 'config'> & {
   /** The settings, as `--name=value`. @see ReadingOption */
@@ -229,7 +240,7 @@ type StatusFlags = Given<StatusOptions, 'namespace' | 'lease'> & {
   readonly allNamespaces?: boolean;
 };
 type PlanFlags = Given<PlanOptions, 'files'> & { readonly filename?: readonly string[] };
-type ExplainFlags = Given<ExplainOptions, 'kind' | 'place'> & { readonly namespace?: string };
+type ExplainFlags = Given<ExplainOptions, 'kind' | 'place' | 'flags'> & { readonly namespace?: string };
 type MigrateFlags = Given<MigrateOptions, 'from'> & { readonly from?: MigratedProgram };
 
 /** An option for a flag of `readingFlags`. The library collects it as `--name=value`, and `readingConfig` parses it. */

@@ -19,6 +19,8 @@ interface ReadingOptions<Output = 'table' | 'json' | 'yaml'> extends ClusterOpti
 
 /** The output `wide` is a table with more columns and with all failing targets. */
 export interface StatusOptions extends ReadingOptions<'table' | 'wide' | 'json' | 'yaml'> {
+  /** Whether the exit code says that a rule is not ready. */
+  readonly exitCode: boolean;
   /** Show only rules in this namespace; `undefined`: rules in all namespaces. */
   readonly namespace: string | undefined;
   /** Show only rules with problems. */
@@ -39,6 +41,9 @@ export interface PlanOptions extends ReadingOptions {
 }
 
 export interface ExplainOptions extends ReadingOptions {
+  readonly exitCode: boolean;
+  /** The settings on the command line that may differ from those of the operator, as `--name=value`. */
+  readonly flags: readonly string[];
   /** The kind as the user writes it: `secret`, `Secrets`. */
   readonly kind: string;
   /** `NAMESPACE/NAME` */
@@ -84,5 +89,8 @@ export interface CliContext {
 export const EXIT_DONE = 0;
 export const EXIT_FAILED = 1;
 export const EXIT_USAGE = 2;
-/** A copy would be lost or refused (`plan` and `migrate`), or something needs a decision (`migrate`). */
+/**
+ * A copy would be lost or refused (`plan` and `migrate`), something needs a decision (`migrate`), or a rule is not ready
+ * (`--exit-code` of `status` and `explain`).
+ */
 export const EXIT_LOSS_OR_REFUSAL = 3;

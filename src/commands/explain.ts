@@ -1,6 +1,6 @@
 /** `keyferry explain` says why an object exists or not, which rule owns it, and when it was written. Writes nothing. */
 import { KINDS } from '../controllers/common/snapshot/inventory.ts';
-import { EXIT_DONE, type ExplainOptions } from './actions.ts';
+import { EXIT_DONE, EXIT_FAILED, EXIT_LOSS_OR_REFUSAL, type ExplainOptions } from './actions.ts';
 import {
   type CommandContext,
   type CommandResult,
@@ -36,12 +36,13 @@ import type { Entry } from '../copy/book/claim-book.ts';
 import { rowsOn } from './plan/rows.ts';
 import type { Explanation } from '../../scripts/reports/schemas.ts';
 import { explanationText, judge, type OtherRule } from './explain/report.ts';
+import { isNotReady } from './status/report.ts';
 import { lastWriteOf, readStored, type Stored, type Subject, subjectOf, writersOf } from './explain/subject.ts';
 
 /** @throws UsageError: the kind is unknown or the name invalid; and the errors of `api.request` */
 export async function explain(
   context: CommandContext,
-  { kind, place, output, config }: ExplainOptions,
+  { kind, place, output, config, flags, exitCode }: ExplainOptions,
 ): Promise<CommandResult> {
   const subject = subjectOf(kind, place, [...KINDS, ...(await ruleCollections())]);
   const [stored, snapshot] = await Promise.all([
@@ -50,9 +51,15 @@ export async function explain(
   ]);
   // If the caller has no permission to read the object, the output says so, even if no list could be read.
   if (stored.state !== 'refused') requireSomeCoverage(snapshot);
-  const explanation = await explanationOf(snapshot, context, subject, stored);
+  const explanation = await explanationOf(snapshot, context, subject, stored, flags);
   const text = output === 'table' ? explanationText(explanation, context.paint) : reportText(explanation, output);
-  return { text, code: EXIT_DONE };
+  const code = exitCode && isUnready(explanation) ? EXIT_LOSS_OR_REFUSAL : EXIT_DONE;
+  return { text, code: explanation.object.exists === false ? EXIT_FAILED : code };
+}
+
+/** Whether the object is a rule that is not ready, or a rule claims it and cannot do what it asks for. */
+function isUnready({ rule, claims }: Explanation): boolean {
+  return (rule !== null && isNotReady(rule)) || claims.some(({ state }) => state !== 'synced' && state !== 'released');
 }
 
 /** @throws the errors of `api.request` */
@@ -61,6 +68,7 @@ async function explanationOf(
   { api, cluster }: CommandContext,
   { collection, namespace, name }: Subject,
   stored: Stored,
+  flags: readonly string[],
 ): Promise<Explanation> {
   const { inventory, claims } = snapshot;
   const { kind } = collection;
@@ -111,8 +119,11 @@ async function explanationOf(
     isRuleKind: ruleNames !== undefined,
     lacksNamespace: lacksNamespace(snapshot, namespace),
     isRefused: others.some((rule) => selects(snapshot, rule, key) === true),
+    flags,
   });
   const isUnrelated = verdict === 'unrelated' && unserved === undefined;
+  // A rule that is ready, although its copy is missing or is to be deleted.
+  const doubted = verdict === 'missing' ? entry?.claim.owner.key : row?.lost === true ? owner : undefined;
   return {
     apiVersion: 'keyferry.dev/v1',
     kind: 'Explanation',
@@ -139,7 +150,7 @@ async function explanationOf(
     notes: [
       ...notesOf(snapshot, key, stored),
       ...contrary,
-      ...(verdict === 'missing' && contrary.length === 0 ? conditionNote(snapshot, entry?.claim.owner.key) : []),
+      ...(doubted !== undefined && contrary.length === 0 ? conditionNote(snapshot, doubted) : []),
       ...(ruleNames !== undefined && isUnrelated ? [`of this kind, Keyferry serves ${ruleNames}`] : []),
     ],
   };
@@ -151,10 +162,10 @@ function sourceText(entry: Entry | undefined): string | null {
   return `${kind.toLowerCase()} ${namespace}/${name}`;
 }
 
-/** If a copy is missing although its rule is ready: the operator's limits may differ from those of this command. */
-function conditionNote(snapshot: Snapshot, rule: RuleKey | undefined): string[] {
-  const condition = rule && snapshot.readers.get(controllerOf(rule))?.conditionOf?.(rule);
-  if (rule === undefined || condition?.status !== 'True') return [];
+/** If a rule is ready although this snapshot contradicts: the operator's limits may differ from those of this command. */
+function conditionNote(snapshot: Snapshot, rule: RuleKey): string[] {
+  const condition = snapshot.readers.get(controllerOf(rule))?.conditionOf?.(rule);
+  if (condition?.status !== 'True') return [];
   return [
     `the condition of ${snapshot.titleOf(rule)} says ${withReason(condition)}; the operator may have other limits than this command: give it the same flags`,
   ];

@@ -77,9 +77,10 @@ export async function planFiles(context: CommandContext, options: PlanOptions): 
     unchanged: rows.length - changed.length,
     ignored: manifests.length - given.length + unused.length,
   };
-  // A rule may name a namespace that it cannot copy into. Its note then says which limit or consent is missing.
+  // A rule may name a namespace that it cannot copy into. Its note then says which limit or consent is missing. A rule
+  // that selects nothing loses nothing.
   const leftOut = Array.from(affected.rules, (rule) => snapshot.rules.get(rule)?.outOfReach?.part ?? 'others');
-  const mayCopy = leftOut.every((part) => part === 'others');
+  const mayCopy = leftOut.every((part) => part === 'others' || part === 'none');
   const code = mayCopy && !hasLossOrRefusal({ targets: changed, problems }) ? EXIT_DONE : EXIT_LOSS_OR_REFUSAL;
   const text = output === 'table' ? tables(report, all, elsewhere.length > 0, paint) : reportText(report, output);
   return { text, code };

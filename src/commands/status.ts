@@ -6,10 +6,10 @@ import { stringify } from 'yaml';
 import type { StatusReport } from '../../scripts/reports/schemas.ts';
 import type { Contents } from '../controllers/common/snapshot/contents.ts';
 import { type Lister, listerOf } from '../controllers/common/snapshot/inventory.ts';
-import { EXIT_DONE, type StatusOptions } from './actions.ts';
+import { EXIT_DONE, EXIT_FAILED, EXIT_LOSS_OR_REFUSAL, type StatusOptions } from './actions.ts';
 import { type CommandContext, type CommandResult, readSnapshot, requireSomeCoverage } from './output/reading.ts';
 import { reportText } from './output/text.ts';
-import { type StatusFindings, onlyFailed, statusReport, statusText } from './status/report.ts';
+import { isNotReady, type StatusFindings, onlyFailed, statusReport, statusText } from './status/report.ts';
 import { leadersOf } from './status/leaders.ts';
 import { type KubeApi, type KubeStream, METADATA_ONLY } from '../kube/api.ts';
 import { ApiError, ConnectionError } from '../kube/errors.ts';
@@ -36,8 +36,11 @@ export async function status(context: CommandContext, options: StatusOptions): P
     const leaders = namespace === undefined ? await leadersOf(context, lease) : { leaders: [] };
     return await statusReport(snapshot, cluster, namespace, leaders, lease !== undefined);
   };
-  if (!options.watch)
-    return { text: statusText(await report(listerOf(api)), options, paint, reportText), code: EXIT_DONE };
+  if (!options.watch) {
+    const found = await report(listerOf(api));
+    const code = options.exitCode && found.report.rules.some(isNotReady) ? EXIT_LOSS_OR_REFUSAL : EXIT_DONE;
+    return { text: statusText(found, options, paint, reportText), code: found.isMissing ? EXIT_FAILED : code };
+  }
   await watchStatus({ ...context, report }, options);
   return { text: '', code: EXIT_DONE };
 }

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { ruleStatus } from '../../../test/support/rule-status.ts';
 import type { ClaimMode } from '../../copy/model/claim.ts';
-import { type Findings, judge } from './report.ts';
+import type { Explanation } from '../../../scripts/reports/schemas.ts';
+import { explanationText, type Findings, judge } from './report.ts';
 
 const NONE: Findings = {
   object: { kind: 'Secret', namespace: 'a', name: 'x' },
@@ -105,10 +106,60 @@ describe('the summary', () => {
     assert.equal(summary(0), 'Secret a/x is no copy, and none is made of it, although a rule asks for one: r.');
   });
 
+  it('if the command has flags for its settings, the summary of explain says so, because the operator may have others', () => {
+    const flags = ['--excluded-namespaces=a', '--excluded-namespaces=b', '--require-consent=true'];
+    assert.equal(
+      summaryOf({ ...NONE, exists: false, flags }),
+      'With --excluded-namespaces, --require-consent: Secret a/x does not exist, and no rule asks for it.',
+    );
+  });
+
   it('if the source of a copy is unknown, the summary of explain calls it "its source"', () => {
     assert.equal(
       summaryOf({ ...told, source: null, markedBy: told.owner, claims: [own(told.owner)] }),
       'Secret a/x is a copy of its source, which SecretMirror b/m makes.',
     );
+  });
+});
+
+describe('the text', () => {
+  const SENTENCE = 'Secret a/x is not allowed to have it';
+  const denied = { state: 'error', reason: 'Denied', message: SENTENCE } as const;
+  const explanation: Explanation = {
+    ...NONE,
+    apiVersion: 'keyferry.dev/v1',
+    kind: 'Explanation',
+    cluster: '',
+    object: { ...NONE.object, exists: true, created: null, deleting: false },
+    verdict: 'filled',
+    summary: `Secret a/x belongs to its user, and is not filled: Denied: ${SENTENCE}.`,
+    owner: 'Secret a/x',
+    next: { action: 'fail', reason: `Denied: ${SENTENCE}` },
+    rule: { ...RULE, ...denied, state: 'Error', ready: false, failing: [{ ...NONE.object, ...denied }] },
+    heldVersion: null,
+    sourceVersion: null,
+    lastWritten: null,
+    writers: [],
+    claims: [{ ...denied, system: 's', rule: 'Secret a/x', source: null, destinations: [] }],
+    notes: [`Denied: ${SENTENCE}`, 'another note'],
+  };
+  const textOf = (changed: Partial<Explanation>): string => {
+    return explanationText({ ...explanation, ...changed }, (text) => text);
+  };
+
+  it('the text of explain has each message once, and the reason where it is needed', () => {
+    const text = textOf({});
+    assert.equal(text.split(SENTENCE).length, 2, text);
+    assert.match(text, /^Next +fail$/m);
+    assert.match(text, /^Rule +Error, Denied$/m);
+    assert.match(text, /^Secret a\/x +none +error +Denied$/m);
+    assert.match(text, /^another note$/m);
+  });
+
+  it('the text of explain has every message that the summary lacks', () => {
+    const text = textOf({ summary: 'Secret a/x is a rule.', next: null });
+    assert.match(text, new RegExp(`^Rule +Error, Denied: ${SENTENCE}$`, 'm'));
+    assert.equal(text.split(SENTENCE).length, 2, text);
+    assert.match(textOf({ summary: '', rule: null, next: null }), new RegExp(`error +Denied: ${SENTENCE}$`, 'm'));
   });
 });

@@ -41,17 +41,20 @@ export interface Findings extends Pick<Explanation, 'owner' | 'source' | 'next' 
   readonly lacksNamespace?: boolean;
   /** Whether a rule selects the object's namespace, but a limit or a missing consent keeps it from copying there. */
   readonly isRefused?: boolean;
+  /** The settings on the command line, as `--name=value`. The operator may have others. */
+  readonly flags?: readonly string[];
 }
 
 export function judge(findings: Findings): Pick<Explanation, 'verdict' | 'summary'> {
   const { object, exists, markedBy, hidden, claims, owner, source, next, rule, sourceOf, orphanReason } = findings;
-  const it = titleOf(object);
+  const flags = [...new Set(findings.flags?.map((flag) => flag.replace(/=.*/s, '')))].join(', ');
+  const it = flags === '' ? titleOf(object) : `With ${flags}: ${titleOf(object)}`;
   const maker = owner ?? 'a rule';
   const origin = source ?? 'its source';
   const is = (verdict: Verdict, what: string) => ({ verdict, summary: `${it} ${what}.` });
   const isWanted = claims.some(({ mode }) => mode === 'own');
   if (exists === undefined && (rule === null || claims.length > 0))
-    return { verdict: 'unknown', summary: `Whether ${it} exists is not known: no permission to read it.` };
+    return { verdict: 'unknown', summary: `Whether ${titleOf(object)} exists is not known: no permission to read it.` };
   if (exists === false) {
     if (!isWanted) return is('absent', absence(findings));
     const why = findings.contrary ?? nextText(next);
@@ -114,20 +117,21 @@ const STYLES: Readonly<Partial<Record<Verdict, Style>>> = {
   orphan: 'waiting',
 };
 
-/** The report as text. It ends with a line break. */
+/** The report as text. It ends with a line break. A message that stands above is not repeated: its reason is enough. */
 export function explanationText(explanation: Explanation, paint: Paint): string {
   const { verdict, summary, claims, others, rule, writers, notes } = explanation;
   const style = verdict === 'filled' && failedFill(claims, explanation.owner) !== undefined ? 'bad' : STYLES[verdict];
   const parts = new TextParts(paint);
   parts.lines([style === undefined ? summary : paint(summary, style)]);
   const facts = factsOf(explanation);
+  const said = [summary, ...facts.map(([, text]) => text)].join('\n');
   if (facts.length > 0) {
     const width = Math.max(...facts.map(([name]) => name.length)) + 2;
     parts.lines(facts.map(([name, text]) => `${paint(name, 'title')}${' '.repeat(width - name.length)}${text}`));
   }
   parts.table(
     ['CLAIMED BY', 'SOURCE', 'DESTINATIONS', 'STATE', 'WHY'],
-    claims.map((claim) => claimCells(claim)),
+    claims.map((claim) => claimCells(unsaid(claim, said))),
   );
   parts.table(
     ['NOT CLAIMED BY', 'SOURCE', 'DESTINATIONS', 'WHY'],
@@ -139,27 +143,36 @@ export function explanationText(explanation: Explanation, paint: Paint): string 
   );
   parts.table(
     ['FAILING', 'NAMESPACE', 'NAME', 'WHY'],
-    (rule?.failing ?? []).map((target) => [target.kind, target.namespace, target.name, failureCell(target)]),
+    (rule?.failing ?? []).map((target) => {
+      return [target.kind, target.namespace, target.name, failureCell(unsaid(target, said))];
+    }),
   );
   parts.table(
     ['WRITTEN BY', 'AT', 'WHAT'],
     writers.map(({ manager, time, wrote }) => [manager, time ?? 'unknown', wrote]),
   );
-  parts.lines(notes);
+  parts.lines(notes.filter((note) => !said.includes(note)));
   return parts.toString();
 }
 
+/** Removes a message that is in the text already. */
+function unsaid<Told extends { readonly message: string }>(told: Told, said: string): Told {
+  return said.includes(told.message) ? { ...told, message: '' } : told;
+}
+
 function factsOf(explanation: Explanation): [string, string][] {
-  const { verdict, owner, source, heldVersion, sourceVersion, next, lastWritten, object, rule, sourceOf } = explanation;
+  const { verdict, summary, owner, source, heldVersion, sourceVersion, next, lastWritten, object, sourceOf } =
+    explanation;
+  const rule = explanation.rule && unsaid(explanation.rule, summary);
   const facts: [string, string | null][] = [
     [verdict === 'conflict' || verdict === 'missing' ? 'Claimant' : 'Owner', owner],
     ['Source', source],
     ['Version', heldVersion === null ? null : versionText(heldVersion, sourceVersion)],
-    ['Next', next && `${next.action}: ${next.reason}`],
+    ['Next', next && (summary.includes(next.reason) ? next.action : `${next.action}: ${next.reason}`)],
     ['Created', object.created],
     ['Written', owner === null || object.exists === false ? null : (lastWritten ?? 'never by Keyferry')],
     ['Deletion', object.deleting ? 'is being deleted' : null],
-    ['Rule', rule && `${rule.state}, ${rule.reason}: ${rule.message}`],
+    ['Rule', rule && `${rule.state}, ${failureCell(rule).text}`],
     ['Asks for', rule && `copies of ${rule.source} in ${listText(rule.destinations)}`],
     ['Last sync', rule && (rule.lastSyncTime ?? 'never')],
     ...sourceOf.map(({ rule: user, copies }): [string, string] => ['Source of', `${copiesText(copies)} by ${user}`]),

@@ -55,5 +55,11 @@ describe('changes of a status', () => {
     assert.equal(changes(report(BROKEN), report(), true).length, 1);
     // A ready rule with a warning has a problem, too: for example, one of its patterns has a mistake.
     assert.equal(changes(report(RULE), report({ ...RULE, message: 'm', warnings: ['m'] }), true).length, 1);
+    const orphan = { ...COPY, system: 's', owner: 'a/r', reason: 'why' };
+    const orphans: StatusReport['orphans'] = [
+      { ...orphan, action: 'delete' },
+      { ...orphan, name: 'kept' },
+    ];
+    assert.deepEqual(changes(report(), { ...report(), orphans }, true), ['orphan added: Secret b/x: why']);
   });
 });

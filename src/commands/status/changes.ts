@@ -3,7 +3,7 @@ import { type TargetPlace, titleOf } from '../../controllers/common/snapshot/sta
 import { copiesText } from '../output/text.ts';
 import type { Style } from '../output/terminal.ts';
 import type { StatusReport } from '../../../scripts/reports/schemas.ts';
-import { failureCell, hasProblem } from './report.ts';
+import { failureCell, hasProblem, onlyFailed } from './report.ts';
 
 export interface Change {
   /** `rule added`, `copy changed`, … */
@@ -20,12 +20,12 @@ interface Line extends Omit<Change, 'what'> {
   readonly subject: 'rule' | 'copy' | 'failing' | 'orphan';
 }
 
-/** @param failed only show changes of rules that have or had a problem, and of failing targets */
+/** @param failed only show changes of rules that have or had a problem, of failing targets and of orphans to delete */
 export function changesBetween(before: StatusReport, after: StatusReport, failed: boolean): Change[] {
-  const [old, now] = [linesOf(before), linesOf(after)];
+  const [old, now] = [linesOf(before, failed), linesOf(after, failed)];
   const troubled = new Set([before, after].flatMap(({ rules }) => rules.filter(hasProblem).map(titleOf)));
   const isShown = ({ subject, title }: Line): boolean =>
-    !failed || subject === 'failing' || (subject === 'rule' && troubled.has(title));
+    !failed || subject === 'failing' || subject === 'orphan' || (subject === 'rule' && troubled.has(title));
   const changes: Change[] = [];
   for (const [key, line] of now) {
     const previous = old.get(key);
@@ -43,7 +43,9 @@ function changeOf({ subject, title, text, style }: Line, how: 'added' | 'changed
 }
 
 /** The key of each line consists of subject, object, and the rule or system that it belongs to. */
-function linesOf({ rules, orphans }: StatusReport): Map<string, Line> {
+function linesOf(report: StatusReport, failed: boolean): Map<string, Line> {
+  const { rules } = report;
+  const { orphans } = failed ? onlyFailed(report) : report;
   const lines = new Map<string, Line>();
   const add = (subject: Line['subject'], place: TargetPlace, text: string, style: Style, of: string): void => {
     const title = titleOf(place);

@@ -2,7 +2,6 @@
 import { command } from '../../runtime/text/command.ts';
 import {
   byName,
-  type FailingTarget,
   LIMITED,
   orphansIn,
   type RuleStatus,
@@ -18,9 +17,6 @@ import { TextParts } from '../output/text.ts';
 import { leaderLine, type Leaders } from './leaders.ts';
 import type { StatusReport } from '../../../scripts/reports/schemas.ts';
 
-const UNKNOWN_FLAGS =
-  'Whether Keyferry will write the targets that are Outdated depends on its flags: give this command the same flags';
-
 /** The report, and facts that only the tables show. */
 export interface StatusFindings {
   readonly report: StatusReport;
@@ -28,6 +24,8 @@ export interface StatusFindings {
   readonly ruleNames: string;
   /** Whether the copies of a rule could be listed. */
   readonly hasCounts: (rule: RuleStatus) => boolean;
+  /** Whether the namespace of the rules does not exist. */
+  readonly isMissing: boolean;
 }
 
 /**
@@ -61,20 +59,28 @@ export async function statusReport(
   const isMissing = namespace !== undefined && lacksNamespace(snapshot, namespace);
   const missing = isMissing ? [`namespace ${namespace} does not exist, or is being deleted`] : [];
   const isOutdated = rules.some(({ failing }) => failing.some(({ state }) => state === 'pending'));
-  const flags = isOutdated && !isOperators ? [UNKNOWN_FLAGS] : [];
+  const doubt = isOutdated ? 'write the targets that are Outdated' : 'delete these orphans';
+  const isDoubted = !isOperators && (isOutdated || orphans.some(({ action }) => action === 'delete'));
+  const flags = `Whether Keyferry will ${doubt} depends on its flags: give this command the same flags`;
   const report: StatusReport = {
     apiVersion: 'keyferry.dev/v1',
     kind: 'Status',
     cluster,
     systems: systems.map(({ system, installed }) => ({ system, installed })),
     leaders,
-    notes: [...coverageNotes(snapshot), ...missing, ...flags, ...(note === undefined ? [] : [note])],
+    notes: [
+      ...coverageNotes(snapshot),
+      ...missing,
+      ...(isDoubted ? [flags] : []),
+      ...(note === undefined ? [] : [note]),
+    ],
     rules: rules.toSorted(byName),
     orphans: orphans.toSorted(byName),
   };
   return {
     report,
     ruleNames: readers.map((one) => one.ruleNames).join(', '),
+    isMissing,
     hasCounts: ({ kind, reason }) => {
       // `-n` may list one namespace only. A rule that selects namespaces may have copies in the others.
       if (inventory.coverage.get(SECRET.kind)?.extent === 'namespace')
@@ -85,13 +91,18 @@ export async function statusReport(
 }
 
 /** Whether a rule has a known problem, or is ready but has a mistake (a warning). */
-export function hasProblem({ ready, reason, warnings }: RuleStatus): boolean {
-  return warnings.length > 0 || (!ready && reason !== LIMITED);
+export function hasProblem(rule: RuleStatus): boolean {
+  return rule.warnings.length > 0 || isNotReady(rule);
 }
 
-/** The report with only the rules that have problems, and of the orphans only the leftovers. */
+/** Whether a rule is known not to be ready. */
+export function isNotReady({ ready, reason }: RuleStatus): boolean {
+  return !ready && reason !== LIMITED;
+}
+
+/** The report with only the rules that have problems, and of the orphans only those that are to be deleted. */
 export function onlyFailed(report: StatusReport): StatusReport {
-  const orphans = report.orphans.filter(({ verdict }) => verdict === 'leftover');
+  const orphans = report.orphans.filter(({ verdict, action }) => verdict === 'leftover' || action === 'delete');
   return { ...report, rules: report.rules.filter((rule) => hasProblem(rule)), orphans };
 }
 
@@ -162,7 +173,7 @@ function stateCell(rule: RuleStatus): Cell {
 }
 
 /** The cell that says why a target is not up to date, and its color. */
-export function failureCell({ state, reason, message }: Pick<FailingTarget, 'state' | 'reason' | 'message'>): {
+export function failureCell({ state, reason, message }: Pick<RuleStatus, 'state' | 'reason' | 'message'>): {
   readonly text: string;
   readonly style: Style;
 } {

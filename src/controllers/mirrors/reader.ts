@@ -71,7 +71,7 @@ export class MirrorReader implements RuleReader {
     if (spec.isSuspended) return SUSPENDED.message;
     if (destinationType === 'vault')
       return `writes ${vaultPlace(destinationVault)} if it differs; this command does not read Vault`;
-    const notes = outOfReach === undefined ? [] : [withReason(outOfReach)];
+    const notes = outOfReach === undefined || outOfReach.part === 'none' ? [] : [withReason(outOfReach)];
     if (!this.#inventory.isWhole('Namespace'))
       return [...notes, 'it is not known which other namespaces it selects: no permission to list them'].join('; ');
     if (claims.length === 0 && notes.length === 0) notes.push(unmatched);

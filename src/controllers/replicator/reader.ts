@@ -1,8 +1,8 @@
 /** Reads annotated objects for `status` and `plan`. They have no status, so the commands decide on each target anew. */
 import { parseResourceKey, parseRuleKey, resourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
-import { type Cause, withReason } from '../../copy/model/cause.ts';
+import { withReason } from '../../copy/model/cause.ts';
 import type { Observed } from '../../copy/model/observed.ts';
-import type { Evaluation, Findings } from '../../copy/model/rule-set.ts';
+import type { Evaluation, Findings, OutOfReach } from '../../copy/model/rule-set.ts';
 import type { Entry } from '../../copy/book/claim-book.ts';
 import { command } from '../../runtime/text/command.ts';
 import type { Inventory } from '../common/snapshot/inventory.ts';
@@ -186,7 +186,7 @@ export class ReplicatorReader implements RuleReader {
 }
 
 /** Why the rule copies nothing, or cannot copy into a namespace that it names; `undefined`: no such problem. */
-function problemIn({ outOfReach }: Findings = {}): Cause | undefined {
+function problemIn({ outOfReach }: Findings = {}): OutOfReach | undefined {
   return outOfReach?.part === 'others' ? undefined : outOfReach;
 }
 
@@ -194,13 +194,15 @@ function stateOf(
   snapshot: Snapshot,
   replication: ReplicationRule,
   entries: readonly Entry[],
-  outOfReach: Cause | undefined,
+  outOfReach: OutOfReach | undefined,
 ): RuleState {
   const [pending, settled] = [entries.filter(isPending), entries.filter((entry) => !isPending(entry))];
   const [first, ...more] = eventsOf(replication.kind === 'broken' ? replication.refusal : undefined, settled) ?? [];
   if (first !== undefined) {
     const message = [first, ...more].map((remark) => remark.message).join('; ');
-    return notReady(replication.kind === 'broken' ? 'Suspended' : 'Error', first.reason, message);
+    // As for a SecretMirror, a conflict is no error: what the rule may write is up to date.
+    const state = settled.some(({ outcome }) => outcome.state === 'error') ? 'Error' : 'Active';
+    return notReady(replication.kind === 'broken' ? 'Suspended' : state, first.reason, message);
   }
   if (dependsOnUnlisted(snapshot, replication, entries)) {
     return notReady('Unknown', LIMITED, 'no permission to read other namespaces');
@@ -212,7 +214,10 @@ function stateOf(
   const waiting = entries.find(({ outcome }) => outcome.state === 'waiting')?.outcome;
   if (waiting !== undefined) return notReady('Waiting', waiting.reason, waiting.message);
   const message = `${entries.length} ${entries.length === 1 ? 'object is' : 'objects are'} up to date`;
-  if (outOfReach !== undefined) return notReady('Error', outOfReach.reason, `${outOfReach.message}; ${message}`);
+  if (outOfReach !== undefined) {
+    const state = outOfReach.part === 'all' ? 'Error' : 'Active';
+    return notReady(state, outOfReach.reason, `${outOfReach.message}; ${message}`);
+  }
   return { state: 'Active', ready: true, reason: 'Synced', message };
 }
 

@@ -26,14 +26,17 @@ export interface Demand {
   readonly isAdmitted: boolean;
 }
 
-/** Why a rule must not copy into namespaces that it selects: an administrator's limit, or no consent of a namespace. */
+/**
+ * Why a rule does not copy into namespaces that its author means: an administrator's limit, no consent of a namespace,
+ * or patterns that look like globs.
+ */
 export interface OutOfReach extends Cause {
   /**
    * `all`: the rule must not copy at all. `named`: the rule names some of these namespaces, or selects no others, so it
    * is not ready. `others`: only the rule's patterns or selector match them. Its author cannot know them, so the rule is
-   * ready and only reports them.
+   * ready and only reports them. `none`: the rule selects no namespace, because its patterns look like globs; not ready.
    */
-  readonly part: 'all' | 'named' | 'others';
+  readonly part: 'all' | 'named' | 'others' | 'none';
 }
 
 /** The results of an evaluation besides its claims. */

@@ -51,8 +51,10 @@ describe('keyferry status, plan and explain', () => {
   };
   const explained = async (kind: string, place: string) => {
     const { code, stdout, stderr } = await run(['explain', kind, place, '-o', 'json']);
-    assert.equal(code, 0, stderr);
-    return explainSchema.parse(JSON.parse(stdout));
+    assert.ok(code === 0 || code === 1, stderr);
+    const explanation = explainSchema.parse(JSON.parse(stdout));
+    assert.equal(code, explanation.object.exists === false ? 1 : 0, explanation.summary);
+    return explanation;
   };
   const settled = async (name: string): Promise<void> => {
     const where = `/apis/mirrors.kts.studio/v1alpha2/namespaces/default/secretmirrors/${name}`;

@@ -284,7 +284,8 @@ describe('keyferry status', () => {
           await waitFor(async () => (await listed(lister)).includes('during'), { message: 'the event' });
         }
         const known = { apiVersion: 'keyferry.dev/v1', kind: 'Status', cluster: '', systems: [], leaders: [] } as const;
-        return { report: { ...known, notes, rules: [], orphans: [] }, ruleNames: '', hasCounts: () => true };
+        const report = { ...known, notes, rules: [], orphans: [] };
+        return { report, ruleNames: '', hasCounts: () => true, isMissing: false };
       };
       const stdout = (text: string): void => void printed.push(text);
       const context = { api, report, stdout, stderr: stdout, now: () => 0, paint: (text: string) => text };

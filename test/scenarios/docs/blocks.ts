@@ -67,11 +67,12 @@ const REPLACED: readonly (readonly [RegExp, string])[] = [
   [/\bFILE\b/g, 'management.kubeconfig'],
 ];
 /**
- * Exit codes other than 0 that are no failure: of a search without a result, and of `plan` and `migrate` if a user must
- * decide something.
+ * Exit codes other than 0 that are no failure: of a search without a result, of `explain` of what does not exist, and of
+ * `plan` and `migrate` if a user must decide something.
  */
 const OTHER_CODES: readonly (readonly [RegExp, number])[] = [
   [/\| grep /, 1],
+  [/keyferry explain /, 1],
   [/keyferry (plan|migrate)|\| keyferry plan/, 3],
 ];
 /** The `sh` blocks of a page. @param page - the page's path from the project's root */

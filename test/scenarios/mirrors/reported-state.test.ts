@@ -74,6 +74,12 @@ describe('a pattern that its author wrote as a glob or a list', () => {
     assert.match(conditions[0].message, /namespaces\[2\]: "glob-a,glob-b" matches no namespace: .*comma/);
     await scene.event('glob', 'MisreadPattern', /"glo\*b-c"/);
     await scene.event('glob', 'MisreadPattern', /comma/);
+    await scene.mirror('globs', ['globs*'], { source: { name: 'glob' } });
+    const { mirrorStatus, ...none } = await scene.ready('globs', 'MisreadPattern', /^0 copies: .*write globs\.\*$/);
+    assert.deepEqual([mirrorStatus, none.conditions[0].status], ['Active', 'False']);
+    await scene.event('globs', 'MisreadPattern', /"globs\*"/);
+    await scene.namespaces('globs');
+    await scene.ready('globs', 'Synced', /^1 copy is up to date$/);
     await scene.namespaces('glob-c');
     await scene.ready('glob', 'Synced', /^2 copies are up to date; [^;]*namespaces\[2\]/);
   });

@@ -33,8 +33,10 @@ async function report(plane: ControlPlane, ...args: readonly string[]): Promise<
 
 async function explained({ kubeconfigPath }: ControlPlane, kind: string, place: string): Promise<Json> {
   const { code, stdout, stderr } = await runProgram(['explain', kind, place, '-ojson', '--kubeconfig', kubeconfigPath]);
-  assert.equal(code, 0, stderr);
-  return explainSchema.parse(JSON.parse(stdout));
+  assert.ok(code === 0 || code === 1, stderr);
+  const explanation = explainSchema.parse(JSON.parse(stdout));
+  assert.equal(code, explanation.object.exists === false ? 1 : 0, explanation.summary);
+  return explanation;
 }
 
 /** Writes a kubeconfig of a user whose only permission is to list SyncSecrets. */

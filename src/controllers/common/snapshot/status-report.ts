@@ -2,6 +2,7 @@
  * Makes the parts of the report of `keyferry status` about rules and their copies, and about copies that no rule claims
  * (orphans). The whole report: `commands/status/report.ts`.
  */
+import type { Entry } from '../../../copy/book/claim-book.ts';
 import type { Claimed } from '../../../copy/model/claim.ts';
 import { withReason } from '../../../copy/model/cause.ts';
 import { controllerOf, parseResourceKey, type ResourceKey, type RuleKey } from '../../../copy/model/keys.ts';
@@ -119,31 +120,52 @@ export function copyOf({ claims, inventory, readers }: Snapshot, { target, claim
 function statusOf(snapshot: Snapshot, reader: RuleReader, rule: ListedRule): RuleStatus {
   const { key, isDecided, stateOf, ...described } = rule;
   const { claims, inventory } = snapshot;
+  const outOfReach = key && snapshot.rules.get(key)?.outOfReach;
   const copies: (readonly [ResourceKey, Observed])[] = [];
   for (const entry of key === undefined ? [] : claims.book.of(key)) {
     const observed = copyOf(snapshot, entry);
     if (observed !== undefined) copies.push([entry.target, observed]);
   }
+  const state = stateOf(copies.map(([, observed]) => observed));
+  // A status is that of the operator, which may have other limits than this command.
+  const isRefused =
+    state.ready && outOfReach !== undefined && outOfReach.part !== 'others' && inventory.isWhole('Namespace');
   return {
     system: reader.system,
     ...described,
-    ...stateOf(copies.map(([, observed]) => observed)),
+    ...state,
+    ...(isRefused &&
+      notReady(state.state, outOfReach.reason, `${outOfReach.message}; its status says ${withReason(state)}`)),
     copies: copies.map(([copy, observed]) => copyStatus(copy, observed, reader.versionMark)).toSorted(byName),
     failing: isDecided && key !== undefined ? failingOf(snapshot, key) : [],
     warnings: key !== undefined && inventory.knowsNamespaces ? (reader.misreadOf?.(key) ?? []) : [],
   };
 }
 
+/** The condition of a rule that is not ready; `undefined`: it is ready, or has no condition for its present spec. */
+function falseCondition({ readers }: Snapshot, rule: RuleKey): Condition | undefined {
+  const condition = readers.get(controllerOf(rule))?.conditionOf?.(rule);
+  return condition?.status === 'False' ? condition : undefined;
+}
+
 /** Reports a condition that contradicts this snapshot; `undefined`: none. Cause: other flags, or a refused write. */
 export function contraryCondition(snapshot: Snapshot, rule: RuleKey): string | undefined {
-  const { claims, readers, rules } = snapshot;
-  const condition = readers.get(controllerOf(rule))?.conditionOf?.(rule);
-  if (condition?.status !== 'False') return undefined;
+  const { claims, rules } = snapshot;
+  const condition = falseCondition(snapshot, rule);
+  if (condition === undefined) return undefined;
   const { refusal, outOfReach } = rules.get(rule) ?? {};
-  const outcomes = Array.from(claims.book.of(rule), ({ outcome }) => outcome);
+  const entries = [...claims.book.of(rule)];
+  const outcomes = entries.map(({ outcome }) => outcome);
   const causes = [refusal, outOfReach, claims.ruleSetOf(rule).problemOf?.(rule), ...outcomes];
   if (causes.some((cause) => cause?.reason === condition.reason)) return undefined;
-  return `the condition of ${snapshot.titleOf(rule)} says ${withReason(condition)}; give this command the flags of the operator`;
+  const says = `the condition of ${snapshot.titleOf(rule)} says ${withReason(condition)}`;
+  // Of a source in Vault, the operator knows more than this command, whatever flags both have.
+  return entries.some(isUnread) ? says : `${says}; give this command the flags of the operator`;
+}
+
+/** Whether nothing is known of the source of a claim, because commands do not read Vault. */
+function isUnread({ claim, outcome: { state, reason } }: Entry): boolean {
+  return state === 'waiting' && claim.source === undefined && reason === VAULT_NOT_READ.reason;
 }
 
 /** The targets of a rule that are not up to date. @param snapshot must have settled the rule (`Snapshot.settle`) */
@@ -151,14 +173,16 @@ function failingOf(snapshot: Snapshot, rule: RuleKey): FailingTarget[] {
   const failing: FailingTarget[] = [];
   const contrary = contraryCondition(snapshot, rule);
   const but = contrary === undefined ? '' : `, but ${contrary}`;
-  for (const { target, claim, outcome } of snapshot.claims.book.of(rule)) {
-    const { state, reason, message } = outcome;
+  for (const entry of snapshot.claims.book.of(rule)) {
+    const { target } = entry;
+    const { state, reason, message } = entry.outcome;
     if (state === 'synced' || state === 'released') continue;
     const place = placeOf(target);
-    if (state === 'waiting' && claim.source === undefined && reason === VAULT_NOT_READ.reason) {
-      // Commands do not read Vault, so it is unknown whether the content of an existing copy is up to date.
+    if (isUnread(entry)) {
+      // It is unknown whether the content of an existing copy is up to date, and why a copy is missing.
       if (snapshot.inventory.objects.has(target)) continue;
-      failing.push({ ...place, state, reason: 'Missing', message: 'the copy does not exist yet' });
+      const why = falseCondition(snapshot, rule) ?? { reason: 'Missing', message: 'the copy does not exist yet' };
+      failing.push({ ...place, state, reason: why.reason, message: why.message });
     } else if (state === 'pending') {
       const { plan } = snapshot.decisionOn(target);
       failing.push({
@@ -205,7 +229,8 @@ function orphanOf(snapshot: Snapshot, { reader, key, observed, unwanted }: Unwan
   }
   const fate = fateOf(snapshot, key);
   const because = fate === STAYS && keptBecause !== undefined ? `, because ${keptBecause}` : '';
-  return { ...orphan, reason: `${why}; ${fate}${because}` };
+  const action = snapshot.decisionOn(key).plan.do === 'delete' ? ({ action: 'delete' } as const) : {};
+  return { ...orphan, ...action, reason: `${why}; ${fate}${because}` };
 }
 
 const STAYS = 'Keyferry keeps it';

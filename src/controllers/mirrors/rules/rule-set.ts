@@ -19,7 +19,7 @@ import { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import type { RuleScope } from '../../common/context.ts';
 import { LeftOut } from '../../common/namespaces/left-out.ts';
 import type { Changes } from '../../common/namespaces/reach.ts';
-import { type NamespaceSelection, selectsNow } from '../../common/namespaces/selection.ts';
+import { misreadPatterns, type NamespaceSelection, selectsNow } from '../../common/namespaces/selection.ts';
 import { ruleVersion } from '../../common/rules/rule-store.ts';
 import { MAX_TARGETS, RuleLimits } from '../../common/rules/rule-limits.ts';
 import {
@@ -242,7 +242,7 @@ export class MirrorRules implements RuleSet {
   /** The targets of a mirror in the namespaces that it selects; none for a destination in Vault. */
   *#targets(
     mirror: SecretMirror,
-    { copyName, sourceType, namespaces: selected }: EffectiveSpec,
+    { copyName, sourceType, namespaces: selected, suspects }: EffectiveSpec,
     source: ResourceKey | undefined,
   ): Steps<Pick<Evaluation, 'outOfReach'> & { readonly targets: ResourceKey[] }> {
     const { namespaces, reach } = this.#scope;
@@ -255,7 +255,8 @@ export class MirrorRules implements RuleSet {
     const own = this.#keyOf(home, copyName, kind) === source ? home : undefined;
     const reached = yield* reach.reachedBy(selected, namespaces, leftOut, own);
     const targets = reached.map((namespace) => this.#keyOf(namespace, copyName, kind));
-    return { targets, outOfReach: leftOut.outOfReach };
+    const outOfReach = leftOut.outOfReach(() => misreadPatterns(suspects, namespaces.names()));
+    return { targets, outOfReach };
   }
 }
 

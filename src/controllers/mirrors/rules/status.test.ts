@@ -171,6 +171,22 @@ test('the condition of a deleted mirror names the copies that it waits for', () 
   assert.equal(fold({ outcomes: [GOING, PENDING], previous, deleting: true }), undefined);
 });
 
+test('a mirror whose patterns look like globs and select no namespace is not ready, and its events are those on the patterns', () => {
+  const misread = ['"team-*" matches no namespace'];
+  const none = { ...userCause('MisreadPattern', 'no namespace is selected'), part: 'none' } as const;
+  const first = fold({ outcomes: [], misread, outOfReach: none });
+  const { mirrorStatus, conditions: [ready] = [] } = first?.status ?? {};
+  assert.deepEqual([mirrorStatus, ready?.status, ready?.reason], ['Active', 'False', 'MisreadPattern']);
+  assert.match(ready?.message ?? '', /^0 copies: [^;]*; "team-\*" matches no namespace$/);
+  const said = first?.events.map(({ type, reason, message }) => [type, reason, message]);
+  assert.deepEqual(said, [['Warning', 'MisreadPattern', misread[0]]]);
+  const found = fold({ outcomes: [SYNCED], previous: first?.status });
+  assert.deepEqual(
+    [found?.status.conditions?.[0]?.status, found?.events.map(({ reason }) => reason)],
+    ['True', ['Active']],
+  );
+});
+
 test('a pattern that matches no namespace and looks like a glob is named in the message of the status, and recorded as one event', () => {
   const misread = ['"team-*" matches no namespace'];
   const first = fold({ outcomes: [], misread });

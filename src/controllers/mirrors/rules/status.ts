@@ -295,8 +295,10 @@ function summarizeCopies(
     const event = { type: 'Warning', reason, message } as const;
     return { mirrorStatus: 'Active', reason, message: `${message}; ${done}`, synced: true, event };
   }
-  const message = [total === 0 ? `0 copies: ${unmatched}` : done, ...out].join('; ');
-  return { mirrorStatus: 'Active', reason: 'Synced', message, synced: true };
+  const message = total === 0 ? `0 copies: ${unmatched}` : [done, ...out].join('; ');
+  // Misread patterns have events of their own.
+  const reason = outOfReach?.part === 'none' ? outOfReach.reason : 'Synced';
+  return { mirrorStatus: 'Active', reason, message, synced: true };
 }
 
 function groupsOf({ groups }: OutcomeGroups, state: OutcomeState): Group[] {

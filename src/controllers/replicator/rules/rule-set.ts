@@ -185,7 +185,7 @@ export class ReplicatorRules implements RuleSet {
     this.#selections.set(rule, selection);
     const leftOut = new LeftOut(place.namespace);
     const found = yield* targetsIn(targets, place, there, reach, leftOut);
-    const { outOfReach } = leftOut;
+    const outOfReach = leftOut.outOfReach(() => this.misreadOf(rule));
     if ('reason' in found) return { found, outOfReach };
     const demand = limits.demand(rule, place.namespace, rank, Math.max(found.size, targets.named));
     if (demand.isAdmitted) return { found, outOfReach, demand };
@@ -212,7 +212,8 @@ export class ReplicatorRules implements RuleSet {
     const { served, namespaces } = this.#scope;
     const targets = this.#targetsOf(rule);
     const warnings = targets === undefined ? [] : warningsOf(targets, namespaces, served);
-    return outOfReach === undefined ? warnings : [warning(outOfReach), ...warnings];
+    // Of patterns that look like globs, the warnings say more.
+    return outOfReach === undefined || outOfReach.part === 'none' ? warnings : [warning(outOfReach), ...warnings];
   }
 
   /** The targets of a rule that pushes; `undefined`: the rule does not push. */
