@@ -1,9 +1,17 @@
 /**
- * Sends one HTTP request over node:http and reads its answer, for watches and for Vault. Redirects, repeated requests
- * and credentials are left to the clients (kube/http.ts, vault/client/transport.ts).
+ * Sends one HTTP request over node:http and reads its answer. Redirects, repeated requests and credentials are left to
+ * the clients (kube/http.ts, vault/client/transport.ts).
  */
-import { type Agent, type IncomingHttpHeaders, type IncomingMessage, request as httpRequest } from 'node:http';
+import {
+  type Agent,
+  type ClientRequest,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  request as httpRequest,
+} from 'node:http';
 import { request as httpsRequest } from 'node:https';
+import type { Socket } from 'node:net';
+import { gunzipSync } from 'node:zlib';
 import { AnswerTooLargeError, StaleConnectionError } from './errors.ts';
 
 /** Address of a server, and the headers of every request to it. */
@@ -15,6 +23,8 @@ export interface Route {
   readonly basePath: string;
   /** Names and values in turn: name, value, name, value. */
   readonly headers: readonly string[];
+  /** Proxy that opens a tunnel for each connection (CONNECT or SOCKS5); `undefined`: direct connections. */
+  readonly tunnel: URL | undefined;
 }
 
 /** An array of pieces is written piece by piece, so that a secret value need not become a part of a string. */
@@ -27,13 +37,13 @@ export interface HttpRequest {
   /** Names and values in turn, without `Content-Length`, which is added when the request is sent. */
   readonly headers: readonly string[];
   readonly body?: RequestBody | undefined;
-  /** Only `KeptConnections` calls this, immediately before it writes the request. If it throws, nothing is sent. */
+  /** Called when the connection is open, immediately before the request is written. If it throws, nothing is sent. */
   readonly beforeSending?: (() => void) | undefined;
 }
 
 export interface ExchangeOptions {
   readonly agent: Agent;
-  /** Largest body, bytes. A stream has no limit. */
+  /** Largest body, bytes, also after it was decompressed. A stream has no limit. */
   readonly maxBytes: number;
   /** `true`: an answer of 200–299 is returned as a stream, before its body has arrived. Default `false`. */
   readonly streaming?: boolean;
@@ -56,16 +66,26 @@ export interface Exchange {
   readonly abort: (reason: unknown) => void;
 }
 
-/** Makes the route to the server with this URL. @param headers sent with every request, in addition to `Host` */
-export function routeTo(server: URL, headers: readonly string[]): Route {
-  return {
-    ...hostAndPort(server),
-    basePath: server.pathname.replace(/\/+$/u, ''),
-    headers: ['Host', server.host, ...headers],
-  };
+/**
+ * Makes the route to the server with this URL.
+ * @param headers sent with every request, in addition to `Host`
+ * @param proxy `http`, `https` or `socks5`. It opens a tunnel. But an HTTP proxy of a plain HTTP server forwards: it
+ *   gets the whole URL (RFC 9112, 3.2.2), because many proxies allow tunnels only to port 443.
+ */
+export function routeTo(server: URL, headers: readonly string[], proxy?: URL): Route {
+  const all = ['Host', server.host, ...headers];
+  const basePath = server.pathname.replace(/\/+$/u, '');
+  if (proxy === undefined || server.protocol === 'https:' || proxy.protocol === 'socks5:')
+    return { ...hostAndPort(server), basePath, headers: all, tunnel: proxy };
+  const { username, password } = proxy;
+  if (username !== '') {
+    const login = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
+    all.push('Proxy-Authorization', `Basic ${Buffer.from(login).toString('base64')}`);
+  }
+  return { ...hostAndPort(proxy), basePath: server.origin + basePath, headers: all, tunnel: undefined };
 }
 
-export function hostAndPort({ protocol, hostname, port }: URL): { secure: boolean; host: string; port: number } {
+export function hostAndPort({ protocol, hostname, port }: URL): Pick<Route, 'secure' | 'host' | 'port'> {
   const secure = protocol === 'https:';
   const host = hostname.replace(/^\[|\]$/gu, '');
   return { secure, host, port: port === '' ? (secure ? 443 : 80) : Number(port) };
@@ -90,6 +110,7 @@ export function exchange(route: Route, request: HttpRequest, options: ExchangeOp
   };
   let answered = false;
   outgoing.on('error', (error: NodeJS.ErrnoException) => {
+    explain(error);
     const { code } = error;
     const closed = outgoing.reusedSocket && !answered && (code === 'ECONNRESET' || code === 'EPIPE');
     reject(closed ? new StaleConnectionError(code, error) : error);
@@ -115,17 +136,68 @@ export function exchange(route: Route, request: HttpRequest, options: ExchangeOp
       incoming.pause();
       pause.then(() => incoming.resume(), abort);
     });
-    incoming.on('end', () => resolve({ status, headers, body: Buffer.concat(pieces, size), stream: undefined }));
+    incoming.on('end', () => {
+      try {
+        const body = Buffer.concat(pieces, size);
+        const isCompressed = headers['content-encoding'] === 'gzip';
+        const whole = isCompressed ? gunzipSync(body, { maxOutputLength: options.maxBytes }) : body;
+        resolve({ status, headers, body: whole, stream: undefined });
+      } catch (error) {
+        reject((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE' ? tooLarge() : error);
+      }
+    });
     incoming.on('error', abort);
     if (Number(headers['content-length'] ?? 0) > options.maxBytes) abort(tooLarge());
   });
-  if (request.body === undefined || typeof request.body === 'string' || request.body instanceof Uint8Array) {
-    outgoing.end(request.body);
-  } else {
-    for (const piece of request.body) outgoing.write(piece);
-    outgoing.end();
+  const { beforeSending } = request;
+  if (beforeSending === undefined) writeBody(outgoing, request.body);
+  else {
+    whenOpen(outgoing, () => {
+      try {
+        beforeSending();
+        writeBody(outgoing, request.body);
+      } catch (error) {
+        abort(error);
+      }
+    });
   }
   return { answer: promise, abort };
+}
+
+/** Texts of failed TLS handshakes: Node gives advice on its own flags, and OpenSSL does not say what is not supported. */
+const ADVICE = /; if the root CA is installed locally, try running .*/;
+const SIGNATURE = /certificate signature failure/;
+const ONE_NAME = '$&: of several CAs in a bundle with one name and no key identifier, only the first is tried';
+
+/** Corrects these texts in the error itself, because logs show causes and stacks, too. */
+function explain(error: Error): void {
+  const plain = (text: string): string => text.replace(ADVICE, '').replace(SIGNATURE, ONE_NAME);
+  error.message = plain(error.message);
+  error.stack = plain(error.stack ?? '');
+}
+
+/**
+ * Calls `then` when the connection of the request is open. A socket exists before that, and sends later what it is
+ * given. Meanwhile the process may lose its permission to write.
+ */
+function whenOpen(outgoing: ClientRequest, then: () => void): void {
+  outgoing.once('socket', (socket: Socket & { readonly secureConnecting?: boolean }) => {
+    // Only TLS sockets have `secureConnecting`.
+    if (socket.secureConnecting === true) socket.once('secureConnect', then);
+    else if (socket.connecting) socket.once('connect', then);
+    else then();
+  });
+}
+
+/** Ends the request with its body. Pieces are sent together with the head. */
+function writeBody(outgoing: ClientRequest, body: RequestBody | undefined): void {
+  if (body === undefined || typeof body === 'string' || body instanceof Uint8Array) {
+    outgoing.end(body);
+    return;
+  }
+  outgoing.cork();
+  for (const piece of body) outgoing.write(piece);
+  outgoing.end();
 }
 
 const NOTHING = Buffer.alloc(0);

@@ -322,6 +322,7 @@ const OWN_CODES: ReadonlySet<string> = new Set([
   'EROLLBACK',
   'EREPLACED',
   'ERR_UNESCAPED_CHARACTERS',
+  'ERR_INVALID_CHAR',
 ]);
 
 /** The server did not answer, or a proxy answered in its place. */

@@ -3,22 +3,23 @@
  * A call waits for a slot (call-gate.ts), gets the credentials, is sent, and answers or throws. A call is sent a second
  * time in two cases only. In both, the server did not carry it out, or a second time does no harm:
  * - after a 401, if the credentials have changed when they are read again;
- * - after the server closed a kept connection. The second try opens a new one, because the others may be closed, too.
- * After all other failures the caller decides. An answer with Retry-After (429, 500, 503) delays the later calls of
+ * - a GET after the server closed a kept connection. The second try opens a new one, because the others may be closed.
+ * After all other failures the caller decides: it looks up what became of a write. An answer with Retry-After (429, 500, 503) delays the later calls of
  * this client. While the server does not answer, calls are sent one at a time (call-gate.ts).
  *
  * If the client checks its kubeconfig and the file has changed, later and waiting calls use the new connection. Streams
  * end, so that their watchers open new ones, and running calls go on.
  * State: open → closed. Closing ends all calls and streams with `ConnectionError` ECLOSED.
  */
-import type { TlsMaterial } from '../http/agent.ts';
+import type { Agent } from 'node:http';
+import { closeIdle, type TlsMaterial } from '../http/agent.ts';
 import { StaleConnectionError } from '../http/errors.ts';
 import { type Answer, exchange, type HttpRequest, type Route } from '../http/exchange.ts';
 import { type Clock, systemClock, type Timer } from '../runtime/clock.ts';
 import type { KubeApi, KubeRequest, KubeResponse, KubeStream } from './api.ts';
 import { CallGate } from './call-gate.ts';
 import { CallLimit } from './call-limit.ts';
-import { ConnectionPools, type Pools } from './connection-pools.ts';
+import { ConnectionPools } from './connection-pools.ts';
 import type { AuthHeaders, Connection } from './connection.ts';
 import {
   apiErrorOf,
@@ -164,8 +165,8 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
       const material = await limit.wait('reading certificates', credentials.tls());
       limit.signal.throwIfAborted();
       if (connection !== this.#connection) continue;
-      const pools = this.#pools.of(connection, material);
-      const answer = await this.#send(request, limit, streaming, this.#pools.routeOf(connection, auth), pools);
+      const agent = this.#pools.of(connection, material);
+      const answer = await this.#send(request, limit, streaming, this.#pools.routeOf(connection, auth), agent);
       if (answer === undefined) continue;
       if (answer.status >= 200 && answer.status < 300) {
         this.#gate.recordAnswer();
@@ -223,7 +224,7 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
   }
 
   /**
-   * Sends the request. If the kept connection was closed and a second try is safe, sends it again on a new connection.
+   * Sends the request. If it is a GET and the kept connection was closed, sends it again on a new connection.
    * @returns `undefined`: the connection was replaced while a stream was being opened
    */
   async #send(
@@ -231,7 +232,7 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
     limit: CallLimit,
     streaming: boolean,
     route: Route,
-    pools: Pools,
+    agent: Agent,
   ): Promise<Answer | undefined> {
     const connection = this.#connection;
     const sent = toHttpRequest(request);
@@ -242,9 +243,7 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
       let status: number | undefined;
       let end: (() => void) | undefined;
       try {
-        const { answer, abort } = streaming
-          ? exchange(route, sent, { agent: pools.streams, streaming, maxBytes })
-          : pools.calls.call(route, sent, maxBytes);
+        const { answer, abort } = exchange(route, sent, { agent, streaming, maxBytes });
         if (streaming) {
           end = () => abort(new ConnectionError(REPLACED, `${method} ${path}: the connection was replaced`));
           this.#streamEnds.add(end);
@@ -261,10 +260,8 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
     };
     try {
       const answer = await attempt().catch(async (error: unknown) => {
-        const repeatable =
-          error instanceof StaleConnectionError && (error.code === 'EPIPE' || request.method === 'GET');
-        if (!repeatable) throw error;
-        pools.calls.closeIdle();
+        if (!(error instanceof StaleConnectionError) || method !== 'GET') throw error;
+        closeIdle(agent);
         return await attempt();
       });
       if (!streaming || connection === this.#connection) return answer;

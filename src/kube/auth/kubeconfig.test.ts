@@ -205,9 +205,9 @@ describe('errors name file and field:', () => {
     ['another scheme', configOf('{server: "ftp://a"}'), /cluster\.server: must be https or http, is ftp:/u],
     ['a password in the server', configOf('{server: "https://u:s3cret@a"}'), /cluster\.server: must not hold/u],
     [
-      'a socks proxy',
-      configOf('{server: "https://a", proxy-url: "socks5://u:s3cret@h"}'),
-      /proxy-url: socks5:\/\/ is not supported/u,
+      'a proxy of another kind',
+      configOf('{server: "https://a", proxy-url: "ftp://u:s3cret@h"}'),
+      /proxy-url: ftp:\/\/ is not supported/u,
     ],
     [
       'broken base64',

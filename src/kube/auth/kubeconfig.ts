@@ -127,8 +127,8 @@ function proxyOf(cluster: Fields): URL | undefined {
   const proxy = URL.parse(text);
   // The message does not quote the value, which may hold a password.
   if (proxy === null) throw cluster.error('proxy-url', 'is not a URL');
-  if (proxy.protocol === 'http:' || proxy.protocol === 'https:') return proxy;
-  throw cluster.error('proxy-url', `${proxy.protocol}// is not supported, only http and https proxies are`);
+  if (['http:', 'https:', 'socks5:'].includes(proxy.protocol)) return proxy;
+  throw cluster.error('proxy-url', `${proxy.protocol}// is not supported, only http, https and socks5 proxies are`);
 }
 
 interface UserContext {

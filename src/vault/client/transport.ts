@@ -1,6 +1,6 @@
 /** Sends requests to one Vault server over kept connections, and limits the memory for its answers. */
 import type { Agent } from 'node:http';
-import { openAgent, proxyAuthorization } from '../../http/agent.ts';
+import { openAgent } from '../../http/agent.ts';
 import { AnswerTooLargeError, StaleConnectionError } from '../../http/errors.ts';
 import { type Answer, exchange, type HttpRequest, type Route, routeTo } from '../../http/exchange.ts';
 import type { SecretBytes } from '../../runtime/secret-bytes.ts';
@@ -49,20 +49,13 @@ export class Transport {
   #agent: Agent | undefined;
 
   constructor(server: VaultServer, { connections, large, addresses, proxy, client }: TransportOptions) {
-    const secure = server.url.protocol === 'https:';
     const through = proxy === undefined ? undefined : new URL(proxy);
-    const direct = routeTo(server.url, HEADERS);
-    // Proxies forward plain HTTP. Only TLS needs a tunnel, and many proxies allow tunnels only to port 443.
-    const forwarded = secure ? undefined : through;
     this.#large = new LargeAnswers(large);
-    this.#route = forwarded === undefined ? direct : forwardedBy(forwarded, server.url, direct);
-    const { secure: secured } = this.#route;
-    const pool = { keepAlive: true, maxSockets: connections, timeout: IDLE_MS, scheduling: 'lifo' } as const;
+    this.#route = routeTo(server.url, HEADERS, through);
     this.#open = () =>
-      openAgent({
-        ...pool,
-        secure: secured,
-        proxy: secure ? through : undefined,
+      openAgent(this.#route, {
+        idleMs: IDLE_MS,
+        maxSockets: connections,
         // A proxy resolves the server's name itself.
         ...(through === undefined ? { lookup: addresses.lookupFor(server.url) } : {}),
         tls: {
@@ -127,12 +120,6 @@ export class Transport {
       void giveBack();
     }
   }
-}
-
-/** The route to a plain HTTP server through a proxy: the request line has the whole URL. */
-function forwardedBy(proxy: URL, server: URL, direct: Route): Route {
-  const headers = [...direct.headers, ...Object.entries(proxyAuthorization(proxy)).flat()];
-  return { ...routeTo(proxy, []), basePath: `${server.origin}${direct.basePath}`, headers };
 }
 
 /** Number of large answers in memory at a time, of all servers. Each takes up to 10 MiB while it is parsed. */
