@@ -2,23 +2,67 @@
  * Writes core/v1 Events about objects, for `kubectl describe`.
  *
  * It uses core/v1 and not events.k8s.io/v1, because only core/v1 fills the column "From" (`source.component`) and shows
- * counts as "x11 over 15m" in every kubectl. `record` only stores the event; it is written later:
+ * counts as "x11 over 15m" in every kubectl.
  *
- *   recorded ──▶ pending (one entry for each Event object, with its count) ──▶ written
+ * The name of an Event is made of its object, reason and message, so it is the same in every process. `record` only
+ * stores the event; it is written later:
+ *
+ *   recorded ──▶ pending ──▶ written: created, or found from an earlier process, or its count and time were raised
  *                   │ refused permanently, or tried MAX_TRIES times, or the list is full
  *                   └──▶ dropped (`onDrop` is called)
  *
- * No other work waits for events, and callers do not see their failures. The writes of namespaces take turns, and each
- * namespace has a limited share of the list. So many events of one namespace neither delay nor displace those of
- * another.
+ * Limits: an Event is written at most once a minute, and its next write has the count of all. An object gets at most
+ * `MOST_NEW` new Events in ten minutes. Each namespace has a share of the list of pending Events, and their writes take
+ * turns. So many events of one object or namespace neither delay nor displace those of another. No other work waits
+ * for events, and callers do not see their failures.
  */
+import { createHash } from 'node:crypto';
 import { withTimeout } from '../runtime/abort.ts';
 import { type Clock, systemClock } from '../runtime/clock.ts';
+import { ByteCache } from '../runtime/maps.ts';
 import { KeyedQueue } from '../runtime/queue/keyed-queue.ts';
 import { rfc3339 } from '../runtime/text/texts.ts';
 import type { KubeApi } from './api.ts';
 import { ApiError, isAlreadyExists, isNotFound, isServerFailure, retryAfterMs } from './errors.ts';
-import { EventCorrelator, type EventInput, type EventRecord } from './event-correlator.ts';
+
+/** The object that an event is about. */
+export interface EventSubject {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly name: string;
+  /** `undefined`: the object is in no namespace. Its Events are then in `default`, as the API requires. */
+  readonly namespace?: string;
+  readonly uid: string;
+}
+
+/** Something that happened to an object. `reason` and `message` must not hold a secret value. */
+export interface EventInput {
+  readonly subject: EventSubject;
+  readonly type: 'Normal' | 'Warning';
+  /** One word in CamelCase. */
+  readonly reason: string;
+  /** Cut to 1,024 bytes. */
+  readonly message: string;
+}
+
+/** The present content of one Event object. */
+interface EventRecord extends EventInput {
+  /** The name of the Event object. */
+  readonly name: string;
+  /** The column "From" of `kubectl describe`: `mirrors.kts.studio`. */
+  readonly component: string;
+  /** How often this process recorded the event. */
+  count: number;
+  /** Wall clock, ms. */
+  readonly firstAt: number;
+  lastAt: number;
+  /** When the Event was last given to the queue, wall clock, ms. */
+  queuedAt: number;
+  /** Whether the Event is on the server: then the next write is a PATCH. */
+  isThere: boolean;
+  /** Number of tries to write the present count. */
+  tries: number;
+}
 
 export interface EventRecorderOptions {
   readonly api: KubeApi;
@@ -33,36 +77,45 @@ export interface EventRecorderOptions {
   /** Limit of one write, ms. Default 5,000. */
   readonly timeoutMs?: number;
   readonly clock?: Clock;
-  readonly random?: () => number;
 }
 
 const TIMEOUT_MS = 5000;
 /** Most tries to write an Event: about 20 s with the waits between them. */
 const MAX_TRIES = 6;
+/** Longest message, bytes. In events.k8s.io/v1 the API server refuses longer ones. */
+const MAX_MESSAGE_BYTES = 1024;
+/** Shortest time between two writes of one Event, ms. */
+const AGAIN_MS = 60_000;
+/** Most new Events about one object within `NEW_MS` (ms). Others are left out. */
+const MOST_NEW = 25;
+const NEW_MS = 600_000;
+/** Memory for the Events that were written, and for the objects that they are about, bytes: about 2,000 Events. */
+const MEMORY_BYTES = 1024 * 1024;
+/** Memory that a record takes besides its texts, bytes: objects, keys, map entries. */
+const RECORD_BYTES = 400;
 
 export class EventRecorder {
   readonly #options: EventRecorderOptions;
   readonly #clock: Clock;
-  readonly #correlator: EventCorrelator;
   readonly #queue: KeyedQueue;
+  /** The Events of this process, by `<namespace>/<name>`. The least recently used are forgotten. */
+  readonly #known = new ByteCache<EventRecord>({ maxBytes: MEMORY_BYTES / 2 });
+  /** The number of new Events about an object, by its uid, and when the first of them came, wall clock, ms. */
+  readonly #news = new ByteCache<{ count: number; readonly since: number }>({ maxBytes: MEMORY_BYTES / 2 });
   /** The Events to be written, by `<namespace>/<name>`. */
   readonly #pending = new Map<string, EventRecord>();
   #stopped = false;
 
   constructor(options: EventRecorderOptions) {
-    const { clock = systemClock, random } = options;
+    const { clock = systemClock } = options;
     this.#options = options;
     this.#clock = clock;
-    this.#correlator = new EventCorrelator(random);
     this.#queue = new KeyedQueue({
       name: 'events',
       clock,
-      random,
       retryAfterMs,
       retryBaseMs: 500,
       retryMaxMs: 10_000,
-      // If many equal events occur at once, they cost two writes: one creates the Event, and one sets its count.
-      minIntervalMs: 1000,
       groupOf: (key) => key.slice(0, key.indexOf('/')),
       onError: (key, error, retryInMs) => this.#failed(key, error, retryInMs),
     });
@@ -75,21 +128,40 @@ export class EventRecorder {
       this.#options.onDrop?.(input, new Error('the recorder was stopped'));
       return;
     }
-    const record = this.#correlator.correlate(component, input, this.#clock.now());
+    const namespace = namespaceOf(input.subject);
+    const name = nameOf(component, input);
+    const key = `${namespace}/${name}`;
+    const now = this.#clock.now();
+    const record = this.#known.get(key) ?? this.#begin(key, { ...input, component, name }, now);
     if (record === undefined) return;
-    const namespace = namespaceOf(record.subject);
-    const key = `${namespace}/${record.name}`;
-    if (!this.#pending.has(key)) {
-      const { maxPending = 1000, maxPendingInNamespace = 250 } = this.#options;
-      const neighbours = [...this.#pending.keys()].filter((other) => other.startsWith(`${namespace}/`));
-      if (this.#pending.size >= maxPending || neighbours.length >= maxPendingInNamespace) {
-        this.#options.onDrop?.(input, new Error('too many events wait to be written'));
-        return;
-      }
-      record.tries = 0;
-      this.#pending.set(key, record);
+    record.count++;
+    record.lastAt = now;
+    if (this.#pending.has(key) || now - record.queuedAt < AGAIN_MS) return;
+    const { maxPending = 1000, maxPendingInNamespace = 250 } = this.#options;
+    const neighbours = [...this.#pending.keys()].filter((other) => other.startsWith(`${namespace}/`));
+    if (this.#pending.size >= maxPending || neighbours.length >= maxPendingInNamespace) {
+      this.#options.onDrop?.(input, new Error('too many events wait to be written'));
+      return;
     }
+    record.tries = 0;
+    record.queuedAt = now;
+    this.#pending.set(key, record);
     this.#queue.add(key);
+  }
+
+  /** Keeps a new Event. @returns `undefined`: its object has too many new ones */
+  #begin(key: string, event: EventInput & Pick<EventRecord, 'component' | 'name'>, now: number) {
+    const { uid } = event.subject;
+    const before = this.#news.get(uid);
+    const news = before !== undefined && now - before.since < NEW_MS ? before : { count: 0, since: now };
+    if (news.count >= MOST_NEW) return undefined;
+    news.count++;
+    this.#news.set(uid, news, RECORD_BYTES);
+    const message = truncate(event.message, MAX_MESSAGE_BYTES);
+    const times = { firstAt: now, lastAt: now, queuedAt: -Infinity };
+    const record: EventRecord = { ...event, message, ...times, count: 0, isThere: false, tries: 0 };
+    this.#known.set(key, record, RECORD_BYTES + 2 * (key.length + message.length));
+    return record;
   }
 
   /** Events that wait to be written. */
@@ -121,32 +193,28 @@ export class EventRecorder {
     const record = this.#pending.get(key);
     if (record === undefined) return;
     record.tries++;
-    const { count } = record;
-    if (record.isCreated) await this.#patch(record, signal);
+    if (record.isThere) await this.#patch(record, signal);
     else {
       try {
         await this.#post(record, signal);
       } catch (error) {
+        // An earlier process has said it, or an earlier try was carried out and its answer was lost.
         if (!isAlreadyExists(error)) throw error;
-        // An earlier try was carried out, but its answer was lost; or another process has written the same Event.
-        if (record.state !== 'found' || count > 1) await this.#patch(record, signal);
       }
     }
-    record.isCreated = true;
-    // If the count was raised during the write, the queue runs this key again.
-    if (record.count === count) this.#pending.delete(key);
-    else record.tries = 0;
+    record.isThere = true;
+    this.#pending.delete(key);
   }
 
   async #patch(record: EventRecord, signal: AbortSignal): Promise<void> {
-    const { count, firstAt, lastAt } = record;
+    const { count, lastAt } = record;
     const { api, timeoutMs = TIMEOUT_MS } = this.#options;
     try {
       await api.request({
         method: 'PATCH',
         path: `${collection(record)}/${encodeURIComponent(record.name)}`,
         contentType: 'application/merge-patch+json',
-        body: JSON.stringify({ count, firstTimestamp: rfc3339(firstAt), lastTimestamp: rfc3339(lastAt) }),
+        body: JSON.stringify({ count, lastTimestamp: rfc3339(lastAt) }),
         signal,
         timeoutMs,
       });
@@ -201,6 +269,24 @@ function collection({ subject }: EventRecord): string {
 
 function namespaceOf(subject: EventRecord['subject']): string {
   return subject.namespace ?? 'default';
+}
+
+/** `<object>.<hex>`, with the name of the object cut so that the whole is a valid name. */
+function nameOf(component: string, { subject, type, reason, message }: EventInput): string {
+  const { kind, namespace, name, uid } = subject;
+  const text = JSON.stringify([component, uid, kind, namespace, name, type, reason, message]);
+  const hex = createHash('sha256').update(text).digest('hex').slice(0, 20);
+  return `${name.slice(0, 252 - hex.length).replace(/[.-]+$/u, '')}.${hex}`;
+}
+
+/** At most `maxBytes` of UTF-8, ending in `…` if something was cut off; never half a character. */
+function truncate(text: string, maxBytes: number): string {
+  if (text.length * 3 <= maxBytes || Buffer.byteLength(text) <= maxBytes) return text;
+  const bytes = Buffer.from(text);
+  let end = maxBytes - 3;
+  // Bytes 10xxxxxx continue a character.
+  while (end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end--;
+  return `${bytes.toString('utf8', 0, end)}…`;
 }
 
 function toError(error: unknown): Error {

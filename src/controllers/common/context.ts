@@ -8,7 +8,7 @@ import type { Engine } from '../../copy/engine/engine.ts';
 import type { RuleKey } from '../../copy/model/keys.ts';
 import type { Kind } from '../../copy/model/kind.ts';
 import type { VaultBackend } from '../../copy/vault/backend.ts';
-import type { EventInput } from '../../kube/event-correlator.ts';
+import type { EventInput } from '../../kube/event-recorder.ts';
 import type { ServedNamespaces } from '../../kube/watch/served-namespaces.ts';
 import type { LogFields, Log } from '../../observe/log.ts';
 import type { Metrics } from '../../observe/metrics/metrics.ts';

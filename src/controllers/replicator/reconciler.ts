@@ -51,13 +51,11 @@ export class ReplicatorReconciler implements RuleReconciler {
     // Only warnings are recorded: Normal events about one user's rules would displace warnings about those of others.
     const events = [...found, ...remarks.filter(({ type }) => type === 'Warning')];
     const text = events.length === 0 ? '' : JSON.stringify([observed.uid, events]);
-    const before = this.#recorded.get(rule);
-    if (before === text) return undefined;
+    if (this.#recorded.get(rule) === text) return undefined;
     this.#recorded.set(rule, text);
-    const state = before === undefined ? 'found' : 'begun';
     const { apiVersion, kind } = ofKind;
     const subject = { apiVersion, kind, ...place, uid: observed.uid };
-    for (const event of events) this.#recordEvent(EVENT_COMPONENT, { subject, ...event, state });
+    for (const event of events) this.#recordEvent(EVENT_COMPONENT, { subject, ...event });
     return undefined;
   }
 }

@@ -2,10 +2,14 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { KubeApi } from '../../../src/kube/api.ts';
-import type { EventInput, EventSubject } from '../../../src/kube/event-correlator.ts';
-import { EventRecorder, type EventRecorderOptions } from '../../../src/kube/event-recorder.ts';
+import {
+  type EventInput,
+  EventRecorder,
+  type EventRecorderOptions,
+  type EventSubject,
+} from '../../../src/kube/event-recorder.ts';
 import type { HttpKubeApi } from '../../../src/kube/http.ts';
-import { systemClock } from '../../../src/runtime/clock.ts';
+import { type Clock, systemClock } from '../../../src/runtime/clock.ts';
 import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';
 import type { Json } from '../../support/api.ts';
 import { staysTrue, waitFor } from '../../support/wait-for.ts';
@@ -48,7 +52,15 @@ async function written(recorder: EventRecorder): Promise<void> {
   await waitFor(() => recorder.pending === 0, { message: 'all events to be written' });
 }
 
-test('eleven equal messages about one object become a single Event with the count 11', async () => {
+/** The system's clock, with a wall clock that the test sets. */
+function wallClock(): Clock & { at: number } {
+  const clock = { ...systemClock, at: Date.now(), now: () => clock.at };
+  return clock;
+}
+
+const MINUTE = 60_000;
+
+test('equal messages about one object become a single Event, which is written at most once a minute', async () => {
   const methods: string[] = [];
   const counted: KubeApi = {
     cluster: api.cluster,
@@ -58,16 +70,21 @@ test('eleven equal messages about one object become a single Event with the coun
     },
     stream: (request) => api.stream(request),
   };
-  await using events = recorder({ api: counted });
+  const clock = wallClock();
+  await using events = recorder({ api: counted, clock });
   const mirror = subject('db');
+  for (let i = 0; i < 10; i++) {
+    events.record('mirrors.kts.studio', noSecret(mirror));
+    await written(events);
+  }
+  assert.deepEqual(methods, ['POST']);
+  clock.at += MINUTE;
   events.record('mirrors.kts.studio', noSecret(mirror));
-  await written(events);
-  for (let i = 0; i < 10; i++) events.record('mirrors.kts.studio', noSecret(mirror));
   await written(events);
   const found = await eventsOf(mirror);
   assert.equal(found.length, 1);
   const [event] = found;
-  assert.match(event.metadata.name, /^db\.[0-9a-f]+$/);
+  assert.match(event.metadata.name, /^db\.[0-9a-f]{20}$/);
   assert.equal(event.metadata.namespace, 'shop');
   assert.equal(event.count, 11);
   assert.deepEqual(event.source, { component: 'mirrors.kts.studio' });
@@ -75,42 +92,54 @@ test('eleven equal messages about one object become a single Event with the coun
   assert.equal(event.reportingInstance, 'keyferry-0');
   assert.deepEqual([event.type, event.reason, event.message], ['Warning', 'NoSecret', 'secret shop/db not found']);
   assert.equal(event.involvedObject.kind, 'ConfigMap');
-  assert.ok(Date.parse(event.firstTimestamp) <= Date.parse(event.lastTimestamp));
-  // The recorder writes the first message at once. It adds the ten later messages in one PATCH.
+  assert.equal(Date.parse(event.lastTimestamp) - Date.parse(event.firstTimestamp), MINUTE);
   assert.deepEqual(methods, ['POST', 'PATCH']);
 });
 
-test('after a restart, an event about a state that existed before the restart is not written again', async () => {
-  const state = { ...noSecret(subject('restarted')), state: 'found' } as const;
-  for (const expected of [1, 1]) {
-    await using events = recorder();
-    events.record('mirrors.kts.studio', state);
-    await written(events);
-    const found = await eventsOf(state.subject);
-    assert.deepEqual(
-      found.map(({ count }) => count),
-      [expected],
-    );
-  }
-  const [event] = await eventsOf(state.subject);
-  assert.equal(event.firstTimestamp, event.lastTimestamp, 'the second process has written nothing');
+test('another object, reason, type or message gets an Event of its own', async () => {
+  await using events = recorder();
+  const input = noSecret(subject('own'));
+  const others = [{ reason: 'SyncError' }, { type: 'Normal' as const }, { message: 'else' }];
+  for (const other of [{}, ...others]) events.record('mirrors.kts.studio', { ...input, ...other });
+  events.record('mirrors.kts.studio', noSecret(subject('own', { uid: 'recreated' })));
+  await written(events);
+  assert.equal((await eventsOf(input.subject)).length, 4);
+  assert.equal((await eventsOf(subject('own', { uid: 'recreated' }))).length, 1);
 });
 
-test('if a state began again after a restart, the Event about this state gets the new time', async () => {
-  const state = noSecret(subject('returned'));
-  for (const [each, at] of [
-    ['found', 60_000],
-    ['begun', 120_000],
-  ] as const) {
-    await using events = recorder({ clock: { ...systemClock, now: () => at } });
-    events.record('mirrors.kts.studio', { ...state, state: each });
+test('an event that an earlier process wrote is not written again; if it occurs later, the Event gets the new time', async () => {
+  const input = noSecret(subject('restarted'));
+  const clock = wallClock();
+  const began = clock.at;
+  for (let process = 0; process < 2; process++) {
+    await using events = recorder({ clock });
+    events.record('mirrors.kts.studio', input);
     await written(events);
+    const [event, ...others] = await eventsOf(input.subject);
+    assert.deepEqual([event.count, event.firstTimestamp, others.length], [1, event.lastTimestamp, 0]);
+    if (process === 0) continue;
+    clock.at += MINUTE;
+    events.record('mirrors.kts.studio', input);
+    await written(events);
+    const [later] = await eventsOf(input.subject);
+    assert.equal(later.count, 2);
+    assert.equal(Date.parse(later.lastTimestamp), Math.floor((began + MINUTE) / 1000) * 1000);
   }
-  const found = await eventsOf(state.subject);
-  assert.deepEqual(
-    found.map(({ count, firstTimestamp, lastTimestamp }) => [count, firstTimestamp, lastTimestamp]),
-    [[1, '1970-01-01T00:02:00Z', '1970-01-01T00:02:00Z']],
-  );
+});
+
+test('an object gets at most 25 new Events in ten minutes, and other objects are not affected', async () => {
+  const clock = wallClock();
+  await using events = recorder({ clock });
+  const noisy = subject('noisy');
+  for (let index = 0; index < 40; index++) events.record('mirrors.kts.studio', noSecret(noisy, `message ${index}`));
+  events.record('mirrors.kts.studio', noSecret(subject('bystander')));
+  await written(events);
+  assert.equal((await eventsOf(noisy)).length, 25);
+  assert.equal((await eventsOf(subject('bystander'))).length, 1);
+  clock.at += 10 * MINUTE;
+  events.record('mirrors.kts.studio', noSecret(noisy, 'message 39'));
+  await written(events);
+  assert.equal((await eventsOf(noisy)).length, 26);
 });
 
 test('an event about a cluster-scoped object is written to the namespace default', async () => {
@@ -122,12 +151,14 @@ test('an event about a cluster-scoped object is written to the namespace default
 });
 
 test('if a user deletes an Event, the next equal message creates the Event again with its count continued', async () => {
-  await using events = recorder();
+  const clock = wallClock();
+  await using events = recorder({ clock });
   const mirror = subject('forgotten');
   events.record('mirrors.kts.studio', noSecret(mirror));
   await written(events);
   const [first] = await eventsOf(mirror);
   await plane.api.delete(`/api/v1/namespaces/shop/events/${first.metadata.name}`);
+  clock.at += MINUTE;
   events.record('mirrors.kts.studio', noSecret(mirror));
   await written(events);
   const found = await eventsOf(mirror);
@@ -202,11 +233,7 @@ test('while the API server hangs, record() does not block; events beyond the lim
   }
   await written(events);
   assert.equal(drops.length, 3);
-  const found = await eventsOf(mirrors[0]!);
-  assert.deepEqual(
-    found.map((event) => event.count),
-    [2],
-  );
+  for (const mirror of mirrors.slice(0, 5)) assert.equal((await eventsOf(mirror)).length, 1);
 });
 
 test('stop() writes the waiting events; while the API server hangs, stop() ends within 700 ms and drops them', async () => {

@@ -4,7 +4,7 @@
  * administrators can give a consent.
  */
 import { ACCEPT_FROM_ANNOTATION, MAX_CONSENT, type Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
-import type { EventInput } from '../../../kube/event-correlator.ts';
+import type { EventInput } from '../../../kube/event-recorder.ts';
 import { ByteCache } from '../../../runtime/maps.ts';
 import { type NamePattern, PatternCache, RulePatterns } from '../../../runtime/text/name-patterns.ts';
 import { misreadPatterns, suspectPattern } from './selection.ts';
@@ -68,13 +68,11 @@ export class ConsentWatch {
 
   /** Begins to report mistakes. Only the leader may call this, so that users see each mistake once. */
   start(): void {
-    for (const name of this.#namespaces.names()) this.#check(name, 'found');
-    this.#namespaces.onChange((name) => {
-      this.#check(name, 'begun');
-    });
+    for (const name of this.#namespaces.names()) this.#check(name);
+    this.#namespaces.onChange((name) => this.#check(name));
   }
 
-  #check(name: string, state: 'found' | 'begun'): void {
+  #check(name: string): void {
     const uid = this.#namespaces.uidOf(name);
     const text = this.#namespaces.factsOf(name)?.acceptFrom;
     const mistake = text === undefined ? undefined : this.#mistakeIn(text);
@@ -86,7 +84,7 @@ export class ConsentWatch {
     if (this.#reported.get(name) === report) return;
     this.#reported.set(name, report);
     const subject = { apiVersion: 'v1', kind: 'Namespace', name, uid };
-    this.#record({ ...mistake, subject, type: 'Warning', state });
+    this.#record({ ...mistake, subject, type: 'Warning' });
   }
 
   #mistakeIn(text: string): Pick<EventInput, 'reason' | 'message'> | undefined {

@@ -5,7 +5,7 @@
 import type { RuleKey } from '../../../copy/model/keys.ts';
 import type { KubeObject } from '../../../kube/api.ts';
 import { countRepair, pauseBeforeRepair, type Repairs } from '../../../copy/plan/repairs.ts';
-import type { EventInput } from '../../../kube/event-correlator.ts';
+import type { EventInput } from '../../../kube/event-recorder.ts';
 import type { RunResult } from '../../../runtime/queue/keyed-queue-options.ts';
 import { clipped, rfc3339 } from '../../../runtime/text/texts.ts';
 import type { RuleClient } from './rule-client.ts';
