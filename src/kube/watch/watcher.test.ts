@@ -499,7 +499,8 @@ test('while the server refuses, the waits of a watcher grow, and are at least as
 test('if a server refuses calls after an outage, the watcher tries again after a short wait', async () => {
   const waits: number[] = [];
   const drop = ({ response }: Call): void => void response.destroy();
-  const gateway = ({ response }: Call): void => void response.writeHead(502).end();
+  // Without `close` the connection is kept, and a call on it that breaks is sent again at once.
+  const gateway = ({ response }: Call): void => void response.writeHead(502, { Connection: 'close' }).end();
   script = [drop, gateway, drop, refuse(403, 'Forbidden'), refuse(403, 'Forbidden'), open(listEnd(5))];
   await using scene = start({
     random: () => 0.999,
