@@ -85,7 +85,7 @@ function create(context: ControllerContext): Controller {
     },
     open: () => {
       cluster.watchNamespaces(changes.add);
-      watches.add(watchMirrors(context, mirrors.sink), watchCopies(cluster, SECRET, 'copies', MIRRORS_CONTROLLER));
+      watches.add(watchMirrors(context, reconciler.sink), watchCopies(cluster, SECRET, 'copies', MIRRORS_CONTROLLER));
     },
     stop: () => changes.stop(),
   };

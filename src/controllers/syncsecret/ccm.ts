@@ -2,7 +2,7 @@
  * The CCM copies the SyncSecrets of a tenant cluster into the tenant's namespace of the management cluster. This file
  * has its watches, finalizers, marks and statuses. `rules/sync-secret-rule-set.ts` turns the SyncSecrets into claims.
  */
-import type { Controller, Preparation } from '../../copy/engine/controller.ts';
+import type { Controller } from '../../copy/engine/controller.ts';
 import type { Cause } from '../../copy/model/cause.ts';
 import { KeyLists } from '../../copy/model/key-lists.ts';
 import { type ObjectKey, resourceKey, type RuleKey } from '../../copy/model/keys.ts';
@@ -164,13 +164,13 @@ export class CcmReconciler extends SyncSecretReconciler<CcmRules> {
   }
 
   /** The mark is written with the finalizer. If it names another namespace (a renamed tenant), it is replaced once. */
-  preparationOf(rule: RuleKey): Preparation | undefined {
+  needsPreparation(rule: RuleKey): boolean {
     const { namespace } = this.rules.options;
     const object = this.store.get(rule);
-    if (object === undefined || this.rules.dutyOf(object) !== 'copy') return undefined;
-    if (finalizerStep(object.metadata, SYNC_SECRET_FINALIZER) === 'add') return 'first';
-    if (object.propagated === namespace) return undefined;
-    return object.propagated === undefined || this.#remarked.get(rule) !== object.metadata.uid ? 'first' : undefined;
+    if (object === undefined || this.rules.dutyOf(object) !== 'copy') return false;
+    if (finalizerStep(object.metadata, SYNC_SECRET_FINALIZER) === 'add') return true;
+    if (object.propagated === namespace) return false;
+    return object.propagated === undefined || this.#remarked.get(rule) !== object.metadata.uid;
   }
 
   protected override get propagation(): Readonly<Record<string, string>> {

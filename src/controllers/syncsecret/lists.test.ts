@@ -49,7 +49,7 @@ interface Situation {
 function contextOf(its = api): ControllerContext {
   const context = {
     engine: { enqueueRule: () => undefined, enqueueStatus: () => undefined },
-    cluster: { api: its, store: () => ({ hold: () => undefined }) },
+    cluster: { api: its },
     clock: { now: () => 0, monotonic: () => 0 },
     config: { deletionTimeoutMs: 0, controllers: [], syncsecret: { servedNamespaces: [] } },
     metrics: { registry: new MetricRegistry() },
@@ -122,7 +122,7 @@ describe('no rule is evaluated before the lists that its claims depend on', () =
       let isAsked = false;
       engine.addReconciler({
         rules: reconciler.rules,
-        preparationOf: (one) => reconciler.preparationOf?.(one),
+        needsPreparation: (one) => reconciler.needsPreparation?.(one) === true,
         getLive: unused,
         updateStatus: async () => await Promise.resolve(undefined),
         listed: async (...args) => {

@@ -2,7 +2,7 @@
  * The manager makes a Secret of each SyncSecret in the management cluster, and writes the status as KubeLB does.
  * `rules/sync-secret-rule-set.ts` turns the SyncSecrets into claims.
  */
-import type { Controller, Preparation } from '../../copy/engine/controller.ts';
+import type { Controller } from '../../copy/engine/controller.ts';
 import type { ResourceKey, RuleKey } from '../../copy/model/keys.ts';
 import { SECRET } from '../../copy/model/kind.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
@@ -68,10 +68,10 @@ export class ManagerReconciler extends SyncSecretReconciler<ManagerRules> {
     return leftMs === 0 ? undefined : { requeueAfterMs: leftMs };
   }
 
-  preparationOf(rule: RuleKey): Preparation | undefined {
+  needsPreparation(rule: RuleKey): boolean {
     const object = this.store.get(rule);
-    if (object === undefined || this.rules.leftMs(rule) > 0) return undefined;
-    return finalizerStep(object.metadata, SYNC_SECRET_FINALIZER) === 'add' ? 'first' : undefined;
+    if (object === undefined || this.rules.leftMs(rule) > 0) return false;
+    return finalizerStep(object.metadata, SYNC_SECRET_FINALIZER) === 'add';
   }
 
   protected async report(

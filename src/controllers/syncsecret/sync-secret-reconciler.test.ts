@@ -73,8 +73,8 @@ class TestReconciler extends SyncSecretReconciler {
     return this.cause;
   }
 
-  preparationOf(): undefined {
-    return undefined;
+  needsPreparation(): boolean {
+    return false;
   }
 
   protected report = unused;

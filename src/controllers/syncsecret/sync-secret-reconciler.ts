@@ -7,8 +7,7 @@ import { isUnderWay } from '../../copy/model/claim.ts';
 import { type RuleKey, ruleName } from '../../copy/model/keys.ts';
 import { KeyLists } from '../../copy/model/key-lists.ts';
 import type { Entry } from '../../copy/book/claim-book.ts';
-import type { ContentUse } from '../../copy/cluster/objects/store.ts';
-import type { Preparation, RuleProgress, RuleReconciler } from '../../copy/engine/controller.ts';
+import type { RuleProgress, RuleReconciler } from '../../copy/engine/controller.ts';
 import type { KubeObject } from '../../kube/api.ts';
 import { ApiError } from '../../kube/errors.ts';
 import type { WatchGroup } from '../../kube/watch/watch-group.ts';
@@ -80,7 +79,6 @@ export abstract class SyncSecretReconciler<Rules extends SyncSecretRules = SyncS
       kind: SYNC_SECRET,
       store: { storeResponse: (object) => this.#storeMetadata(object) },
       metadataOnly: true,
-      onPrepared: (object) => cluster.store(SYNC_SECRET).hold(object),
       fieldManager: RULES_MANAGER,
     }));
     this.getLive = liveRules(async (rule, signal) => this.store.versionOf(await client.get(ruleName(rule), signal)));
@@ -115,7 +113,7 @@ export abstract class SyncSecretReconciler<Rules extends SyncSecretRules = SyncS
     return undefined;
   }
 
-  abstract preparationOf(rule: RuleKey): Preparation | undefined;
+  abstract needsPreparation(rule: RuleKey): boolean;
 
   /** Adds the finalizer of Keyferry, and removes that of KubeLB. @throws ApiError */
   async prepare(rule: RuleKey, signal: AbortSignal): Promise<void> {
@@ -153,8 +151,8 @@ export abstract class SyncSecretReconciler<Rules extends SyncSecretRules = SyncS
       this.#deletions.forget(rule);
       return undefined;
     }
-    // While the finalizer is missing, the claim has made no copy, so its outcome is not reported.
-    const isOutdated = evaluated !== ruleVersion(object) || this.preparationOf(rule) === 'first';
+    // No outcome is reported before the finalizer is there.
+    const isOutdated = evaluated !== ruleVersion(object) || this.needsPreparation(rule);
     if (!this.rules.isActive(object)) {
       return isOutdated ? undefined : await this.#release(rule, object, entries, signal);
     }
@@ -286,16 +284,8 @@ export const SYNC_SECRET_ENTRY = {
   annotationReader: () => isReadMark,
 } satisfies Partial<ControllerEntry>;
 
-/** Only values of SyncSecrets with the finalizer are cached. For others, the answer to its write has the values. */
-const HAS_FINALIZER: ContentUse['isSource'] = ({ metadata }) =>
-  metadata.finalizers?.includes(SYNC_SECRET_FINALIZER) === true;
-
 /** Watches all SyncSecrets of this process's cluster. @param isSource see `ContentUse` */
-export function watchSyncSecrets(
-  { cluster, config }: ControllerContext,
-  sink: WatchSink,
-  isSource = HAS_FINALIZER,
-): WatchGroup {
+export function watchSyncSecrets({ cluster, config }: ControllerContext, sink: WatchSink, isSource = true): WatchGroup {
   const diagnosis = new CrdDiagnosis({
     api: cluster.api,
     kind: SYNC_SECRET,
@@ -303,5 +293,5 @@ export function watchSyncSecrets(
     isOptional: false,
     isAlone: config.controllers.every((name) => name.startsWith('syncsecret-')),
   });
-  return cluster.watchContents(SYNC_SECRET, { isSource }, sink, diagnosis);
+  return cluster.watchContents(SYNC_SECRET, { isSource: () => isSource }, sink, diagnosis);
 }

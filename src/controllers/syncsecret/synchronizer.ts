@@ -3,7 +3,7 @@
  * finalizer from these Secrets. It reads no other Secrets. `rules/synchronizer-rule-set.ts` turns them into claims.
  */
 import type { Entry } from '../../copy/book/claim-book.ts';
-import type { Controller, Preparation, RuleProgress, RuleReconciler } from '../../copy/engine/controller.ts';
+import type { Controller, RuleProgress, RuleReconciler } from '../../copy/engine/controller.ts';
 import type { Cause } from '../../copy/model/cause.ts';
 import { isUnderWay, type Outcome } from '../../copy/model/claim.ts';
 import { parseRuleKey, type RuleKey, ruleName } from '../../copy/model/keys.ts';
@@ -55,7 +55,7 @@ function create(context: ControllerContext): Controller {
       // Each change of a labelled Secret enqueues its rule.
       cluster.watchContents(SECRET, { labelSelector, isSource: () => true }, labelledSecretSink(reconciler.secrets)),
       // Each SyncSecret of KubeLB enqueues the rule of its Secret.
-      watchSyncSecrets(context, ofKubeLb.sink, () => false),
+      watchSyncSecrets(context, ofKubeLb.sink, false),
     );
   };
   return { reconciler, open };
@@ -121,8 +121,8 @@ export class SynchronizerReconciler implements RuleReconciler {
     await this.watches.listed(signal);
   }
 
-  preparationOf(rule: RuleKey): Preparation | undefined {
-    return this.#unread.has(rule) ? 'beside' : undefined;
+  needsPreparation(rule: RuleKey): boolean {
+    return this.#unread.has(rule);
   }
 
   /** Reads a Secret that may have KubeLB's finalizer. Until then, the SyncSecret that KubeLB made of it is kept. */

@@ -9,7 +9,6 @@
  * - There is no place: an original program made the copy, or a user set the mark by hand. The mark counts only if the
  *   rule that it names claims the target.
  */
-import { type Claim, type Claimed, type DesiredState, PENDING, type Shape } from '../model/claim.ts';
 import { controllerOf, parseResourceKey, type ResourceKey, type RuleKey } from '../model/keys.ts';
 import { getOrCreate, SetMap } from '../../runtime/maps.ts';
 import { isMarkedElsewhere, type Observed, PLACE_ANNOTATION } from '../model/observed.ts';
@@ -17,7 +16,6 @@ import type { Evaluation, Findings, RuleSet, RuleState } from '../model/rule-set
 import { type BookChange, ClaimBook } from './claim-book.ts';
 import { Cycles, type CyclesOptions } from './cycles.ts';
 import type { OrphanAction } from '../plan/facts.ts';
-import { nobodyCause } from '../model/cause.ts';
 
 /** Finds out whether the claims of a rule are up to date. */
 export interface RuleLookup {
@@ -69,14 +67,10 @@ export class Claims {
   /**
    * Puts the claims of an evaluation into the book.
    * @param evaluation `undefined`: the rule does not exist
-   * @param isPrepared `false`: the finalizer is not written yet. The claims count, so that no copy is an orphan. But
-   *   targets stay unchanged, and no other sources are followed
    */
-  put(rule: RuleKey, evaluation: Evaluation | undefined, isPrepared = true): ClaimsChange {
+  put(rule: RuleKey, evaluation: Evaluation | undefined): ClaimsChange {
     const { claims = [], sources = [], refusal, outOfReach, demand } = evaluation ?? {};
-    const change = isPrepared
-      ? this.book.replace(rule, claims, sources)
-      : this.book.replace(rule, unprepared(claims), this.book.sourcesOf(rule));
+    const change = this.book.replace(rule, claims, sources);
     const version = this.#versions.get(rule);
     const isSame = evaluation?.version === version && evaluation !== undefined && change.targets.length === 0;
     if (evaluation === undefined) this.#versions.delete(rule);
@@ -209,20 +203,4 @@ export class Claims {
   wanted(target: ResourceKey): void {
     this.#unwantedSince.delete(target);
   }
-}
-
-const WAIT: DesiredState = {
-  kind: 'wait',
-  for: 'watch',
-  ...nobodyCause(PENDING.reason, 'the finalizer of the rule is being written'),
-};
-
-/** The shape for targets of a rule whose finalizer is not on the server yet: they stay unchanged. */
-export const UNPREPARED: Shape = { id: 'unprepared', desiredState: () => WAIT, heldVersion: () => undefined };
-
-function unprepared(claims: readonly Claimed[]): Claimed[] {
-  const changed = new Map<Claim, Claim>();
-  return claims.map(({ target, claim }) => {
-    return { target, claim: getOrCreate(changed, claim, () => ({ ...claim, shape: UNPREPARED })) };
-  });
 }

@@ -45,9 +45,6 @@ export interface RuleReadiness {
   readonly cause: Cause | undefined;
 }
 
-/** A missing preparation (the finalizer) of a rule. `first`: the rule's targets wait for it. `beside`: they do not. */
-export type Preparation = 'first' | 'beside';
-
 /** The operator's work for the rules of one controller besides copying: reads, finalizers and status. */
 export interface RuleReconciler {
   readonly rules: RuleSet;
@@ -55,9 +52,9 @@ export interface RuleReconciler {
   evaluated?(rule: RuleKey): void;
   /** Settles when the caches have all that `RuleSet.evaluate` reads. A result makes the rule run again later. */
   listed?(rule: RuleKey, signal: AbortSignal): Promise<RunResult | undefined | void>;
-  /** Says from caches alone whether `prepare` has to be called. `undefined`: nothing is missing. */
-  preparationOf?(rule: RuleKey): Preparation | undefined;
-  /** Updates the rule object (finalizer, defaults), beside the evaluations. If it throws, it is called again later. */
+  /** Says from caches alone whether `prepare` has to be called. */
+  needsPreparation?(rule: RuleKey): boolean;
+  /** Updates the rule object (finalizer, defaults). No target waits for it. If it throws, it is called again later. */
   prepare?(rule: RuleKey, signal: AbortSignal): Promise<void>;
   /** Reads the rule from the server. A change of the target's namespace that concerns the rule counts as its change. */
   getLive(rule: RuleKey, target: ResourceKey, signal: AbortSignal): Promise<RuleState>;

@@ -413,7 +413,7 @@ test('a rule reports its failed preparation until the preparation succeeds, even
   let tries = 0;
   const reconciler: WholeReconciler = {
     name: 'rules',
-    preparationOf: () => (isPrepared ? undefined : 'first'),
+    needsPreparation: () => !isPrepared,
     prepare: async () => {
       await Promise.resolve();
       tries += 1;
@@ -454,7 +454,7 @@ test('after its evaluation a rule is ready, except if it has a failure or a prob
   let isRefused = true;
   const reconciler: WholeReconciler = {
     name: 'rules',
-    preparationOf: (rule) => (isRefused && rule === RULE ? 'first' : undefined),
+    needsPreparation: (rule) => isRefused && rule === RULE,
     prepare: async () => await Promise.reject(new Error('refused')),
     // oxlint-disable-next-line require-yield -- one step is enough
     *evaluate(rule) {
@@ -536,7 +536,7 @@ function unpreparedRules(
   return {
     name: 'rules',
     reported,
-    preparationOf: (rule) => (prepared.has(rule) ? undefined : 'first'),
+    needsPreparation: (rule) => !prepared.has(rule),
     prepare,
     // oxlint-disable-next-line require-yield -- one step is enough
     *evaluate(rule) {
@@ -556,37 +556,38 @@ function unpreparedRules(
   };
 }
 
-test("the preparation of a rule delays neither the start nor other rules; until it is done, the rule's target and source wait, and its copies are no orphans", async () => {
-  const prepared = new Set(['rules:z/ready']);
+test('the preparation of a rule begins before its target is tried, and neither the target nor the start waits for its end', async () => {
+  const begun: string[] = [];
   const gate = Promise.withResolvers<void>();
   const reconciler = unpreparedRules(async (rule) => {
+    begun.push(rule);
     await gate.promise;
-    prepared.add(rule);
-    engine.enqueueRule(rule);
-  }, prepared);
+  }, new Set());
   const backend = stubBackend('c');
+  const targets = backend.targetsOf(TARGET);
   const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
-  engine.backends.add(backend);
+  engine.backends.add({
+    ...backend,
+    targetsOf: () => ({
+      ...targets,
+      reconcile: async (target, signal) => {
+        begun.push(target);
+        return await targets.reconcile(target, signal);
+      },
+    }),
+  });
   engine.addReconciler(reconcilerOf(reconciler));
-  const { signal } = new AbortController();
-  for (let index = 0; index < 100; index++) engine.enqueueRule(asKey(`rules:a/${index}`));
-  engine.enqueueRule(asKey('rules:z/ready'));
-  const shapeOn = (name: string): string | undefined => engine.book.on(asKey(`c:Secret/b/${name}`))[0]?.claim.shape.id;
+  const rules = asKeys<RuleKey>(['rules:a/1', 'rules:b/2']);
+  engine.enqueueRule(rules[0] ?? RULE);
   try {
-    await engine.start(signal);
-    await waitFor(() => backend.reconciled.includes('c:Secret/b/ready'), {
-      message: 'the target of the prepared rule',
-    });
-    assert.equal(shapeOn('ready'), 'leave Left ');
-    assert.equal(shapeOn('99'), 'unprepared');
-    assert.deepEqual(engine.book.sourcesOf(asKey('rules:a/99')), []);
-    assert.equal(await engine.orphanActionOf(asKey('rules:a/99'), asKey('c:Secret/b/99'), COPY, signal), 'later');
-    const before = backend.reconciled.length;
-    gate.resolve();
-    await waitFor(() => backend.reconciled.slice(before).includes('c:Secret/b/99'), { message: 'its target' });
-    assert.equal(shapeOn('99'), 'leave Left ');
-    assert.deepEqual(engine.book.sourcesOf(asKey('rules:a/99')), ['c:Secret/a/source']);
+    await engine.start(new AbortController().signal);
+    await waitFor(() => begun.length === 2, { message: 'the rule of the start' });
+    engine.enqueueRule(rules[1] ?? RULE);
+    await waitFor(() => begun.length === 4, { message: 'the rule that came later' });
+    assert.deepEqual(begun, ['rules:a/1', 'c:Secret/b/1', 'rules:b/2', 'c:Secret/b/2']);
+    assert.deepEqual(engine.book.sourcesOf(asKey('rules:a/1')), ['c:Secret/a/source']);
   } finally {
+    gate.resolve();
     await engine.stop();
   }
 });
@@ -615,89 +616,6 @@ test('namespaces take turns in the preparation of their rules, so that one names
     assert.ok(order.length <= 10, `${order.length} at once`);
   } finally {
     for (const gate of gates.values()) gate.resolve();
-    await engine.stop();
-  }
-});
-
-test('of rules that copy themselves, only a few are prepared before their targets are tried; a hanging target delays only its namespace, a failed one none', async () => {
-  const prepared = new Set<string>();
-  const rules = unpreparedRules(async (rule) => {
-    await Promise.resolve();
-    prepared.add(rule);
-    engine.enqueueRule(rule);
-  }, prepared);
-  const reconciler: WholeReconciler = {
-    ...rules,
-    *evaluate(rule, view) {
-      const evaluation = yield* rules.evaluate(rule, view);
-      if (evaluation === undefined) return undefined;
-      const claims = evaluation.claims.map(({ target, claim }) => ({
-        target,
-        claim: { ...claim, isRuleSource: true } as const,
-      }));
-      return { ...evaluation, claims };
-    },
-  };
-  const gates = new Map<string, PromiseWithResolvers<undefined>>();
-  const backend = stubBackend('c', undefined, 'rule');
-  const targets = { ...backend.targetsOf(TARGET) };
-  const engine = new Engine({ onError: () => undefined });
-  engine.backends.add({
-    ...backend,
-    queueing: { ...backend.queueing, concurrency: 4 },
-    targetsOf: () => ({
-      ...targets,
-      reconcile: async (target) => {
-        if (engine.book.on(target)[0]?.claim.shape.id === 'unprepared') return undefined;
-        const gate = Promise.withResolvers<undefined>();
-        gates.set(target, gate);
-        return await gate.promise;
-      },
-    }),
-  });
-  engine.addReconciler(reconcilerOf(reconciler));
-  for (let index = 0; index < 100; index += 1) engine.enqueueRule(asKey(`rules:a/${index}`));
-  try {
-    await engine.start(new AbortController().signal);
-    await waitFor(() => prepared.size >= 8, { message: 'the first rules to be prepared' });
-    for (let turn = 0; turn < 50; turn += 1) await setImmediate();
-    assert.ok(prepared.size <= 24, `${prepared.size} of 100 were prepared while their targets hang`);
-    engine.enqueueRule(asKey('rules:b/100'));
-    await waitFor(() => prepared.has('rules:b/100'), { message: 'the rule of another namespace' });
-    await waitFor(() => gates.has('c:Secret/b/100'), { message: 'its target, while the others hang' });
-    for (let tried = 0; prepared.size < 101; tried += 1) {
-      assert.ok(tried < 101, `${prepared.size} were prepared after ${tried} targets were tried`);
-      await waitFor(() => gates.size > 0, { message: 'the next target' });
-      for (const [target, gate] of gates) {
-        gates.delete(target);
-        if (tried % 2 === 0) gate.reject(new Error('refused'));
-        else gate.resolve(undefined);
-      }
-      for (let turn = 0; turn < 5; turn += 1) await setImmediate();
-    }
-  } finally {
-    for (const gate of gates.values()) gate.resolve(undefined);
-    await engine.stop();
-  }
-});
-
-test('if the server does not store the finalizer of a rule, the write is repeated with a back-off, and the rule reports the failure', async () => {
-  let tries = 0;
-  const clock = new ManualClock();
-  const reconciler = unpreparedRules(async () => {
-    tries += 1;
-    await Promise.resolve();
-  }, new Set());
-  const engine = new Engine({ clock, onError: () => undefined });
-  engine.backends.add(stubBackend('c'));
-  engine.addReconciler(reconcilerOf(reconciler));
-  engine.enqueueRule(RULE);
-  try {
-    await engine.start(new AbortController().signal);
-    for (let ms = 0; ms < 10_000; ms += 50) await clock.advance(50);
-    assert.ok(tries >= 3 && tries <= 12, `${tries} tries in 10 s`);
-    assert.deepEqual(reconciler.reported.at(-1), [RULE, 'the API server did not store the finalizer']);
-  } finally {
     await engine.stop();
   }
 });

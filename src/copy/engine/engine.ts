@@ -53,7 +53,8 @@ const STATUS_PENDING_DELAY_MS = 2000;
 const NORMAL_PRIORITY_TARGETS = 250;
 /**
  * If no rule claims a copy any more, Keyferry waits this long before it decides on the copy, ms. Meanwhile another rule
- * may claim the copy and take it over, for example if one `kubectl apply` swaps the names of two rules.
+ * may claim the copy and take it over, for example if one `kubectl apply` swaps the names of two rules, or the rule is
+ * made again.
  */
 const UNCLAIMED_DELAY_MS = 500;
 /** A decision takes time for each claim on its target. Above this number, each claim delays it by `MS_PER_CLAIM`. */
@@ -140,9 +141,8 @@ export class Engine implements ObjectEvents {
     this.#started = true;
     // A target without claims in the book looks like an orphan. For a copy of a heavy rule the answer is `later`.
     await this.#rules.start(signal);
-    this.backends.start((...run) => this.#runTarget(...run));
-    // After the targets: a user may have thousands of rules without a finalizer, and each write causes an evaluation.
     this.#rules.startFinalizers();
+    this.backends.start((...run) => this.#runTarget(...run));
     this.#status.start((rule, running) => this.#runStatus(rule, running), { concurrency: STATUS_CONCURRENCY });
   }
 
@@ -274,13 +274,11 @@ export class Engine implements ObjectEvents {
 
   #evaluated(rule: RuleKey, change: ClaimsChange): void {
     this.#follow(change);
-    const isGone = this.claims.versionOf(rule) === undefined;
-    if (isGone) this.#writes.delete(rule);
-    const unclaimedMs = isGone ? 0 : UNCLAIMED_DELAY_MS;
-    this.#enqueueTargets(change.targets, 'normal', unclaimedMs);
+    if (this.claims.versionOf(rule) === undefined) this.#writes.delete(rule);
+    this.#enqueueTargets(change.targets, 'normal', UNCLAIMED_DELAY_MS);
     // Keyferry keeps a copy that other claims use as their source. Now it may be an orphan.
     this.#enqueueTargets(change.unusedSources, 'normal');
-    this.#enqueueTargets(change.orphans, 'normal', unclaimedMs);
+    this.#enqueueTargets(change.orphans, 'normal', UNCLAIMED_DELAY_MS);
     this.enqueueStatus(rule);
   }
 
@@ -305,7 +303,6 @@ export class Engine implements ObjectEvents {
       return await this.backends.of(target).targetsOf(target).reconcile(target, signal);
     } finally {
       this.#running.delete(target);
-      this.#rules.targetTried(target);
     }
   }
 

@@ -3,12 +3,7 @@
  *
  *   rules        evaluates rules; a rule whose evaluation takes long moves to the next queue
  *   rules heavy  evaluates these rules from then on
- *   finalizers   writes missing finalizers; until then the targets of a rule stay unchanged
- *
- * Some rules copy their own object. The response to the write of such a rule's finalizer has the values, which must
- * still be in memory when the copy is made. So the rule is *untried* from this write to the next run of its target,
- * even a failed run. While many rules are untried, other finalizers wait. Each namespace has a share of the untried
- * rules, so that it waits only for its own rules.
+ *   finalizers   writes missing finalizers; the write is enqueued before the targets, which do not wait for it
  *
  * A rule is *outdated* from its change until its claims are in the book. Until then none of its copies counts as an
  * orphan.
@@ -16,10 +11,9 @@
 import { KeyedQueue } from '../../runtime/queue/keyed-queue.ts';
 import { type Slices, TooLongError } from '../../runtime/queue/slices.ts';
 import type { KeyedQueueOptions, Priority, RunResult, StopOptions } from '../../runtime/queue/keyed-queue-options.ts';
-import { GroupRuns } from '../../runtime/queue/turns.ts';
-import { type Claims, type ClaimsChange, UNPREPARED } from '../book/claims.ts';
+import type { Claims, ClaimsChange } from '../book/claims.ts';
 import { type Cause, failureOf, sameCause } from '../model/cause.ts';
-import { controllerOf, namespaceOf, type ResourceKey, type RuleKey } from '../model/keys.ts';
+import { controllerOf, namespaceOf, type RuleKey } from '../model/keys.ts';
 import type { NamedQueue, RuleReconciler } from './controller.ts';
 
 const RULE_CONCURRENCY = 8;
@@ -27,8 +21,6 @@ const RULE_CONCURRENCY = 8;
 const HEAVY_AFTER_MS = 30;
 const HEAVY_CONCURRENCY = 2;
 const FINALIZER_CONCURRENCY = 8;
-/** Finalizers wait while this many rules are untried: 8 being written, 8 whose target waits, 8 whose target runs. */
-const MOST_UNTRIED = 3 * FINALIZER_CONCURRENCY;
 
 export interface RuleLoopOptions extends Omit<KeyedQueueOptions<RuleKey>, 'name' | 'groupOf' | 'onError'> {
   readonly claims: Claims;
@@ -47,10 +39,6 @@ export class RuleLoop {
   readonly #rules: KeyedQueue<RuleKey>;
   readonly #heavy: KeyedQueue<RuleKey>;
   readonly #finalizers: KeyedQueue<RuleKey>;
-  /** The untried rules; see the head of this file. */
-  readonly #untried = new Set<RuleKey>();
-  /** Number of untried rules of each controller and namespace. */
-  readonly #untriedIn = new GroupRuns(FINALIZER_CONCURRENCY);
   /** Rules that may have changed after their last evaluation, so that their claims may be incomplete. */
   readonly #changed = new Set<RuleKey>();
   readonly #evaluating = new Set<RuleKey>();
@@ -72,12 +60,7 @@ export class RuleLoop {
     };
     this.#rules = new KeyedQueue({ ...common, name: 'rules' });
     this.#heavy = new KeyedQueue({ ...common, name: 'rules heavy' });
-    this.#finalizers = new KeyedQueue({
-      ...common,
-      name: 'finalizers',
-      groupOf: finalizerGroupOf,
-      mayRun: (group) => this.#untried.size < MOST_UNTRIED || this.#untriedIn.isBelowShare(group),
-    });
+    this.#finalizers = new KeyedQueue({ ...common, name: 'finalizers' });
   }
 
   addReconciler(reconciler: RuleReconciler): void {
@@ -160,14 +143,13 @@ export class RuleLoop {
       return undefined;
     }
     if (claims.versionOf(rule) === undefined) this.#heavyKeys.delete(rule);
-    const preparation = reconciler.preparationOf?.(rule);
-    const [entry] = claims.book.of(rule);
-    if (preparation === 'first' || entry === undefined) this.#tried(rule);
     // A failed preparation (finalizer) is reported until it succeeds, even if the evaluation succeeds.
-    if (preparation === undefined) {
+    if (reconciler.needsPreparation?.(rule) === true) {
+      this.#finalizers.add(rule, { priority: this.#isEvaluated ? 'normal' : 'low' });
+    } else {
       this.#finalizers.forget(rule);
       this.#failures.delete(rule);
-    } else this.#finalizers.add(rule, { priority: this.#isEvaluated ? 'normal' : 'low' });
+    }
     onEvaluated(rule, change);
     return again ?? undefined;
   }
@@ -180,7 +162,7 @@ export class RuleLoop {
     try {
       const evaluation = await slices.run(reconciler.rules.evaluate(rule, claims), signal, limitMs);
       reconciler.evaluated?.(rule);
-      return claims.put(rule, evaluation, reconciler.preparationOf?.(rule) !== 'first');
+      return claims.put(rule, evaluation);
     } catch (error) {
       this.#changed.add(rule);
       throw error;
@@ -192,35 +174,8 @@ export class RuleLoop {
   /** Writes the finalizer of a rule. This changes the rule object, and the change enqueues the rule again. */
   async #writeFinalizer(rule: RuleKey, signal: AbortSignal): Promise<void> {
     const reconciler = this.reconcilerOf(rule);
-    const preparation = reconciler.preparationOf?.(rule);
-    const [entry] = this.#options.claims.book.of(rule);
-    if (preparation === 'first' && entry?.claim.isRuleSource === true && !this.#untried.has(rule)) {
-      this.#untried.add(rule);
-      this.#untriedIn.started(finalizerGroupOf(rule));
-    }
-    try {
-      if (preparation !== undefined) await reconciler.prepare?.(rule, signal);
-      if (reconciler.preparationOf?.(rule) === 'first') throw new Error('the API server did not store the finalizer');
-    } catch (error) {
-      this.#tried(rule);
-      throw error;
-    }
+    if (reconciler.needsPreparation?.(rule) === true) await reconciler.prepare?.(rule, signal);
     if (this.#failures.delete(rule)) this.#options.onFailure(rule);
-  }
-
-  /** Called after each run of a target. Returns at once in the usual case that no rule is untried. */
-  targetTried(target: ResourceKey): void {
-    if (this.#untried.size === 0) return;
-    for (const { claim } of this.#options.claims.book.on(target)) {
-      if (claim.shape !== UNPREPARED) this.#tried(claim.owner.key);
-    }
-  }
-
-  /** Ends the untried state of a rule, because one of its targets has run, or none has to. */
-  #tried(rule: RuleKey): void {
-    if (!this.#untried.delete(rule)) return;
-    this.#untriedIn.ended(finalizerGroupOf(rule));
-    this.#finalizers.resume();
   }
 
   #noteFailure(rule: RuleKey, failure: Cause): void {
@@ -228,9 +183,4 @@ export class RuleLoop {
     this.#failures.set(rule, failure);
     this.#options.onFailure(rule);
   }
-}
-
-/** The group of a rule among the finalizers: its controller and namespace. */
-function finalizerGroupOf(rule: RuleKey): string {
-  return `${controllerOf(rule)} ${namespaceOf(rule)}`;
 }

@@ -64,8 +64,6 @@ export interface KeyedQueueOptions<K extends string = string> {
    * owner share its turns. So even if an owner has keys in many groups, it delays no other owner. Default: one owner.
    */
   readonly ownerOf?: GroupOf<K> | undefined;
-  /** If it returns `false`, no key of the group runs. Call `KeyedQueue.resume` when it may return `true` again. */
-  readonly mayRun?: ((group: string) => boolean) | undefined;
   readonly clock?: Clock;
   /** Returns r, 0 ≤ r < 1, for the random part of the back-off. Default `Math.random`. */
   readonly random?: (() => number) | undefined;

@@ -61,26 +61,6 @@ test('a group of keys may use all free workers, but its runs beyond its share de
   await queue.stop();
 });
 
-test('while mayRun is false for a group, only other groups run; after resume() the group runs again', async () => {
-  const held = new Set(['a']);
-  const { clock, queue } = makeQueue({ groupOf: (key) => key.slice(0, 1), mayRun: (group) => !held.has(group) });
-  const stage = new ManualWorker();
-  queue.start(stage.worker, { concurrency: 1 });
-  for (const key of ['a0', 'b0', 'a1', 'b1']) queue.add(key);
-  await clock.advance(0);
-  stage.end('b0');
-  await clock.advance(0);
-  stage.end('b1');
-  await clock.advance(0);
-  assert.deepEqual(stage.ran.splice(0), ['b0', 'b1']);
-  assert.equal(queue.metrics().depth, 2);
-  held.clear();
-  queue.resume();
-  await clock.advance(0);
-  assert.deepEqual(stage.ran, ['a0']);
-  await queue.stop();
-});
-
 test('property: a group with fewer runs than its share of the workers never waits for runs of another group', async () => {
   const groups = ['a', 'b', 'c'];
   const step = fc.oneof(

@@ -106,11 +106,6 @@ export class KeyedQueue<K extends string = string> {
     this.#schedulePump();
   }
 
-  /** Called when `KeyedQueueOptions.mayRun` may return `true` again for a group: starts runs of waiting keys. */
-  resume(): void {
-    this.#schedulePump();
-  }
-
   /** Drops the pending runs of `key` and its failures. A run that has begun goes on to its end, but is not repeated. */
   forget(key: K): void {
     this.#waiting.delete(key);
@@ -252,10 +247,8 @@ export class KeyedQueue<K extends string = string> {
   #next(): ReturnType<WaitingKeys<K>['shift']> {
     const free = this.#concurrency - this.#running.size;
     const { extra, isBelowShare } = this.#groupRuns;
-    const { mayRun } = this.#options;
-    const mayTake = (group: string): boolean => isBelowShare(group) && mayRun?.(group) !== false;
-    const next = free + extra > 0 ? this.#waiting.shift(mayTake) : undefined;
-    return next ?? (free > 0 ? this.#waiting.shift(mayRun) : undefined);
+    const next = free + extra > 0 ? this.#waiting.shift(isBelowShare) : undefined;
+    return next ?? (free > 0 ? this.#waiting.shift() : undefined);
   }
 
   async #run(key: K, run: Run, worker: Worker<K>): Promise<void> {

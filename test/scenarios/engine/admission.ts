@@ -20,6 +20,10 @@ const REGISTRATION = '/apis/admissionregistration.k8s.io/v1';
 export interface Refusal {
   /** The resource whose writes are refused. Default: `secrets`. */
   readonly resource?: string;
+  /** Group and version of the resource, `example.com/v1`. Default: the core group. */
+  readonly groupVersion?: string;
+  /** Fields that every object of the resource must have. */
+  readonly required?: Json;
   /** A CEL expression that is true for each write that the server must refuse. */
   readonly when: string;
   /** The operations to refuse. Default: creations and changes. */
@@ -31,6 +35,7 @@ export interface Refusal {
 /** Makes the server refuse writes until the result is disposed. Resolves once the server applies the policy. */
 export async function refuse(api: TestApi, name: string, refusal: Refusal): Promise<AsyncDisposable> {
   const { when, resource = 'secrets', operations = ['CREATE', 'UPDATE'], words = `'refused by ${name}'` } = refusal;
+  const { groupVersion = '', required } = refusal;
   const probe = `probe-of-${name}`;
   await api.create({
     apiVersion: 'admissionregistration.k8s.io/v1',
@@ -40,8 +45,8 @@ export async function refuse(api: TestApi, name: string, refusal: Refusal): Prom
       matchConstraints: {
         resourceRules: [
           {
-            apiGroups: [''],
-            apiVersions: ['v1'],
+            apiGroups: [groupVersion.split('/')[0]],
+            apiVersions: [groupVersion.split('/')[1] ?? 'v1'],
             resources: [resource],
             operations: [...new Set([...operations, 'CREATE'])],
           },
@@ -62,9 +67,10 @@ export async function refuse(api: TestApi, name: string, refusal: Refusal): Prom
     metadata: { name },
     spec: { policyName: name, validationActions: ['Deny'] },
   });
-  const object: Json = { metadata: { name: probe, namespace: 'default' } };
+  const object: Json = { ...required, metadata: { name: probe, namespace: 'default' } };
+  const root = groupVersion === '' ? '/api/v1' : `/apis/${groupVersion}`;
   const isInForce = async (): Promise<boolean> => {
-    const { status } = await api.raw('POST', `/api/v1/namespaces/default/${resource}`, {
+    const { status } = await api.raw('POST', `${root}/namespaces/default/${resource}`, {
       query: { dryRun: 'All' },
       body: object,
     });

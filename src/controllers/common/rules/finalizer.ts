@@ -2,12 +2,13 @@
  * Decides on the next step for a rule with a finalizer. Two facts about the object decide, as in kube-rs:
  *
  *                   without the finalizer    with the finalizer
- *    active         add                      apply: copies may be made
- *    being deleted  none: it has no copies   cleanup: release the copies, then remove the finalizer
+ *    active         add: no status yet       apply
+ *    being deleted  none                     cleanup: release the copies, then remove the finalizer
  *
- * Guarantee: the server does not remove a rule before its copies are released. Keyferry makes no copy in the state
- * `add`, and removes the finalizer only at the end of `cleanup`, or at its time limit. Targets that remain after the
- * limit are orphans; Keyferry deletes them as soon as possible.
+ * Guarantee: the server does not remove a rule with a status before its copies are released. Keyferry removes the
+ * finalizer only at the end of `cleanup`, or at its time limit. Copies do not wait for the finalizer, except those of a
+ * CCM: the copies of a rule that is gone without it, and those that remain after the limit, are orphans, which are found
+ * by their marks and deleted as soon as possible.
  *
  * The limit begins when this process first sees the deletion, on the monotonic clock, because the server's clock may
  * differ by minutes. After a restart the limit begins again, because the new process has not yet tried the cleanup.

@@ -5,7 +5,7 @@ import { after, before, beforeEach, describe, it } from 'node:test';
 import { readCrd } from '../../../../scripts/crd/read-crds.ts';
 import { type ControlPlane, startControlPlane } from '../../../../test/servers/control-plane.ts';
 import { clientOf } from '../../../../test/support/kube-client.ts';
-import type { KubeObject, KubeRequest } from '../../../kube/api.ts';
+import type { KubeObject, KubeRequest, KubeResponse } from '../../../kube/api.ts';
 import { isConflict, isInvalid, isObjectGone } from '../../../kube/errors.ts';
 import type { HttpKubeApi } from '../../../kube/http.ts';
 import { RuleClient } from './rule-client.ts';
@@ -18,6 +18,7 @@ const GROUP_PATH = '/apis/kubelb.k8c.io/v1alpha1';
 const COLLECTION = `${GROUP_PATH}/namespaces/default/syncsecrets`;
 const KEY: RuleKey = asKey('test:default/x');
 const { signal } = new AbortController();
+const unused = (): never => assert.fail('not used');
 
 let plane: ControlPlane;
 let api: HttpKubeApi;
@@ -104,6 +105,25 @@ describe('a finalizer', () => {
       isConflict,
     );
     assert.deepEqual((await onServer()).metadata.finalizers, ['example.com/other']);
+  });
+
+  it('if the object was recreated with the same name, adding or removing a finalizer is refused, even with the present resourceVersion', async () => {
+    const { uid } = (await createRule()).metadata;
+    const { metadata, ...rest } = await createRule(['example.com/a']);
+    const earlier = { ...rest, metadata: { ...metadata, uid } };
+    await assert.rejects(client.addFinalizer(earlier, 'example.com/b', {}, signal), isInvalid);
+    await assert.rejects(client.removeFinalizers(earlier, ['example.com/a'], {}, signal), isInvalid);
+    assert.deepEqual((await onServer()).metadata, metadata);
+  });
+
+  it('addFinalizer fails if the API server does not store the finalizer, for example because a webhook removes it', async () => {
+    const rule = await createRule();
+    const request = async (): Promise<KubeResponse> => {
+      return await Promise.resolve({ status: 200, headers: {}, body: Buffer.from(JSON.stringify(rule)) });
+    };
+    const kind = { groupPath: GROUP_PATH, plural: 'syncsecrets' };
+    const deaf = new RuleClient({ api: { cluster: 'c', stream: unused, request }, kind });
+    await assert.rejects(deaf.addFinalizer(rule, 'example.com/a', {}, signal), /did not store the finalizer/);
   });
 
   it('removeFinalizers removes several finalizers by one request, and keeps those of other clients', async () => {
@@ -261,6 +281,15 @@ describe('the status of a rule', () => {
     await write({ phase: 'Failed' });
     statuses.record(KEY, rule, [warning('B')]);
     assert.deepEqual(events, ['x A', 'x A', 'x B']);
+  });
+
+  it('after a failed write of a status, the events of a recreated object are recorded, although they are the same', async () => {
+    await createRule();
+    const invalid = { phase: 1 as unknown as string };
+    await assert.rejects(write(invalid, 'A'), isInvalid);
+    await createRule();
+    await assert.rejects(write(invalid, 'A'), isInvalid);
+    assert.deepEqual(events, ['x A', 'x A']);
   });
 });
 

@@ -17,8 +17,6 @@ export interface RuleClientOptions {
   readonly store?: Pick<RuleStore<KubeObject>, 'storeResponse'>;
   /** Requests only the metadata of objects. `writeStatus` then adds the written status to the object that it stores. */
   readonly metadataOnly?: boolean;
-  /** Receives the whole object from the response of `addFinalizer`. Set if the values of the object are needed next. */
-  readonly onPrepared?: (object: KubeObject) => void;
   /**
    * Default: `FIELD_MANAGER`. Rules that are Secrets, and so may be copies too, need another name. Reason: the write of
    * a copy removes labels and annotations that `FIELD_MANAGER` wrote and that the copy does not need.
@@ -79,7 +77,7 @@ export class RuleClient {
   /**
    * Adds a finalizer, together with other changes, by one request. Sends no request if nothing changes.
    * @param changes `replaces`: finalizers that are removed when this one is added
-   * @throws ApiError: a conflict if the object has changed since it was stored
+   * @throws ApiError: a conflict if the object has changed since it was stored; Error if the server stored no finalizer
    */
   async addFinalizer(
     rule: KubeObject,
@@ -87,16 +85,16 @@ export class RuleClient {
     { replaces = [], ...changes }: Changes & { readonly replaces?: readonly string[] },
     signal: AbortSignal,
   ): Promise<void> {
-    const { resourceVersion, finalizers = [] } = rule.metadata;
+    const { uid, resourceVersion, finalizers = [] } = rule.metadata;
     const { annotations, spec } = changes;
     const others = finalizers.filter((one) => !replaces.includes(one));
     const added = finalizers.includes(finalizer) ? undefined : [...others, finalizer];
     if (added === undefined && annotations === undefined && spec === undefined) return;
-    const { store, onPrepared } = this.#options;
-    const patch = { metadata: { resourceVersion, finalizers: added, annotations }, spec };
-    const object = await this.#patch(rule, '', patch, signal, onPrepared === undefined ? undefined : false);
-    onPrepared?.(object);
-    store?.storeResponse(object);
+    const patch = { metadata: { uid, resourceVersion, finalizers: added, annotations }, spec };
+    const object = await this.#patch(rule, '', patch, signal);
+    this.#options.store?.storeResponse(object);
+    if (object.metadata.finalizers?.includes(finalizer) !== true)
+      throw new Error('the API server did not store the finalizer');
   }
 
   /**
@@ -123,13 +121,7 @@ export class RuleClient {
     }
   }
 
-  async #patch(
-    { metadata }: KubeObject,
-    subresource: string,
-    patch: object,
-    signal: AbortSignal,
-    metadataOnly?: boolean,
-  ): Promise<KubeObject> {
+  async #patch({ metadata }: KubeObject, subresource: string, patch: object, signal: AbortSignal): Promise<KubeObject> {
     const { fieldManager = FIELD_MANAGER } = this.#options;
     const request = {
       method: 'PATCH',
@@ -139,14 +131,11 @@ export class RuleClient {
       contentType: `application/${Array.isArray(patch) ? 'json' : 'merge'}-patch+json`,
       signal,
     } as const;
-    return await this.#send(request, metadataOnly);
+    return await this.#send(request);
   }
 
-  async #send(
-    request: Parameters<KubeApi['request']>[0],
-    metadataOnly = this.#options.metadataOnly,
-  ): Promise<KubeObject> {
-    const accept = metadataOnly === true ? METADATA_ONLY : undefined;
+  async #send(request: Parameters<KubeApi['request']>[0]): Promise<KubeObject> {
+    const accept = this.#options.metadataOnly === true ? METADATA_ONLY : undefined;
     const { body } = await this.#options.api.request({ ...request, accept });
     return parseJson(body, `the answer to ${request.method} ${request.path}`) as KubeObject;
   }

@@ -1,16 +1,23 @@
 /**
- * Does the operator's work for each SecretMirror; `rules/rule-set.ts` says what a mirror means. Before the first copy,
- * the reconciler writes the finalizer and the defaults. After each evaluation it tells the Vault backend which entries
- * the mirror uses. It also writes the status and records events. A deleted mirror keeps its finalizer until its copies
+ * Does the operator's work for each SecretMirror; `rules/rule-set.ts` says what a mirror means. The reconciler writes
+ * the finalizer and the defaults, and, once the finalizer is there, the status. After each evaluation it tells the
+ * Vault backend which entries the mirror uses. It also records events. A deleted mirror keeps its finalizer until its copies
  * and leases are dealt with:
  *
  *   waiting for copies ──all deleted, or marked retained──▶ revoking leases ──done, or time limit──▶ finalizer removed
  *     └──time limit──▶ the same; the remaining copies become orphans
+ *
+ * A mirror that is deleted before its finalizer is there may have copies, too. They are found by their marks, and are
+ * orphans. But only the mirror says that they are retained, or whether its leases are revoked: such a mirror stays in
+ * the store (`isGone`) until its copies and leases are dealt with.
  */
+import type { KubeObject } from '../../../kube/api.ts';
 import { isInvalid } from '../../../kube/errors.ts';
+import type { WatchSink } from '../../../kube/watch/watcher.ts';
 import type { RunResult } from '../../../runtime/queue/keyed-queue-options.ts';
+import { rfc3339 } from '../../../runtime/text/texts.ts';
 import type { Entry } from '../../../copy/book/claim-book.ts';
-import type { Preparation, RuleProgress, RuleReconciler } from '../../../copy/engine/controller.ts';
+import type { RuleProgress, RuleReconciler } from '../../../copy/engine/controller.ts';
 import { nobodyCause } from '../../../copy/model/cause.ts';
 import type { SourceView } from '../../../copy/model/claim.ts';
 import { type RuleKey, ruleName } from '../../../copy/model/keys.ts';
@@ -77,6 +84,26 @@ export class MirrorReconciler implements RuleReconciler {
     this.#deletions = new Deletions(clock, config.deletionTimeoutMs);
   }
 
+  /** Receives the events of the watch of mirrors. */
+  get sink(): WatchSink {
+    return { ...this.#parts.mirrors.sink, remove: (object) => this.#removed(object) };
+  }
+
+  #removed(object: KubeObject): void {
+    const { mirrors } = this.#parts;
+    const { namespace = '', name } = object.metadata;
+    const mirror = mirrors.get(mirrors.key(namespace, name));
+    const { deletePolicy, source } = mirror?.spec ?? {};
+    const isLeft = stepOf(mirror) !== 'cleanup' && (deletePolicy === 'retain' || source?.type === 'vault');
+    if (mirror === undefined || !isLeft) {
+      mirrors.sink.remove(object);
+      return;
+    }
+    const deletionTimestamp = rfc3339(this.#context.clock.now());
+    const gone: StoredMirror = { ...mirror, isGone: true, metadata: { ...mirror.metadata, deletionTimestamp } };
+    mirrors.put(gone);
+  }
+
   async listed(rule: RuleKey, signal: AbortSignal): Promise<void> {
     // An evaluation must know all copies of the mirror. Only the list of all copies shows them.
     await this.#parts.watches.listed(signal);
@@ -84,12 +111,12 @@ export class MirrorReconciler implements RuleReconciler {
     if (labels !== undefined) await this.#context.cluster.namespaceReads.labelsKnown(labels.keys, signal);
   }
 
-  preparationOf(rule: RuleKey): Preparation | undefined {
+  needsPreparation(rule: RuleKey): boolean {
     const mirror = this.#parts.mirrors.get(rule);
     const step = stepOf(mirror);
-    if (mirror === undefined || step !== 'apply') return step === 'add' ? 'first' : undefined;
+    if (mirror === undefined || step !== 'apply') return step === 'add';
     const isIncomplete = this.#defaultsFor(rule, mirror) !== undefined;
-    return isIncomplete || withoutOurSpec(mirror.metadata.managedFields) !== undefined ? 'beside' : undefined;
+    return isIncomplete || withoutOurSpec(mirror.metadata.managedFields) !== undefined;
   }
 
   #defaultsFor(rule: RuleKey, mirror: StoredMirror): Record<string, unknown> | undefined {
@@ -152,7 +179,7 @@ export class MirrorReconciler implements RuleReconciler {
       return undefined;
     }
     const step = stepOf(mirror);
-    // The claims are from an earlier version of the mirror or wait for its finalizer: the next evaluation comes here.
+    // The claims are from an earlier version, or the finalizer is not there yet: the next evaluation comes here.
     const isOutdated = evaluated !== ruleVersion(mirror) || step === 'add';
     if (isOutdated && (failure === undefined || isEnding(step))) return undefined;
     const claims = [...entries];
@@ -178,7 +205,7 @@ export class MirrorReconciler implements RuleReconciler {
     claims: readonly Entry[],
     signal: AbortSignal,
   ): Promise<RunResult | undefined> {
-    const { vault } = this.#parts;
+    const { mirrors, vault } = this.#parts;
     const spec = this.rules.specOf(mirror);
     const remaining = claims.filter((entry) => !isReleased(entry));
     const step = this.#deletions.step(rule, mirror, remaining, mayBecomeOrphan);
@@ -186,9 +213,11 @@ export class MirrorReconciler implements RuleReconciler {
       if (!vault.leases.revocation(rule, mirror, spec)) return undefined;
       const events = deletionEvents(claims, step.isTimedOut ? remaining : [], spec.destinationType);
       this.#statuses.record(rule, mirror, events);
-      await this.#client.removeFinalizers(mirror, [SECRET_MIRROR_FINALIZER], {}, signal);
+      if (mirror.isGone === true) mirrors.sink.remove(mirror);
+      else await this.#client.removeFinalizers(mirror, [SECRET_MIRROR_FINALIZER], {}, signal);
       return undefined;
     }
+    if (mirror.isGone === true) return undefined;
     const result = await this.#write(rule, mirror, claims, signal, { source: NO_SOURCE, misread: [], writes: 0 });
     return soonest(result?.requeueAfterMs, step.remainingMs > 0 ? step.remainingMs : undefined);
   }

@@ -12,6 +12,8 @@ export interface StoredMirror extends SecretMirror {
   readonly spec: SecretMirrorSpec;
   /** Length of patterns and selector, characters, if above `MAX_LIST`: then none are stored. Otherwise `undefined`. */
   readonly tooLongPatterns: number | undefined;
+  /** The mirror is gone from the server, but its copies or leases are not dealt with. @see MirrorReconciler.sink */
+  readonly isGone?: true;
 }
 
 export type MirrorStore = RuleStore<StoredMirror>;

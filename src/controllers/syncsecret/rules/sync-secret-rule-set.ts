@@ -17,10 +17,10 @@ import type { Observed } from '../../../copy/model/observed.ts';
 import type { Evaluation, RuleSet } from '../../../copy/model/rule-set.ts';
 import type { KubeObject } from '../../../kube/api.ts';
 import type { Steps } from '../../../runtime/queue/slices.ts';
-import type { Deletions } from '../../common/rules/finalizer.ts';
+import { type Deletions, finalizerStep } from '../../common/rules/finalizer.ts';
 import type { RuleScope } from '../../common/context.ts';
 import type { RuleStore } from '../../common/rules/rule-store.ts';
-import { ORIGIN_LABELS, SYNC_SECRET } from '../api.ts';
+import { ORIGIN_LABELS, SYNC_SECRET, SYNC_SECRET_FINALIZER } from '../api.ts';
 import { ORIGIN_ANNOTATION, OWNER_ANNOTATION, UNKNOWN_CLUSTER } from './marks.ts';
 import { ccmDuty, type CcmDuty, managerDuty, type Zone } from './one-cluster.ts';
 import { ruleVersion, type SyncSecretRule } from './rule.ts';
@@ -134,19 +134,25 @@ export interface CcmRulesOptions extends SyncSecretRulesOptions {
   readonly copyOf: (name: string) => CopyStatus | undefined;
 }
 
-/** The shape for a SyncSecret that may belong to a manager: its copy stays as it is. */
-const KEPT: Shape = {
-  id: 'kept',
-  desiredState: () => ({
-    kind: 'wait',
-    for: 'watch',
-    ...operatorCause(
-      'Pending',
-      'it is not yet known whether the namespace belongs to a tenant or to the management cluster',
-    ),
-  }),
-  heldVersion: () => undefined,
-};
+/** A shape with which the copy of a SyncSecret stays as it is. */
+function keptBy(id: string, cause: Cause): Shape {
+  return { id, desiredState: () => ({ kind: 'wait', for: 'watch', ...cause }), heldVersion: () => undefined };
+}
+
+/** The shape for a SyncSecret that may belong to a manager. */
+const KEPT = keptBy(
+  'kept',
+  operatorCause(
+    'Pending',
+    'it is not yet known whether the namespace belongs to a tenant or to the management cluster',
+  ),
+);
+
+/**
+ * The shape for a SyncSecret without the finalizer. Without rights on kube-system, the CCM does not know in the other
+ * cluster which orphans are its own, and keeps them. So it makes no copy before the finalizer is there.
+ */
+const NOT_HELD = keptBy('not held', nobodyCause('Pending', 'the finalizer of the SyncSecret is being written'));
 
 /** The rules of the CCM: SyncSecrets of a tenant cluster, with copies in the management cluster as targets. */
 export class CcmRules extends SyncSecretRules<CcmRulesOptions> {
@@ -221,6 +227,7 @@ export class CcmRules extends SyncSecretRules<CcmRulesOptions> {
   protected shapeOf(rule: RuleKey, object: SyncSecretRule): Shape {
     if (this.dutyOf(object) === 'keep') return KEPT;
     const { metadata, immutable } = object;
+    if (finalizerStep(metadata, SYNC_SECRET_FINALIZER) === 'add') return NOT_HELD;
     const { namespace = '', name } = metadata;
     const cluster = this.options.clusterUid() ?? UNKNOWN_CLUSTER;
     return new CopyShape(rule, this.travel, { cluster, namespace, name, immutable });

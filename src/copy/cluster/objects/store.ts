@@ -196,16 +196,6 @@ export class KubeStore implements SourceProvider {
     return known && keptVersion(known) === version ? contentOf(known) : undefined;
   }
 
-  /** Keeps the values in the response to a write of a source for its copy, if the last event had the same version. */
-  hold(object: KubeObject): void {
-    const { namespace = '', name } = object.metadata;
-    const key = this.key(namespace, name);
-    const version = versionOf(object.metadata, this.kind);
-    const stored = this.#stored(key, version);
-    if (stored === undefined || this.#contents.get(`${key}@${version}`) !== undefined) return;
-    this.#keep(key, this.contentOf(object as WholeObject, stored.fingerprint));
-  }
-
   #keep(key: ObjectKey, content: Content): void {
     this.#contents.set(`${key}@${content.version}`, content, content.weight);
   }
