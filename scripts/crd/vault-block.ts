@@ -5,6 +5,14 @@ import type { Rule } from './rules.ts';
 
 const text = (description: string) => z.string().meta({ description });
 
+const vaultNamespace = (description: string) =>
+  z
+    .string()
+    .max(1024)
+    .regex(/^[!-~]*$/)
+    .meta({ description })
+    .exactOptional();
+
 const secretRef = z
   .object({
     name: z
@@ -80,6 +88,7 @@ export const vaultBlock = z.object({
       approle: approle.exactOptional(),
       token: token.exactOptional(),
       kubernetes: kubernetes.exactOptional(),
+      namespace: vaultNamespace('Vault namespace of the login. Default: the namespace of the entry.'),
     })
     .meta({ description: 'Login method. The first complete one is used, in the order approle, token, kubernetes.' })
     .exactOptional(),
@@ -104,12 +113,7 @@ export const vaultBlock = z.object({
     .max(253)
     .meta({ description: 'Expected name in the server certificate, if it is not the host of addr.' })
     .exactOptional(),
-  namespace: z
-    .string()
-    .max(1024)
-    .regex(/^[!-~]*$/)
-    .meta({ description: 'Vault namespace (Vault Enterprise, OpenBao).' })
-    .exactOptional(),
+  namespace: vaultNamespace('Vault namespace of the entry (Vault Enterprise, OpenBao).'),
 });
 
 /**

@@ -85,16 +85,18 @@ export class VaultServer {
   /**
    * Sends a request to a path below `/v1/`, and returns the answer with any status: `raw('GET', 'secret/data/app')`.
    * With the token '', it sends no token.
+   * @param more further headers
    */
   async raw(
     method: string,
     path: string,
     body?: unknown,
     token = this.rootToken,
+    more: Readonly<Record<string, string>> = {},
   ): Promise<{ readonly status: number; readonly body: VaultJson }> {
     const answer = await this.#http.send(`/v1/${path}`, {
       method,
-      headers: token === '' ? {} : { 'x-vault-token': token },
+      headers: { ...more, ...(token !== '' && { 'x-vault-token': token }) },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
     return { status: answer.status, body: answer.text === '' ? undefined : JSON.parse(answer.text) };

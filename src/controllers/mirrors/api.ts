@@ -165,6 +165,8 @@ export interface VaultAuth {
   readonly approle?: VaultAppRoleAuth;
   readonly token?: VaultTokenAuth;
   readonly kubernetes?: VaultKubernetesAuth;
+  /** Vault namespace of the login. Default: that of the block. */
+  readonly namespace?: string;
 }
 
 export interface VaultAppRoleAuth {

@@ -3,6 +3,8 @@
  *
  * Invariants:
  * - A missing, deleted or destroyed entry has a state of its own. It is never a `found` entry without values.
+ * - A write goes to the mount that was read, or nowhere: another mount under its name could take it for something else.
+ *   It counts only if the answer shows that this kind of store has it.
  * - A write names the version that it replaces, so that one of two concurrent writers fails. KV 1 has no versions:
  *   there only "must not exist" is checked, by a read before the write.
  * - `update` writes only if the values differ, so that no version is created without a change.
@@ -24,7 +26,7 @@ import {
   versionedEntry,
 } from './answers.ts';
 import { revokeLease } from '../lease-calls.ts';
-import { asVersioned, type EntryPath, Mounts } from './mounts.ts';
+import { asPlain, asVersioned, type EntryPath, Mounts } from './mounts.ts';
 import { Holds } from '../../runtime/queue/backoff.ts';
 import type { VaultCaller } from '../session/session.ts';
 import type { VaultValues } from './values.ts';
@@ -38,12 +40,6 @@ export interface VaultEntriesOptions {
 export interface UpdateOptions {
   /** `true`: in KV 1 the pairs are written below one key `data`, as in the original. Both forms count as equal. */
   readonly nestedInKv1?: boolean | undefined;
-}
-
-interface WriteOptions extends UpdateOptions {
-  /** The version that the write replaces, which may be deleted or destroyed; 0: the entry must have no version. */
-  readonly ifVersion: number;
-  readonly signal?: AbortSignal | undefined;
 }
 
 export interface WriteResult {
@@ -111,20 +107,11 @@ export class VaultEntries {
   }
 
   /**
-   * Writes the whole entry.
-   * @throws VaultError: `casMismatch` if the version is not `ifVersion`, `tooLarge` before anything is sent,
-   *   `invalidPath` if no KV store is mounted there, …; AbortedError
-   */
-  write(path: string, values: VaultValues, options: WriteOptions): Promise<WriteResult> {
-    return this.#at(path, options.signal, (entry) => this.#write(entry, values, options));
-  }
-
-  /**
    * Writes the values that `decide` returns, if they differ from the current values. If another client writes the entry
    * between the read and the write, reads and decides again.
    * @param decide gets the current entry; `undefined`: no write
-   * @throws VaultError: an error of the read or write; `invalidPath` if no KV store is mounted there; `casMismatch`
-   *   after five attempts. AbortedError.
+   * @throws VaultError: an error of the read or write; `invalidPath` if no KV store is mounted there, or another one than
+   *   before; `tooLarge` before the write is sent; `casMismatch` after five attempts. AbortedError.
    */
   async update(
     path: string,
@@ -132,14 +119,18 @@ export class VaultEntries {
     signal?: AbortSignal,
     { nestedInKv1 = false }: UpdateOptions = {},
   ): Promise<UpdateResult> {
-    for (let attempt = 1; ; attempt++) {
-      const current = await this.#at(path, signal, (entry) => this.#readToWrite(entry, signal));
+    const once = async (entry: EntryPath): Promise<UpdateResult> => {
+      const current = await this.#readToWrite(entry, signal);
       const wanted = decide(current);
       const same = current.state === 'found' && wanted !== undefined && hasValues(current, wanted, nestedInKv1);
       if (wanted === undefined || same) return { written: false, ...versionOf(current) };
+      // If Vault did not name the mount, an entry without a version shows that it is not KV 2.
+      const place = entry.known || current.version !== undefined ? entry : asPlain(entry);
+      return { written: true, ...(await this.#write(place, versionToReplace(current), wanted, nestedInKv1, signal)) };
+    };
+    for (let attempt = 1; ; attempt++) {
       try {
-        const made = await this.write(path, wanted, { ifVersion: versionToReplace(current), signal, nestedInKv1 });
-        return { written: true, ...made };
+        return await this.#at(path, signal, once);
       } catch (error) {
         if (!isVaultError(error, 'casMismatch') || attempt >= UPDATE_ATTEMPTS) throw error;
       }
@@ -152,7 +143,7 @@ export class VaultEntries {
     try {
       return await work(entry);
     } catch (error) {
-      if (!isVaultError(error, 'invalidPath')) throw error;
+      if (!isVaultError(error, 'invalidPath', 'badResponse')) throw error;
       if (entry.known) this.#mounts.forget(entry);
       else if (entry.mount.kind === 'kv1' && isVersionedPathWarning(error.errors))
         return await work(asVersioned(entry));
@@ -173,10 +164,16 @@ export class VaultEntries {
       const read = versioned ?? (entry.mount.kind === 'kv2' && entry.known ? undefined : plainEntry(response, askedAt));
       if (read !== undefined) return read;
     } catch (error) {
-      if (isVaultError(error, 'notFound')) return MISSING;
+      if (isVaultError(error, 'notFound')) return this.#missing(entry);
       throw error;
     }
     throw this.#error(entry.dataPath, 'the response has not the format of an entry', 'badResponse');
+  }
+
+  /** Every mount answers 404 to a path that it does not have. So the next call looks the mount up again. */
+  #missing(entry: EntryPath): KvEntry & KvHead {
+    if (entry.known) this.#mounts.forget(entry);
+    return MISSING;
   }
 
   /** Reads an entry before `update` writes it. If the read creates credentials, revokes them and throws. */
@@ -224,39 +221,46 @@ export class VaultEntries {
       const { data } = await this.#session.request({ method: 'GET', path, mount: entry.mount.path, signal });
       return entryHead(data, this.#options.clock.now());
     } catch (error) {
-      if (isVaultError(error, 'notFound')) return MISSING;
+      if (isVaultError(error, 'notFound')) return this.#missing(entry);
       if (!isVaultError(error, 'permissionDenied')) throw error;
       this.#hold(this.#forbidden, path, FORBIDDEN_MS);
       return undefined;
     }
   }
 
-  async #write(entry: EntryPath, values: VaultValues, options: WriteOptions): Promise<WriteResult> {
-    const path = entry.dataPath;
+  /** @param ifVersion the version that the write replaces, which may be deleted or destroyed; 0: there is none */
+  async #write(
+    entry: EntryPath,
+    ifVersion: number,
+    values: VaultValues,
+    nestedInKv1: boolean,
+    signal: AbortSignal | undefined,
+  ): Promise<WriteResult> {
+    const { dataPath: path, known } = entry;
     const { kind, path: mount } = entry.mount;
-    this.#mustBeKv(entry);
-    const body = this.#body(entry, kind === 'kv1' && options.nestedInKv1 === true ? values.nested() : values, options);
-    const { signal } = options;
-    if (kind === 'kv1' && options.ifVersion === 0 && (await this.#read(entry, signal)).state === 'found') {
+    const failed = (reason: string): VaultError => this.#error(path, reason, 'invalidPath');
+    if (known && !(await this.#mounts.isUnchanged(entry, signal)))
+      throw failed(`not sent: ${mount} was replaced, moved or upgraded after the entry was read`);
+    if (kind === 'kv1' && ifVersion === 0 && (await this.#read(entry, signal)).state === 'found')
       throw this.#error(path, 'the entry exists already', 'casMismatch');
-    }
+    const json = (kind === 'kv1' && nestedInKv1 ? values.nested() : values).toCanonicalJson();
+    const body = Buffer.from(kind === 'kv2' ? `{"options":{"cas":${ifVersion}},"data":${json}}` : json);
     try {
+      if (body.byteLength > MAX_ENTRY_BYTES) {
+        const reason = `the entry has ${body.byteLength} bytes as JSON, and at most ${MAX_ENTRY_BYTES} are written`;
+        throw this.#error(path, reason, 'tooLarge');
+      }
       const redact = (): readonly string[] => values.texts();
       const { data } = await this.#session.request({ method: 'POST', path, mount, body, redact, signal });
-      if (kind !== 'kv2') return { version: undefined, createdTime: undefined };
-      return { version: numberMember(data, 'version'), createdTime: stringMember(data, 'created_time') };
+      const version = numberMember(data, 'version');
+      if ((version !== undefined) === (kind === 'kv2'))
+        return { version, createdTime: stringMember(data, 'created_time') };
+      const made =
+        kind === 'kv2' ? 'the fields "options" and "data" at this path' : 'a version of an entry with the values';
+      throw failed(`Vault accepted the write, but another kind of store is mounted at ${mount} now: it has ${made}`);
     } finally {
       body.fill(0);
     }
-  }
-
-  #body(entry: EntryPath, values: VaultValues, { ifVersion }: WriteOptions): Buffer {
-    const json = values.toCanonicalJson();
-    const text = entry.mount.kind === 'kv2' ? `{"options":{"cas":${ifVersion}},"data":${json}}` : json;
-    const body = Buffer.from(text);
-    if (body.byteLength <= MAX_ENTRY_BYTES) return body;
-    const reason = `the entry has ${body.byteLength} bytes as JSON, and at most ${MAX_ENTRY_BYTES} are written`;
-    throw this.#error(entry.dataPath, reason, 'tooLarge');
   }
 
   #error(path: string, reason: string, kind: 'badResponse' | 'invalidPath' | 'casMismatch' | 'tooLarge'): VaultError {

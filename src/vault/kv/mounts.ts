@@ -2,7 +2,8 @@
  * Finds the mount of a path: a KV store of version 1 or 2, or another engine (database, pki, …).
  * Vault answers `sys/internal/ui/mounts/<path>` to every token whose policies name the mount (the vault CLI calls it
  * for `vault kv`). Without an answer the path itself decides: a segment `data` after the first segment means version 2.
- * A mount is remembered for ten minutes, or until a call shows that it has changed.
+ * A mount is remembered for ten minutes, or until a call shows that it may have changed. Another one may be made under its
+ * name at any time, so a write looks it up again (`isUnchanged`).
  */
 import type { Clock } from '../../runtime/clock.ts';
 import { SingleFlight } from '../../runtime/queue/single-flight.ts';
@@ -17,6 +18,8 @@ export interface Mount {
   /** With a slash at the end: `secret/`. */
   readonly path: string;
   readonly kind: MountKind;
+  /** Another mount under the same path has another one. `undefined`: Vault did not name the mount. */
+  readonly uuid?: string | undefined;
 }
 
 /** A path that a user wrote, with its mount and its paths in Vault's API. */
@@ -61,7 +64,13 @@ export class Mounts {
     return entry;
   }
 
-  /** Forgets the mount of the path, after a call showed that it has changed or is gone. */
+  /** Whether Vault still has the mount of a path. Asks Vault. @throws as `resolve` */
+  async isUnchanged({ mount, dataPath }: EntryPath, signal?: AbortSignal): Promise<boolean> {
+    const now = await this.#lookUp(dataPath, signal);
+    return now?.path === mount.path && now.kind === mount.kind && now.uuid === mount.uuid;
+  }
+
+  /** Forgets the mount of the path, after a call showed that it may have changed or may be gone. */
   forget(path: EntryPath): void {
     this.#mounts.delete(path.mount.path);
   }
@@ -88,14 +97,15 @@ export class Mounts {
   }
 
   /** Asks Vault for the mount. `undefined`: Vault does not tell this token. */
-  async #lookUp(path: string, signal: AbortSignal): Promise<Mount | undefined> {
+  async #lookUp(path: string, signal: AbortSignal | undefined): Promise<Mount | undefined> {
     const request = { method: 'GET', path: `sys/internal/ui/mounts/${path}`, signal } as const;
     try {
       const { data } = await this.#session.request(request);
       const mounted = stringMember(data, 'path');
       if (mounted === undefined) return undefined;
       const kind = kindOf(stringMember(data, 'type'), stringMember(objectMember(data, 'options'), 'version'));
-      const mount: Mount = { path: mounted.endsWith('/') ? mounted : `${mounted}/`, kind };
+      const slash = mounted.endsWith('/') ? '' : '/';
+      const mount: Mount = { path: mounted + slash, kind, uuid: stringMember(data, 'uuid') };
       // If the path begins with an Enterprise namespace, Vault names the mount without that namespace: not usable here.
       if (!within(mount, path)) return undefined;
       this.#mounts.set(mount.path, { mount, until: this.#clock.monotonic() + REMEMBER_MS });
@@ -127,6 +137,11 @@ function mountByShape(path: string): Mount {
 /** The same path, on the assumption that its mount is KV 2. */
 export function asVersioned(path: EntryPath): EntryPath {
   return entryPath({ path: path.mount.path, kind: 'kv2' }, path.dataPath, false);
+}
+
+/** The same path, on the assumption that its mount is KV 1. */
+export function asPlain(path: EntryPath): EntryPath {
+  return entryPath({ path: path.mount.path, kind: 'kv1' }, path.dataPath, false);
 }
 
 function entryPath(mount: Mount, path: string, known: boolean): EntryPath {

@@ -62,10 +62,18 @@ export async function logIn(context: LoginContext, identity: LoginIdentity, name
     }
     // Without such a mount (`invalidPath`) Vault cannot lock an AppRole, so the kind stays: its wait is shorter.
     const kind = error.kind === 'invalidPath' ? 'invalidPath' : 'authFailed';
-    throw error.reworded(`login at ${identityLabel(identity)} refused: ${error.reason}`, { kind, isLogin: true });
+    const reason = isWrapped(identity) ? WRAPPED : error.reason;
+    throw error.reworded(`login at ${identityLabel(identity)} refused: ${reason}`, { kind, isLogin: true });
   } finally {
     request.body.fill(0);
   }
+}
+
+const WRAPPED = 'the secret id is a wrapping token: store what `vault unwrap -field=secret_id` prints for it';
+
+/** Whether the secret id has the form of a token, of Vault (`hvs.…`) or OpenBao and Vault before 1.10 (`s.…`). */
+function isWrapped(identity: LoginIdentity): boolean {
+  return identity.method === 'approle' && /^(?:hvs|s)\.[\w.-]{20,}\s*$/.test(identity.secretId.utf8());
 }
 
 /**

@@ -69,7 +69,7 @@ describe('logins to Vault', () => {
   });
 
   it('a mirror that logs in by AppRole reports a missing or refused credential, and uses a changed secret id immediately', async () => {
-    const { mirrors } = scene;
+    const { mirrors, vault } = scene;
     const approle = { secretRef: { name: 'rotated' } };
     await scene.fromVault('rotated', scene.block('secret/data/app', '', { auth: { approle } }), ['target']);
     await mirrors.ready('rotated', 'VaultAuthMissing', /^secret default\/rotated for vault approle login not found$/);
@@ -94,6 +94,13 @@ describe('logins to Vault', () => {
     await mirrors.ready('rotated', 'VaultAuthInvalid', message);
     await mirrors.event('rotated', 'VaultAuthInvalid');
     await mirrors.copied('target', 'rotated', { password: 'deadbeef' });
+    const wrapped = await vault.raw('POST', 'auth/approle/role/rotated/secret-id', {}, vault.rootToken, {
+      'X-Vault-Wrap-TTL': '5m',
+    });
+    await scene.credential('rotated', { 'role-id': roleId, 'secret-id': `${wrapped.body.wrap_info.token}\n` });
+    const unwrap =
+      /^error logging in to vault via approle: vault \S+: POST auth\/approle\/login: login at auth\/approle refused: the secret id is a wrapping token: store what `vault unwrap -field=secret_id` prints for it/;
+    await mirrors.ready('rotated', 'VaultAuthInvalid', unwrap);
     const ids = await scene.ids('rotated');
     await scene.credential('rotated', { 'role-id': ids.roleId, 'secret-id': ids.secretId });
     await mirrors.ready('rotated', 'Synced');

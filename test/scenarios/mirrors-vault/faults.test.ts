@@ -11,6 +11,7 @@ import { failOnLeaks } from '../../support/leaks.ts';
 import { within } from '../../support/yardstick.ts';
 import { isOpenBao } from '../../servers/catalogue.ts';
 import { type FaultProxy, startFaultProxy } from '../../servers/fault-proxy.ts';
+import type { VaultCalls } from '../../servers/vault.ts';
 import { HOME, mirrorPath } from '../mirrors/support.ts';
 import { policy, VaultScene } from './support.ts';
 
@@ -202,6 +203,28 @@ describe('faults of a Vault', () => {
     const seen = proxy.requests.filter(({ vaultNamespace }) => vaultNamespace === 'team/a').map(({ url }) => url);
     assert.ok(seen.includes('/v1/auth/approle/login'), seen.join(' '));
     assert.ok(seen.includes('/v1/secret/data/of-tenant'), seen.join(' '));
+  });
+
+  it('a login can have a Vault namespace of its own, beside that of the entry', async () => {
+    proxy.reset();
+    const { mirrors, vault } = scene;
+    // A token of a namespace of OpenBao is valid in the namespaces below it.
+    const tenant = isOpenBao() ? await vault.createNamespace('group/b') : vault;
+    const group: VaultCalls = {
+      raw: (method, path, ...rest) => vault.raw(method, isOpenBao() ? `group/${path}` : path, ...rest),
+      request: (method, path, ...rest) => vault.request(method, isOpenBao() ? `group/${path}` : path, ...rest),
+    };
+    await scene.approle('of-group', ALL, {}, group);
+    await scene.put('secret/data/below', { a: 'theirs' }, tenant);
+    const auth = { approle: { secretRef: { name: 'of-group' } }, namespace: 'group' };
+    await scene.fromVault('below', behind('secret/data/below', { namespace: 'group/b', auth }), ['target']);
+    await mirrors.copied('target', 'below', { a: 'theirs' });
+    const sent = new Set(proxy.requests.map(({ url, vaultNamespace }) => `${vaultNamespace} ${url}`));
+    assert.deepEqual(
+      ['group /v1/auth/approle/login', 'group/b /v1/secret/data/below'].filter((call) => !sent.has(call)),
+      [],
+      [...sent].join('\n'),
+    );
   });
 });
 

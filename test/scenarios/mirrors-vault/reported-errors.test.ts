@@ -130,6 +130,23 @@ describe('errors that a mirror with Vault reports', () => {
     }
   });
 
+  it('a mirror into a mount of KV 2 that is replaced by one of KV 1 writes the entry of its path there, and no other', async () => {
+    const { mirrors, vault } = scene;
+    const mount = (version: string): Promise<Json> =>
+      vault.request('POST', 'sys/mounts/swapped', { type: 'kv', options: { version } });
+    await mount('2');
+    await mirrors.secret(HOME, 'swapped', { a: 'first' });
+    await scene.toVault('swapped', { name: 'swapped' }, scene.block('swapped/app', 'all'));
+    await scene.holds('swapped/data/app', { a: 'first' });
+    await vault.request('DELETE', 'sys/mounts/swapped');
+    await mount('1');
+    await mirrors.change(HOME, 'swapped', { a: 'second' });
+    const entry = async (): Promise<string | undefined> => (await vault.raw('GET', 'swapped/app')).body.data?.a;
+    await waitFor(async () => (await entry()) === `${mirrors.canary}second`, { message: () => mirrors.tail() });
+    assert.deepEqual((await vault.request('LIST', 'swapped')).data.keys, ['app']);
+    await mirrors.ready('swapped', 'Synced');
+  });
+
   it('if a mirror into Vault names an entry that another mirror writes, it reports Conflict', async () => {
     const { mirrors } = scene;
     await mirrors.secret(HOME, 'rival', { a: 'rival' });

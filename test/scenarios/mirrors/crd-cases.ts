@@ -149,6 +149,11 @@ export const REFUSED: readonly (readonly [string, AnySpec, ...string[]])[] = [
     'spec.destination.vault.namespace in body should match',
   ],
   [
+    'a Vault namespace of the login with a space',
+    withAuth({ ...NAMED_TOKEN, namespace: 'a b' }),
+    'spec.destination.vault.auth.namespace in body should match',
+  ],
+  [
     'a source name with invalid characters',
     { source: { name: 'My_Secret' }, destination: { namespaces: ['a'] } },
     `spec.source.name: Invalid value: ${NAME}`,
@@ -307,6 +312,7 @@ export const ACCEPTED: readonly (readonly [string, AnySpec])[] = [
     'a ServiceAccount login, and an AppRole login without Secret',
     withAuth({ approle: {}, kubernetes: { role: 'r', serviceAccountRef: { name: 'app', audiences: ['vault'] } } }),
   ],
+  ['a login in a Vault namespace of its own', withAuth({ ...NAMED_TOKEN, namespace: 'team' })],
   ['a token in another namespace', withAuth({ token: { secretRef: { name: 'vault.token', namespace: 'other' } } })],
   [
     'a source in Vault and all fields that fit it',

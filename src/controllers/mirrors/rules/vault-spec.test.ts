@@ -3,6 +3,16 @@ import { describe, it } from 'node:test';
 import { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import type { VaultBlock } from '../api.ts';
 import { effectiveSpec } from './spec.ts';
+import { type BlockContext, vaultLocation } from './vault-spec.ts';
+
+const CONTEXT: BlockContext = {
+  field: 'spec.source.vault',
+  home: 'default',
+  secretType: undefined,
+  crossNamespaceAuth: false,
+  vaultAddresses: undefined,
+  vaultDefaults: {},
+};
 
 describe('a vault block where no addresses are checked, as in `keyferry plan`', () => {
   const good: VaultBlock = {
@@ -27,6 +37,19 @@ describe('a vault block where no addresses are checked, as in `keyferry plan`', 
     return effectiveSpec(mirror, new PatternCache('full')).problems;
   };
   const other = { ...good, path: 'secret/data/b' };
+
+  it('the Vault namespace of the login goes with each method, and is not that of the entry', () => {
+    for (const auth of [
+      { approle: { secretRef: { name: 'a' } } },
+      { token: { secretRef: { name: 'a' } } },
+      { kubernetes: { role: 'r', serviceAccountRef: { name: 'a', audiences: ['vault'] } } },
+    ]) {
+      const at = (namespace: object) => vaultLocation({ ...good, auth: { ...auth, ...namespace } }, CONTEXT, []);
+      assert.equal(at({ namespace: 'team' })?.auth.loginNamespace, 'team');
+      assert.equal(at({ namespace: 'team' })?.server.namespace, undefined);
+      for (const none of [{}, { namespace: '' }]) assert.equal('loginNamespace' in (at(none)?.auth ?? {}), false);
+    }
+  });
 
   it('a valid vault block has no problem if no list of Vault addresses is configured', () => {
     assert.deepEqual(problemsOf(good, other), []);

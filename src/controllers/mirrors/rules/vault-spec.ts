@@ -109,7 +109,8 @@ function pathProblems(field: string, path: string): string[] {
 
 /** The login in a block: AppRole if it names a Secret, else token, else Kubernetes, in the order of the original. */
 function authOf(block: VaultBlock, context: BlockContext, problems: string[]): VaultAuthRef | undefined {
-  const { approle, token, kubernetes } = block.auth ?? {};
+  const { approle, token, kubernetes, namespace: loginNamespace } = block.auth ?? {};
+  const login = loginNamespace ? { loginNamespace } : {};
   const field = `${context.field}.auth`;
   if (approle?.secretRef?.name) {
     const secret = secretRefOf(`${field}.approle`, approle?.secretRef, context, problems);
@@ -120,12 +121,13 @@ function authOf(block: VaultBlock, context: BlockContext, problems: string[]): V
           mount: approle?.appRolePath || MIRROR_DEFAULTS.appRolePath,
           roleId: { ...secret, key: approle?.roleIDKey || MIRROR_DEFAULTS.roleIDKey },
           secretId: { ...secret, key: approle?.secretIDKey || MIRROR_DEFAULTS.secretIDKey },
+          ...login,
         };
   }
   if (token !== undefined) {
     const secret = secretRefOf(`${field}.token`, token.secretRef, context, problems);
     const key = token.tokenKey || MIRROR_DEFAULTS.tokenKey;
-    return secret === undefined ? undefined : { method: 'token', token: { ...secret, key } };
+    return secret === undefined ? undefined : { method: 'token', token: { ...secret, key }, ...login };
   }
   if (kubernetes !== undefined) {
     const { role, mountPath, serviceAccountRef } = kubernetes;
@@ -147,6 +149,7 @@ function authOf(block: VaultBlock, context: BlockContext, problems: string[]): V
       serviceAccount: { namespace: context.home, name: name ?? '' },
       audiences,
       apiTokens,
+      ...login,
     };
   }
   problems.push(
