@@ -82,7 +82,8 @@ describe('the commands beside an operator', () => {
     await scene.secret(HOME, 'token', { token: 'x' });
     await scene.mirror('far', ['out-b'], { source: { name: 'far', type: 'vault', vault: { ...vault, auth } } });
     const { reason, message } = await waitFor(
-      async () => (await scene.status('far'))?.conditions?.find((one: { reason: string }) => /^Vault/.test(one.reason)),
+      async () =>
+        (await scene.status('far'))?.conditions?.find((one: { reason: string }) => one.reason.startsWith('Vault')),
       { message: 'the failure of Vault' },
     );
     const told = (await status('--failed')).rules.find(({ name }) => name === 'far')?.failing;
