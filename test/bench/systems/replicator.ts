@@ -7,7 +7,8 @@ import { WIDE_ROW } from '../wide-row.ts';
 export const replicatorSystem = (): BenchSystem => ({
   name: 'replicator',
   rows: [...ROWS, WIDE_ROW],
-  args: ['run', '--controllers', 'replicator'],
+  // Without the grace, the row of the deletion shows the time of the work alone.
+  args: ['run', '--controllers', 'replicator', '--source-grace=0'],
   install: async () => {
     // Nothing to install: the replicator has no CRD.
   },

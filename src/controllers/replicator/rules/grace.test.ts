@@ -240,6 +240,15 @@ describe('a pushed copy whose source is gone', () => {
     assert.equal(await world.decided('team/copy'), 'update source');
   });
 
+  it('keeps its grace if another source that lists it, too, lets it go', async () => {
+    const world = await pushed();
+    world.put('home/z', PUSHES);
+    world.put('home/a', undefined);
+    assert.equal(await world.decided('team/copy'), 'later 5000');
+    world.put('home/z', { 'replicate-to': 'team/other' });
+    assert.equal(await world.decided('team/copy'), 'later 5000');
+  });
+
   it('is deleted at once if there is no grace', async () => {
     const world = await pushed(0);
     world.put('home/a', undefined);
