@@ -8,6 +8,7 @@ import { userCause } from '../model/cause.ts';
 import { claimAll, LeaveShape } from '../model/claim.ts';
 import type { ResourceKey, RuleKey } from '../model/keys.ts';
 import type { RuleSet, RuleState } from '../model/rule-set.ts';
+import type { OrphanAction } from '../plan/facts.ts';
 import { Claims } from './claims.ts';
 
 const RULE: RuleKey = asKey('rules:default/x');
@@ -16,13 +17,13 @@ const COPY = observedObject({});
 const GONE: RuleState = { state: 'gone' };
 const live = (version: string): RuleState => ({ state: 'there', version });
 
-/** Claims of a rule that was evaluated in version 1. Its policy: an orphan is kept only if the rule exists. */
-function setUp(claimed: readonly ResourceKey[] = []): Claims {
+/** Claims of a rule that was evaluated in version 1. @param policy for an orphan if the rule exists */
+function setUp(claimed: readonly ResourceKey[] = [], policy: OrphanAction = 'keep'): Claims {
   const rules: RuleSet = {
     name: 'rules',
     evaluate: () => assert.fail('not used'),
     ownerOf: () => RULE,
-    orphanPolicy: (_rule, _observed, ruleThere) => (ruleThere ? 'keep' : 'delete'),
+    orphanPolicy: (_rule, _observed, ruleThere) => (ruleThere ? policy : 'delete'),
   };
   const claims = new Claims({ flowsInto: () => new Map(), onChange: () => undefined });
   claims.add(rules);
@@ -63,6 +64,15 @@ describe('a copy that its rule does not claim', () => {
   it('if a rule changes while it is read, the decision on its orphan is put off', async () => {
     let looks = 0;
     assert.equal(await action(setUp(), live('1'), () => (looks += 1) > 1), 'later');
+  });
+
+  it('an orphan of a refused rule is kept, whatever the policy of its controller is', async () => {
+    const claims = setUp([], 'delete');
+    assert.equal(await action(claims, live('1')), 'delete');
+    const owner = { key: RULE, title: RULE, rank: '' };
+    claims.put(RULE, { owner, version: '1', claims: [], sources: [], refusal: userCause('InvalidSpec', '') });
+    assert.equal(await action(claims, live('1')), 'keep');
+    assert.equal(await action(claims, GONE), 'delete');
   });
 
   it('if a rule claims the copy meanwhile, the decision on the orphan is put off', async () => {

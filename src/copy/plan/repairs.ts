@@ -1,7 +1,7 @@
 /**
  * Slows down repairs. If another controller changes or deletes a copy, and Keyferry repairs it, both would go on
- * without end. So if a copy is changed or deleted repeatedly while its source is unchanged, the first repairs follow at
- * once, and the next ones at growing intervals. After a minute without a repair, the count starts again.
+ * without end. So if a copy is changed or deleted repeatedly while its source and its rule are unchanged, the first
+ * repairs follow at once, and the next ones at growing intervals. After a minute without a repair, the count starts again.
  */
 import { userCause } from '../model/cause.ts';
 import type { Claim, Outcome } from '../model/claim.ts';
@@ -20,8 +20,11 @@ export interface RepairMemory {
   overwritten?: Repairs | undefined;
   /** The version of the source in the last write. All copies of a source share this string. */
   wrote?: string | undefined;
-  /** The version of the source in the last write for a claim of mode `fill`. */
+  /** The id of the shape in the last write: with another shape, the rule wants another copy. */
+  wroteAs?: string | undefined;
+  /** As `wrote` and `wroteAs`, for a claim of mode `fill`. */
   filled?: string | undefined;
+  filledAs?: string | undefined;
 }
 
 /** Number of repairs that follow at once. */
@@ -45,6 +48,8 @@ export interface WriteAttempt {
   readonly mode: Claim['mode'];
   /** The version of the source; `undefined`: it has none. */
   readonly version: string | undefined;
+  /** The id of the claim's shape. */
+  readonly as: string;
   /** Whether the target had this content before, and has lost it. */
   readonly isRepair: boolean;
   /** Whether the target does not exist yet. */
@@ -52,17 +57,21 @@ export interface WriteAttempt {
 }
 
 /**
- * A write is a repair if the target's annotations name the source's present version, or if Keyferry's last write had
- * this version. The annotations alone are not enough, because another client may remove them, or the whole target.
+ * A write is a repair if the last write had the same wish, that is the same version of the source in the same shape:
+ * then another client has changed the target or removed it. After a restart, the version in the target's annotations
+ * has to do.
  */
 export function attemptOf(facts: Facts, claim: Claim, memory: RepairMemory | undefined): WriteAttempt {
   const { observed } = facts;
   const { mode, shape } = claim;
   const view = facts.viewOf(claim);
   const version = view.state === 'present' ? view.version : undefined;
-  const held = observed === undefined ? undefined : shape.heldVersion(observed);
-  const isRepair = version !== undefined && (held === version || memory?.[fieldOf(mode)] === version);
-  return { mode, version, isRepair, isNew: observed === undefined };
+  const field = fieldOf(mode);
+  const wrote = memory?.[field];
+  const isSame = wrote === version && memory?.[`${field}As`] === shape.id;
+  const isHeld = observed !== undefined && shape.heldVersion(observed) === version;
+  const isRepair = version !== undefined && (wrote === undefined ? isHeld : isSame);
+  return { mode, version, as: shape.id, isRepair, isNew: observed === undefined };
 }
 
 /** How long this write has to wait, ms; 0: it is no repair, or one of the first. */
@@ -89,9 +98,11 @@ export function recordOverwritten(memory: RepairMemory, now: number): void {
 }
 
 /** Records that a write was done. */
-export function recordWrite({ mode, version, isRepair }: WriteAttempt, memory: RepairMemory, now: number): void {
+export function recordWrite({ mode, version, as, isRepair }: WriteAttempt, memory: RepairMemory, now: number): void {
   if (isRepair) memory.repairs = countRepair(memory.repairs, now);
-  if (version !== undefined) memory[fieldOf(mode)] = version;
+  if (version === undefined) return;
+  memory[fieldOf(mode)] = version;
+  memory[`${fieldOf(mode)}As`] = as;
 }
 
 function fieldOf(mode: Claim['mode']): 'wrote' | 'filled' {

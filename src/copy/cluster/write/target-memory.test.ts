@@ -21,7 +21,9 @@ const OF_CLAIMS: Memory = {
   repairs: REPAIRS,
   overwritten: REPAIRS,
   wrote: '1',
+  wroteAs: 's',
   filled: '1',
+  filledAs: 's',
 };
 
 /** The fields in the memory of the target that are in use, without the version of its content. */

@@ -9,7 +9,8 @@
  * - `watchedByName`: the target is followed by name, because an object of a user exists in its place;
  * - `repairs`: number of recent writes that undid a change by another client;
  * - `overwritten`: number of writes in a row that the server changed;
- * - `wrote`, `filled`: the version of the source in the last write, also when the target is gone.
+ * - `wrote`, `filled`: the version of the source in the last write, also when the target is gone; `wroteAs`, `filledAs`:
+ *   the shape of that write.
  *
  * A target without any of these has no entry. Most targets have `held` and `wrote` alone.
  */
@@ -50,7 +51,12 @@ export class TargetMemory {
 
   /** The memory of a target, to change it. A caller that clears a field must call `removeIfEmpty`. */
   edit(target: ObjectKey): Memory {
-    return getOrCreate(this.#targets, target, () => ({ held: undefined, heldVersion: undefined, wrote: undefined }));
+    return getOrCreate(this.#targets, target, () => ({
+      held: undefined,
+      heldVersion: undefined,
+      wrote: undefined,
+      wroteAs: undefined,
+    }));
   }
 
   heldOf(target: ObjectKey): StoredContent | undefined {
@@ -92,8 +98,9 @@ export class TargetMemory {
       memory.cleared &&= false;
       memory.repairs &&= undefined;
       memory.overwritten &&= undefined;
-      memory.wrote = undefined;
+      memory.wrote = memory.wroteAs = undefined;
       memory.filled &&= undefined;
+      memory.filledAs &&= undefined;
     }
     const { held, deleted, cleared, watchedByName, repairs, overwritten, wrote, filled } = memory;
     const isUsed = [held, deleted, cleared, watchedByName, repairs, overwritten, wrote, filled].some(Boolean);
