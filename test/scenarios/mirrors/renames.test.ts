@@ -153,4 +153,26 @@ describe('a mirror whose finalizer cannot be written', () => {
     await scene.copied('gap-after', 'gap-after', { a: '1' });
     assert.equal((await scene.find('gap-retained', 'gap-retained')).metadata.uid, before, 'also after a restart');
   });
+
+  it('a mirror that is created, set to retain and deleted at once loses no copy', async () => {
+    const names = Array.from({ length: 30 }, (_, index) => `hasty-${index}`);
+    await scene.namespaces(...names);
+    await eachOf(names, async (name) => await scene.secret(HOME, name, { a: '1' }));
+    for (const name of names) {
+      await mirror(name, name);
+      await scene.api.patch(mirrorPath(name), { spec: { deletePolicy: 'retain' } });
+      await scene.api.delete(mirrorPath(name));
+    }
+    await scene.gone(...names.map((name) => mirrorPath(name)));
+    const made = await eachOf(names, async (name) => await scene.find(name, name));
+    await waitFor(async () => (await uids(names)).every((uid, index) => uid === made[index]?.metadata.uid));
+    await eachOf(names, async (name) => {
+      const isMarked = async (): Promise<boolean> => {
+        const copy = await scene.find(name, name);
+        return copy === undefined || copy.metadata.annotations[RETAIN] === 'true';
+      };
+      await waitFor(isMarked, { message: `the mark on ${name}` });
+    });
+    assert.deepEqual(deleted, []);
+  });
 });

@@ -116,6 +116,13 @@ describe('a finalizer', () => {
     assert.deepEqual((await onServer()).metadata, metadata);
   });
 
+  it('adding a finalizer to an object that is gone is not an error', async () => {
+    const rule = await createRule();
+    await plane.api.delete(`${COLLECTION}/x`);
+    await client.addFinalizer(rule, 'example.com/a', {}, signal);
+    assert.equal(requests.length, 1);
+  });
+
   it('addFinalizer fails if the API server does not store the finalizer, for example because a webhook removes it', async () => {
     const rule = await createRule();
     const request = async (): Promise<KubeResponse> => {

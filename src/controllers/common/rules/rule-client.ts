@@ -75,7 +75,8 @@ export class RuleClient {
   }
 
   /**
-   * Adds a finalizer, together with other changes, by one request. Sends no request if nothing changes.
+   * Adds a finalizer, together with other changes, by one request. Sends no request if nothing changes. A deleted object
+   * is not an error.
    * @param changes `replaces`: finalizers that are removed when this one is added
    * @throws ApiError: a conflict if the object has changed since it was stored; Error if the server stored no finalizer
    */
@@ -85,16 +86,20 @@ export class RuleClient {
     { replaces = [], ...changes }: Changes & { readonly replaces?: readonly string[] },
     signal: AbortSignal,
   ): Promise<void> {
-    const { uid, resourceVersion, finalizers = [] } = rule.metadata;
+    const { name, uid, resourceVersion, finalizers = [] } = rule.metadata;
     const { annotations, spec } = changes;
     const others = finalizers.filter((one) => !replaces.includes(one));
     const added = finalizers.includes(finalizer) ? undefined : [...others, finalizer];
     if (added === undefined && annotations === undefined && spec === undefined) return;
     const patch = { metadata: { uid, resourceVersion, finalizers: added, annotations }, spec };
-    const object = await this.#patch(rule, '', patch, signal);
-    this.#options.store?.storeResponse(object);
-    if (object.metadata.finalizers?.includes(finalizer) !== true)
-      throw new Error('the API server did not store the finalizer');
+    try {
+      const object = await this.#patch(rule, '', patch, signal);
+      this.#options.store?.storeResponse(object);
+      if (object.metadata.finalizers?.includes(finalizer) !== true)
+        throw new Error('the API server did not store the finalizer');
+    } catch (error) {
+      if (!isObjectGone(error, name)) throw error;
+    }
   }
 
   /**

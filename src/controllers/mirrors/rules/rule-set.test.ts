@@ -151,6 +151,22 @@ test('when a mirror is deleted, its copies are deleted, but not a copy that has 
   ]);
 });
 
+test('when a mirror is deleted, it claims also the targets that have no mark yet, because their copies may be under way', () => {
+  const namespaces = new Namespaces();
+  namespaces.sink.upsert({ metadata: { name: 'team', uid: 't', resourceVersion: '1', creationTimestamp: '' } }, true);
+  for (const policy of ['delete', 'retain'] as const) {
+    const mirrors = rules(policy, ['team'], namespaces, '2026-01-01T00:00:00Z');
+    const evaluation = finish(mirrors.evaluate(RULE, { ownedBy: () => [] }));
+    const claims = evaluation?.claims.map(({ target, claim: { mode, shape } }) => [
+      target,
+      mode,
+      shape instanceof RetainShape,
+    ]);
+    const isRetained = policy === 'retain';
+    assert.deepEqual(claims, [[resourceKey('c', 'Secret', 'team', 'db'), isRetained ? 'own' : 'release', isRetained]]);
+  }
+});
+
 test('a copy that has become the source of its mirror is marked as retained, so it stays when the mirror changes its source', () => {
   const mirrors = rules('delete', ['team'], new Namespaces());
   const [source, copy] = ['default', 'team'].map((namespace) => resourceKey('c', 'Secret', namespace, 'db'));

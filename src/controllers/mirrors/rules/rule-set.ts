@@ -131,7 +131,8 @@ export class MirrorRules implements RuleSet {
     const kept = { owner, mode: 'own', source: undefined, shape: new RetainShape(`${home}/${name}`) } as const;
     const source = this.sourceOf(rule, mirror, spec);
     if (deletionTimestamp !== undefined) {
-      const { targets } = retain ? { targets: [] } : yield* this.#targets(mirror, spec, source);
+      // All targets, because a copy that is being created now has no mark yet.
+      const { targets } = yield* this.#targets(mirror, spec, source);
       const released = { owner, mode: 'release', source: undefined, shape } as const;
       // The source is never deleted, even if it was a copy of this mirror before.
       const claims = Array.from([...targets, ...view.ownedBy(rule)], (target): Claimed => {

@@ -86,6 +86,13 @@ describe('a retained copy', () => {
     assert.deepEqual(desired({}), ['true', 'default/m', { [COPY_LABEL]: 'mirrors', team: 'a' }]);
   });
 
+  it('a deleted mirror retains neither the copy of another mirror nor an object of a user', () => {
+    for (const annotations of [{ [MIRROR_ANNOTATIONS.ownedBy]: 'default/other' }, {}]) {
+      const meta = { uid: 'u', name: 'n', resourceVersion: '1', creationTimestamp: '', annotations };
+      assert.equal(new RetainShape('default/m').desiredState({ state: 'unknown' }, observe(meta)).kind, 'wait');
+    }
+  });
+
   it('a retained copy loses the mark of its owner only if it has no room for the annotation keyferry.dev/retain', () => {
     assert.deepEqual(desired({ note }), ['true', null, { [COPY_LABEL]: 'mirrors', team: 'a' }]);
     assert.deepEqual(desired({ note, [RETAIN_ANNOTATION]: 'true' })[1], 'default/m');

@@ -167,14 +167,17 @@ export class MirrorShape implements Shape {
  */
 export class RetainShape implements Shape {
   readonly id: string;
+  readonly #owner: string;
 
   /** @param owner `<namespace>/<name>` of the mirror */
   constructor(owner: string) {
     this.id = `retain ${owner}`;
+    this.#owner = owner;
   }
 
   desiredState(_source: SourceView, observed: Observed | undefined): DesiredState {
-    if (observed === undefined)
+    // The copy of another mirror is not taken over, because it would then be retained.
+    if (observed?.annotations[MIRROR_ANNOTATIONS.ownedBy] !== this.#owner)
       return { kind: 'wait', for: 'target', ...nobodyCause('Gone', 'there is no copy to retain') };
     const { labels, annotations } = observed;
     const isDisowned = observed.full === true && annotations[RETAIN_ANNOTATION] !== 'true';
