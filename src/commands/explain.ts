@@ -121,6 +121,7 @@ async function explanationOf(
     isRefused: others.some((rule) => selects(snapshot, rule, key) === true),
     flags,
   });
+  const unready = marker === undefined ? undefined : states.rules.get(marker);
   const isUnrelated = verdict === 'unrelated' && unserved === undefined;
   // A rule that is ready, although its copy is missing or is to be deleted.
   const doubted = verdict === 'missing' ? entry?.claim.owner.key : row?.lost === true ? owner : undefined;
@@ -151,6 +152,9 @@ async function explanationOf(
       ...notesOf(snapshot, key, stored),
       ...contrary,
       ...(doubted !== undefined && contrary.length === 0 ? conditionNote(snapshot, doubted) : []),
+      ...(verdict === 'orphan' && unready?.ready === false
+        ? [`${unready.namespace}/${unready.name}: ${withReason(unready)}`]
+        : []),
       ...(ruleNames !== undefined && isUnrelated ? [`of this kind, Keyferry serves ${ruleNames}`] : []),
     ],
   };

@@ -8,6 +8,7 @@
 import type { Config } from '../config/config.ts';
 import type { ControllerContext } from '../controllers/common/context.ts';
 import { ConsentWatch } from '../controllers/common/namespaces/consent.ts';
+import { goneRuleEvents } from '../controllers/common/rules/undeleted.ts';
 import { reachOf } from '../controllers/common/namespaces/reach.ts';
 import { CONTROLLER_LIST } from '../controllers/list.ts';
 import { Cluster, type WatchTrouble } from '../copy/cluster/cluster.ts';
@@ -80,6 +81,10 @@ export class Operator {
       },
       onWritten: (rule, ms) => {
         metrics.copySeconds.observe({ system: controllerOf(rule) }, ms / 1000);
+      },
+      onGone: (rule, undeleted) => {
+        const hasTenants = entries.find(({ name }) => name === controllerOf(rule))?.hasTenants === true;
+        for (const event of goneRuleEvents(rule, undeleted, hasTenants)) recordEvent(EVENT_COMPONENT, event);
       },
     });
     const { engine } = this.manager;
@@ -211,7 +216,7 @@ export class Operator {
   }
 
   #addMetrics(vault: VaultBackend): void {
-    const { backends, book } = this.manager.engine;
+    const { backends, book, claims } = this.manager.engine;
     this.#options.metrics.readFrom({
       queues: () => {
         const queues = this.manager.queues.map(({ name, queue }) => ({ name, ...queue.metrics() }));
@@ -228,11 +233,15 @@ export class Operator {
             return { ...place, synced, connected: isNeeded ? connected : undefined, idleSeconds: silentMs / 1000 };
           }),
         ),
-      claims: () =>
-        [...book.counts()].map(([key, count]) => {
+      claims: () => {
+        const counts = [...book.counts()].map(([key, count]) => {
           const [system = '', state = ''] = key.split(' ');
           return { system, state, count };
-        }),
+        });
+        for (const rule of claims.owners)
+          counts.push({ system: controllerOf(rule), state: 'undeleted', count: claims.undeletedOf(rule).length });
+        return counts;
+      },
       rules: () => Array.from(this.manager.ruleReadiness(), ruleSnapshot),
       leases: () => vault.leases.figures(),
       payloadCacheBytes: () => backends.all.reduce((sum, { cachedBytes }) => sum + cachedBytes, 0),

@@ -1,9 +1,9 @@
 /** The watches of a controller. The controller evaluates no rule before all these watches have listed their objects. */
+import { COPY_LABEL } from '../../copy/model/observed.ts';
 import type { Cluster } from '../../copy/cluster/cluster.ts';
 import type { Kind } from '../../copy/model/kind.ts';
 import type { WatchGroup } from '../../kube/watch/watch-group.ts';
 import { orAborted } from '../../runtime/abort.ts';
-import { COPY_LABEL } from './excluded-metadata.ts';
 
 export class AwaitedWatches {
   readonly #awaited: { readonly synced: Promise<unknown> }[] = [];

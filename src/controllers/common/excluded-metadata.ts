@@ -9,8 +9,6 @@ import type { DesiredState } from '../../copy/model/claim.ts';
 import { LAST_APPLIED, lengthProblem, MAX_KEPT } from '../../copy/model/observed.ts';
 
 export const OWN_PREFIX = 'keyferry.dev/';
-/** Label of all copies, by which people and policies recognise copies. Its value is the name of the controller. */
-export const COPY_LABEL = `${OWN_PREFIX}copy`;
 const MIRRORS_PREFIX = 'mirrors.kts.studio/';
 /** On a copy of a SecretMirror: the mirror's `<namespace>/<name>`. Other controllers do not change such a copy. */
 export const MIRROR_OWNER = `${MIRRORS_PREFIX}owned-by`;

@@ -1,8 +1,7 @@
 /** What `status` and `plan` show of SecretMirrors: their status, their mistakes, and copies that no mirror claims. */
-import { COPY_LABEL } from '../common/excluded-metadata.ts';
 import { namespaceOf, parseResourceKey, type ResourceKey, type RuleKey, ruleName } from '../../copy/model/keys.ts';
 import { withReason } from '../../copy/model/cause.ts';
-import { isMarkedElsewhere, type Observed, PLACE_ANNOTATION } from '../../copy/model/observed.ts';
+import { COPY_LABEL, isMarkedElsewhere, type Observed, PLACE_ANNOTATION } from '../../copy/model/observed.ts';
 import type { Evaluation } from '../../copy/model/rule-set.ts';
 import type { ListedRule, ReaderContext, RuleCollection, RuleReader, Unwanted } from '../common/snapshot/reader.ts';
 import type { Inventory } from '../common/snapshot/inventory.ts';

@@ -76,7 +76,7 @@ test('an event is recorded when it differs from the one before', async () => {
   const reconciler = new ReplicatorReconciler(context, rules, unused);
   const look = async (message: string | undefined): Promise<string[]> => {
     const refusal = message === undefined ? undefined : userCause('Broken', message);
-    await reconciler.updateStatus(RULE, [], { writes: 0, evaluated: '1', refusal });
+    await reconciler.updateStatus(RULE, [], { writes: 0, undeleted: [], evaluated: '1', refusal });
     return recorded.splice(0);
   };
   assert.deepEqual(await look('a'), ['a']);

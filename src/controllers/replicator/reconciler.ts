@@ -7,6 +7,7 @@ import type { RuleProgress, RuleReconciler } from '../../copy/engine/controller.
 import type { ControllerContext } from '../common/context.ts';
 import type { NamespaceChanges } from '../common/namespaces/namespace-changes.ts';
 import { liveRules, RuleClient } from '../common/rules/rule-client.ts';
+import { undeletedWarnings } from '../common/rules/undeleted.ts';
 import { eventsOf } from './rules/rule-events.ts';
 import type { ReplicatorRules } from './rules/rule-set.ts';
 
@@ -38,7 +39,7 @@ export class ReplicatorReconciler implements RuleReconciler {
   async updateStatus(
     rule: RuleKey,
     entries: Iterable<Entry>,
-    { refusal, outOfReach }: RuleProgress,
+    { refusal, outOfReach, undeleted }: RuleProgress,
   ): Promise<RunResult | undefined> {
     const { kind: ofKind, place, observed } = this.rules.objectOf(rule);
     if (observed === undefined || this.rules.versionOf(observed) === undefined) {
@@ -49,7 +50,7 @@ export class ReplicatorReconciler implements RuleReconciler {
     if (found === undefined) return undefined;
     const remarks = this.rules.warningsOf(rule, outOfReach);
     // Only warnings are recorded: Normal events about one user's rules would displace warnings about those of others.
-    const events = [...found, ...remarks.filter(({ type }) => type === 'Warning')];
+    const events = [...found, ...undeletedWarnings(undeleted), ...remarks.filter(({ type }) => type === 'Warning')];
     const text = events.length === 0 ? '' : JSON.stringify([observed.uid, events]);
     if (this.#recorded.get(rule) === text) return undefined;
     this.#recorded.set(rule, text);

@@ -170,7 +170,7 @@ describe('the finalizer of KubeLB on a Secret that is no longer offered', () => 
     assert.ok(claimed !== undefined);
     const entries: Entry[] = outcome === undefined ? [] : [{ ...claimed, outcome }];
     const versions = { now: secretVersion(secret), before: 'earlier', never: undefined };
-    await reconciler.updateStatus(rule, entries, { writes: 0, evaluated: versions[evaluated] }, signal);
+    await reconciler.updateStatus(rule, entries, { writes: 0, undeleted: [], evaluated: versions[evaluated] }, signal);
     return sent;
   }
 
@@ -203,7 +203,7 @@ test('no status is written for a SyncSecret without the finalizer', async () => 
     const evaluation = reconciler.rules.evaluate(rule).next().value;
     const claimed = evaluation?.claims[0];
     assert.ok(claimed !== undefined && evaluation !== undefined);
-    const progress = { writes: 0, evaluated: evaluation.version };
+    const progress = { writes: 0, undeleted: [], evaluated: evaluation.version };
     await reconciler.updateStatus(rule, [{ ...claimed, outcome: SYNCED }], progress, signal);
     assert.equal(sent, reported);
   }

@@ -3,9 +3,8 @@
  * propagated SyncSecret is in the other cluster. The commands do not read that cluster, but the status shows the
  * result. Any other SyncSecret becomes a Secret in the same namespace.
  */
-import { COPY_LABEL } from '../common/excluded-metadata.ts';
 import { KeyLists } from '../../copy/model/key-lists.ts';
-import { observe, type Observed } from '../../copy/model/observed.ts';
+import { COPY_LABEL, observe, type Observed } from '../../copy/model/observed.ts';
 import { parseResourceKey, type ResourceKey, resourceKey, type RuleKey, ruleName } from '../../copy/model/keys.ts';
 import { SECRET } from '../../copy/model/kind.ts';
 import type { ListedRule, ReaderContext, RuleCollection, RuleReader, Unwanted } from '../common/snapshot/reader.ts';

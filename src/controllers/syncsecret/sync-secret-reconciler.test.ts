@@ -143,7 +143,7 @@ class Scene {
     const target: ResourceKey = asKey('c:SyncSecret/t/u');
     const claim: Claim = { owner, mode: 'release', source: undefined, shape };
     const entries = outcomes.map((outcome): Entry => ({ target, claim, outcome }));
-    const progress = { writes: 0, evaluated: this.#reconciler.store.versionOf(this.#object) };
+    const progress = { writes: 0, undeleted: [], evaluated: this.#reconciler.store.versionOf(this.#object) };
     return await this.#reconciler.updateStatus(RULE, entries, progress, signal);
   }
 }

@@ -2,8 +2,8 @@
  * The part that the reconcilers of CCM and manager share: store, finalizers, statuses and deletions of SyncSecrets.
  * Their targets and statuses differ. `rules/sync-secret-rule-set.ts` turns the SyncSecrets into claims.
  */
-import type { Cause } from '../../copy/model/cause.ts';
-import { isUnderWay } from '../../copy/model/claim.ts';
+import { type Cause, causeOf } from '../../copy/model/cause.ts';
+import { isUnderWay, type Undeleted } from '../../copy/model/claim.ts';
 import { type RuleKey, ruleName } from '../../copy/model/keys.ts';
 import { KeyLists } from '../../copy/model/key-lists.ts';
 import type { Entry } from '../../copy/book/claim-book.ts';
@@ -140,7 +140,7 @@ export abstract class SyncSecretReconciler<Rules extends SyncSecretRules = SyncS
   async updateStatus(
     rule: RuleKey,
     entries: Iterable<Entry>,
-    { evaluated, failure }: RuleProgress,
+    { evaluated, undeleted: [left], ...progress }: RuleProgress,
     signal: AbortSignal,
   ): Promise<RunResult | undefined> {
     const object = this.store.get(rule);
@@ -157,6 +157,7 @@ export abstract class SyncSecretReconciler<Rules extends SyncSecretRules = SyncS
       return isOutdated ? undefined : await this.#release(rule, object, entries, signal);
     }
     this.#deletions.forget(rule);
+    const failure = progress.failure ?? (left && cannotDelete(this.target, left));
     if (isOutdated && failure === undefined) return undefined;
     const [entry] = entries;
     const outcome = isOutdated ? undefined : entry?.outcome;
@@ -269,6 +270,12 @@ export abstract class SyncSecretReconciler<Rules extends SyncSecretRules = SyncS
     const stored = this.store.get(this.store.key(namespace, name));
     if (stored?.metadata.generation === generation) this.store.storeResponse({ ...stored, ...object });
   }
+}
+
+/** The cause that an earlier SyncSecret of the same name, which had another uid, left its target behind. */
+function cannotDelete(target: string, { outcome }: Undeleted): Cause {
+  const publicMessage = `an earlier SyncSecret of this name left ${target}, which cannot be deleted: ${outcome.publicMessage}`;
+  return { ...causeOf(outcome), publicMessage };
 }
 
 function sameStatus(a: SyncSecretStatus, b: SyncSecretStatus): boolean {

@@ -4,7 +4,7 @@ import { describe, it } from 'node:test';
 
 import { userCause } from '../model/cause.ts';
 import { observedObject } from '../../../test/support/observed-object.ts';
-import type { Claimed, ClaimMode } from '../model/claim.ts';
+import type { Claimed, ClaimMode, Outcome } from '../model/claim.ts';
 import type { RuleSet } from '../model/rule-set.ts';
 import { Claims } from './claims.ts';
 import { type Observed, PLACE_ANNOTATION } from '../model/observed.ts';
@@ -164,5 +164,48 @@ describe('a source of copies', () => {
     claims.replace(asKey('mirrors:waiting'), [], [TARGET]);
     assert.deepEqual(claims.replace(asKey('mirrors:user'), [], []).unusedSources, []);
     assert.deepEqual(claims.replace(asKey('mirrors:waiting'), [], []).unusedSources, [TARGET]);
+  });
+});
+
+describe('a copy that could not be deleted', () => {
+  const RULE: RuleKey = asKey('mirrors:a');
+  const COPY = observedObject({ annotations: { mirrors: 'a', ...HERE }, ownAnnotations: [PLACE_ANNOTATION] });
+  const REFUSED: Outcome = { state: 'error', ...userCause('Forbidden', 'refused') };
+  const withCopy = (copy: Observed = COPY, ...claimed: readonly Claimed[]): Claims => {
+    const claims = claimsOf(...claimed);
+    claims.objectChanged(TARGET, undefined, copy);
+    return claims;
+  };
+
+  it('a copy that could not be deleted is reported for the rule in its mark, once, until it is gone or the next try succeeds', () => {
+    const claims = withCopy();
+    assert.deepEqual(claims.undeletedOf(RULE), []);
+    assert.equal(claims.settleUndeleted(TARGET, COPY, REFUSED), RULE);
+    assert.equal(claims.settleUndeleted(TARGET, COPY, REFUSED), undefined, 'nothing new');
+    assert.deepEqual(claims.undeletedOf(RULE), [{ target: TARGET, outcome: REFUSED }]);
+    assert.equal(claims.settleUndeleted(TARGET, COPY, undefined), RULE);
+    assert.deepEqual(claims.undeletedOf(RULE), []);
+    claims.settleUndeleted(TARGET, COPY, REFUSED);
+    claims.objectChanged(TARGET, COPY, undefined);
+    claims.objectChanged(TARGET, undefined, COPY);
+    assert.deepEqual(claims.undeletedOf(RULE), []);
+  });
+
+  it('a failed try to write a copy that its rule wants is no undeleted copy', () => {
+    const claims = withCopy(COPY, claim(RULE, 'own'));
+    claims.settleUndeleted(TARGET, COPY, REFUSED);
+    assert.deepEqual(claims.undeletedOf(RULE), []);
+    claims.book.replace(RULE, [], []);
+    assert.deepEqual(claims.undeletedOf(RULE), [], 'its deletion was not tried yet');
+    claims.settleUndeleted(TARGET, COPY, REFUSED);
+    claims.book.replace(RULE, [claim(RULE, 'own')], []);
+    assert.deepEqual(claims.undeletedOf(RULE), [], 'the rule wants it again');
+  });
+
+  it("an object whose place another client wrote is not reported for the rule in its mark, which may be another user's", () => {
+    const forged = observedObject({ annotations: COPY.annotations });
+    const claims = withCopy(forged);
+    assert.equal(claims.settleUndeleted(TARGET, forged, REFUSED), undefined);
+    assert.deepEqual(claims.undeletedOf(RULE), []);
   });
 });

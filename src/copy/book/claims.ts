@@ -9,6 +9,7 @@
  * - There is no place: an original program made the copy, or a user set the mark by hand. The mark counts only if the
  *   rule that it names claims the target.
  */
+import { type Outcome, sameOutcome, type Undeleted } from '../model/claim.ts';
 import { controllerOf, parseResourceKey, type ResourceKey, type RuleKey } from '../model/keys.ts';
 import { getOrCreate, SetMap } from '../../runtime/maps.ts';
 import { isMarkedElsewhere, type Observed, PLACE_ANNOTATION } from '../model/observed.ts';
@@ -46,6 +47,8 @@ export class Claims {
   /** Since when each target is to be deleted or emptied, monotonic ms. -Infinity: a source that exists let it go. */
   readonly #unwantedSince = new Map<ResourceKey, number>();
   readonly #monotonic: () => number;
+  /** The copies that their rule did not claim when the last try to delete them failed. Each is in `#owned`. */
+  readonly #undeleted = new Map<ResourceKey, Outcome>();
 
   /** @param monotonic clock, ms. A command needs none */
   constructor(options: Omit<CyclesOptions, 'book'>, monotonic = (): number => 0) {
@@ -110,6 +113,7 @@ export class Claims {
     const was = before && this.#placedOwner(before, key);
     const is = after && this.#placedOwner(after, key);
     if (was === is) return { was, is };
+    this.#undeleted.delete(key);
     if (was !== undefined) this.#owned.delete(was, key);
     // If a claim has an equal key, the string of the claim is stored, so that each key is in memory only once.
     const entry = this.book.firstOn(key);
@@ -121,6 +125,36 @@ export class Claims {
   /** The targets that have the rule's mark, if the mark was written for the target itself. */
   ownedBy(rule: RuleKey): Iterable<ResourceKey> {
     return this.#owned.get(rule);
+  }
+
+  /**
+   * Records whether a copy is still there although its rule does not claim it. Any user can forge the mark of another
+   * user's rule. So only what the server refuses counts, because no author of Secrets can cause a refusal, and only a
+   * place that Keyferry's field manager wrote. @see docs/security-model.md
+   * @param outcome of the last try; `undefined`: it did not fail
+   * @returns the rule whose undeleted copies have changed
+   */
+  settleUndeleted(
+    target: ResourceKey,
+    observed: Observed | undefined,
+    outcome: Outcome | undefined,
+  ): RuleKey | undefined {
+    const before = this.#undeleted.get(target);
+    if (outcome === undefined && before === undefined) return undefined;
+    const isCopy = observed?.ownAnnotations.includes(PLACE_ANNOTATION) === true;
+    const rule = isCopy ? this.#placedOwner(observed, target) : undefined;
+    if (outcome === undefined || rule === undefined || this.book.claims(rule, target)) this.#undeleted.delete(target);
+    else this.#undeleted.set(target, outcome);
+    return before !== undefined && outcome !== undefined && sameOutcome(before, outcome) ? undefined : rule;
+  }
+
+  /** The copies that the rule no longer wants, and that could not be deleted. The rule need not exist. */
+  undeletedOf(rule: RuleKey): readonly Undeleted[] {
+    if (this.#undeleted.size === 0) return [];
+    return [...this.ownedBy(rule)].flatMap((target) => {
+      const outcome = this.book.claims(rule, target) ? undefined : this.#undeleted.get(target);
+      return outcome === undefined ? [] : { target, outcome };
+    });
   }
 
   /** The rules with marks that were written for the object that has them. The rules need not exist. */

@@ -163,6 +163,7 @@ export class Cluster implements Backend {
       isServed: (namespace) => served?.has(namespace) !== false,
       orphanActionOf: orphanActions(this.namespaceReads, engine.claims, served, engine.orphanActionOf),
       onOutcome: (...change) => engine.outcomeChanged(...change),
+      onTried: (...result) => engine.targetTried(...result),
       onWrite,
       now: () => clock.now(),
     });
@@ -181,8 +182,9 @@ export class Cluster implements Backend {
       served,
       onChange: (key, before, after, ...how) => {
         const targets = this.#targets.get(kind.kind);
-        if (after === undefined || (before !== undefined && before.uid !== after.uid)) targets?.objectGone(key);
-        else if (kind.isCustom === true && before !== undefined && sameButVersion(before, after)) {
+        targets?.objectChanged(key, before, after);
+        const isSame = before !== undefined && before.uid === after?.uid;
+        if (kind.isCustom === true && isSame && sameButVersion(before, after)) {
           // No decision depends on the status and the finalizers of a custom resource, which alone have changed.
           if (targets?.hasOtherContent(key) !== true) return;
         }

@@ -4,6 +4,7 @@
 import type { KeyedQueue } from '../../runtime/queue/keyed-queue.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import type { Cause } from '../model/cause.ts';
+import type { Undeleted } from '../model/claim.ts';
 import type { ResourceKey, RuleKey } from '../model/keys.ts';
 import type { Entry } from '../book/claim-book.ts';
 import type { Findings, RuleSet, RuleState } from '../model/rule-set.ts';
@@ -77,6 +78,8 @@ export interface RuleProgress extends Findings {
   readonly writes: number;
   /** The version of the rule that its claims were made from; it may be newer now. `undefined`: never evaluated. */
   readonly evaluated: string | undefined;
+  /** The copies that the rule no longer wants, and that could not be deleted. */
+  readonly undeleted: readonly Undeleted[];
   /** Set if `prepare` or `evaluate` fails repeatedly, or with an error that is not transient. */
   readonly failure?: Cause | undefined;
 }

@@ -19,6 +19,7 @@ import type { ObjectEvents, OnObjectChange } from './backend.ts';
 import { Claims, type ClaimsChange } from '../book/claims.ts';
 import type { Entry } from '../book/claim-book.ts';
 import { isPassing } from '../model/cause.ts';
+import type { Undeleted } from '../model/claim.ts';
 import { namespaceOf, type ObjectKey, type ResourceKey, type RuleKey } from '../model/keys.ts';
 import type { FactSource } from '../plan/decide.ts';
 import type { NamedQueue, RuleReadiness, RuleReconciler } from './controller.ts';
@@ -37,6 +38,8 @@ export interface EngineOptions {
   ) => void;
   /** Called when a target was written for a rule. @param ms time since the event that caused the write */
   readonly onWritten?: ((rule: RuleKey, ms: number) => void) | undefined;
+  /** Called when the state of a rule that is gone has changed. @param undeleted its copies that could not be deleted */
+  readonly onGone?: ((rule: RuleKey, undeleted: readonly Undeleted[]) => void) | undefined;
 }
 
 /** A transient error is reported to users only after this many failed attempts in a row (about 5 s). */
@@ -86,6 +89,7 @@ export class Engine implements ObjectEvents {
   /** The targets that are reconciled now, each with the start of its latency, monotonic ms. */
   readonly #running = new Map<ResourceKey, number>();
   readonly #onWritten: EngineOptions['onWritten'];
+  readonly #onGone: EngineOptions['onGone'];
   readonly #listeners: Partial<ObjectEvents>[] = [];
   #started = false;
 
@@ -93,6 +97,7 @@ export class Engine implements ObjectEvents {
     const clock = (this.#clock = options.clock ?? systemClock);
     this.slices = new Slices(clock);
     this.#onWritten = options.onWritten;
+    this.#onGone = options.onGone;
     const common = { clock, retryAfterMs, retryMaxMsOf: passingWaitMs };
     this.#rules = new RuleLoop({
       ...common,
@@ -249,6 +254,12 @@ export class Engine implements ObjectEvents {
     if (since !== undefined) this.#onWritten?.(owner.key, this.#clock.monotonic() - since);
   }
 
+  /** Called after each run of a target in a cluster. @see Claims.settleUndeleted */
+  targetTried(...result: Parameters<Claims['settleUndeleted']>): void {
+    const rule = this.claims.settleUndeleted(...result);
+    if (rule !== undefined) this.enqueueStatus(rule);
+  }
+
   /** For metrics: every rule that was evaluated or has failed, and whether it is ready. */
   *readiness(): Iterable<RuleReadiness> {
     for (const [rule, cause] of this.#rules.failures) yield { rule, cause };
@@ -257,7 +268,8 @@ export class Engine implements ObjectEvents {
       const { refusal, outOfReach } = this.claims.findingsOf(rule);
       const problem = refusal ?? this.claims.ruleSetOf(rule).problemOf?.(rule);
       const unreached = outOfReach?.part === 'others' ? undefined : outOfReach;
-      yield { rule, cause: problem ?? unreached ?? worstOutcome(this.book.of(rule)) };
+      const cause = problem ?? unreached ?? worstOutcome(this.book.of(rule));
+      yield { rule, cause: cause ?? this.claims.undeletedOf(rule)[0]?.outcome };
     }
   }
 
@@ -313,8 +325,10 @@ export class Engine implements ObjectEvents {
     const known = {
       evaluated: claims.versionOf(rule),
       failure: this.#rules.failureOf(rule),
+      undeleted: claims.undeletedOf(rule),
       ...claims.findingsOf(rule),
     };
+    if (known.evaluated === undefined) this.#onGone?.(rule, known.undeleted);
     const progress = { writes, ...known };
     const result = await this.#rules.reconcilerOf(rule).updateStatus(rule, this.book.of(rule), progress, signal);
     const left = (this.#writes.get(rule) ?? 0) - writes;

@@ -19,6 +19,7 @@ export interface ManagerOptions {
   readonly home: string;
   readonly onError: EngineOptions['onError'];
   readonly onWritten?: EngineOptions['onWritten'];
+  readonly onGone?: EngineOptions['onGone'];
 }
 
 /** How long the start waits for the other controllers' APIs after the first controller has opened, ms. */

@@ -178,6 +178,12 @@ export type Outcome =
 
 export type OutcomeState = Outcome['state'];
 
+/** A copy that its rule no longer wants, and that the last try could not delete. */
+export interface Undeleted {
+  readonly target: ResourceKey;
+  readonly outcome: Outcome;
+}
+
 export const PENDING: Outcome = { state: 'pending', ...nobodyCause('Pending', '') };
 export const SYNCED: Outcome = { state: 'synced', ...nobodyCause('Synced', '') };
 export const RELEASED: Outcome = { state: 'released', ...nobodyCause('Released', '') };

@@ -18,6 +18,8 @@ import type { ObjectName } from './keys.ts';
 
 /** Keyferry's name in `metadata.managedFields`. */
 export const FIELD_MANAGER = 'keyferry';
+/** Label of all copies, by which people and policies recognise copies. Its value is the name of the controller. */
+export const COPY_LABEL = 'keyferry.dev/copy';
 /** Each copy has this annotation besides the mark of its owner. It holds the copy's own `<namespace>/<name>`. */
 export const PLACE_ANNOTATION = 'keyferry.dev/target';
 export const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';

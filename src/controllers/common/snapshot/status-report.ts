@@ -102,7 +102,13 @@ export async function ruleStatuses(
     Array.from(reader.list(snapshot), (rule) => ({ reader, rule })).filter(({ rule }) => isIncluded(rule.namespace)),
   );
   await snapshot.settle(listed.flatMap(({ rule: { key, isDecided } }) => (isDecided ? (key ?? []) : [])));
+  await snapshot.decide(listed.flatMap(({ rule: { key } }) => (key === undefined ? [] : unwantedOf(snapshot, key))));
   return listed.map(({ reader, rule }) => [rule.key, statusOf(snapshot, reader, rule)]);
+}
+
+/** The copies with the mark of a rule that does not claim them. */
+function unwantedOf({ claims }: Snapshot, rule: RuleKey): ResourceKey[] {
+  return [...claims.ownedBy(rule)].filter((copy) => !claims.book.claims(rule, copy));
 }
 
 /** The existing copy of a claim: an object with the mark of the claim's rule, or a filled object; `undefined`: none. */
@@ -130,10 +136,14 @@ function statusOf(snapshot: Snapshot, reader: RuleReader, rule: ListedRule): Rul
   // A status is that of the operator, which may have other limits than this command.
   const isRefused =
     state.ready && outOfReach !== undefined && outOfReach.part !== 'others' && inventory.isWhole('Namespace');
+  const unwanted = key === undefined ? [] : unwantedOf(snapshot, key);
+  const left = unwanted.filter((copy) => snapshot.decisionOn(copy).plan.do === 'delete').length;
+  const earlier = left === 1 ? '1 earlier copy is' : `${left} earlier copies are`;
   return {
     system: reader.system,
     ...described,
     ...state,
+    ...(state.ready && left > 0 && notReady('Outdated', 'Outdated', `${earlier} not deleted; ${state.message}`)),
     ...(isRefused &&
       notReady(state.state, outOfReach.reason, `${outOfReach.message}; its status says ${withReason(state)}`)),
     copies: copies.map(([copy, observed]) => copyStatus(copy, observed, reader.versionMark)).toSorted(byName),

@@ -83,7 +83,7 @@ describe('a mirror that is being deleted, after the deletion timeout', () => {
     const mode = retain ? 'own' : 'release';
     const target: ResourceKey = asKey('c:Secret/team/db');
     const claim: Claim = { owner, mode, source: undefined, shape };
-    const news = { writes: 0, evaluated: ruleVersion(mirror) };
+    const news = { writes: 0, undeleted: [], evaluated: ruleVersion(mirror) };
     const update = async (): Promise<unknown> =>
       await made.updateStatus(RULE, [{ target, claim, outcome }], news, new AbortController().signal);
     await update();

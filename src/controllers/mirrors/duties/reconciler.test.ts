@@ -107,7 +107,7 @@ test('a mirror that is gone without its finalizer is kept until its copies are r
           outcome,
         };
       });
-      const progress = { writes: 0, evaluated: ruleVersion(kept) };
+      const progress = { writes: 0, undeleted: [], evaluated: ruleVersion(kept) };
       await reconciler.updateStatus(rule, entries, progress, new AbortController().signal);
     };
     await update(PENDING);

@@ -218,7 +218,12 @@ export class MirrorReconciler implements RuleReconciler {
       return undefined;
     }
     if (mirror.isGone === true) return undefined;
-    const result = await this.#write(rule, mirror, claims, signal, { source: NO_SOURCE, misread: [], writes: 0 });
+    const result = await this.#write(rule, mirror, claims, signal, {
+      source: NO_SOURCE,
+      undeleted: [],
+      misread: [],
+      writes: 0,
+    });
     return soonest(result?.requeueAfterMs, step.remainingMs > 0 ? step.remainingMs : undefined);
   }
 

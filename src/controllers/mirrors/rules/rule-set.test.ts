@@ -77,15 +77,15 @@ describe('a mark names its mirror', () => {
   }
 });
 
-test('an orphan is deleted only if it has the label keyferry.dev/copy: mirrors, and neither its annotation nor its mirror retains it', () => {
+test('an orphan is deleted only if it has its place, with or without a label, and neither its annotation nor its mirror retains it', () => {
   const copy = object({ ...OWNED_BY, ...PLACE });
   const unlabelled = object({ ...OWNED_BY, ...PLACE }, {});
   const retained = object({ ...OWNED_BY, ...PLACE, ...RETAIN });
   for (const there of [undefined, 'delete', 'retain'] as const) {
     const fate = (observed: Observed): string => rules(there).orphanPolicy(RULE, observed, there !== undefined);
     assert.equal(fate(copy), there === 'retain' ? 'keep' : 'delete');
-    assert.equal(fate(unlabelled), 'keep');
-    assert.equal(fate(object(copy.annotations, { 'keyferry.dev/copy': 'other' })), 'keep');
+    assert.equal(fate(unlabelled), fate(copy));
+    assert.equal(fate(object(OWNED_BY)), 'keep', 'the original made it');
     assert.equal(fate(retained), 'keep');
   }
 });

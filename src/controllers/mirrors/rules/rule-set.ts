@@ -1,5 +1,4 @@
 /** The rule set of SecretMirrors: their claims, the marks on their copies, and the policy for orphans. */
-import { COPY_LABEL } from '../../common/excluded-metadata.ts';
 import type { Steps } from '../../../runtime/queue/slices.ts';
 import { type Cause, nobodyCause, userCause } from '../../../copy/model/cause.ts';
 import {
@@ -12,7 +11,7 @@ import {
 } from '../../../copy/model/claim.ts';
 import { parseResourceKey, resourceKey, type ResourceKey, type RuleKey } from '../../../copy/model/keys.ts';
 import { CONFIG_MAP, SECRET } from '../../../copy/model/kind.ts';
-import { isMarkedElsewhere, type Observed } from '../../../copy/model/observed.ts';
+import { isMarkedElsewhere, PLACE_ANNOTATION, type Observed } from '../../../copy/model/observed.ts';
 import type { EngineView, Evaluation, RuleSet } from '../../../copy/model/rule-set.ts';
 import type { LabelMatcher } from '../../../runtime/text/label-selector.ts';
 import { PatternCache } from '../../../runtime/text/name-patterns.ts';
@@ -211,8 +210,8 @@ export class MirrorRules implements RuleSet {
   orphanPolicy(rule: RuleKey, observed: Observed, ruleThere: boolean): 'delete' | 'keep' {
     // The annotation on the copy decides: the mirror may be gone, or may have another deletePolicy now.
     if (observed.annotations[RETAIN_ANNOTATION] === 'true') return 'keep';
-    // Without Keyferry's label, the original made this copy, and may have retained it on purpose: it records nothing.
-    if (observed.labels[COPY_LABEL] !== MIRRORS_CONTROLLER) return 'keep';
+    // Without a place, the original made this copy, and may have retained it on purpose: it records nothing.
+    if (!(PLACE_ANNOTATION in observed.annotations)) return 'keep';
     const mirror = ruleThere ? this.#options.mirrors.get(rule) : undefined;
     if (mirror === undefined) return 'delete';
     const { problems, deletePolicy } = this.specOf(mirror);

@@ -1,9 +1,9 @@
 /** Checks which labels and annotations of a source its copies get, and the ids of shapes. */
 import assert from 'node:assert/strict';
 import { describe, it, test } from 'node:test';
-import { COPY_LABEL, isCopied } from '../../common/excluded-metadata.ts';
+import { isCopied } from '../../common/excluded-metadata.ts';
 import { annotationNames } from '../../replicator/rules/annotations.ts';
-import { observe } from '../../../copy/model/observed.ts';
+import { COPY_LABEL, observe } from '../../../copy/model/observed.ts';
 import { finish } from '../../../runtime/queue/slices.ts';
 import { MIRROR_ANNOTATIONS } from '../api.ts';
 import { NOTHING_CHOSEN } from './choices.ts';

@@ -12,9 +12,9 @@ import {
   type SourceView,
   UNREAD,
 } from '../../../copy/model/claim.ts';
-import type { Observed } from '../../../copy/model/observed.ts';
+import { COPY_LABEL, type Observed } from '../../../copy/model/observed.ts';
 import { finish, type Steps } from '../../../runtime/queue/slices.ts';
-import { COPY_LABEL, copiedMetadata, isCopied, TOO_LARGE } from '../../common/excluded-metadata.ts';
+import { copiedMetadata, isCopied, TOO_LARGE } from '../../common/excluded-metadata.ts';
 import { MIRROR_ANNOTATIONS, type SourceType } from '../api.ts';
 
 /** Annotation on copies of mirrors with `deletePolicy: retain`: they are not deleted with their mirror. */

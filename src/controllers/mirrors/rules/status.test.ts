@@ -4,7 +4,15 @@ import { userCause } from '../../../copy/model/cause.ts';
 import type { Entry } from '../../../copy/book/claim-book.ts';
 import type { ObjectMeta } from '../../../kube/api.ts';
 import { asKey } from '../../../../test/support/keys.ts';
-import { type Outcome, type Owner, PENDING, RELEASED, type SourceView, SYNCED } from '../../../copy/model/claim.ts';
+import {
+  type Outcome,
+  type Owner,
+  PENDING,
+  RELEASED,
+  type SourceView,
+  SYNCED,
+  type Undeleted,
+} from '../../../copy/model/claim.ts';
 import type { OutOfReach } from '../../../copy/model/rule-set.ts';
 import type { RuleEvent } from '../../common/rules/rule-statuses.ts';
 import type { SecretMirror, SecretMirrorStatus } from '../api.ts';
@@ -43,6 +51,8 @@ function mirror(namespaces: readonly string[] = ['team-.*'], more: Partial<Objec
   };
 }
 
+const LEFT: Undeleted = { target: asKey('local:Secret/old/x'), outcome: DENIED };
+
 interface Given {
   readonly outcomes: readonly Outcome[];
   readonly source?: SourceView;
@@ -52,6 +62,7 @@ interface Given {
   readonly misread?: readonly string[];
   readonly outOfReach?: OutOfReach;
   readonly told?: readonly RuleEvent[];
+  readonly undeleted?: readonly Undeleted[];
   /** Whether the mirror is being deleted. Default: no. */
   readonly deleting?: boolean;
 }
@@ -67,6 +78,7 @@ function fold(given: Given): StatusOutput | undefined {
     deleting = false,
     outOfReach,
     told,
+    undeleted = [],
   } = given;
   const object = mirror(namespaces, deleting ? { deletionTimestamp: '2026-11-21T09:59:50Z' } : {});
   const spec = effectiveSpec(object, new PatternCache('full'));
@@ -77,7 +89,7 @@ function fold(given: Given): StatusOutput | undefined {
     claim: { owner, mode: 'own', source: asKey('local:Secret/default/x'), shape },
     outcome,
   }));
-  const facts = { entries, source, misread, outOfReach, writes };
+  const facts = { entries, source, misread, outOfReach, writes, undeleted };
   return nextStatus({ mirror: object, spec, ...facts, previous, told, now: NOW });
 }
 
@@ -93,6 +105,22 @@ test('each set of outcomes gives its own mirrorStatus, Ready condition and event
     ['overwritten', { outcomes: [OVERWRITTEN] }, 'Error', 'False', 'Overwritten', ['Overwritten']],
     ['overwritten and failed', { outcomes: [DENIED, OVERWRITTEN] }, 'Error', 'False', 'SyncError', ['SyncError']],
     ['failed and foreign', { outcomes: [DENIED, FOREIGN] }, 'Error', 'False', 'SyncError', ['SyncError']],
+    [
+      'an earlier copy that stays',
+      { outcomes: [SYNCED], undeleted: [LEFT] },
+      'Error',
+      'False',
+      'SyncError',
+      ['SyncError'],
+    ],
+    [
+      'no source, and an earlier copy that stays',
+      { outcomes: [], source: MISSING, undeleted: [LEFT] },
+      'Pending',
+      'False',
+      'NoSecret',
+      ['NoSecret'],
+    ],
     ['bad pattern', { outcomes: [SYNCED], namespaces: ['a', '('] }, 'Error', 'False', 'InvalidSpec', ['InvalidSpec']],
     ['no pattern', { outcomes: [], namespaces: [] }, 'Error', 'False', 'InvalidSpec', ['InvalidSpec']],
   ];

@@ -7,7 +7,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Entry } from '../../../copy/book/claim-book.ts';
 import { type Cause, withReason } from '../../../copy/model/cause.ts';
-import { isUnderWay, type OutcomeState, type SourceView } from '../../../copy/model/claim.ts';
+import { isUnderWay, type OutcomeState, type SourceView, type Undeleted } from '../../../copy/model/claim.ts';
 import { parseResourceKey } from '../../../copy/model/keys.ts';
 import type { Findings, OutOfReach } from '../../../copy/model/rule-set.ts';
 import { KEPT_AS_SOURCE } from '../../../copy/plan/plan.ts';
@@ -29,6 +29,8 @@ export interface StatusInput extends Findings {
   readonly mirror: SecretMirror;
   readonly spec: EffectiveSpec;
   readonly entries: Iterable<Entry>;
+  /** The copies that the mirror no longer wants, and that could not be deleted. */
+  readonly undeleted: readonly Undeleted[];
   readonly source: SourceView;
   /** Why Keyferry cannot poll a source in Vault now, although its content is known; `undefined`: it can. */
   readonly trouble?: VaultTrouble | undefined;
@@ -83,7 +85,7 @@ export function nextStatus(input: StatusInput): StatusOutput | undefined {
   }
   const summary = deleting
     ? summarizeDeletion(outcomes, previous?.mirrorStatus ?? 'Pending')
-    : summarize(outcomes, spec, input);
+    : withUndeleted(summarize(outcomes, spec, input), groupOutcomes(input.undeleted, 'namespaces'));
   const before = readyCondition(previous);
   const isNewSync =
     summary.synced &&
@@ -244,6 +246,16 @@ export function deletionEvents(
   return events;
 }
 
+/** The summary of a mirror some of whose earlier copies could not be deleted. @param undeleted these copies */
+function withUndeleted(summary: Summary, { groups }: Pick<OutcomeGroups, 'groups'>): Summary {
+  const [left] = listed('cannot delete the copy in', groups, withReason);
+  if (left === undefined) return summary;
+  const { mirrorStatus, reason, message } = summary;
+  return reason === 'Synced'
+    ? notReady('Error', 'SyncError', `${left}; ${message}`)
+    : notReady(mirrorStatus, reason, `${message}; ${left}`);
+}
+
 /** A summary that is not ready, with a Warning event. */
 function notReady(mirrorStatus: MirrorStatus, reason: string, message: string): Summary {
   return { mirrorStatus, reason, message, synced: false, event: { type: 'Warning', reason, message } };
@@ -316,12 +328,13 @@ function listed(lead: string, groups: readonly Group[], detail = ({ message }: G
   return [`${lead} ${parts.join('; ')}`];
 }
 
-function groupOutcomes(entries: Iterable<Entry>, destination: DestinationType): OutcomeGroups {
+function groupOutcomes(entries: Iterable<Entry | Undeleted>, destination: DestinationType): OutcomeGroups {
   const groups = new Map<string, Group>();
   const outcomes = { total: 0, isUnderWay: false, waitsForSource: false };
-  for (const { target, claim, outcome } of entries) {
+  for (const entry of entries) {
+    const { target, outcome } = entry;
     // A claim with `RetainShape` is not a copy: its target was a copy before, and is the source now.
-    if (!(claim.shape instanceof RetainShape)) outcomes.total += 1;
+    if (!('claim' in entry && entry.claim.shape instanceof RetainShape)) outcomes.total += 1;
     outcomes.isUnderWay ||= isUnderWay(outcome);
     outcomes.waitsForSource ||= outcome.state === 'waiting' && outcome.for === 'source';
     const { state, reason, message } = outcome;

@@ -13,9 +13,8 @@ import {
   type Shape,
   type SourceView,
 } from '../../../copy/model/claim.ts';
-import type { Observed } from '../../../copy/model/observed.ts';
+import { COPY_LABEL, type Observed } from '../../../copy/model/observed.ts';
 import { rfc3339 } from '../../../runtime/text/texts.ts';
-import { COPY_LABEL } from '../../common/excluded-metadata.ts';
 import type { Annotations, Place } from './annotations.ts';
 import { cleared, isFrozen, kept, versionPatch } from './bookkeeping.ts';
 import { readRule, type ReplicationRule, type RuleSettings, unknownOn } from './rule.ts';

@@ -27,8 +27,9 @@ import { LeftOut } from '../../common/namespaces/left-out.ts';
 import type { Changes } from '../../common/namespaces/reach.ts';
 import { misreadPatterns, type NamespaceSelection, selectsNow, unionOf } from '../../common/namespaces/selection.ts';
 import { RuleLimits } from '../../common/rules/rule-limits.ts';
+import type { RuleEvent } from '../../common/rules/rule-statuses.ts';
 import { annotationNames, illFormed, isName, listItems, type Place, type Refusal } from './annotations.ts';
-import { type ReplicatorEvent, warning, warningsOf } from './rule-events.ts';
+import { warning, warningsOf } from './rule-events.ts';
 import {
   isRule,
   pushedBy,
@@ -208,7 +209,7 @@ export class ReplicatorRules implements RuleSet {
   }
 
   /** The events about the annotations themselves, for example a namespace that does not exist; none about outcomes. */
-  warningsOf(rule: RuleKey, outOfReach: OutOfReach | undefined): readonly ReplicatorEvent[] {
+  warningsOf(rule: RuleKey, outOfReach: OutOfReach | undefined): readonly RuleEvent[] {
     const { served, namespaces } = this.#scope;
     const targets = this.#targetsOf(rule);
     const warnings = targets === undefined ? [] : warningsOf(targets, namespaces, served);

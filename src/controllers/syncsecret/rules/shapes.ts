@@ -1,5 +1,5 @@
 /** The shapes of a SyncSecret's copy, of a SyncSecret's Secret, and of the SyncSecret of a labelled Secret. Pure. */
-import { COPY_LABEL, TOO_LARGE } from '../../common/excluded-metadata.ts';
+import { TOO_LARGE } from '../../common/excluded-metadata.ts';
 import { userCause } from '../../../copy/model/cause.ts';
 import {
   type DesiredState,
@@ -10,7 +10,7 @@ import {
   UNREAD,
 } from '../../../copy/model/claim.ts';
 import type { RuleKey } from '../../../copy/model/keys.ts';
-import { LAST_APPLIED, type Observed, PLACE_ANNOTATION } from '../../../copy/model/observed.ts';
+import { COPY_LABEL, LAST_APPLIED, type Observed, PLACE_ANNOTATION } from '../../../copy/model/observed.ts';
 import { flatText } from '../../../runtime/text/texts.ts';
 import { ORIGIN_LABELS, SYNC_SECRET } from '../api.ts';
 import {

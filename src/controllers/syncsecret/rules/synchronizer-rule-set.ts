@@ -1,8 +1,7 @@
 /** Turns labelled Secrets into claims (see `RuleSet`): each Secret claims the SyncSecret with its name. */
-import { COPY_LABEL } from '../../common/excluded-metadata.ts';
 import { parseResourceKey, resourceKey, type ResourceKey, type RuleKey } from '../../../copy/model/keys.ts';
 import { SECRET } from '../../../copy/model/kind.ts';
-import type { Observed } from '../../../copy/model/observed.ts';
+import { COPY_LABEL, type Observed } from '../../../copy/model/observed.ts';
 import type { Evaluation, RuleSet } from '../../../copy/model/rule-set.ts';
 import type { KubeObject, ObjectMeta } from '../../../kube/api.ts';
 import type { Steps } from '../../../runtime/queue/slices.ts';

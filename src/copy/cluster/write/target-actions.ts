@@ -2,6 +2,7 @@
 import { isAlreadyExists, isConflict, isImmutable, isNamespaceTerminating, isNotFound } from '../../../kube/errors.ts';
 import { nobodyCause, operatorCause, userCause, isPassing } from '../../model/cause.ts';
 import type { Entry } from '../../book/claim-book.ts';
+import type { Claims } from '../../book/claims.ts';
 import type { Claim, Outcome } from '../../model/claim.ts';
 import { Content } from '../../model/content.ts';
 import { parseResourceKey, type ObjectKey, type RuleKey } from '../../model/keys.ts';
@@ -35,6 +36,7 @@ import type { TargetMemory, TargetRun } from './target-memory.ts';
 type WriteVerb = 'create' | 'update' | 'delete';
 
 export interface TargetReconcilerOptions extends FactSource {
+  readonly claims: FactSource['claims'] & Pick<Claims, 'versionOf'>;
   readonly store: KubeStore;
   /** Whether the other cluster can be used; `undefined`: the targets are in the home cluster. */
   readonly reachability: Reachability | undefined;
@@ -45,6 +47,8 @@ export interface TargetReconcilerOptions extends FactSource {
   readonly onWrite: (target: ObjectKey, verb: WriteVerb, ok: boolean, rule: RuleKey | undefined) => void;
   /** Called when a claim's outcome has changed, or its target was written. */
   readonly onOutcome: (entry: Entry, wrote: boolean) => void;
+  /** Called after each run of a target. @see Claims.settleUndeleted */
+  readonly onTried: (target: ObjectKey, observed: Observed | undefined, outcome: Outcome | undefined) => void;
 }
 
 /** Longest wait for a namespace that is terminating or missing, ms. Usually an event of the namespace ends the wait. */

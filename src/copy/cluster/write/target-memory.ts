@@ -7,6 +7,7 @@
  * - `deleted`: the uid of the object that Keyferry deleted, until a watch reports that it is gone;
  * - `cleared`: the target is gone, so it can be created without a read;
  * - `watchedByName`: the target is followed by name, because an object of a user exists in its place;
+ * - `lost`: the copy lost Keyferry's label, or left its watch although Keyferry did not delete it;
  * - `repairs`: number of recent writes that undid a change by another client;
  * - `overwritten`: number of writes in a row that the server changed;
  * - `wrote`, `filled`: the version of the source in the last write, also when the target is gone; `wroteAs`, `filledAs`:
@@ -38,6 +39,7 @@ export interface Memory extends RepairMemory {
   deleted?: string | undefined;
   cleared?: boolean;
   watchedByName?: boolean;
+  lost?: boolean;
 }
 
 export class TargetMemory {
@@ -102,8 +104,8 @@ export class TargetMemory {
       memory.filled &&= undefined;
       memory.filledAs &&= undefined;
     }
-    const { held, deleted, cleared, watchedByName, repairs, overwritten, wrote, filled } = memory;
-    const isUsed = [held, deleted, cleared, watchedByName, repairs, overwritten, wrote, filled].some(Boolean);
+    const { held, deleted, cleared, watchedByName, lost, repairs, overwritten, wrote, filled } = memory;
+    const isUsed = [held, deleted, cleared, watchedByName, lost, repairs, overwritten, wrote, filled].some(Boolean);
     if (!isUsed) this.#targets.delete(target);
   }
 }

@@ -2,6 +2,7 @@
 import type { RunResult } from '../../../runtime/queue/keyed-queue-options.ts';
 import type { Failed, Waiting } from '../../model/claim.ts';
 import { failureOf } from '../../model/cause.ts';
+import { COPY_LABEL, type Observed } from '../../model/observed.ts';
 import { namespaceOf, type ObjectKey } from '../../model/keys.ts';
 import type { Flows } from '../../book/cycles.ts';
 import { decide, type Decision, factsOf, flowsIn } from '../../plan/decide.ts';
@@ -59,6 +60,7 @@ export class TargetReconciler {
         const { settle, requeueAfterMs } = result;
         if (settle !== undefined) this.#settle(decision.facts, settle);
         if (decision.plan.do === 'nothing') this.#tidyMemory(target);
+        if (decision.plan.do !== 'later') this.#tried(target, undefined);
         return requeueAfterMs === undefined ? undefined : { requeueAfterMs };
       } catch (error) {
         const facts = factsOf(target, this.#options, run);
@@ -73,9 +75,33 @@ export class TargetReconciler {
 
   async #act({ facts, plan }: Decision, run: TargetRun): Promise<ActionResult> {
     if (plan.do === 'later') return { requeueAfterMs: plan.graceMs ?? LATER_MS };
+    const { target } = run;
+    const isIdle = ['nothing', 'wait', 'fail', 'conflict'].includes(plan.do);
+    // A creation finds out by itself whether the copy exists.
+    const isLost = plan.do !== 'create' && this.#isLost(target, facts, isIdle);
+    if (isLost && facts.observed === undefined) {
+      await run.read();
+      return 'again';
+    }
     const conflict = plan.do === 'conflict' || ('remarks' in plan && plan.remarks?.own?.state === 'conflict');
-    this.#follow(run.target, conflict || this.#needsWatchByName(run.target, facts, plan));
-    return await this.#actions.carryOut({ facts, plan, run });
+    this.#follow(target, conflict || isLost || this.#needsWatchByName(target, facts, plan));
+    const result = await this.#actions.carryOut({ facts, plan, run });
+    // The next run finds the label restored, and ends the watch.
+    return isLost && !isIdle && result !== 'again' ? { requeueAfterMs: RACE_RETRY_MS, ...result } : result;
+  }
+
+  /**
+   * Whether the target may be a copy that lost Keyferry's label, so that no watch selects it. Such a copy is read once,
+   * and then followed by name until its rule restores the label or lets it go.
+   * @param isIdle whether nothing is to be written now
+   */
+  #isLost(target: ObjectKey, { observed, presence, markedBy }: Facts, isIdle: boolean): boolean {
+    if (this.#memory.get(target)?.lost !== true) return false;
+    const hasRule = markedBy !== undefined && this.#options.claims.versionOf(markedBy) !== undefined;
+    const isOver =
+      observed === undefined ? presence === 'absent' : COPY_LABEL in observed.labels || (isIdle && !hasRule);
+    if (isOver) this.#memory.edit(target).lost = false;
+    return !isOver;
   }
 
   /** @see TargetWriter.flowsInto */
@@ -83,10 +109,19 @@ export class TargetReconciler {
     return flowsIn(target, this.#options, this.#cached(target));
   }
 
-  /** The object of the target was deleted: drops its content from the memory. */
-  objectGone(target: ObjectKey): void {
-    this.#memory.objectGone(target);
-    this.#tidyMemory(target);
+  /** Called for each change of the target's object. Drops the content of a deleted object, and notes a lost label. */
+  objectChanged(target: ObjectKey, before: Observed | undefined, after: Observed | undefined): void {
+    const { claims, isServed } = this.#options;
+    const isLost =
+      before?.labels[COPY_LABEL] !== undefined &&
+      after?.labels[COPY_LABEL] === undefined &&
+      before.uid !== this.#memory.get(target)?.deleted &&
+      claims.ownerOf(after ?? before, target) !== undefined &&
+      isServed?.(namespaceOf(target)) !== false;
+    const isGone = before !== undefined && before.uid !== after?.uid;
+    if (isGone) this.#memory.objectGone(target);
+    if (isLost) this.#memory.edit(target).lost = true;
+    if (isGone) this.#tidyMemory(target);
   }
 
   /** Whether a watch brought another content of the target than was written. The memory drops an equal content. */
@@ -109,9 +144,14 @@ export class TargetReconciler {
     this.report(target, wait ?? { state: 'error', ...failureOf(error) });
   }
 
+  #tried(target: ObjectKey, outcome: Waiting | Failed | undefined): void {
+    this.#options.onTried(target, this.#options.store.index.find(target), outcome);
+  }
+
   /** Records an outcome that was found without a run of the target, for example that its cluster does not answer. */
   report(target: ObjectKey, outcome: Waiting | Failed): void {
     this.#settle(factsOf(target, this.#options, this.#cached(target)), { outcome });
+    this.#tried(target, outcome);
   }
 
   /** A state of a target that sends no request: it has only what the index and the memory know. */

@@ -1,0 +1,54 @@
+/** The events about copies that a rule no longer wants and that could not be deleted. Pure. */
+import type { Cause } from '../../../copy/model/cause.ts';
+import type { Undeleted } from '../../../copy/model/claim.ts';
+import { controllerOf, namespaceOf, parseResourceKey, type RuleKey, ruleName } from '../../../copy/model/keys.ts';
+import type { EventInput } from '../../../kube/event-recorder.ts';
+import { getOrCreate } from '../../../runtime/maps.ts';
+import { someOf } from '../../../runtime/text/texts.ts';
+import type { RuleEvent } from './rule-statuses.ts';
+
+/** Maximum number of targets in one message. */
+const MAX_NAMED = 5;
+/** Maximum number of events of one rule. */
+const MAX_EVENTS = 20;
+
+type Text = Pick<Cause, 'reason' | 'message'>;
+
+/** One warning for each cause. It names the targets, except those with the path ''. */
+export function warningsAbout(problems: Iterable<readonly [path: string, Text]>): RuleEvent[] {
+  const groups = new Map<string, Text & { readonly paths: string[] }>();
+  for (const [path, { reason, message }] of problems)
+    getOrCreate(groups, `${reason} ${message}`, () => ({ reason, message, paths: [] })).paths.push(path);
+  const reported = [...groups.values()].slice(0, MAX_EVENTS);
+  return reported.map(({ reason, message, paths }) => ({ type: 'Warning', reason, message: about(paths, message) }));
+}
+
+export function about(paths: readonly string[], message: string): string {
+  const named = paths.filter((path) => path !== '').sort();
+  return named.length === 0 ? message : `${someOf(named, MAX_NAMED)}: ${message}`;
+}
+
+/** @param isForTenants whether a tenant reads the warnings, who must not know where the copies are */
+export function undeletedWarnings(
+  undeleted: readonly Undeleted[],
+  what = 'the copy',
+  isForTenants = false,
+): RuleEvent[] {
+  return warningsAbout(
+    undeleted.map(({ target, outcome: { reason, ...outcome } }) => {
+      const { namespace, name } = parseResourceKey(target);
+      const message = `cannot delete ${what}: ${isForTenants ? outcome.publicMessage : outcome.message}`;
+      return [isForTenants ? '' : `${namespace}/${name}`, { reason, message }];
+    }),
+  );
+}
+
+/** The events about a rule that is gone. It has no object any more, so they are about its namespace. */
+export function goneRuleEvents(rule: RuleKey, undeleted: readonly Undeleted[], isForTenants: boolean): EventInput[] {
+  const namespace = namespaceOf(rule);
+  const subject = { apiVersion: 'v1', kind: 'Namespace', namespace, name: namespace, uid: '' };
+  const what = `the copy, whose rule ${ruleName(rule)} of ${controllerOf(rule)} is gone`;
+  return undeletedWarnings(undeleted, what, isForTenants).map((event) =>
+    Object.assign(event, { subject, state: 'found' as const }),
+  );
+}
