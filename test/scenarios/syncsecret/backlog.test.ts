@@ -62,7 +62,7 @@ it('while the finalizer of a SyncSecret cannot be written, its Secret follows wi
   const { managementApi: api } = scene;
   await api.createNamespaces(['held']);
   const refusal = scene.clusters.managerProxy.rule({
-    match: { method: 'PATCH', path: /\/held\/syncsecrets\/[a-z]+$/ },
+    match: { method: 'PATCH', path: /\/held\/syncsecrets\/[a-z]+(\?|$)/ },
     fault: {
       kind: 'respond',
       status: 503,
