@@ -19,6 +19,7 @@ import { MirrorRules } from '../rules/rule-set.ts';
 import { RetainShape } from '../rules/shape.ts';
 import type { MirrorVault } from './mirror-vault.ts';
 import { MirrorReconciler } from './reconciler.ts';
+import type { RuleKey } from '../../../copy/model/keys.ts';
 import { asKey } from '../../../../test/support/keys.ts';
 import { ruleScope } from '../../../../test/support/rule-scope.ts';
 
@@ -71,10 +72,12 @@ test('a mirror that is gone without its finalizer is kept until its copies are r
       release: () => undefined,
       leases: { states: unused, revocation: () => isRevoked },
     } as unknown as MirrorVault;
+    const enqueued: RuleKey[] = [];
     const mirrors = createMirrorStore();
     const namespaces = new Namespaces();
     const rules = new MirrorRules(ruleScope({ namespaces }), { mirrors, vault, viewOf: unused });
     const context = {
+      engine: { enqueueStatus: (key: RuleKey) => enqueued.push(key) },
       cluster: { api: { cluster: 'c', request: unused, stream: unused }, namespaces },
       config: { deletionTimeoutMs: 1000 },
       clock: { now: () => 0, monotonic: () => 0 },
@@ -92,13 +95,17 @@ test('a mirror that is gone without its finalizer is kept until its copies are r
     const metadata = { name: 'db', namespace: 'default', uid: 'u', resourceVersion: '1', creationTimestamp: '' };
     const mirror = { metadata: { ...metadata, finalizers, ...ending }, spec };
     mirrors.put(mirror);
-    reconciler.sink.remove(mirror);
+    reconciler.sink.remove({ ...mirror, metadata: { ...mirror.metadata, resourceVersion: '9' } });
     const rule = mirrors.key('default', 'db');
     const kept = mirrors.get(rule);
     assert.equal(kept !== undefined, isKept, what);
     if (kept === undefined) continue;
+    assert.deepEqual(enqueued, [rule], `${what}: nothing else may bring a run, if its version was the same`);
+    const response: SecretMirror = { ...mirror, metadata: { ...mirror.metadata, resourceVersion: '8' } };
+    mirrors.storeResponse(response);
+    assert.equal(mirrors.get(rule), kept, `${what}: the late response to a write does not bring it back`);
     assert.equal(reconciler.needsPreparation(rule), false);
-    const update = async (...outcomes: readonly Outcome[]): Promise<void> => {
+    const update = async (...outcomes: readonly Outcome[]): Promise<unknown> => {
       const claim = { owner: { key: rule, title: '', rank: '' }, mode: 'own', source: undefined } as const;
       const entries = outcomes.map((outcome): Entry => {
         return {
@@ -108,9 +115,9 @@ test('a mirror that is gone without its finalizer is kept until its copies are r
         };
       });
       const progress = { writes: 0, undeleted: [], evaluated: ruleVersion(kept) };
-      await reconciler.updateStatus(rule, entries, progress, new AbortController().signal);
+      return await reconciler.updateStatus(rule, entries, progress, new AbortController().signal);
     };
-    await update(PENDING);
+    assert.deepEqual(await update(PENDING), { requeueAfterMs: 1000 }, 'it runs again at the time limit');
     isRevoked = true;
     await update(PENDING);
     assert.equal(mirrors.get(rule), kept, `${what}: a copy is not marked yet`);

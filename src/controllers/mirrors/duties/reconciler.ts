@@ -99,9 +99,14 @@ export class MirrorReconciler implements RuleReconciler {
       mirrors.sink.remove(object);
       return;
     }
-    const deletionTimestamp = rfc3339(this.#context.clock.now());
-    const gone: StoredMirror = { ...mirror, isGone: true, metadata: { ...mirror.metadata, deletionTimestamp } };
+    const { clock, engine } = this.#context;
+    const deletionTimestamp = rfc3339(clock.now());
+    // With the last version, because the late response to a write must not bring the mirror back.
+    const metadata = { ...mirror.metadata, resourceVersion: object.metadata.resourceVersion, deletionTimestamp };
+    const gone: StoredMirror = { ...mirror, isGone: true, metadata };
     mirrors.put(gone);
+    // If another finalizer held the mirror until now, the store sees no change, and no evaluation comes.
+    engine.enqueueStatus(mirrors.key(namespace, name));
   }
 
   async listed(rule: RuleKey, signal: AbortSignal): Promise<void> {
@@ -217,13 +222,8 @@ export class MirrorReconciler implements RuleReconciler {
       else await this.#client.removeFinalizers(mirror, [SECRET_MIRROR_FINALIZER], {}, signal);
       return undefined;
     }
-    if (mirror.isGone === true) return undefined;
-    const result = await this.#write(rule, mirror, claims, signal, {
-      source: NO_SOURCE,
-      undeleted: [],
-      misread: [],
-      writes: 0,
-    });
+    const facts = { source: NO_SOURCE, undeleted: [], misread: [], writes: 0 };
+    const result = mirror.isGone === true ? undefined : await this.#write(rule, mirror, claims, signal, facts);
     return soonest(result?.requeueAfterMs, step.remainingMs > 0 ? step.remainingMs : undefined);
   }
 
