@@ -77,6 +77,12 @@ test('a call fails with StaleConnectionError only if a kept connection closes be
   await assert.rejects(broken, { name: 'Error', code: 'ECONNRESET' });
 });
 
+test('if the server answers 101, the call fails', async (t) => {
+  const answer = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n';
+  const { body } = await serve(t, (socket) => socket.write(answer));
+  await assert.rejects(body(), { code: 'EPROTO' });
+});
+
 test('if a call is aborted, its connection is closed', async (t) => {
   const { agent, call, sockets } = await serve(t, () => undefined);
   const { answer, abort } = call();

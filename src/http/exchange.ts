@@ -12,7 +12,7 @@ import {
 import { request as httpsRequest } from 'node:https';
 import type { Socket } from 'node:net';
 import { gunzipSync } from 'node:zlib';
-import { AnswerTooLargeError, StaleConnectionError } from './errors.ts';
+import { AnswerTooLargeError, HttpError, StaleConnectionError } from './errors.ts';
 
 /** Address of a server, and the headers of every request to it. */
 export interface Route {
@@ -115,6 +115,8 @@ export function exchange(route: Route, request: HttpRequest, options: ExchangeOp
     const closed = outgoing.reusedSocket && !answered && (code === 'ECONNRESET' || code === 'EPIPE');
     reject(closed ? new StaleConnectionError(code, error) : error);
   });
+  // Without this listener, Node closes the connection and reports nothing.
+  outgoing.on('upgrade', () => abort(new HttpError('EPROTO', 'the server wants to change the protocol')));
   outgoing.on('response', (incoming) => {
     answered = true;
     const { statusCode: status = 0, headers } = incoming;

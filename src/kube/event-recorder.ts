@@ -100,7 +100,7 @@ export class EventRecorder {
   readonly #queue: KeyedQueue;
   /** The Events of this process, by `<namespace>/<name>`. The least recently used are forgotten. */
   readonly #known = new ByteCache<EventRecord>({ maxBytes: MEMORY_BYTES / 2 });
-  /** The number of new Events about an object, by its uid, and when the first of them came, wall clock, ms. */
+  /** The number of new Events about an object, and when the first of them came, wall clock, ms. */
   readonly #news = new ByteCache<{ count: number; readonly since: number }>({ maxBytes: MEMORY_BYTES / 2 });
   /** The Events to be written, by `<namespace>/<name>`. */
   readonly #pending = new Map<string, EventRecord>();
@@ -151,12 +151,14 @@ export class EventRecorder {
 
   /** Keeps a new Event. @returns `undefined`: its object has too many new ones */
   #begin(key: string, event: EventInput & Pick<EventRecord, 'component' | 'name'>, now: number) {
-    const { uid } = event.subject;
-    const before = this.#news.get(uid);
+    const { kind, namespace, name, uid } = event.subject;
+    // An object that is gone has no uid here, so its name counts, too.
+    const about = JSON.stringify([kind, namespace, name, uid]);
+    const before = this.#news.get(about);
     const news = before !== undefined && now - before.since < NEW_MS ? before : { count: 0, since: now };
     if (news.count >= MOST_NEW) return undefined;
     news.count++;
-    this.#news.set(uid, news, RECORD_BYTES);
+    this.#news.set(about, news, RECORD_BYTES + 2 * about.length);
     const message = truncate(event.message, MAX_MESSAGE_BYTES);
     const times = { firstAt: now, lastAt: now, queuedAt: -Infinity };
     const record: EventRecord = { ...event, message, ...times, count: 0, isThere: false, tries: 0 };

@@ -1,6 +1,6 @@
 /** Sends requests to one Vault server over kept connections, and limits the memory for its answers. */
 import type { Agent } from 'node:http';
-import { openAgent } from '../../http/agent.ts';
+import { closeIdle, openAgent } from '../../http/agent.ts';
 import { AnswerTooLargeError, StaleConnectionError } from '../../http/errors.ts';
 import { type Answer, exchange, type HttpRequest, type Route, routeTo } from '../../http/exchange.ts';
 import type { SecretBytes } from '../../runtime/secret-bytes.ts';
@@ -73,6 +73,8 @@ export class Transport {
       return await this.#once(request);
     } catch (error) {
       if (!(error instanceof StaleConnectionError && request.repeatable)) throw error;
+      // The server may have closed the other connections, too.
+      if (this.#agent !== undefined) closeIdle(this.#agent);
       return await this.#once(request);
     }
   }

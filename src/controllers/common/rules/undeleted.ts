@@ -48,7 +48,5 @@ export function goneRuleEvents(rule: RuleKey, undeleted: readonly Undeleted[], i
   const namespace = namespaceOf(rule);
   const subject = { apiVersion: 'v1', kind: 'Namespace', namespace, name: namespace, uid: '' };
   const what = `the copy, whose rule ${ruleName(rule)} of ${controllerOf(rule)} is gone`;
-  return undeletedWarnings(undeleted, what, isForTenants).map((event) =>
-    Object.assign(event, { subject, state: 'found' as const }),
-  );
+  return undeletedWarnings(undeleted, what, isForTenants).map((event) => Object.assign(event, { subject }));
 }
