@@ -37,9 +37,10 @@ interface Given {
   readonly hasNamespace?: boolean;
 }
 
-/** A cluster with one target. `reads` records what the decisions have read. */
+/** A cluster with one target. `reads` records what the decisions have read, `wanted` which targets they need. */
 function cluster({ observed, claimed = true, view = PRESENT, fate = () => 'delete', hasNamespace = true }: Given) {
   const reads: string[] = [];
+  const wanted: ResourceKey[] = [];
   const book = new ClaimBook();
   const shape: Claim['shape'] = {
     id: '',
@@ -71,7 +72,7 @@ function cluster({ observed, claimed = true, view = PRESENT, fate = () => 'delet
       cycles: { viewsOn: () => () => undefined },
       ownerOf: ({ annotations }) => asKey(annotations['owner']),
       graceLeft: () => undefined,
-      wanted: () => undefined,
+      wanted: (key) => void wanted.push(key),
     },
     sources: {
       view: () => view,
@@ -88,7 +89,7 @@ function cluster({ observed, claimed = true, view = PRESENT, fate = () => 'delet
     },
     now: () => 0,
   };
-  return { reads, now, decided: async () => await decide(TARGET, source, reader, signal) };
+  return { reads, wanted, now, decided: async () => await decide(TARGET, source, reader, signal) };
 }
 
 test('a decision reads only the facts that the plan needs, in the order in which the plan needs them', async () => {
@@ -101,6 +102,15 @@ test('a decision reads only the facts that the plan needs, in the order in which
   const foreign = cluster({ observed: target('1', 'rule'), claimed: false, fate: () => 'keep' });
   assert.equal((await foreign.decided()).plan.do, 'nothing');
   assert.deepEqual(foreign.reads, ['owner rule']);
+});
+
+test('a target counts as wanted if a rule needs it, but not while it is an orphan, so that a refused deletion waits for no second grace', async () => {
+  const copy = cluster({ observed: target('1', 'rule') });
+  await copy.decided();
+  assert.deepEqual(copy.wanted, [TARGET]);
+  const orphan = cluster({ observed: target('1', 'gone'), claimed: false });
+  assert.equal((await orphan.decided()).plan.do, 'delete');
+  assert.deepEqual(orphan.wanted, []);
 });
 
 test('if an orphan gets the mark of another rule while its owner is asked about it, the new owner is asked', async () => {

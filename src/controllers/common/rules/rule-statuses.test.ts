@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { nextCondition, sameConditions } from './rule-statuses.ts';
+import type { KubeObject } from '../../../kube/api.ts';
+import type { RuleKey } from '../../../copy/model/keys.ts';
+import { asKey } from '../../../../test/support/keys.ts';
+import type { RunResult } from '../../../runtime/queue/keyed-queue-options.ts';
+import type { RuleClient } from './rule-client.ts';
+import { nextCondition, RuleStatuses, sameConditions } from './rule-statuses.ts';
 
 const THEN = '2026-11-21T10:00:00Z';
 const NOW = Date.parse('2026-11-21T11:00:00Z');
@@ -39,4 +44,55 @@ test('sameConditions is true if conditions differ only in lastTransitionTime or 
     assert.ok(!sameConditions([BEFORE], [{ ...BEFORE, ...other }]));
   }
   assert.ok(!sameConditions([BEFORE], [BEFORE, BEFORE]));
+});
+
+interface Status {
+  readonly phase?: string;
+}
+type Rule = KubeObject & { readonly status?: Status };
+const KEY: RuleKey = asKey('test:default/x');
+
+/** A rule whose status Keyferry wrote ten times after another client had changed it, so that the next repair waits. */
+async function contested() {
+  let version = 1;
+  let rule: Rule = { metadata: { name: 'x', uid: 'u', resourceVersion: '1', creationTimestamp: '' } };
+  let report: (key: RuleKey, before: Rule, after: Rule) => void = () => undefined;
+  const put = (status: Status): Rule => {
+    return (rule = { metadata: { ...rule.metadata, resourceVersion: String((version += 1)) }, status });
+  };
+  const client: Pick<RuleClient, 'writeStatus'> = { writeStatus: async (_, status) => void put(status) };
+  const statuses = new RuleStatuses<Rule, Status>({
+    client: client as RuleClient,
+    store: { get: () => rule, onSameVersion: (listener) => void (report = listener) },
+    isSame: (a, b) => a.phase === b.phase,
+    recordEvent: () => undefined,
+    onForeign: () => undefined,
+    now: () => 0,
+  });
+  const { signal } = new AbortController();
+  const write = async (phase: string): Promise<RunResult | undefined> =>
+    await statuses.write(KEY, rule, { status: { phase }, events: [] }, signal);
+  const forge = (phase: string): void => report(KEY, rule, put({ phase }));
+  await write('Synced');
+  for (let count = 0; count < 10; count += 1) {
+    forge('Forged');
+    assert.equal(await write('Synced'), undefined);
+  }
+  return { statuses, write, forge };
+}
+
+test('if another client has changed a status and has changed it back, the next status is written without a pause', async () => {
+  const { write, forge } = await contested();
+  forge('Forged');
+  assert.deepEqual(await write('Synced'), { requeueAfterMs: 1000 });
+  forge('Synced');
+  assert.equal(await write('Synced'), undefined);
+  assert.equal(await write('Failed'), undefined);
+});
+
+test('if a rule is gone, the repairs of its status do not count for a new rule with the same name', async () => {
+  const { statuses, write, forge } = await contested();
+  statuses.forget(KEY);
+  forge('Forged');
+  assert.equal(await write('Synced'), undefined);
 });
