@@ -38,6 +38,8 @@ const PATTERNS = [
 /** The files in this folder run only if an argument contains `pods/more`. `npm run test:matrix` has that argument. */
 const ONLY_NAMED = 'test/scenarios/pods/more/';
 const LEAST_AT_ONCE = 3;
+/** At most this many files run a second time. If more fail, the cause is not the load. */
+const MOST_AGAIN = 6;
 /** At most this many files run at the same time. Each file with its servers uses less than 1 GiB of memory. */
 const MOST_AT_ONCE = Math.max(LEAST_AT_ONCE, Math.min(6 * availableParallelism(), Math.floor(totalmem() / 2 ** 30)));
 /** If the processors were idle for at least this share of `INTERVAL_MS`, another file starts. Most tests only wait. */
@@ -67,7 +69,10 @@ interface TestEvent {
     readonly nesting?: number;
     readonly skip?: string | boolean;
     readonly todo?: string | boolean;
-    readonly details?: { readonly type?: string; readonly error?: { readonly failureType?: string } };
+    readonly details?: {
+      readonly type?: string;
+      readonly error?: { readonly failureType?: string; readonly cause?: { readonly message?: string } };
+    };
   };
 }
 
@@ -142,9 +147,13 @@ async function runFile(file: string): Promise<TestEvent[]> {
   );
 }
 
-/** The events of all files, in the order in which the files end. Events of two files are never mixed. */
+/**
+ * The events of all files, in the order in which the files end. Events of two files are never mixed. A file with a failed
+ * test runs once more at the end, alone, and that run counts: a test may need more time than a busy machine gives.
+ */
 function runFiles(files: readonly string[]): Readable {
   const waiting = [...files];
+  const again: string[] = [];
   const events = new Readable({ objectMode: true, read: () => undefined });
   let running = 0;
   const runNext = async (): Promise<void> => {
@@ -152,7 +161,15 @@ function runFiles(files: readonly string[]): Readable {
     if (file === undefined) return;
     running += 1;
     try {
-      for (const event of await runFile(file)) events.push(event);
+      const ended = await runFile(file);
+      const failed = ended.filter(isFailure);
+      if (failed.length > 0 && files.length > 1 && again.length < MOST_AGAIN) {
+        again.push(file);
+        reportAgain(file, failed);
+      } else for (const event of ended) events.push(event);
+      if (running === 1 && waiting.length === 0) {
+        for (const last of again) for (const event of await runFile(last)) events.push(event);
+      }
     } catch (error) {
       events.destroy(error as Error);
     }
@@ -171,6 +188,16 @@ function runFiles(files: readonly string[]): Readable {
   }, INTERVAL_MS);
   events.once('close', () => clearInterval(timer));
   return events;
+}
+
+function isFailure({ type, data }: TestEvent): boolean {
+  return type === 'test:fail' && !isSet(data.skip) && !isSet(data.todo);
+}
+
+/** Says which tests of a file failed beside other files, and why. */
+function reportAgain(file: string, failed: readonly TestEvent[]): void {
+  const tests = failed.map(({ data }) => `  ${data.name ?? ''}: ${data.details?.error?.cause?.message ?? ''}\n`);
+  process.stderr.write(`test: ${file} failed beside other files, and runs again alone:\n${tests.join('')}`);
 }
 
 /** The idle time and the total time of all processors since the machine started, added up, ms. */
