@@ -11,8 +11,8 @@
  *                   │ refused permanently, or tried MAX_TRIES times, or the list is full
  *                   └──▶ dropped (`onDrop` is called)
  *
- * Limits: an Event is written at most once a minute, and its next write has the count of all. An object gets at most
- * `MOST_NEW` new Events in ten minutes. Each namespace has a share of the list of pending Events, and their writes take
+ * Limits: an Event is written at most once a minute: one that occurs again waits until the minute is over, and that write
+ * has the count of all. An object gets at most `MOST_NEW` new Events in ten minutes. Each namespace has a share of the list of pending Events, and their writes take
  * turns. So many events of one object or namespace neither delay nor displace those of another. No other work waits
  * for events, and callers do not see their failures.
  */
@@ -20,6 +20,7 @@ import { createHash } from 'node:crypto';
 import { withTimeout } from '../runtime/abort.ts';
 import { type Clock, systemClock } from '../runtime/clock.ts';
 import { ByteCache } from '../runtime/maps.ts';
+import type { RunResult } from '../runtime/queue/keyed-queue-options.ts';
 import { KeyedQueue } from '../runtime/queue/keyed-queue.ts';
 import { rfc3339 } from '../runtime/text/texts.ts';
 import type { KubeApi } from './api.ts';
@@ -56,8 +57,8 @@ interface EventRecord extends EventInput {
   /** Wall clock, ms. */
   readonly firstAt: number;
   lastAt: number;
-  /** When the Event was last given to the queue, wall clock, ms. */
-  queuedAt: number;
+  /** When the Event may be written again, monotonic ms. */
+  nextAt: number;
   /** Whether the Event is on the server: then the next write is a PATCH. */
   isThere: boolean;
   /** Number of tries to write the present count. */
@@ -100,7 +101,7 @@ export class EventRecorder {
   readonly #queue: KeyedQueue;
   /** The Events of this process, by `<namespace>/<name>`. The least recently used are forgotten. */
   readonly #known = new ByteCache<EventRecord>({ maxBytes: MEMORY_BYTES / 2 });
-  /** The number of new Events about an object, and when the first of them came, wall clock, ms. */
+  /** The number of new Events about an object, and when the first of them came, monotonic ms. */
   readonly #news = new ByteCache<{ count: number; readonly since: number }>({ maxBytes: MEMORY_BYTES / 2 });
   /** The Events to be written, by `<namespace>/<name>`. */
   readonly #pending = new Map<string, EventRecord>();
@@ -131,22 +132,28 @@ export class EventRecorder {
     const namespace = namespaceOf(input.subject);
     const name = nameOf(component, input);
     const key = `${namespace}/${name}`;
-    const now = this.#clock.now();
+    const now = this.#clock.monotonic();
     const record = this.#known.get(key) ?? this.#begin(key, { ...input, component, name }, now);
     if (record === undefined) return;
     record.count++;
-    record.lastAt = now;
-    if (this.#pending.has(key) || now - record.queuedAt < AGAIN_MS) return;
-    const { maxPending = 1000, maxPendingInNamespace = 250 } = this.#options;
-    const neighbours = [...this.#pending.keys()].filter((other) => other.startsWith(`${namespace}/`));
-    if (this.#pending.size >= maxPending || neighbours.length >= maxPendingInNamespace) {
-      this.#options.onDrop?.(input, new Error('too many events wait to be written'));
+    record.lastAt = this.#clock.now();
+    if (this.#pending.has(key)) return;
+    if (!this.#hasRoom(namespace, record.isThere)) {
+      // A count can be written later.
+      if (!record.isThere) this.#options.onDrop?.(input, new Error('too many events wait to be written'));
       return;
     }
     record.tries = 0;
-    record.queuedAt = now;
     this.#pending.set(key, record);
-    this.#queue.add(key);
+    this.#queue.add(key, { delayMs: Math.max(0, record.nextAt - now) });
+  }
+
+  /** New Events and counts have room of their own, because a count may wait for a minute. */
+  #hasRoom(namespace: string, isThere: boolean): boolean {
+    const { maxPending = 1000, maxPendingInNamespace = 250 } = this.#options;
+    const others = [...this.#pending].filter(([, other]) => other.isThere === isThere);
+    const neighbours = others.filter(([key]) => key.startsWith(`${namespace}/`));
+    return others.length < maxPending && neighbours.length < maxPendingInNamespace;
   }
 
   /** Keeps a new Event. @returns `undefined`: its object has too many new ones */
@@ -160,7 +167,8 @@ export class EventRecorder {
     news.count++;
     this.#news.set(about, news, RECORD_BYTES + 2 * about.length);
     const message = truncate(event.message, MAX_MESSAGE_BYTES);
-    const times = { firstAt: now, lastAt: now, queuedAt: -Infinity };
+    const wall = this.#clock.now();
+    const times = { firstAt: wall, lastAt: wall, nextAt: 0 };
     const record: EventRecord = { ...event, message, ...times, count: 0, isThere: false, tries: 0 };
     this.#known.set(key, record, RECORD_BYTES + 2 * (key.length + message.length));
     return record;
@@ -191,9 +199,10 @@ export class EventRecorder {
     this.#pending.clear();
   }
 
-  async #write(key: string, signal: AbortSignal): Promise<void> {
+  async #write(key: string, signal: AbortSignal): Promise<RunResult | undefined> {
     const record = this.#pending.get(key);
-    if (record === undefined) return;
+    if (record === undefined) return undefined;
+    const { count } = record;
     record.tries++;
     if (record.isThere) await this.#patch(record, signal);
     else {
@@ -205,7 +214,11 @@ export class EventRecorder {
       }
     }
     record.isThere = true;
+    record.nextAt = this.#clock.monotonic() + AGAIN_MS;
+    record.tries = 0;
+    if (record.count > count) return { requeueAfterMs: AGAIN_MS };
     this.#pending.delete(key);
+    return undefined;
   }
 
   async #patch(record: EventRecord, signal: AbortSignal): Promise<void> {

@@ -181,7 +181,7 @@ it("without the permission to create events, the CCM writes no event; without th
   const { tenantApi } = scene;
   const object = await create('first');
   await scene.phase(object, 'Synced');
-  await withoutEvents(trial, roles.role, scene, object, tenantApi);
+  await withoutEvents(trial, roles.role, scene, object, tenantApi, start);
 });
 
 it('if the CCM lacks a permission in the management cluster, the status of the SyncSecret names the permission', async () => {

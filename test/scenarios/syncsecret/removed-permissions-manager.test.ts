@@ -33,10 +33,12 @@ async function create(name: string): Promise<Json> {
   return await scene.create('default', name, { a: '1' }, {}, scene.managementApi);
 }
 
+async function start(): Promise<Keyferry> {
+  return await scene.clusters.manager({ args: ['--enable-leader-election=true', `--namespace=${HOME}`] });
+}
+
 it('a manager without a permission that it needs at its start waits, and names the permission in the log', async () => {
   const { managementApi: api, clusters } = scene;
-  const start = async (): Promise<Keyferry> =>
-    await clusters.manager({ args: ['--enable-leader-election=true', `--namespace=${HOME}`] });
   clusters.managerProxy.rule(NO_STREAMED_LISTS);
   one = await create('one');
   let missing = await trial.take(role, 'syncsecrets list');
@@ -147,7 +149,7 @@ it('without the permission to delete secrets, the manager keeps a deleted SyncSe
 it("without the permission to create events, the manager writes no event; without the permission to patch events, an event's count stays", async () => {
   const { managementApi: api } = scene;
   const object = await create('first');
-  await withoutEvents(trial, role, scene, object, api);
+  await withoutEvents(trial, role, scene, object, api, start);
 });
 
 it('without the permissions to watch, the manager does not see changes and is not ready', async () => {
