@@ -36,6 +36,11 @@ test('if the path begins with a namespace of Vault and the answer names the moun
   assert.deepEqual([entry.known, entry.dataPath], [false, 'team/kv/app']);
 });
 
+test('if Vault answers 200 without a mount, the path is not used to guess the mount', async () => {
+  const { mounts } = setUp({ data: 'text' });
+  await assert.rejects(mounts.resolve('secret/data/app'), { kind: 'badResponse', message: /names no mount/ });
+});
+
 describe('a remembered mount', () => {
   const clock = new ManualClock();
   const lookUps: string[] = [];

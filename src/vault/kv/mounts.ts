@@ -102,7 +102,7 @@ export class Mounts {
     try {
       const { data } = await this.#session.request(request);
       const mounted = stringMember(data, 'path');
-      if (mounted === undefined) return undefined;
+      if (mounted === undefined) throw this.#noMount(request.path);
       const kind = kindOf(stringMember(data, 'type'), stringMember(objectMember(data, 'options'), 'version'));
       const slash = mounted.endsWith('/') ? '' : '/';
       const mount: Mount = { path: mounted + slash, kind, uuid: stringMember(data, 'uuid') };
@@ -114,6 +114,12 @@ export class Mounts {
       if (isVaultError(error, 'permissionDenied', 'notFound', 'invalidPath', 'badRequest')) return undefined;
       throw error;
     }
+  }
+
+  /** A guess could take any JSON of a server that is not Vault for an entry. */
+  #noMount(path: string): VaultError {
+    const reason = 'the response names no mount; check that addr is the address of Vault';
+    return new VaultError(reason, { kind: 'badResponse', addr: this.#session.addr, method: 'GET', path });
   }
 }
 
