@@ -43,7 +43,6 @@ export const EXAMPLES = {
 /** Example flags for all commands that read a cluster. The help shows each line after the command's first example. */
 export const READING_EXAMPLES = [
   '--namespaces=team-a,team-b --mirrors-regex=search',
-  '--namespace-selector=team=a',
   '--source-namespaces=platform --destination-namespaces=selector:tier=prod',
   '--excluded-namespaces=kube-.* --require-consent --replicator-push=false',
   '--replicator-allow-all --replicator-run-replicators=secret',

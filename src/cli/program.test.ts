@@ -254,7 +254,6 @@ describe('the argument of the actions', () => {
     };
     const config = {
       namespaces: [],
-      namespaceSelector: undefined,
       limits,
       mirrors: { regexMode: 'full' },
       replicator,

@@ -13,6 +13,7 @@ import {
   type StatusOptions,
 } from '../commands/actions.ts';
 import { type Flag, flagsOf } from '../config/flags/flags.ts';
+import { insteadOf } from '../config/flags/gone-flags.ts';
 import { UsageError } from '../config/usage-error.ts';
 import { readingConfig, readingFlags } from '../config/flags/controller-flags.ts';
 import { completionsOf, SCRIPTS, type Shell, SHELLS } from './completion.ts';
@@ -36,6 +37,8 @@ class ShortCommand extends Command {
   override unknownOption(option: string): void {
     const [name = ''] = option.split('=');
     if (this.options.some(({ long }) => long === name)) this.error(`error: option '${name}' takes no value`);
+    const instead = insteadOf(name.replace(/^--/, ''));
+    if (instead !== undefined) this.error(`error: ${instead}`);
     super.unknownOption(name);
   }
 }
@@ -189,8 +192,8 @@ function addShortCommands(program: Command, { actions, build, operator, stdout, 
       const [kind = '', ...rest] = second === undefined ? first.split('/') : [first, second];
       if (rest.length === 0) target.error("error: missing required argument 'place'");
       const place = [...(namespace === undefined ? [] : [namespace]), ...rest].join('/');
-      // The answers themselves name --namespaces and --namespace-selector.
-      const assumed = flags.filter((flag) => !flag.startsWith('--namespace'));
+      // The answers themselves name --namespaces.
+      const assumed = flags.filter((flag) => !flag.startsWith('--namespaces='));
       return finish(actions.explain({ ...options, flags: assumed, config: settings(flags), kind, place }));
     });
   readingCommand(program, 'migrate', 'show what the objects of other copiers need, so that Keyferry takes them over')

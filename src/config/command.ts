@@ -5,7 +5,6 @@ import {
   deletionFlag,
   leaderElectConfig,
   namespacesFlag,
-  oneScope,
   originalAddresses,
 } from './flags/common-flags.ts';
 import { type Config, type ControllerName, deepFreeze } from './config.ts';
@@ -98,7 +97,7 @@ export function base(
     management: undefined,
     ...originalAddresses(addresses, given),
     leaderElect: leaderElectConfig(election, processInfo),
-    kube: { ...kube, ...oneScope(scope) },
+    kube: { ...kube, ...scope },
     limits: limitsConfig(limits, scope.namespaces),
     vault:
       vault === undefined

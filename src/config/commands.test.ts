@@ -69,27 +69,21 @@ describe('every command', () => {
         [['--status-address=127.0.0.1:0'], { statusAddress: at('status-address', 0, '127.0.0.1') }],
         [['--status-address=0'], { statusAddress: undefined }],
         [['--log-level', 'warn'], { logLevel: 'warn' }],
-        [
-          ['--kube-max-concurrent-writes=3'],
-          { kube: { maxConcurrentWrites: 3, watchIdleMs: 90_000, namespaces: [], namespaceSelector: undefined } },
-        ],
+        [['--kube-max-concurrent-writes=3'], { kube: { maxConcurrentWrites: 3, watchIdleMs: 90_000, namespaces: [] } }],
         [
           ['--namespaces=a,b'],
           {
-            kube: { maxConcurrentWrites: 8, watchIdleMs: 90_000, namespaces: ['a', 'b'], namespaceSelector: undefined },
+            kube: { maxConcurrentWrites: 8, watchIdleMs: 90_000, namespaces: ['a', 'b'] },
           },
         ],
-        [
-          ['--watch-idle-timeout=2m'],
-          { kube: { maxConcurrentWrites: 8, watchIdleMs: 120_000, namespaces: [], namespaceSelector: undefined } },
-        ],
+        [['--watch-idle-timeout=2m'], { kube: { maxConcurrentWrites: 8, watchIdleMs: 120_000, namespaces: [] } }],
         [
           [],
           {
             kubeconfig: undefined,
             context: undefined,
             logLevel: 'info',
-            kube: { maxConcurrentWrites: 8, watchIdleMs: 90_000, namespaces: [], namespaceSelector: undefined },
+            kube: { maxConcurrentWrites: 8, watchIdleMs: 90_000, namespaces: [] },
           },
         ],
       ]);
@@ -119,36 +113,16 @@ describe('every command', () => {
       for (const one of findControllerCommand(name)?.flags ?? []) assert.doesNotMatch(one.help, other, one.name);
   });
 
-  it('all commands except those for SyncSecrets accept --namespace-selector or its variable, and refuse an empty selector', () => {
+  it('every command refuses --namespace-selector and its variable, and names --namespaces', () => {
     const variable = 'KEYFERRY_NAMESPACE_SELECTOR';
-    const selector = '--namespace-selector';
-    const bad = (name: CommandName, argv: readonly string[], message: RegExp, env = {}): void =>
-      assert.throws(() => configure(name, argv, env), { name: 'UsageError', message });
-    for (const name of ['run', 'mirrors', 'replicator', 'generator'] as const) {
-      const selectorOf = (argv: readonly string[], env = {}) => configure(name, argv, env).kube.namespaceSelector;
-      assert.equal(selectorOf([]), undefined);
-      assert.equal(selectorOf([`${selector}=team in (a,b),!old`]), 'team in (a,b),!old');
-      assert.equal(selectorOf([], { [variable]: 'team=a' }), 'team=a');
-      assert.equal(selectorOf([`${selector}=team=b`], { [variable]: 'team=a' }), 'team=b');
-      bad(name, [`${selector}=`], /--namespace-selector: bad value "": must have at least one requirement/);
-      bad(name, [`${selector}=a>1`], /--namespace-selector: bad value "a>1": "a>1" is not a requirement/);
-      bad(name, ['--namespaces=a', `${selector}=team=a`], /--namespaces and --namespace-selector cannot/);
-      bad(name, ['--namespaces=a'], /cannot be combined/, { [variable]: 'team=a' });
-      bad(name, [], /\$KEYFERRY_NAMESPACE_SELECTOR: bad value "="/, { [variable]: '=' });
+    for (const name of ['run', 'mirrors', 'replicator', 'generator', 'syncsecret-manager'] as const) {
+      for (const argv of [['--namespace-selector=team=a'], ['-namespace-selector', 'a'], ['--namespace-selector=']]) {
+        refused(name, argv, 'there is no --namespace-selector any more: name the namespaces with --namespaces');
+      }
+      const start = () => configure(name, [], { [variable]: 'team=a' });
+      assert.throws(start, { name: 'UsageError', message: /^\$KEYFERRY_NAMESPACE_SELECTOR is set, .*--namespaces$/ });
+      assert.deepEqual(configure(name, [], { [variable]: '' }).kube.namespaces, []);
     }
-    bad(
-      'run',
-      ['--controllers=syncsecret-manager', `${selector}=a`],
-      /--namespace-selector: syncsecret-manager serves/,
-    );
-    bad('syncsecret-manager', [`${selector}=a`], /unknown flag --namespace-selector/);
-    assert.equal(configure('syncsecret-manager', [], { [variable]: 'team=a' }).kube.namespaceSelector, undefined);
-  });
-
-  it('with --namespace-selector, limits may be selectors, and --require-consent is allowed', () => {
-    const flags = ['--namespace-selector=team=a', '--require-consent', '--source-namespaces=selector:b'];
-    const { limits } = configure('run', flags);
-    assert.deepEqual([limits.requireConsent, limits.sourceNamespaces], [true, { selector: 'b' }]);
   });
 
   it('every command reads the settings of leader election and rejects durations that do not fit together', () => {

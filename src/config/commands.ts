@@ -1,6 +1,6 @@
 /** The commands that run controllers: `run` for all controllers, and for each original a command with its flags. */
 import { base, controllerCommand, type ControllerCommand } from './command.ts';
-import { commonFlags, deletionFlag, namespacesFlag, oneScope, selectorFlag, zapFlags } from './flags/common-flags.ts';
+import { commonFlags, deletionFlag, namespacesFlag, zapFlags } from './flags/common-flags.ts';
 import { type ControllerName, CONTROLLERS, DEFAULT_CONTROLLERS } from './config.ts';
 import {
   generatorFlags,
@@ -92,7 +92,7 @@ function runCommand(): ControllerCommand {
     sections,
     toConfig: (parsed, processInfo) => {
       const { values, given } = parsed;
-      const { namespaces, namespaceSelector } = values.scope;
+      const { namespaces } = values.scope;
       const controllersNamed = values.run.controllers.length > 0;
       const named = controllersNamed
         ? CONTROLLERS.filter((name) => values.run.controllers.includes(name))
@@ -103,9 +103,8 @@ function runCommand(): ControllerCommand {
       const controllers = withSynchronizer(named, hasCcm && values.ccm.enableSecretSynchronizer);
       const wide = controllers.find((name) => name.startsWith(SYNC_SECRET_PREFIX));
       if (wide === undefined) refuseFlags(sections.travel, given, 'a controller of SyncSecrets');
-      if ((namespaces.length > 0 || namespaceSelector !== undefined) && wide !== undefined) {
-        const name = namespaces.length > 0 ? 'namespaces' : 'namespace-selector';
-        throw new UsageError(`--${name}: ${wide} serves every namespace, because tenants come and go`);
+      if (namespaces.length > 0 && wide !== undefined) {
+        throw new UsageError(`--namespaces: ${wide} serves every namespace, because tenants come and go`);
       }
       const { vault: _, ...others } = values;
       const usesVault = controllers.some((name) => USING_VAULT.has(name));
@@ -238,7 +237,6 @@ function managerCommand(): ControllerCommand {
 function generatorCommand(): ControllerCommand {
   const sections = {
     ...commonFlags(':8080', GENERATOR_LEASE),
-    scope: selectorFlag,
     generator: generatorFlags,
     vault: vaultFlags,
   };
@@ -253,10 +251,8 @@ function generatorCommand(): ControllerCommand {
     toConfig: (parsed, processInfo) => {
       const { values, given } = parsed;
       const { env } = processInfo;
-      const scope = { namespaces: [], ...values.scope };
-      oneScope({ ...scope, namespaces: values.generator.namespaces });
       return {
-        ...base({ ...parsed, values: { ...values, scope } }, processInfo),
+        ...base(parsed, processInfo),
         controllers: ['generator'],
         // As in the original, any text in $DEBUG, even `false`, means the log level debug.
         logLevel: env['DEBUG'] && !given.has('log-level') ? 'debug' : values.common.logLevel,

@@ -180,12 +180,12 @@ export class Operator {
     const { config, log, metrics, onRollback } = this.#options;
     const { cluster } = api;
     const isHome = api === this.#options.api;
-    const { namespaces, namespaceSelector, maxConcurrentWrites, watchIdleMs } = config.kube;
+    const { namespaces, maxConcurrentWrites, watchIdleMs } = config.kube;
     const { engine } = this.manager;
     const backend = new Cluster({
       api,
       isHome,
-      served: isHome ? ServedNamespaces.of(namespaces, namespaceSelector) : undefined,
+      served: isHome ? ServedNamespaces.of(namespaces) : undefined,
       engine,
       kinds,
       concurrency: maxConcurrentWrites,

@@ -1,7 +1,6 @@
 /** The flags of all commands that run controllers, and flags that several of these commands share. */
 import { LOG_LEVELS, type LogLevel } from '../../observe/log.ts';
 import { isDnsLabel, isSubdomain } from '../../runtime/text/dns-names.ts';
-import { parseSelector } from '../../runtime/text/label-selector.ts';
 import { quoted, UsageError } from '../usage-error.ts';
 import {
   flag,
@@ -109,24 +108,7 @@ function leaseNameFlag(initial: string): Flag<string> {
 
 export type CommonValues = SectionValues<ReturnType<typeof commonFlags>>;
 
-/** The selector of the served namespaces. It is separate, because the generator has its own flag for a list of them. */
-export const selectorFlag = {
-  namespaceSelector: {
-    ...flag.text(
-      'namespace-selector',
-      'selector',
-      'label selector of the only namespaces to read and write; a change of labels adds or removes a namespace; needs permission to list and watch namespaces, and a Role in each selected namespace (default: all)',
-    ),
-    // A text that is empty by mistake must not make Keyferry serve every namespace.
-    parse: (text: string): string => {
-      if (parseSelector(text).keys.length > 0) return text;
-      throw new RangeError('must have at least one requirement; omit the flag for all namespaces');
-    },
-    variable: 'KEYFERRY_NAMESPACE_SELECTOR',
-  },
-} satisfies FlagTable;
-
-/** The flags of commands that can serve only some namespaces, with Roles there: a list, or a selector. */
+/** The flag of commands that can serve only some namespaces, with Roles there. */
 export const namespacesFlag = {
   namespaces: {
     ...namespaceListFlag(
@@ -135,16 +117,7 @@ export const namespacesFlag = {
     ),
     initialText: 'all',
   },
-  ...selectorFlag,
 } satisfies FlagTable;
-
-/** Checks that the namespaces are given in one way. @throws UsageError for a list together with a selector */
-export function oneScope<Scope extends FlagValues<typeof namespacesFlag>>(scope: Scope): Scope {
-  if (scope.namespaces.length === 0 || scope.namespaceSelector === undefined) return scope;
-  throw new UsageError(
-    '--namespaces and --namespace-selector cannot be combined: each says which namespaces are served',
-  );
-}
 
 export type LeaderElectConfig = CommonValues['election'] & {
   /** Differs for each process, even after a restart in the same container. */

@@ -2,7 +2,7 @@
 import { parseAddressPattern } from '../../runtime/text/address-patterns.ts';
 import { isSubdomain } from '../../runtime/text/dns-names.ts';
 import { NO_VAULT_ENVIRONMENT, type VaultEnvironment } from '../vault-environment.ts';
-import { namespaceListFlag, namespacesFlag, oneScope, originalAddressFlags } from './common-flags.ts';
+import { namespaceListFlag, namespacesFlag, originalAddressFlags } from './common-flags.ts';
 import { limitFlags, limitsConfig, pushFlag } from './limit-flags.ts';
 import { flag, type FlagSections, type FlagTable, type FlagValues, mapValues, parseFlags, prefixed } from './flags.ts';
 import { travelFlags } from './syncsecret-flags.ts';
@@ -167,6 +167,5 @@ function sameAsFor<Table extends FlagTable>(runner: string, table: Table): Table
 /** @param argv only flags, as `--name=value` @throws UsageError: a bad value, or flags that exclude each other */
 export function readingConfig(argv: readonly string[]) {
   const { scope, ...parts } = parseFlags(readingFlags, argv).values;
-  const read = oneScope(scope);
-  return { ...read, ...parts, limits: limitsConfig(parts.limits, read.namespaces) };
+  return { ...scope, ...parts, limits: limitsConfig(parts.limits, scope.namespaces) };
 }

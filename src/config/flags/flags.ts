@@ -9,6 +9,7 @@ import { parseListenAddress, type ListenAddress } from '../../observe/listen-add
 import { quoted, UsageError } from '../usage-error.ts';
 import { parseBool } from '../../runtime/text/go-bool.ts';
 import { isWithinEdits } from '../../runtime/text/texts.ts';
+import { insteadOf, refuseGoneVariables } from './gone-flags.ts';
 import { parseCount, parseDuration, parseList } from './values.ts';
 
 export interface Flag<T> {
@@ -68,6 +69,7 @@ export function parseFlags<Sections extends FlagSections>(
   argv: readonly string[],
   env: ProcessInfo['env'] = {},
 ): ParsedFlags<Sections> {
+  refuseGoneVariables(env);
   const flags = new Map(flagsOf(sections).map((flag) => [flag.name, flag]));
   const split = splitGoFlags(argv, flags);
   const { found, rest } = split ?? { found: [], rest: [] };
@@ -135,6 +137,8 @@ function splitGoFlags(
     const flag = known.get(name);
     if (flag === undefined) {
       if (name === 'h' || name === 'help') return undefined;
+      const instead = insteadOf(name);
+      if (instead !== undefined) throw new UsageError(instead);
       const written = argument.slice(0, argument.length - text.length + name.length);
       const similar =
         [...known.keys()].find((candidate) => candidate.endsWith(`-${name}`)) ??

@@ -22,7 +22,7 @@ import type { ControllerReader } from './snapshot/reader.ts';
 export interface RuleScope {
   /** Name of the cluster that has the rules. */
   readonly cluster: string;
-  readonly config: Omit<ReadingConfig, 'namespaces' | 'namespaceSelector' | 'controllers'>;
+  readonly config: Omit<ReadingConfig, 'namespaces' | 'controllers'>;
   readonly namespaces: Namespaces;
   /** Only these namespaces can contain copies; `undefined`: all. */
   readonly served: ServedNamespaces | undefined;

@@ -121,7 +121,7 @@ export async function rightsOf(
       return false;
     }
   };
-  const listed = ServedNamespaces.of(config.namespaces, undefined) ?? served;
+  const listed = ServedNamespaces.of(config.namespaces) ?? served;
   const mayListAll = listed === undefined && (await mayList(`${groupPath}/${EXTERNAL_SECRETS}`));
   const namespaces = mayListAll ? undefined : (listed ?? new ServedNamespaces([ownNamespace]));
   if (listed === undefined && !mayListAll) {
@@ -137,8 +137,7 @@ export async function rightsOf(
     log.warn('cannot list SecretStores, using $VAULT_ADDR and $VAULT_TOKEN for all ExternalSecrets', { advice });
     return false;
   };
-  // With `--namespace-selector`, each namespace needs a Role, which may be created later. So a list now proves nothing.
-  const stores = config.credentials === 'stores' && (namespaces?.selector !== undefined || (await mayListStores()));
+  const stores = config.credentials === 'stores' && (await mayListStores());
   const crd = await mayList(`${CRD_COLLECTION}/${EXTERNAL_SECRET_CRD}`, {
     text: 'cannot read the CRD of ExternalSecrets, so the condition Created is not written and not removed',
     advice: `to use the condition, permit to get, list and watch customresourcedefinitions ${EXTERNAL_SECRET_CRD}`,

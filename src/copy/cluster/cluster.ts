@@ -7,7 +7,6 @@ import { getOrCreate } from '../../runtime/maps.ts';
 import type { KubeApi, ObjectMeta } from '../../kube/api.ts';
 import { isForbidden, isUnauthorized } from '../../kube/errors.ts';
 import { identified } from '../../kube/cluster-identity.ts';
-import { fenced } from '../../kube/leader-election/fenced-api.ts';
 import { type WatchHealth, watchName, type WatchTarget } from '../../kube/watch/watch-target.ts';
 import type { ServedNamespaces } from '../../kube/watch/served-namespaces.ts';
 import {
@@ -20,7 +19,7 @@ import {
 import type { WatchSink } from '../../kube/watch/watcher.ts';
 import type { Backend, TargetQueueing } from '../engine/backend.ts';
 import type { Engine } from '../engine/engine.ts';
-import { kindOf, type ObjectKey } from '../model/keys.ts';
+import { kindOf, namespaceOf, type ObjectKey } from '../model/keys.ts';
 import type { Kind } from '../model/kind.ts';
 import { type IsRead, sameButVersion } from '../model/observed.ts';
 import { type ContentUse, KubeStore } from './objects/store.ts';
@@ -28,7 +27,6 @@ import { NamespaceReads } from './watch/namespace-reads.ts';
 import { Namespaces, type OnNamespace } from './watch/namespaces.ts';
 import { Reachability } from './watch/reachability.ts';
 import type { TargetReconcilerOptions } from './write/target-actions.ts';
-import { orphanActions } from './write/out-of-sight.ts';
 import { TargetReconciler } from './write/target-reconciler.ts';
 
 export interface ClusterOptions {
@@ -102,11 +100,7 @@ export class Cluster implements Backend {
 
   constructor(options: ClusterOptions) {
     const { clock, concurrency, engine, isHome, served } = options;
-    const api = !isHome
-      ? identified(options.api, () => this.#replaced())
-      : served?.selector === undefined
-        ? options.api
-        : fenced(options.api, (path) => served.refusal(path));
+    const api = isHome ? options.api : identified(options.api, () => this.#replaced());
     this.api = api;
     this.name = api.cluster;
     this.served = served;
@@ -118,9 +112,6 @@ export class Cluster implements Backend {
       watches: () => this.watches,
       retry: (target) => engine.retryTarget(target),
       report: (target, wait) => this.targetsOf(target).report(target, wait),
-    });
-    served?.onChange((namespace, isServed) => {
-      if (isServed) engine.rulesReturned(namespace);
     });
     this.queueing = {
       name: isHome ? 'targets' : `targets ${this.name}`,
@@ -160,8 +151,9 @@ export class Cluster implements Backend {
       claims: engine.claims,
       sources: engine.backends,
       hasNamespace: (name) => this.hasNamespace(name),
-      isServed: (namespace) => served?.has(namespace) !== false,
-      orphanActionOf: orphanActions(this.namespaceReads, engine.claims, served, engine.orphanActionOf),
+      // Keyferry cannot read a rule of a namespace that it does not serve.
+      orphanActionOf: async (owner, ...orphan) =>
+        served?.has(namespaceOf(owner)) === false ? 'keep' : await engine.orphanActionOf(owner, ...orphan),
       onOutcome: (...change) => engine.outcomeChanged(...change),
       onTried: (...result) => engine.targetTried(...result),
       onWrite,
@@ -208,7 +200,6 @@ export class Cluster implements Backend {
     options: Pick<WatchGroupOptions, 'diagnosis' | 'isOptional'> = {},
     namespaces?: ServedNamespaces,
   ): WatchGroup {
-    if (namespaces?.selector !== undefined) this.#openNamespaces();
     const common = { ...this.#watcherOptions(target), api: this.api };
     const watcher = new WatchGroup({ ...common, ...options, target, sink }, namespaces).start();
     this.#watches.push(watcher);
@@ -258,27 +249,17 @@ export class Cluster implements Backend {
   }
 
   /**
-   * Calls the handler for every change of a namespace from now on. All callers share one watch. If a label selects the
-   * served namespaces, the others count as missing. If a list names the served namespaces, these count as existing,
-   * because a Role cannot give the permission to read namespaces.
+   * Calls the handler for every change of a namespace from now on. All callers share one watch. With `--namespaces`
+   * these count as existing, because a Role cannot give the permission to read namespaces.
    */
   watchNamespaces(onChange: OnNamespace): void {
     this.namespaces.onChange(onChange);
-    this.#openNamespaces();
-  }
-
-  #openNamespaces(): void {
     if (this.#watchesNamespaces) return;
     this.#watchesNamespaces = true;
     const { served, namespaces } = this;
-    const { selector } = served ?? {};
-    if (served !== undefined && selector === undefined) {
-      for (const name of served.names) namespaces.assume(name);
-      return;
-    }
-    const target = { collection: 'namespaces', path: '/api/v1/namespaces', metadataOnly: true };
-    const selected = selector === undefined ? target : { ...target, labelSelector: selector };
-    this.watch(selected, served?.sinkBefore(namespaces.sink) ?? namespaces.sink);
+    if (served === undefined)
+      this.watch({ collection: 'namespaces', path: '/api/v1/namespaces', metadataOnly: true }, namespaces.sink);
+    else for (const name of served.names) namespaces.assume(name);
   }
 
   /** Whether a namespace exists and is not being deleted. `true` without a watch: then the server refuses the write. */
@@ -324,7 +305,6 @@ export class Cluster implements Backend {
 
   async stop(): Promise<void> {
     this.reachability.stop();
-    this.served?.stop();
     await Promise.all([...this.#watches, ...this.#stores.values()].map(async (part) => await part.stop()));
   }
 

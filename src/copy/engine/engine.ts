@@ -170,13 +170,6 @@ export class Engine implements ObjectEvents {
     this.#rules.add(rule, priority);
   }
 
-  /** Called when the rules of a namespace are watched again. Rules may be gone, so their copies are decided again. */
-  rulesReturned(namespace: string): void {
-    for (const rule of this.claims.owners) {
-      if (namespaceOf(rule) === namespace) this.#enqueueTargets(this.claims.ownedBy(rule), 'low');
-    }
-  }
-
   /**
    * Called when a target may differ from its desired state.
    * @param unclaimedMs delay if no rule claims the target, ms

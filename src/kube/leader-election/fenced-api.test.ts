@@ -5,8 +5,6 @@ import { test } from 'node:test';
 
 import type { Connection } from '../connection.ts';
 import { staticCredentials } from '../../../test/support/static-credentials.ts';
-import { HeldObjects } from '../../../test/support/held-objects.ts';
-import { ServedNamespaces } from '../watch/served-namespaces.ts';
 import { fenced } from './fenced-api.ts';
 import { HttpKubeApi } from '../http.ts';
 
@@ -62,37 +60,4 @@ test('if the Lease is lost while a write waits for a connection, the write is no
     await Promise.all([first, assert.rejects(second, { code: 'EFENCED' }), third]);
   });
   assert.deepEqual(seen, ['/first', '/third']);
-});
-
-test('a waiting write is not sent if its namespace is no longer served, or if this replica no longer leads', async () => {
-  const seen: string[] = [];
-  const served = new ServedNamespaces([], 'team=a');
-  const sink = served.sinkBefore(new HeldObjects());
-  const metadata = { name: 'gone', uid: '', resourceVersion: '1', creationTimestamp: '' };
-  let leads = true;
-  const listener: RequestListener = (request, response) => {
-    seen.push(request.url ?? '');
-    sink.remove({ metadata });
-    response.end('{}');
-  };
-  const path = (namespace: string): string => `/api/v1/namespaces/${namespace}/secrets`;
-  await withServer(listener, async (connection) => {
-    await using api = new HttpKubeApi(connection, { maxSockets: 1 });
-    const leading = fenced(api, () => (leads ? undefined : 'another replica may be leading'));
-    const guarded = fenced(leading, (to) => served.refusal(to));
-    for (const name of ['gone', 'kept']) sink.upsert({ metadata: { ...metadata, name } }, true);
-    const write = async (to: string): Promise<unknown> => await guarded.request({ method: 'POST', path: to });
-    const waiting = ['gone', 'kept'].map((name) => path(name));
-    const answers = Promise.allSettled(
-      ['/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', ...waiting].map(write),
-    );
-    assert.deepEqual(
-      (await answers).map(({ status }) => status),
-      ['fulfilled', 'rejected', 'fulfilled'],
-    );
-    await assert.rejects(write(path('gone')), /POST .*: not sent, namespace gone is no longer served/);
-    leads = false;
-    await assert.rejects(write(path('kept')), /another replica/);
-  });
-  assert.deepEqual(seen, ['/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', path('kept')]);
 });

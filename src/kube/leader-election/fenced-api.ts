@@ -1,8 +1,8 @@
 /**
- * Refuses writes that this process must not send, because it does not lead or does not serve the namespace. This can
- * change while a write waits, so each write is checked again immediately before it is sent. The check reads the clock
- * and does not rely on timers: if the process was paused for longer than its Lease (SIGSTOP, a paused machine), an
- * answer can arrive before the overdue timers fire.
+ * Refuses writes that this process must not send, because it does not lead. This can change while a write waits, so each
+ * write is checked again immediately before it is sent. The check reads the clock and does not rely on timers: if the
+ * process was paused for longer than its Lease (SIGSTOP, a paused machine), an answer can arrive before the overdue
+ * timers fire.
  */
 import type { KubeApi } from '../api.ts';
 import { ConnectionError } from '../errors.ts';

@@ -1,4 +1,4 @@
-/** Tests the watches of namespaces that are served and then no longer served, with a scripted server on loopback. */
+/** Tests the watches of several namespaces, with a scripted server on loopback. */
 import assert from 'node:assert/strict';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -8,7 +8,6 @@ import { HeldObjects } from '../../../test/support/held-objects.ts';
 import { staticCredentials } from '../../../test/support/static-credentials.ts';
 import { waitFor } from '../../../test/support/wait-for.ts';
 import { added, listEnd, status } from '../../../test/support/watch-lines.ts';
-import type { KubeObject } from '../api.ts';
 import { HttpKubeApi } from '../http.ts';
 import { ServedNamespaces } from './served-namespaces.ts';
 import { WatchGroup } from './watch-group.ts';
@@ -63,12 +62,8 @@ after(async () => {
 
 const openIn = (namespace: string): number => (streams.get(namespace) ?? []).filter(({ isOpen }) => isOpen).length;
 
-function scene(served = new ServedNamespaces([], 'team=a')) {
+function scene(...names: readonly string[]) {
   const held = new HeldObjects();
-  const namespaces = served.sinkBefore(new HeldObjects());
-  const object = (name: string): KubeObject => {
-    return { metadata: { name, uid: name, resourceVersion: '1', creationTimestamp: '' } };
-  };
   const troubles: string[] = [];
   const group = new WatchGroup(
     {
@@ -81,86 +76,19 @@ function scene(served = new ServedNamespaces([], 'team=a')) {
         troubles.push(excused === undefined ? 'other' : `${excused.namespace} ${isKnown}`);
       },
     },
-    served,
+    new ServedNamespaces(names),
   ).start();
   return {
     group,
     held,
     troubles,
-    come: (name: string) => namespaces.upsert(object(name), true),
-    leave: (name: string) => namespaces.remove(object(name)),
-    listed: (...names: string[]) => namespaces.prune(new Set(names), '1'),
     [Symbol.asyncDispose]: async () => await group.stop(),
   };
 }
 
-test('a watch group is synced when the namespaces selected at the start are listed; it waits for no later ones', async () => {
-  await using group = scene();
-  let isSynced = false;
-  void group.group.synced.then(() => (isSynced = true));
-  group.come('a');
-  await waitFor(() => group.group.isSyncedIn('a'), { message: 'the list of a' });
-  assert.equal(isSynced, false, 'more namespaces may come');
-  group.listed('a');
-  await group.group.synced;
-  group.come('b');
-  await group.group.synced;
-  await waitFor(() => group.held.objects.has('b/of-b'), { message: 'the object of b' });
-});
-
-test('when a namespace is no longer served, its objects leave the sink at once, its stream ends, and late events are ignored', async () => {
-  await using group = scene();
-  group.come('a');
-  group.come('b');
-  await waitFor(() => group.held.objects.size === 2, { message: 'both objects' });
-  const [stream] = streams.get('a') ?? [];
-  // When the watch is closed, this event may already be in the buffers of the client.
-  stream?.response.write(added('late', 7, 'a'));
-  group.leave('a');
-  assert.deepEqual([...group.held.objects.keys()], ['b/of-b']);
-  assert.deepEqual(
-    group.group.health.map(({ name }) => name),
-    ['things/b'],
-  );
-  await waitFor(() => openIn('a') === 0, { message: 'the end of the stream' });
-  assert.deepEqual([...group.held.objects.keys()], ['b/of-b']);
-  group.come('a');
-  await waitFor(() => group.held.objects.has('a/of-a'), { message: 'the object after the return' });
-  assert.equal(openIn('a'), 1);
-});
-
-test('if a namespace is served and dropped many times, no stream stays open', async () => {
-  await using group = scene();
-  for (let flip = 0; flip < 20; flip += 1) {
-    group.come('a');
-    group.leave('a');
-  }
-  group.come('b');
-  await waitFor(() => group.held.objects.has('b/of-b'), { message: 'the object of b' });
-  await waitFor(() => openIn('a') === 0, { message: 'the end of the streams' });
-  assert.deepEqual([...group.held.objects.keys()], ['b/of-b']);
-});
-
-test('a watch without permission in one namespace delays no other namespace, reports how to permit it, and lists when it is permitted', async () => {
-  forbidden.add('a');
-  await using group = scene();
-  group.come('a');
-  group.come('b');
-  group.listed('a', 'b');
-  await group.group.synced;
-  await waitFor(() => group.troubles.length > 1, { message: 'the second refusal' });
-  assert.deepEqual(group.troubles.slice(0, 2), ['a false', 'a true']);
-  const [health] = group.group.health;
-  assert.deepEqual([health?.connected, health?.isExcused], [false, true]);
-  assert.match(health?.advice ?? '', /--namespace-selector selects the namespace a, .* no permission/);
-  forbidden.clear();
-  await waitFor(() => group.held.objects.has('a/of-a'), { message: 'the object after the Role' });
-  assert.equal(group.group.health[0]?.isExcused, undefined);
-});
-
 test('of a list of namespaces, one without permission delays no other, and is no excuse if no namespace permits the watch', async () => {
   forbidden.add('a');
-  await using group = scene(new ServedNamespaces(['a', 'b']));
+  await using group = scene('a', 'b');
   await group.group.synced;
   await waitFor(() => group.held.objects.has('b/of-b'), { message: 'the object of b' });
   await waitFor(() => group.troubles.length > 1, { message: 'the second refusal' });
@@ -168,7 +96,7 @@ test('of a list of namespaces, one without permission delays no other, and is no
   const [health] = group.group.health;
   assert.deepEqual([health?.connected, health?.isExcused], [false, true]);
   assert.match(health?.advice ?? '', /^--namespaces names the namespace a, .* no permission .* bind its Role there$/);
-  await using alone = scene(new ServedNamespaces(['a']));
+  await using alone = scene('a');
   await waitFor(() => alone.troubles.length > 0, { message: 'the refusal' });
   assert.deepEqual(
     alone.group.health.map(({ isExcused }) => isExcused),
@@ -179,7 +107,7 @@ test('of a list of namespaces, one without permission delays no other, and is no
 });
 
 test('a watch group that starts again drops its objects at once, lists them anew, and ignores late events', async () => {
-  await using group = scene(new ServedNamespaces(['a', 'b']));
+  await using group = scene('a', 'b');
   await waitFor(() => group.held.objects.size === 2, { message: 'both objects' });
   const [stream] = streams.get('a') ?? [];
   stream?.response.write(added('late', 7, 'a'));
@@ -188,11 +116,4 @@ test('a watch group that starts again drops its objects at once, lists them anew
   await waitFor(() => group.held.objects.size === 2 && group.group.isSynced, { message: 'both objects again' });
   await waitFor(() => openIn('a') === 1 && openIn('b') === 1, { message: 'one stream each' });
   assert.deepEqual([...group.held.objects.keys()].toSorted(), ['a/of-a', 'b/of-b']);
-});
-
-test('a stopped watch group opens no watch for a new namespace', async () => {
-  const group = scene();
-  await group.group.stop();
-  group.come('a');
-  assert.deepEqual([group.group.health, streams.size], [[], 0]);
 });

@@ -1,12 +1,11 @@
 /**
  * The watches of one collection: one for the whole cluster, or one for each namespace that the process serves. All pass
  * their events to the same sink. A list of one namespace says nothing about the objects of the others, so `prune` gets
- * the namespace. When a namespace is served, its watch opens. When the namespace is no longer served, its watch ends,
- * and its objects leave the sink at once, as after an empty list.
+ * the namespace.
  *
  * A missing permission (403) is *excused* in one of several namespaces, and for a watch that only some rules need: it is
- * reported and tried again, but nothing waits for this watch. Each watch of the group is excused on its own, but a fixed
- * list is not if no namespace in it permits the watch. The `WatchDiagnosis` of the group judges other errors.
+ * reported and tried again, but nothing waits for this watch. Each watch of the group is excused on its own, but none is
+ * if no namespace permits the watch. The `WatchDiagnosis` of the group judges other errors.
  */
 import { isForbidden } from '../errors.ts';
 import type { ServedNamespaces } from './served-namespaces.ts';
@@ -60,8 +59,6 @@ export class WatchGroup {
   readonly #members = new Map<string | undefined, Member>();
   /** Watches that were told to stop and have not stopped yet. */
   readonly #ending = new Set<Promise<void>>();
-  #unfollow: (() => void) | undefined;
-  #synced: Promise<void> | undefined;
 
   /** @param served the namespaces with a watch each; `undefined`: one watch for all namespaces */
   constructor(options: WatchGroupOptions, served: ServedNamespaces | undefined) {
@@ -71,34 +68,25 @@ export class WatchGroup {
 
   start(): this {
     for (const namespace of this.#served?.names ?? [undefined]) this.#open(namespace);
-    this.#unfollow = this.#served?.onChange((namespace, isServed) => {
-      if (isServed) this.#open(namespace);
-      else this.#close(namespace);
-    });
     return this;
   }
 
   /**
    * Settles when the first list of every watch is complete; a watch with an excused missing permission is not waited
-   * for. Namespaces that are selected later do not count, either. Rejects if the group is stopped before.
+   * for. Rejects if the group is stopped before.
    */
-  get synced(): Promise<void> {
-    return this.#members.get(undefined)?.listed ?? (this.#synced ??= this.#sync());
+  get synced(): Promise<unknown> {
+    return Promise.all(Array.from(this.#members.values(), ({ listed }) => listed));
   }
 
   /** As `synced`, but settles also when the diagnosis has found out why the lists fail. */
-  get settled(): Promise<void> {
+  get settled(): Promise<unknown> {
     const { found } = this.#options.diagnosis ?? {};
     return found === undefined ? this.synced : Promise.race([this.synced, found]);
   }
 
   get collection(): string {
     return this.#options.target.collection;
-  }
-
-  async #sync(): Promise<void> {
-    if (this.#served?.selector !== undefined) await this.#served.listed;
-    await Promise.all(Array.from(this.#members.values(), ({ listed }) => listed));
   }
 
   /** Whether every first list has been complete. */
@@ -119,12 +107,12 @@ export class WatchGroup {
   get health(): readonly WatchHealth[] {
     const { diagnosis } = this.#options;
     const isRefused = ({ connected, cause }: WatchHealth): boolean => !connected && isForbidden(cause);
-    const isList = this.#served !== undefined && this.#served.selector === undefined;
-    const isListRefused = isList && [...this.#members.values()].every(({ watcher }) => isRefused(watcher.health));
+    const isRefusedEverywhere =
+      this.#served !== undefined && [...this.#members.values()].every(({ watcher }) => isRefused(watcher.health));
     return Array.from(this.#members, ([namespace, { watcher }]) => {
       const { health } = watcher;
       const advice = health.connected ? undefined : this.#excuse(health.cause, namespace);
-      if (advice !== undefined) return { ...health, advice, isExcused: !isListRefused };
+      if (advice !== undefined) return { ...health, advice, isExcused: !isRefusedEverywhere };
       return diagnosis === undefined ? health : { ...health, advice: diagnosis.advice, isExcused: diagnosis.isExcused };
     });
   }
@@ -144,12 +132,10 @@ export class WatchGroup {
   }
 
   async stop(): Promise<void> {
-    this.#unfollow?.();
     await Promise.all([...Array.from(this.#members.values(), ({ watcher }) => watcher.stop()), ...this.#ending]);
   }
 
   #open(namespace: string | undefined): void {
-    if (this.#members.has(namespace)) return;
     const { target, onTrouble, diagnosis, ...options } = this.#options;
     const given = Promise.withResolvers<void>();
     let wasExcused = false;
@@ -194,9 +180,7 @@ export class WatchGroup {
     const { collection } = target;
     if (namespace === undefined || this.#served === undefined)
       return isOptional ? `give Keyferry the permission to list and watch ${collection}` : undefined;
-    const { flag, selector } = this.#served;
-    const [names, remedy] = selector === undefined ? ['names', 'Role'] : ['selects', 'ClusterRole'];
-    return `${flag} ${names} the namespace ${namespace}, where Keyferry has no permission to watch ${collection}: bind its ${remedy} there`;
+    return `--namespaces names the namespace ${namespace}, where Keyferry has no permission to watch ${collection}: bind its Role there`;
   }
 
   #covering(namespace: string): Watcher | undefined {

@@ -20,7 +20,7 @@ import type { Json } from '../../support/api.ts';
 import { readAuditLog } from '../../support/audit-log.ts';
 import { rightsIn, type RoleFile } from '../../support/granted.ts';
 import { Keyferry } from '../../support/keyferry.ts';
-import { bindingsIn, reviewRights, rolesIn } from '../../support/permissions.ts';
+import { reviewRights, rolesIn } from '../../support/permissions.ts';
 import { requestToken, serviceAccountUser } from '../../support/service-account.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { CHART, helm, IMAGE, valueFlags } from './helm.ts';
@@ -147,34 +147,13 @@ describe('the chart', () => {
     assert.match(await refusal({ ...values, 'syncSecret.manager.enabled': true }), /namespaces: SyncSecrets need/);
   });
 
-  it('with a namespace selector, the chart makes a ClusterRole to read Namespaces, and one to bind in each served namespace', async () => {
-    const values = { ...BOTH, namespaceSelector: 'team in (a,b)', 'generator.enabled': true };
-    const text = await template(values);
-    const roles = rolesIn(text);
-    assert.deepEqual(roles[`ClusterRole ${RELEASE}`], ['core/namespaces: get list watch']);
-    const expected = [...COPIES, ...MIRRORS, ...CONFIG_MAPS].filter((right) => !right.startsWith('core/namespaces'));
-    const generator = [
-      'externalsecrets: list watch patch',
-      'externalsecrets/status: patch',
-      'secretstores: list watch',
-    ];
-    assert.deepEqual(
-      [...new Set(roles[`ClusterRole ${RELEASE}-namespace`])].toSorted(),
-      [...expected, ...generator.map((right) => `external-secrets.io/${right}`)].toSorted(),
-    );
-    assert.deepEqual(
-      bindingsIn(text).filter(({ text: bound }) => bound.endsWith('-namespace')),
-      [],
-    );
-    assert.ok(argsOf(one(objectsIn(text), 'Deployment')).includes('--namespace-selector=team in (a,b)'));
+  it('the chart refuses namespaceSelector, which would be all namespaces, and names namespaces', async () => {
     assert.match(
-      await refusal({ ...values, namespaces: ['a'] }),
-      /namespaces and namespaceSelector cannot be combined/,
+      await refusal({ ...BOTH, namespaceSelector: 'team in (a,b)' }),
+      /there is no namespaceSelector any more: list the namespaces in namespaces/,
     );
-    assert.match(
-      await refusal({ ...values, 'syncSecret.manager.enabled': true }),
-      /namespaceSelector: SyncSecrets need/,
-    );
+    // Values that were kept from an older release have the empty default.
+    assert.ok(argsOf(one(objectsIn(await template({ ...BOTH, namespaceSelector: '' })), 'Deployment')).length > 0);
   });
 
   it("the chart accepts those values of the originals' charts that have a meaning for Keyferry", async () => {

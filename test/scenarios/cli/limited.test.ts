@@ -17,8 +17,7 @@ const TENANT = 'tenant';
 const READER = 'reader';
 const RBAC = 'rbac.authorization.k8s.io';
 const REQUESTED = '/apis/mirrors.kts.studio/v1alpha2/namespaces';
-const LABEL = 'serve';
-const SERVED = `--namespace-selector=${LABEL}=yes`;
+const SERVED = '--namespaces=web';
 const CONSENT = 'keyferry.dev/accept-from';
 
 describe('the commands with few rights, few namespaces or limits', () => {
@@ -77,11 +76,7 @@ describe('the commands with few rights, few namespaces or limits', () => {
     plane = await startControlPlane({ controllerManager: false, users: [{ name: TENANT }, { name: READER }] });
     const { api } = plane;
     await api.apply(readCrds());
-    const labelled = (name: string) => ({
-      ...namespace(name),
-      metadata: { name, labels: { [LABEL]: 'yes' } },
-    });
-    await api.createMany([labelled('web'), ...['platform', 'other', 'sandbox'].map((name) => namespace(name))]);
+    await api.createMany(['web', 'platform', 'other', 'sandbox'].map((name) => namespace(name)));
     const rules = [
       { apiGroups: [''], resources: ['secrets', 'configmaps'], verbs: ['get', 'list'] },
       { apiGroups: ['mirrors.kts.studio'], resources: ['secretmirrors'], verbs: ['get', 'list'] },
@@ -173,15 +168,22 @@ describe('the commands with few rights, few namespaces or limits', () => {
   });
 
   describe('commands that read only some namespaces', () => {
-    it('with --namespace-selector, explain names the flag if the namespace of an object is not selected', async () => {
+    it('status, plan, explain and migrate refuse --namespace-selector, and name --namespaces', async () => {
+      for (const command of [['status'], ['plan', '-'], ['explain', 'secret', 'web/registry'], ['migrate']]) {
+        const { code, stderr } = await run(...command, '--namespace-selector=serve=yes');
+        assert.deepEqual([code, /name the namespaces with --namespaces/.test(stderr)], [2, true], stderr);
+      }
+    });
+
+    it('with --namespaces, explain names the flag if the namespace of an object is left out', async () => {
       for (const [object, summary] of [
         [
           'other/registry',
-          'Secret other/registry does not exist, and namespace other is not one of those of --namespace-selector.',
+          'Secret other/registry does not exist, and namespace other is not one of those of --namespaces.',
         ],
         [
           'platform/registry',
-          'Secret platform/registry is left alone: namespace platform is not one of those of --namespace-selector.',
+          'Secret platform/registry is left alone: namespace platform is not one of those of --namespaces.',
         ],
       ] as const) {
         const found = await explained(run('explain', 'secret', object, SERVED, '-o', 'json'));
@@ -189,12 +191,9 @@ describe('the commands with few rights, few namespaces or limits', () => {
       }
       const { verdict, summary } = await explained(run('explain', 'secret', 'web/registry', SERVED, '-o', 'json'));
       assert.equal(verdict, 'unknown');
-      assert.match(summary, /: namespace platform is not one of those of --namespace-selector\.$/);
+      assert.match(summary, /: namespace platform is not one of those of --namespaces\.$/);
       const mine = await explained(run('explain', 'secretmirror', 'web/session', SERVED, '-o', 'json'));
-      assert.match(
-        mine.notes.join('\n'),
-        /no other namespace of --namespace-selector matches spec\.destination\.namespaces/,
-      );
+      assert.match(mine.notes.join('\n'), /no other namespace of --namespaces matches spec\.destination\.namespaces/);
       const unserved = await explained(run('explain', 'secretmirror', 'platform/registry', SERVED, '-o', 'json'));
       assert.doesNotMatch(unserved.notes.join('\n'), /Keyferry serves SecretMirrors/);
     });

@@ -8,11 +8,12 @@ import { after, before, describe, it } from 'node:test';
 import { parse } from 'yaml';
 
 import type { Json } from '../../support/api.ts';
+import { readAuditLog } from '../../support/audit-log.ts';
 import { Keyferry, type KeyferryOptions } from '../../support/keyferry.ts';
 import { waitForRights } from '../../support/permissions.ts';
 import { requestToken, serviceAccountUser } from '../../support/service-account.ts';
 import { waitFor } from '../../support/wait-for.ts';
-import { MirrorScene } from '../mirrors/support.ts';
+import { labels, MirrorScene, secretPath } from '../mirrors/support.ts';
 
 const NAME = 'keyferry';
 const USER = serviceAccountUser(NAME, NAME);
@@ -43,8 +44,8 @@ describe('keyferry run --namespaces', () => {
   };
 
   before(async () => {
-    scene = await MirrorScene.open({ controllerManager: false });
-    await scene.namespaces(NAME, 'home', 'one');
+    scene = await MirrorScene.open({ controllerManager: false, audit: true });
+    await scene.namespaces(NAME, 'home', 'one', 'other');
     await scene.api.apply([{ apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: NAME, namespace: NAME } }]);
     kubeconfig = await scene.plane.writeKubeconfig({
       token: await requestToken(scene.api, NAME, NAME),
@@ -88,5 +89,31 @@ describe('keyferry run --namespaces', () => {
       timeoutMs: 60_000,
       message: () => `the copy of a rule in the namespace that came back\n${operator.output}`,
     });
+  });
+
+  it('after a restart with fewer namespaces, copies of rules in a namespace that is left out stay, even if the rules are deleted', async () => {
+    const pushed = { 'k8s-replicator/replicate-to': 'home/pushed' };
+    await scene.secret('one', 'pushed', { password: 'x' }, { metadata: { annotations: pushed } });
+    await waitFor(async () => await scene.find('home', 'pushed'), { message: 'the pushed copy' });
+    const less = await scene.operator(options('home'));
+    await scene.api.delete(secretPath('one', 'pushed'));
+    // Makes the operator decide on the copy: the copy is changed, and another copy is written later.
+    await scene.api.patch(secretPath('home', 'pushed'), labels({ touched: 'yes' }));
+    await scene.change('home', 'db', { password: 'z' });
+    await scene.copied('home', 'copy', { password: 'z' });
+    assert.ok(await scene.find('home', 'pushed'), less.output);
+    await scene.copied('one', 'copy', { password: 'x' });
+  });
+
+  it('if the replicator runs alone with --namespaces, /healthz answers 200', async () => {
+    const alone = await scene.operator({ kubeconfig, args: ['--controllers=replicator', '--namespaces=home,one'] });
+    await waitFor(async () => (await alone.probe('/healthz')).status === 200, { message: '/healthz' });
+  });
+
+  it('the operator reads and writes nothing in a namespace that --namespaces does not name', async () => {
+    const entries = readAuditLog(scene.plane, USER);
+    const requests = (namespace: string) => entries.filter(({ uri }) => uri.includes(`/namespaces/${namespace}/`));
+    assert.ok(requests('home').length > 0);
+    assert.deepEqual(requests('other'), []);
   });
 });

@@ -85,8 +85,8 @@ others of k8s-replicator, and `kubelb` of the KubeLB CCM.
 {{- if .Values.generator.enabled }}{{ $controllers = append $controllers "generator" }}{{ end }}
 {{- if not $controllers }}{{ fail "no system is on: set mirrors.enabled, replicator.enabled, syncSecret.manager.enabled, syncSecret.ccm.enabled or generator.enabled" }}{{ end }}
 {{- if and .Values.namespaces (or .Values.syncSecret.manager.enabled $ccm.enabled) }}{{ fail "namespaces: SyncSecrets need the permissions of a ClusterRole, because tenants come and go; install the chart once more for them" }}{{ end }}
-{{- if and .Values.namespaceSelector (or .Values.syncSecret.manager.enabled $ccm.enabled) }}{{ fail "namespaceSelector: SyncSecrets need the permissions of a ClusterRole, because tenants come and go; install the chart once more for them" }}{{ end }}
-{{- if and .Values.namespaces .Values.namespaceSelector }}{{ fail "namespaces and namespaceSelector cannot be combined: each says which namespaces are served" }}{{ end }}
+{{- /* Without this value, Keyferry would serve all namespaces. */}}
+{{- if .Values.namespaceSelector }}{{ fail "there is no namespaceSelector any more: list the namespaces in namespaces" }}{{ end }}
 {{- if and .Values.namespaces .Values.limits.requireConsent }}{{ fail "limits.requireConsent: with namespaces, Keyferry reads no annotations of namespaces" }}{{ end }}
 {{- if and $ccm.enabled (not $ccm.clusterName) }}{{ fail "syncSecret.ccm.clusterName must be the name of the tenant" }}{{ end }}
 {{- toJson (dict "controllers" $controllers "replicator" $replicator "ccm" $ccm) }}
@@ -125,7 +125,6 @@ The rules of files in files/rules for a Role. Rules for cluster-wide kinds are l
 {{- $args = concat $args (list "--leader-elect" (printf "--leader-elect-lease-name=%s" (include "keyferry.fullname" .))) }}
 {{- end }}
 {{- with .Values.namespaces }}{{ $args = append $args (printf "--namespaces=%s" (join "," .)) }}{{ end }}
-{{- with .Values.namespaceSelector }}{{ $args = append $args (printf "--namespace-selector=%s" .) }}{{ end }}
 {{- with .Values.limits }}
 {{- range $name := list "sourceNamespaces" "destinationNamespaces" "excludedNamespaces" }}{{ range get $.Values.limits $name }}
 {{- if regexMatch "^([^\\\\\\[:]|\\\\.)*[a-z0-9-][*]" . }}{{ fail (printf "limits.%s: %q is a regular expression, in which * repeats one character: for any text, write .*" $name .) }}{{ end }}

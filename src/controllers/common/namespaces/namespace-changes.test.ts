@@ -5,8 +5,6 @@ import { ManualClock } from '../../../../test/support/manual-clock.ts';
 import { userCause } from '../../../copy/model/cause.ts';
 import type { RuleKey } from '../../../copy/model/keys.ts';
 import type { OutOfReach } from '../../../copy/model/rule-set.ts';
-import { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
-import { ServedNamespaces } from '../../../kube/watch/served-namespaces.ts';
 import { Slices, type Steps } from '../../../runtime/queue/slices.ts';
 import { parseSelector } from '../../../runtime/text/label-selector.ts';
 import { NamespaceChanges } from './namespace-changes.ts';
@@ -227,24 +225,4 @@ test('if the search for the rules of a namespace fails, the error is logged and 
     assert.equal(scene.searched.at(-1), changed === 'existence' ? 'a' : 'a tier team');
     assert.deepEqual([await scene.isOutdated('c', 'a'), scene.errors.length], [false, 1]);
   }
-});
-
-test('if --namespace-selector has delayed a namespace for 1 s already, the search for its rules starts without another delay', async () => {
-  const scene = new Scene();
-  const namespaces = new Namespaces();
-  namespaces.keep(['team']);
-  namespaces.onChange((...change) => scene.changes.add(...change));
-  const sink = new ServedNamespaces([], 'team', scene.clock).sinkBefore(namespaces.sink);
-  const metadata = { name: 'a', uid: 'a', resourceVersion: '1', creationTimestamp: '', labels: { team: 'x' } };
-  sink.upsert({ metadata }, false);
-  for (const team of ['y', 'z']) {
-    sink.remove({ metadata });
-    sink.upsert({ metadata: { ...metadata, labels: { team } } }, false);
-  }
-  await scene.add();
-  assert.deepEqual(scene.searched, ['a'], 'the second and third change wait');
-  await scene.clock.advance(999);
-  assert.equal(scene.searched.length, 1);
-  await scene.clock.advance(1);
-  assert.deepEqual([scene.searched.length, namespaces.factsOf('a')?.labels], [2, { team: 'z' }]);
 });

@@ -6,8 +6,7 @@
  * pauses often (`engine.slices`), because it may try thousands of patterns.
  *
  * A label can change many times a second. So after a change of labels or consent, further such changes of the same
- * namespace wait for a second and share one search. An added or deleted namespace never waits for this second. (If it
- * seems added or deleted because of `--namespace-selector`, `kube/watch/served-namespaces.ts` has delayed it already.)
+ * namespace wait for a second and share one search. An added or deleted namespace never waits for this second.
  *
  * State: the waiting changes, and the changes of the running search. Invariant: from the event of a namespace until its
  * rules are enqueued, `isOutdated` is true, so Keyferry deletes no copy there as an orphan. Example: a namespace is

@@ -109,8 +109,8 @@ export function suspectPattern(field: string, text: string, pattern: NamePattern
   return { message: `${field}: "${shown}" matches no namespace: ${advice}`, pattern };
 }
 
-/** The namespaces that Keyferry serves, if `--namespaces` or `--namespace-selector` restricts them. */
-export type Served = Pick<ServedNamespaces, 'which' | 'selector' | 'has'>;
+/** The namespaces that Keyferry serves, if `--namespaces` restricts them. */
+export type Served = Pick<ServedNamespaces, 'which' | 'has'>;
 
 /** The report on a namespace that Keyferry does not serve; `undefined`: it is served, or `pattern` is no plain name. */
 export function unservedNamespace(
@@ -119,8 +119,7 @@ export function unservedNamespace(
   served: Served | undefined,
 ): SuspectPattern | undefined {
   const { literal } = pattern;
-  if (literal === undefined || served === undefined) return undefined;
-  if (served.selector === undefined && served.has(literal)) return undefined;
+  if (literal === undefined || served === undefined || served.has(literal)) return undefined;
   const message = `${field}: "${literal}" is not one of the namespaces ${served.which}`;
   return { message, pattern };
 }

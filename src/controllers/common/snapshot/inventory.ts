@@ -3,7 +3,6 @@ import type { KubeApi, KubeObject } from '../../../kube/api.ts';
 import { isForbidden, isNotFound } from '../../../kube/errors.ts';
 import { listEach, type Listed, type ListOptions } from '../../../kube/list-each.ts';
 import type { ServedNamespaces } from '../../../kube/watch/served-namespaces.ts';
-import { parseSelector } from '../../../runtime/text/label-selector.ts';
 import { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import { nobodyCause } from '../../../copy/model/cause.ts';
 import { type SourceView, sourceView } from '../../../copy/model/claim.ts';
@@ -146,11 +145,9 @@ export class Inventory {
       };
       // The entry is set before the responses, which come in any order, so that the notes have a fixed order.
       this.coverage.set(kind, { extent: 'cluster' });
-      const place = collection === NAMESPACES && served !== undefined ? undefined : (served?.names ?? this.#home);
-      const found = await lister(collection, place, changes.size === 0 ? take : change, options);
+      const found = await lister(collection, served?.names ?? this.#home, changes.size === 0 ? take : change, options);
       this.coverage.set(kind, found);
       if (found.extent === 'refused') return;
-      for (const name of found.without ?? []) served?.remove(name);
       for (const [key, create] of changes) {
         const place = parseResourceKey(key);
         const isNew = place.kind === kind && !listed.has(key) && !this.isUnserved(place.namespace);
@@ -158,18 +155,7 @@ export class Inventory {
         if (created !== undefined) take(created);
       }
     };
-    if (served?.selector !== undefined) {
-      const selected = served.sinkBefore(this.namespaces.sink);
-      const matcher = parseSelector(served.selector);
-      // The server must not apply the selector, because an assumed change may add or remove the label of a namespace.
-      await list(
-        NAMESPACES,
-        (item) => matcher.matches(item.metadata.labels ?? {}) && selected.upsert(item, true),
-        metadata,
-      );
-      const found = this.coverage.get(NAMESPACES.kind);
-      if (found?.extent === 'refused') throw new Error(`${served.flag}: ${found.message}`);
-    } else if (served !== undefined) {
+    if (served !== undefined) {
       for (const name of served.names) this.namespaces.assume(name);
       this.coverage.set(NAMESPACES.kind, { extent: 'cluster' });
     }
@@ -198,10 +184,9 @@ export class Inventory {
     return extent === 'cluster' || extent === 'not installed';
   }
 
-  /** Whether Keyferry does not serve a namespace. One that the caller has no permission to list counts as served. */
+  /** Whether Keyferry does not serve a namespace. */
   isUnserved(namespace: string): boolean {
-    if (namespace === '' || this.served === undefined || this.served.has(namespace)) return false;
-    return [...this.coverage.values()].every(({ without }) => without?.includes(namespace) !== true);
+    return namespace !== '' && this.served?.has(namespace) === false;
   }
 
   /** Whether the caller has no permission to list a kind in any namespace. */
@@ -211,7 +196,7 @@ export class Inventory {
 
   /** Whether all objects of a kind are known in one namespace. */
   isListed(kind: string, namespace: string): boolean {
-    if (this.served?.has(namespace) === false) return false;
+    if (this.isUnserved(namespace) || this.coverage.get(kind)?.without?.includes(namespace) === true) return false;
     return this.#isListed(kind) || (namespace === this.#home && !this.isRefused(kind));
   }
 

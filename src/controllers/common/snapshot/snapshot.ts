@@ -96,8 +96,7 @@ export class Snapshot {
    */
   static async at(options: SnapshotOptions): Promise<Snapshot> {
     const { api, lister = listerOf(api), controllers, changes, namespace, signal } = options;
-    const { namespaces, namespaceSelector } = options.config;
-    const inventory = new Inventory(namespace, ServedNamespaces.of(namespaces, namespaceSelector, 'command'));
+    const inventory = new Inventory(namespace, ServedNamespaces.of(options.config.namespaces, 'command'));
     const outdated = new Set<RuleKey>();
     const reach = reachOf(options.config.limits);
     const scope = {

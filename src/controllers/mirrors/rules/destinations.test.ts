@@ -60,7 +60,6 @@ test('if an exclusion or the selector of a mirror has a mistake, the mirror sele
   }
   const labels = { namespaceSelector: { matchLabels: {} } };
   assert.match(read(labels, new ServedNamespaces(['plain']))[1].join(), /--namespaces/);
-  assert.deepEqual(read(labels, new ServedNamespaces([], 'team=a'))[1], []);
 });
 
 test('the selected namespaces of a mirror are shown as its patterns, and its label selector as in a flag: selector:tier=prod', () => {

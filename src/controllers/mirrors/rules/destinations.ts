@@ -75,7 +75,7 @@ export function readDestinations(
 
 function readLabels(selector: LabelSelector, served: Served | undefined, problems: string[]): LabelMatcher | undefined {
   const field = 'spec.destination.namespaceSelector';
-  if (served === undefined || served.selector !== undefined) return readSelector(selector, field, problems);
+  if (served === undefined) return readSelector(selector, field, problems);
   problems.push(`${field}: the labels of the namespaces ${served.which} are not read`);
   return undefined;
 }

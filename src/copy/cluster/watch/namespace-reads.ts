@@ -13,7 +13,7 @@ const PAGE_TIMEOUT_MS = 60_000;
 export interface NamespaceReadsOptions {
   readonly api: KubeApi;
   readonly namespaces: Namespaces;
-  readonly served: Pick<ServedNamespaces, 'selector'> | undefined;
+  readonly served: ServedNamespaces | undefined;
 }
 
 /**
@@ -46,18 +46,13 @@ export class NamespaceReads {
 
   /**
    * Whether a namespace has the same labels and consent on the server as in memory. They differ if the watch is late.
-   * Always `true` if a list names the served namespaces: then Keyferry has no permission to read them.
+   * Always `true` with `--namespaces`: then Keyferry has no permission to read them.
    */
   async isCurrent(name: string, signal: AbortSignal): Promise<boolean> {
     const { namespaces, served } = this.#cluster;
-    if (served !== undefined && served.selector === undefined) return true;
+    if (served !== undefined) return true;
     const item = await this.#read(name, signal);
     return item !== undefined && namespaces.isKnown(item);
-  }
-
-  /** Whether a namespace exists on the server, also while it is being deleted. */
-  async exists(name: string, signal: AbortSignal): Promise<boolean> {
-    return (await this.#read(name, signal)) !== undefined;
   }
 
   async #relist(signal: AbortSignal): Promise<void> {

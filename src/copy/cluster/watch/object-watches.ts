@@ -8,7 +8,7 @@
  * - While the wide watch is open, a newly followed object needs one GET, because the watch may have skipped the object.
  *   If the watch reports a deletion during the GET, the response may be older. So the GET is repeated.
  * - If only some namespaces are served, each of them has a wide watch, and objects of other namespaces are refused
- *   without a request. When a namespace becomes served or stops being served, its objects are followed anew.
+ *   without a request.
  * - `watchAll` opens the wide watch permanently, for a controller whose objects no selector of the API finds. Objects
  *   that are relevant for the controller are then kept, too.
  */
@@ -81,12 +81,6 @@ export class ObjectWatches {
       },
     });
     this.#lookUps.start(async (key, signal) => await this.#get(key, signal), { concurrency: LOOK_UPS });
-    options.served?.onChange((namespace) => {
-      for (const key of this.#followedIn(namespace)) {
-        this.#forget(key);
-        this.#begin(key);
-      }
-    });
   }
 
   /** Opens the wide watch, which also keeps objects that `isRelevant`. Must be called before the first `follow`. */
@@ -95,16 +89,14 @@ export class ObjectWatches {
     return this.#openWideWatch();
   }
 
-  /** Follows an object. For each call, `unfollow` must be called one time: the last call ends the watch. */
+  /**
+   * Follows an object: by a watch or a GET. If its namespace is not served, the object is refused. For each call,
+   * `unfollow` must be called one time: the last call ends the watch.
+   */
   follow(key: ObjectKey): void {
     const users = this.#followed.get(key) ?? 0;
     this.#followed.set(key, users + 1);
-    if (users === 0) this.#begin(key);
-  }
-
-  /** Starts to follow an object: by a watch or a GET. If its namespace is not served, the object is refused. */
-  #begin(key: ObjectKey): void {
-    if (this.#stopped) return;
+    if (users > 0 || this.#stopped) return;
     const namespace = namespaceOf(key);
     const { served } = this.#options;
     if (served !== undefined && !this.#isServed(key)) {
@@ -122,11 +114,6 @@ export class ObjectWatches {
     if (users > 0) this.#followed.set(key, users);
     if (users !== 0) return;
     this.#followed.delete(key);
-    this.#forget(key);
-    if (this.#isRelevant === undefined && this.#followed.size < SINGLES_LIMIT / 2) this.#closeWideWatch();
-  }
-
-  #forget(key: ObjectKey): void {
     this.#known.delete(key);
     this.#refusals.delete(key);
     this.#lookUps.forget(key);
@@ -135,6 +122,7 @@ export class ObjectWatches {
     const { namespace, name } = parseResourceKey(key);
     const record = this.#options.index.find(key);
     if (record === undefined || this.#isRelevant?.(record) !== true) this.#feed.withdraw(namespace, name);
+    if (this.#isRelevant === undefined && this.#followed.size < SINGLES_LIMIT / 2) this.#closeWideWatch();
   }
 
   /** If a followed object is not in the index: whether this shows that it does not exist. */
@@ -268,7 +256,6 @@ export class ObjectWatches {
   }
 
   async #get(key: ObjectKey, signal: AbortSignal): Promise<void> {
-    if (!this.#isServed(key)) return;
     const { api, kind } = this.#options;
     this.#outdated.delete(key);
     const object = await getObject(api, kind, key, { accept: METADATA_ONLY, signal });

@@ -41,8 +41,6 @@ export interface TargetReconcilerOptions extends FactSource {
   /** Whether the other cluster can be used; `undefined`: the targets are in the home cluster. */
   readonly reachability: Reachability | undefined;
   readonly sources: Sources;
-  /** Whether objects in the namespace may be read and written. Default: yes, for all namespaces. */
-  readonly isServed?: ((namespace: string) => boolean) | undefined;
   /** Called after each write. `rule`: the rule that claims the target, or, for an orphan, the rule in its mark. */
   readonly onWrite: (target: ObjectKey, verb: WriteVerb, ok: boolean, rule: RuleKey | undefined) => void;
   /** Called when a claim's outcome has changed, or its target was written. */

@@ -3,7 +3,7 @@ import type { RunResult } from '../../../runtime/queue/keyed-queue-options.ts';
 import type { Failed, Waiting } from '../../model/claim.ts';
 import { failureOf } from '../../model/cause.ts';
 import { COPY_LABEL, type Observed } from '../../model/observed.ts';
-import { namespaceOf, type ObjectKey } from '../../model/keys.ts';
+import type { ObjectKey } from '../../model/keys.ts';
 import type { Flows } from '../../book/cycles.ts';
 import { decide, type Decision, factsOf, flowsIn } from '../../plan/decide.ts';
 import type { Facts } from '../../plan/facts.ts';
@@ -49,12 +49,9 @@ export class TargetReconciler {
 
   async #run(target: ObjectKey, signal: AbortSignal): Promise<RunResult | undefined> {
     const run = new TargetRun(target, signal, this.#options.store, this.#memory);
-    // A namespace may stop being served during a read. Then its rules drop their claims, and nothing may be written.
-    const isServed = (): boolean => this.#options.isServed?.(namespaceOf(target)) !== false;
-    for (let attempt = 0; attempt < MAX_ATTEMPTS && isServed(); attempt += 1) {
+    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
       try {
         const decision = await decide(target, this.#options, run, signal);
-        if (!isServed()) return undefined;
         const result = await this.#act(decision, run);
         if (result === 'again') continue;
         const { settle, requeueAfterMs } = result;
@@ -70,7 +67,7 @@ export class TargetReconciler {
         run.takeoverFailed = true;
       }
     }
-    return isServed() ? { requeueAfterMs: RACE_RETRY_MS } : undefined;
+    return { requeueAfterMs: RACE_RETRY_MS };
   }
 
   async #act({ facts, plan }: Decision, run: TargetRun): Promise<ActionResult> {
@@ -111,13 +108,12 @@ export class TargetReconciler {
 
   /** Called for each change of the target's object. Drops the content of a deleted object, and notes a lost label. */
   objectChanged(target: ObjectKey, before: Observed | undefined, after: Observed | undefined): void {
-    const { claims, isServed } = this.#options;
+    const { claims } = this.#options;
     const isLost =
       before?.labels[COPY_LABEL] !== undefined &&
       after?.labels[COPY_LABEL] === undefined &&
       before.uid !== this.#memory.get(target)?.deleted &&
-      claims.ownerOf(after ?? before, target) !== undefined &&
-      isServed?.(namespaceOf(target)) !== false;
+      claims.ownerOf(after ?? before, target) !== undefined;
     const isGone = before !== undefined && before.uid !== after?.uid;
     if (isGone) this.#memory.objectGone(target);
     if (isLost) this.#memory.edit(target).lost = true;
