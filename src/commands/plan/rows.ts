@@ -80,7 +80,7 @@ export function affectedBy(snapshot: Snapshot, given: readonly Given[]): Affecte
     for (const { target, claim } of snapshot.claims.book.of(rule)) {
       const { source } = claim;
       if (source !== undefined && objects.has(source)) used.add(source);
-      if (isConcerned || isGiven(target) || (source !== undefined && isGiven(source))) targets.add(target);
+      if (isConcerned || isGiven(target)) targets.add(target);
     }
   }
   // Also the copies that no rule claims any more.

@@ -34,6 +34,21 @@ function setUp(claimed: readonly ResourceKey[] = [], policy: OrphanAction = 'kee
   return claims;
 }
 
+it('the orphans of a rule are listed again whenever its version or its claims differ, and not after an equal evaluation', () => {
+  const claims = setUp();
+  claims.objectChanged(TARGET, undefined, observedObject({ annotations: { 'keyferry.dev/target': 'team/copy' } }));
+  const owner = { key: RULE, title: RULE, rank: '' };
+  const shape = new LeaveShape(userCause('', ''));
+  const put = (version: string, ...targets: readonly ResourceKey[]): readonly ResourceKey[] => {
+    const made = claimAll(targets, { owner, mode: 'own', source: undefined, shape });
+    return claims.put(RULE, { owner, version, claims: made, sources: [] }).orphans;
+  };
+  assert.deepEqual(put('2'), [TARGET]);
+  assert.deepEqual(put('2'), []);
+  assert.deepEqual(put('2', asKey('c:Secret/new/copy')), [TARGET], 'a namespace was added');
+  assert.deepEqual(claims.put(RULE, undefined).orphans, [TARGET]);
+});
+
 describe('a copy that its rule does not claim', () => {
   const action = async (claims: Claims, state: RuleState, isOutdated: () => boolean = () => false) =>
     await claims.orphanActionOf(RULE, TARGET, COPY, {

@@ -527,6 +527,105 @@ test('the latency of a write counts from the time when its target was enqueued, 
   }
 });
 
+test('if what a rule fills has another outcome, the targets that are filled from it are decided again', async () => {
+  const backend = stubBackend('c');
+  const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
+  engine.backends.add(backend);
+  const [first, next] = asKeys<ResourceKey>(['c:Secret/b/first', 'c:Secret/b/next']);
+  const shape = new LeaveShape(userCause('Left', ''));
+  const fill = (rule: RuleKey, target: ResourceKey, source: ResourceKey): void => {
+    const owner = { key: rule, title: rule, rank: '' };
+    const claims = claimAll([target], { owner, mode: 'fill', source, shape });
+    engine.claims.put(rule, { owner, version: '1', claims, sources: [source] });
+  };
+  fill(asKey('rules:b/first'), first!, asKey('c:Secret/a/source'));
+  fill(asKey('rules:b/next'), next!, first!);
+  try {
+    await engine.start(new AbortController().signal);
+    const [entry] = engine.book.on(first!);
+    engine.outcomeChanged(entry!, false);
+    await waitFor(() => backend.reconciled.length > 0);
+    assert.deepEqual(backend.reconciled, [next]);
+  } finally {
+    await engine.stop();
+  }
+});
+
+test('if a rule no longer copies from an object, the object is decided again, because it may be an orphan that was kept', async () => {
+  const backend = stubBackend('c');
+  const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
+  engine.backends.add(backend);
+  const source: ResourceKey = asKey('c:Secret/a/source');
+  let sources = [source];
+  engine.addReconciler(
+    reconcilerOf({
+      name: 'rules',
+      // oxlint-disable-next-line require-yield -- one step is enough
+      *evaluate(rule) {
+        return { owner: { key: rule, title: rule, rank: '' }, version: '1', claims: [], sources };
+      },
+      ownerOf: () => undefined,
+      getLive: async () => await Promise.resolve({ state: 'there', version: '1' }),
+      orphanPolicy: () => 'keep',
+      updateStatus: async () => await Promise.resolve(undefined),
+    }),
+  );
+  engine.enqueueRule(RULE);
+  try {
+    await engine.start(new AbortController().signal);
+    assert.deepEqual(backend.reconciled, []);
+    sources = [];
+    engine.enqueueRule(RULE);
+    await waitFor(() => backend.reconciled.length > 0);
+    assert.deepEqual(backend.reconciled, [source]);
+  } finally {
+    await engine.stop();
+  }
+});
+
+test('a write during a status update counts in the next update, and no write counts twice', async () => {
+  const clock = new ManualClock();
+  const counted: number[] = [];
+  const engine = new Engine({ clock, onError: (_loop, _key, error) => assert.fail(String(error)) });
+  engine.backends.add(stubBackend('c'));
+  const owner = { key: RULE, title: RULE, rank: '' };
+  const shape = new LeaveShape(userCause('Left', ''));
+  const claims = claimAll([TARGET], { owner, mode: 'own', source: undefined, shape });
+  const wrote = (): void => {
+    for (const entry of engine.book.on(TARGET)) engine.outcomeChanged(entry, true);
+  };
+  engine.addReconciler(
+    reconcilerOf({
+      name: 'rules',
+      // oxlint-disable-next-line require-yield -- one step is enough
+      *evaluate() {
+        return { owner, version: '1', claims, sources: [] };
+      },
+      ownerOf: () => undefined,
+      getLive: async () => await Promise.resolve({ state: 'there', version: '1' }),
+      orphanPolicy: () => 'keep',
+      updateStatus: async (_rule, _entries, { writes }) => {
+        counted.push(writes);
+        if (counted.length === 2) wrote();
+        return await Promise.resolve(undefined);
+      },
+    }),
+  );
+  engine.enqueueRule(RULE);
+  try {
+    await engine.start(new AbortController().signal);
+    await clock.advance(5000);
+    wrote();
+    wrote();
+    await clock.advance(10_000);
+    engine.enqueueStatus(RULE);
+    await clock.advance(5000);
+    assert.deepEqual(counted, [0, 2, 1, 0]);
+  } finally {
+    await engine.stop();
+  }
+});
+
 /** Rules whose preparation is missing until they are in `prepared`. Each rule claims the target with its own name. */
 function unpreparedRules(
   prepare: (rule: RuleKey) => Promise<void>,

@@ -45,8 +45,6 @@ export class RuleLoop {
   readonly #heavyKeys = new Set<RuleKey>();
   /** The present failure of each rule that fails, for its status. */
   readonly #failures = new Map<RuleKey, Cause>();
-  /** Whether every rule that existed at the start was evaluated, except the heavy ones. */
-  #isEvaluated = false;
 
   constructor(options: RuleLoopOptions) {
     const { onError } = options;
@@ -107,7 +105,6 @@ export class RuleLoop {
     this.#rules.start((rule, running) => this.#run(rule, running, HEAVY_AFTER_MS), { concurrency: RULE_CONCURRENCY });
     this.#heavy.start((rule, running) => this.#run(rule, running), { concurrency: HEAVY_CONCURRENCY });
     await this.#rules.idle(signal);
-    this.#isEvaluated = true;
   }
 
   startFinalizers(): void {
@@ -144,12 +141,8 @@ export class RuleLoop {
     }
     if (claims.versionOf(rule) === undefined) this.#heavyKeys.delete(rule);
     // A failed preparation (finalizer) is reported until it succeeds, even if the evaluation succeeds.
-    if (reconciler.needsPreparation?.(rule) === true) {
-      this.#finalizers.add(rule, { priority: this.#isEvaluated ? 'normal' : 'low' });
-    } else {
-      this.#finalizers.forget(rule);
-      this.#failures.delete(rule);
-    }
+    if (reconciler.needsPreparation?.(rule) === true) this.#finalizers.add(rule);
+    else this.#failures.delete(rule);
     onEvaluated(rule, change);
     return again ?? undefined;
   }

@@ -12,10 +12,11 @@ import {
   RELEASED,
   SYNCED,
 } from '../model/claim.ts';
+import { ApiError } from '../../kube/errors.ts';
 import type { RuleKey } from '../model/keys.ts';
 import type { Entry } from '../book/claim-book.ts';
 import type { Facts } from './facts.ts';
-import { outcomesOf, worstOutcome } from './contest.ts';
+import { outcomesOf, shouldGiveUpTakeover, worstOutcome } from './contest.ts';
 import { asKey } from '../../../test/support/keys.ts';
 
 const RULE: RuleKey = asKey('mirrors:a/a');
@@ -55,6 +56,21 @@ test('a release claim is not done if the target could not be read', () => {
 
 test('a release claim is done if another rule claims the target', () => {
   assert.equal(released('unknown', undefined, failed, entryOf(asKey('mirrors:a/b'), 'own')), 'released');
+});
+
+test('a failed takeover is given up at once after a permanent error, but after a transient one only when it was reported', () => {
+  const isGivenUp = (error: unknown, outcome: Outcome): boolean => {
+    const entries = [Object.assign(entryOf(asKey('mirrors:a/b'), 'own'), { outcome })];
+    return shouldGiveUpTakeover(error, { entries, markedBy: RULE, viewOf: () => ({ state: 'unknown' }), now: 0 });
+  };
+  const call = { cluster: 'c', method: 'PATCH', path: '/' };
+  const [refused, unavailable] = [422, 503].map(
+    (status) => new ApiError(call, status, { reason: '', message: '', causes: [] }),
+  );
+  assert.equal(isGivenUp(refused, PENDING), true);
+  assert.equal(isGivenUp(unavailable, PENDING), false);
+  assert.equal(isGivenUp(unavailable, WAITS), false);
+  assert.equal(isGivenUp(unavailable, failed), true);
 });
 
 const worst = (...outcomes: Outcome[]): string | undefined =>

@@ -128,6 +128,7 @@ const OWNED = { apiVersion: 'v1', kind: 'ConfigMap', name: 'parent', uid: 'p' };
 const LABELLED = entry(asKey('mirrors:a'), 'own', { bookkeepingLabels: { 'keyferry.dev/copy': 'x' } });
 const HAS_OWNER = entry(asKey('mirrors:a'), 'own', { ownerReferences: [OWNED] });
 const [RELEASING, PULL] = [entry(asKey('mirrors:a'), 'release'), entry(asKey('push:z'), 'fill')];
+const KEEPING = entry(asKey('push:a'), 'own', { data: 'keep', labels: { app: 'x' } });
 const foreign = object();
 const overwritten = copyOf('mirrors:a', {
   annotations: { ...copyOf('mirrors:a').annotations, [OVERWRITTEN_MARK]: 'true' },
@@ -538,6 +539,17 @@ const TABLE: Readonly<Record<string, readonly (readonly [string, Partial<Facts>,
       'update push:z with data',
     ],
     ['the copy of a rule of another controller', { entries: [A, PULL], observed: copyOf('mirrors:a') }, 'nothing'],
+    [
+      'the copy of a rule of its controller',
+      { entries: [KEEPING, PULL], observed: copyOf('push:a', { labels: { app: 'x' } }), ...stale },
+      'update push:z with data',
+    ],
+    // The metadata come first, because they name the source that fills it.
+    [
+      'the copy of a rule of its controller, whose metadata are outdated',
+      { entries: [KEEPING, PULL], observed: copyOf('push:a'), ...stale },
+      'update push:a',
+    ],
   ],
 };
 
@@ -613,6 +625,8 @@ describe('the message of a plan', () => {
     assert.equal(decision.do === 'nothing' && decision.remarks?.release, KEPT_AS_SOURCE);
     const waiting = plan(facts({ ...kept, entries: [RELEASING, B], viewOf: () => MISSING }));
     assert.equal(waiting.do === 'wait' && waiting.remarks?.release, KEPT_AS_SOURCE);
+    const going = plan(facts({ ...kept, goingAway: true }));
+    assert.equal(going.do === 'wait' && going.remarks, undefined, 'Keyferry has already deleted it');
   });
 
   it('a rule that must not fill the copy of another controller gets the outcome Conflict', () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
-import { Turns } from './turns.ts';
+import { Turns, WaitingKeys } from './turns.ts';
 
 /** The owner of the key `owner/group/name`. */
 function ownerOf(key: string): string {
@@ -68,6 +68,21 @@ test('if the group and the owner of a waiting key change, the key keeps its plac
     );
     assert.equal(turns.size, 0);
   }
+});
+
+test('an owner whose last key was deleted loses its place', () => {
+  const turns = new Turns(groupOf, ownerOf);
+  for (const key of ['a/0/x', 'b/0/x']) turns.add(key, 1);
+  turns.delete('a/0/x');
+  turns.add('a/0/y', 2);
+  assert.deepEqual([turns.shift()?.key, turns.shift()?.key], ['b/0/x', 'a/0/y']);
+});
+
+test('a waiting key that moves to normal priority counts as waiting since it was added first', () => {
+  const keys = new WaitingKeys();
+  keys.add('a', true, 5);
+  keys.add('a', false, 9);
+  assert.deepEqual(keys.shift(), { key: 'a', group: '', low: false, since: 5 });
 });
 
 test('property: Turns returns each key exactly one time, and keeps the order of the keys in each group', () => {

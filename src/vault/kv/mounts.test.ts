@@ -30,6 +30,19 @@ test('several paths of a mount need one lookup; after Mounts.forget() the mount 
   assert.deepEqual([(await mounts.resolve('kv/app')).mount.kind, lookUps()], ['kv2', 2]);
 });
 
+test('a mount is unchanged only if Vault has the same one under its path, and not one that was made again', async () => {
+  const mount = { path: 'kv/', type: 'kv', options: { version: '1' }, uuid: 'a' };
+  const { answers, mounts } = setUp(mount);
+  const entry = await mounts.resolve('kv/app');
+  const isUnchanged = async (now: object): Promise<boolean> => {
+    answers.push(now);
+    return await mounts.isUnchanged(entry);
+  };
+  assert.equal(await isUnchanged(mount), true);
+  for (const other of [{ uuid: 'b' }, { options: { version: '2' } }, { path: 'kv/app/' }])
+    assert.equal(await isUnchanged({ ...mount, ...other }), false, JSON.stringify(other));
+});
+
 test('if the path begins with a namespace of Vault and the answer names the mount without it, the answer is not used', async () => {
   const { mounts } = setUp({ path: 'kv/', type: 'kv', options: { version: '2' } });
   const entry = await mounts.resolve('team/kv/app');

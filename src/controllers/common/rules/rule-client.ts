@@ -113,14 +113,13 @@ export class RuleClient {
     { annotations }: Pick<Changes, 'annotations'>,
     signal: AbortSignal,
   ): Promise<void> {
-    const { name, uid, resourceVersion, deletionTimestamp, finalizers = [] } = rule.metadata;
+    const { name, uid, resourceVersion, finalizers = [] } = rule.metadata;
     const rest = finalizers.filter((finalizer) => !names.includes(finalizer));
     if (rest.length === finalizers.length && annotations === undefined) return;
     try {
       const patch = { metadata: { uid, resourceVersion, finalizers: rest, annotations } };
       const object = await this.#patch(rule, '', patch, signal);
-      // A deleted object without finalizers is gone: the watch reports its end, so the response is not stored.
-      if (rest.length > 0 || deletionTimestamp === undefined) this.#options.store?.storeResponse(object);
+      this.#options.store?.storeResponse(object);
     } catch (error) {
       if (!isObjectGone(error, name)) throw error;
     }

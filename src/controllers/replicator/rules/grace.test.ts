@@ -321,6 +321,7 @@ describe('an object that was filled from a source', () => {
     const world = await pulled(0);
     world.put('home/a', undefined);
     assert.equal(await world.decided('team/b'), 'update minimal');
+    assert.equal(world.reads, 0, 'its source is not looked up either');
   });
 });
 

@@ -38,6 +38,19 @@ test('if no rule claims a copy, it stays while its source has an invalid annotat
   assert.equal(await fate('team/db', true), 'delete');
 });
 
+test('of a pattern that looks like a glob and selects no namespace, one warning is given', () => {
+  const scope = ruleScope();
+  scope.namespaces.assume('team-a');
+  const source = observedObject({ annotations: { 'k8s-replicator/replicate-to-namespaces': 'team-*' } });
+  const ruleSet = new ReplicatorRules(scope, { observed: () => source });
+  const outOfReach = finish(
+    ruleSet.evaluate(RULE, new Claims({ flowsInto: () => new Map(), onChange: () => undefined })),
+  )?.outOfReach;
+  assert.equal(outOfReach?.part, 'none');
+  const reasons = ruleSet.warningsOf(RULE, outOfReach).map(({ reason }) => reason);
+  assert.deepEqual(reasons, ['MisreadPattern']);
+});
+
 test('an orphan with an unknown annotation is kept', () => {
   const copy = observedObject({
     annotations: { 'k8s-replicator/replicated-by': 'home/db', 'k8s-replicator/new': 'x' },

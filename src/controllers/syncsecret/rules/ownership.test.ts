@@ -1,14 +1,17 @@
 /** Who owns a copy, and whether an orphan is deleted. A mistake here deletes copies of other clusters or tenants. */
 import assert from 'node:assert/strict';
-import { describe, it } from 'node:test';
+import { describe, it, test } from 'node:test';
 
 import { observedObject } from '../../../../test/support/observed-object.ts';
+import type { SourceView } from '../../../copy/model/claim.ts';
+import { KeyLists } from '../../../copy/model/key-lists.ts';
 import { ownersText } from '../../../copy/model/observed.ts';
+import { finish } from '../../../runtime/queue/slices.ts';
 import { RuleStore } from '../../common/rules/rule-store.ts';
-import { SYNC_SECRET } from '../api.ts';
+import { SYNC_SECRET, SYNC_SECRET_FINALIZER } from '../api.ts';
 import { ORIGIN_ANNOTATION, UNKNOWN_CLUSTER } from './marks.ts';
 import type { Zone } from './one-cluster.ts';
-import type { SyncSecretRule } from './rule.ts';
+import { ruleOf, type SyncSecretRule } from './rule.ts';
 import { CCM_CONTROLLER, CcmRules, MANAGER_CONTROLLER, ManagerRules } from './sync-secret-rule-set.ts';
 import { asKey } from '../../../../test/support/keys.ts';
 import type { ResourceKey } from '../../../copy/model/keys.ts';
@@ -19,9 +22,10 @@ const store = (controller: string): RuleStore<SyncSecretRule> =>
   new RuleStore<SyncSecretRule>({ controller, toRule: unused, versionOf: unused });
 const unused = (): never => assert.fail('not used');
 
-function ccm(clusterUid: string | undefined, zone: Zone = 'ccm'): CcmRules {
+function ccm(clusterUid: string | undefined, zone: Zone = 'ccm', rule?: SyncSecretRule): CcmRules {
+  const rules = store(CCM_CONTROLLER);
   return new CcmRules(ruleScope(), {
-    store: store(CCM_CONTROLLER),
+    store: { key: (...place) => rules.key(...place), get: () => rule },
     management: 'm',
     namespace: 'tenant-one',
     zoneOf: () => zone,
@@ -63,6 +67,23 @@ describe('the CCM', () => {
     assert.equal(policy(undefined, 'cluster/app/db'), 'keep');
     assert.equal(ccm(undefined).orphanPolicy(asKey(`${CCM_CONTROLLER}:app/db`), observedObject()), 'keep');
   });
+});
+
+test('the CCM makes the copy of a SyncSecret only when the SyncSecret has the finalizer', () => {
+  const state = (finalizers: readonly string[]): string => {
+    const rule = ruleOf(
+      {
+        metadata: { namespace: 'app', name: 'db', uid: UID, resourceVersion: '1', creationTimestamp: '', finalizers },
+      },
+      new KeyLists(),
+    );
+    const [claimed] = finish(ccm('cluster', 'ccm', rule).evaluate(asKey(`${CCM_CONTROLLER}:app/db`)))?.claims ?? [];
+    const source: SourceView = { state: 'present', version: '1', labels: {}, annotations: {} };
+    return claimed?.claim.shape.desiredState(source, undefined, 0).kind ?? 'none';
+  };
+  assert.equal(state([]), 'wait');
+  assert.equal(state(['example.com/other']), 'wait');
+  assert.equal(state([SYNC_SECRET_FINALIZER]), 'be');
 });
 
 describe('the manager', () => {

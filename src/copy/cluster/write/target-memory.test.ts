@@ -36,8 +36,10 @@ test('if a target is no longer immutable, the memory has it as mutable, and stil
   const memory = new TargetMemory();
   memory.storeContent(TARGET, { version: '1', fingerprint: CONTENT, immutable: true, type: 'Opaque' });
   assert.equal(memory.heldOf(TARGET)?.immutable, true);
-  memory.storeContent(TARGET, { version: '2', fingerprint: CONTENT, immutable: false });
-  assert.deepEqual(memory.heldOf(TARGET), { version: '2', fingerprint: CONTENT, immutable: false, type: 'Opaque' });
+  for (const type of [undefined, '']) {
+    memory.storeContent(TARGET, { version: '2', fingerprint: CONTENT, immutable: false, type });
+    assert.deepEqual(memory.heldOf(TARGET), { version: '2', fingerprint: CONTENT, immutable: false, type: 'Opaque' });
+  }
 });
 
 test('of a target that no rule claims, the memory keeps only that its deletion is not confirmed yet, or that it is watched by name', () => {
@@ -63,19 +65,39 @@ test('of a target that no longer exists, the memory keeps only the fact that Key
   assert.deepEqual(usedFields(memory), { cleared: true });
 });
 
+/** A run for a target of which the index has this object. */
+function runOn(indexed: Observed | undefined, memory = new TargetMemory()): TargetRun {
+  const store = {
+    index: { find: () => indexed },
+    isKnown: () => true,
+    heldIn: () => undefined,
+    kind: SECRET,
+  } as unknown as KubeStore;
+  return new TargetRun(TARGET, signal, store, memory);
+}
+
+test('a target that Keyferry deleted is going away until a watch or a read shows another object with its name', () => {
+  const memory = new TargetMemory();
+  const old = observedObject({ uid: 'old', resourceVersion: '1' });
+  const isGoingAway = (indexed: Observed | undefined, read?: Observed | null): boolean => {
+    const run = runOn(indexed, memory);
+    run.lastRead = read;
+    return run.state().goingAway;
+  };
+  assert.equal(isGoingAway(old), false);
+  memory.edit(TARGET).deleted = 'old';
+  assert.equal(isGoingAway(old), true);
+  assert.equal(isGoingAway(old, observedObject({ uid: 'new', resourceVersion: '2' })), false, 'it was made again');
+  assert.equal(isGoingAway(undefined), false);
+});
+
 test('of the object in the index and the object that the run has read, the newer one counts, in both orders', () => {
   const versions = [undefined, '9', '10', '11'];
   for (const indexed of versions) {
     for (const read of versions) {
       const objectAt = (resourceVersion: string | undefined): Observed | undefined =>
         resourceVersion === undefined ? undefined : observedObject({ resourceVersion });
-      const store = {
-        index: { find: () => objectAt(indexed) },
-        isKnown: () => true,
-        heldIn: () => undefined,
-        kind: SECRET,
-      } as unknown as KubeStore;
-      const run = new TargetRun(TARGET, signal, store, new TargetMemory());
+      const run = runOn(objectAt(indexed));
       run.lastRead = objectAt(read) ?? null;
       const newer = Math.max(Number(indexed ?? 0), Number(read ?? 0));
       assert.equal(run.state().observed?.resourceVersion, newer === 0 ? undefined : String(newer));

@@ -30,6 +30,8 @@ let store: KubeStore;
 const interruptions = new Map<string, () => Promise<unknown>>();
 /** The HTTP methods of the requests for Secrets, in order of time. */
 const requests: string[] = [];
+/** Hears of each change of an object. */
+let changed: TargetReconciler | undefined;
 /** For each reported outcome, in order of time: whether a write was reported with it. */
 const wrote: boolean[] = [];
 
@@ -47,7 +49,12 @@ before(async () => {
       return await api.request(request);
     },
   };
-  store = new KubeStore({ api: interrupted, kind: SECRET, onChange: () => undefined, onKnown: () => undefined });
+  store = new KubeStore({
+    api: interrupted,
+    kind: SECRET,
+    onChange: (key, before, after) => changed?.objectChanged(key, before, after),
+    onKnown: () => undefined,
+  });
   await store.watches.watchAll(({ annotations }) => annotations?.[MARK] !== undefined).synced;
 });
 after(async () => {
@@ -58,7 +65,11 @@ after(async () => {
 
 const path = (name: string): string => `/api/v1/namespaces/default/secrets/${name}`;
 
-const targetsOf = (book: ClaimBook, orphanActionOf: TargetReconcilerOptions['orphanActionOf']): TargetReconciler =>
+const targetsOf = (
+  book: ClaimBook,
+  orphanActionOf: TargetReconcilerOptions['orphanActionOf'],
+  graceMs?: number,
+): TargetReconciler =>
   new TargetReconciler({
     store,
     reachability: undefined,
@@ -66,7 +77,7 @@ const targetsOf = (book: ClaimBook, orphanActionOf: TargetReconcilerOptions['orp
       book,
       cycles: { viewsOn: () => () => undefined },
       ownerOf: ({ annotations }) => asKey(annotations[MARK]),
-      graceLeft: () => undefined,
+      graceLeft: () => graceMs,
       wanted: () => undefined,
       versionOf: () => undefined,
     },
@@ -117,6 +128,15 @@ describe('an orphan that is changed during the read of its owner', () => {
     await reconcileOrphan('touched', { 'example.com/other': 'x' });
     assert.equal(await plane.api.find(path('touched')), undefined);
   });
+});
+
+it('an orphan whose source may come back is decided again when its grace is over, and not before', async () => {
+  const metadata = { name: 'grace', namespace: 'default', annotations: { [MARK]: 'rules:gone' } };
+  await plane.api.create({ apiVersion: 'v1', kind: 'Secret', metadata });
+  await waitFor(() => store.index.get('default', 'grace'), { message: 'the copy to be known' });
+  const targets = targetsOf(new ClaimBook(), () => assert.fail('not asked'), 4000);
+  const result = await targets.reconcile(store.key('default', 'grace'), new AbortController().signal);
+  assert.deepEqual(result, { requeueAfterMs: 4000 });
 });
 
 describe('a write after another client wrote the object first', () => {
@@ -189,24 +209,24 @@ describe('the replacement of an immutable copy', () => {
   const { signal } = new AbortController();
 
   /** Creates an immutable copy, and a claim for it with the desired state. */
-  async function replacing(name: string, desired: () => DesiredState) {
+  async function replacing(name: string, desired: () => DesiredState, mark = RULE) {
     const book = new ClaimBook();
     const owner = { key: RULE, title: RULE, rank: '' };
     const shape = { id: '', desiredState: desired, heldVersion: () => undefined };
     const target = store.key('default', name);
     const claim: Claim = { owner, mode: 'own', source: undefined, shape };
     book.replace(RULE, [{ target, claim }], []);
-    const targets = targetsOf(book, async () => await Promise.resolve('keep'));
+    const targets = targetsOf(book, async () => await Promise.resolve(mark === RULE ? 'keep' : 'delete'));
     const { metadata } = await plane.api.create({
       apiVersion: 'v1',
       kind: 'Secret',
-      metadata: { name, namespace: 'default', annotations: { [MARK]: RULE } },
+      metadata: { name, namespace: 'default', annotations: { [MARK]: mark } },
       data: { a: 'b2xk' },
       immutable: true,
     });
     await waitFor(() => store.index.get('default', name), { message: 'the copy to be known' });
     const run = async () => await targets.reconcile(target, signal);
-    return { book, target, claim, uid: metadata.uid, run };
+    return { book, target, targets, claim, uid: metadata.uid, run };
   }
   const wished: DesiredState = {
     kind: 'be',
@@ -275,6 +295,34 @@ describe('the replacement of an immutable copy', () => {
     await waitFor(() => store.index.get('default', 'done') === undefined, { message: 'it to be gone' });
     await assert.rejects(run(), /refused by done/);
     assert.equal(await plane.api.find(path('done')), undefined);
+  });
+
+  it('after a replacement, a new copy that leaves the watch is read, because Keyferry deleted only the old one', async (t) => {
+    const { book, target, targets, claim, run } = await replacing('stripped', () => wished);
+    changed = targets;
+    t.after(() => (changed = undefined));
+    await run();
+    await plane.api.delete(path('stripped'));
+    await waitFor(() => store.index.get('default', 'stripped') === undefined, { message: 'it to leave the watch' });
+    book.replace(RULE, [{ target, claim: { ...claim, mode: 'release' } }], []);
+    requests.length = 0;
+    await run();
+    assert.deepEqual(requests.splice(0), ['GET']);
+  });
+
+  it('if a rule takes over the copy of another rule that is gone, and cannot create its own, the old copy is not restored', async () => {
+    const { run } = await replacing('taken-over', () => wished, asKey('rules:gone'));
+    // This policy would accept the old copy, because the old copy is immutable.
+    const when = `request.name == 'taken-over' && !object.?immutable.orValue(false)`;
+    await using policies = new AsyncDisposableStack();
+    interruptions.set('DELETE', async () => {
+      policies.use(await refuse(plane.api, 'taken-over', { when, operations: ['CREATE'] }));
+    });
+    requests.length = 0;
+    await assert.rejects(run(), /refused by taken-over/);
+    const sent = requests.splice(0).filter((method) => method === 'POST' || method === 'DELETE');
+    assert.deepEqual(sent, ['POST', 'DELETE', 'POST'], 'the first POST is the dry run');
+    assert.equal(await plane.api.find(path('taken-over')), undefined);
   });
 
   it('if a change of the copy made its deletion fail with a conflict, and a user deletes the copy later, it is not restored', async () => {
