@@ -6,9 +6,10 @@
  * - A token is sent only to the configured origin (scheme, host and port). One redirect within this origin is followed.
  *   Any other redirect is an error that names the other origin.
  * - The time limit covers the wait for a slot, the connection and the whole answer.
- * - Failures of one identity do not delay other identities. Each identity has a gate for each mount (`mount-gates.ts`),
- *   and only the health check, which uses no identity, decides that the server is down (`liveness.ts`). A call that
- *   cannot be sent does not count as a failure.
+ * - Failures of one identity do not delay other identities. Each identity has a lane for each mount (`lanes.ts`), and
+ *   only the health check, which uses no identity, decides that the server is down (`health.ts`). A call that cannot be
+ *   sent does not count as a failure. After a 429 nothing waits here: Vault's quota may concern one mount or identity,
+ *   so the queue of the caller waits for the time of the Retry-After.
  * - An error contains no secret of its call: it quotes Vault's messages after `scrub`, and no other body.
  */
 import { AnswerTooLargeError } from '../../http/errors.ts';
@@ -19,9 +20,9 @@ import type { SecretBytes } from '../../runtime/secret-bytes.ts';
 import { VaultAddresses, type VaultServer, VaultServerError } from './server.ts';
 import { connectionFailure, describe, type Failure, readAnswer, type VaultResponse, scrub } from './answer.ts';
 import { isVaultError, VaultError, type VaultErrorDetails, type VaultErrorKind } from '../errors.ts';
-import { Liveness } from './liveness.ts';
+import { Health } from './health.ts';
 import { largeAnswerSlots, type ClientCertificate, Transport } from './transport.ts';
-import { mountOfPath, MountGates, MountGate, SharedSlots } from './mount-gates.ts';
+import { type Lane, Lanes, mountOfPath, SharedSlots } from './lanes.ts';
 import { encodePath } from '../path.ts';
 
 export interface VaultRequest {
@@ -29,7 +30,7 @@ export interface VaultRequest {
   /** Below `/v1/`, not encoded: `secret/data/app`. */
   readonly path: string;
   readonly body?: Buffer | undefined;
-  /** The mount of the path, which chooses the gate of the call. Default: `mountOfPath`. */
+  /** The mount of the path, which chooses the lane of the call. Default: `mountOfPath`. */
   readonly mount?: string | undefined;
   readonly token?: SecretBytes | undefined;
   readonly namespace?: string | undefined;
@@ -96,6 +97,8 @@ const DOWN_STATUS: ReadonlySet<number> = new Set([472, 473, 501, 502, 503, 504])
 /** Failures after which a repeatable call is sent again, as Vault's own client does, and the shortest pause, ms. */
 const RETRIED = ['connection', 'serverError', 'unavailable', 'sealed'] as const;
 const RETRY_MS = 1_000;
+/** If a call is refused because the mount does not answer, its error sets at least this wait before a retry, ms. */
+const REFUSED_MS = 1_000;
 /** Longest token, bytes. Tokens of Vault have about 100 characters, batch tokens at most 500. */
 const LONGEST_TOKEN = 16 * 1024;
 
@@ -106,8 +109,8 @@ export class VaultClient {
   readonly #maxRetries: number;
   readonly #onCall: ((call: VaultCall) => void) | undefined;
   readonly #transport: Transport;
-  readonly #liveness: Liveness;
-  readonly #newGate: () => MountGate;
+  readonly #health: Health;
+  readonly #slots: SharedSlots;
   /** The last failure while the server was up. If later calls are refused, their errors quote this failure. */
   #lastFailure = 'calls without an answer';
   #closed = false;
@@ -123,23 +126,22 @@ export class VaultClient {
     this.#timeoutMs = timeoutMs;
     this.#maxRetries = options.maxRetries ?? 0;
     this.#onCall = options.onCall;
-    const slots = new SharedSlots(concurrency);
-    this.#newGate = () => new MountGate(slots, { clock, random });
+    this.#slots = new SharedSlots(concurrency);
     // One connection more than slots, so that the health check never waits for calls that hang.
     const connections = concurrency + 1;
     this.#transport = new Transport(server, { ...options, connections, large: largeAnswers, addresses });
-    this.#liveness = new Liveness({ clock, random, maxMs: options.downMaxMs, sendCheck: () => this.#isServing() });
+    this.#health = new Health({ clock, random, maxMs: options.downMaxMs, sendCheck: () => this.#isServing() });
   }
 
   /** The last known state of the server. */
-  get state(): Liveness['state'] {
-    return this.#liveness.state;
+  get state(): Health['state'] {
+    return this.#health.state;
   }
 
-  /** Returns an object that sends the calls of one identity. It has its own gates. */
+  /** Returns an object that sends the calls of one identity. It has its own lanes. */
   identity(): VaultCalls {
-    const gates = new MountGates(this.#newGate);
-    return { server: this.server, request: (request) => this.#limited(request, gates) };
+    const lanes = new Lanes(this.#slots);
+    return { server: this.server, request: (request) => this.#limited(request, lanes) };
   }
 
   /** Closes all connections; running calls fail. */
@@ -148,20 +150,21 @@ export class VaultClient {
     this.#transport.destroy();
   }
 
-  async #limited(request: VaultRequest, gates: MountGates): Promise<VaultResponse> {
+  async #limited(request: VaultRequest, lanes: Lanes): Promise<VaultResponse> {
     const what = `calling vault ${this.server.origin}`;
     throwIfAborted(request.signal, what);
     if (this.#closed) throw this.#error(request, 'the connection was closed', { kind: 'closed' });
     const headers = this.#headers(request);
-    const gate = gates.of(request.mount ?? mountOfPath(request.path));
+    const lane = lanes.of(request.mount ?? mountOfPath(request.path));
     const limitMs = request.timeoutMs ?? this.#timeoutMs;
     using linked = anySignal(request.signal);
     const timer = this.#clock.setTimeout(() => linked.abort(new TimeLimitError(what, limitMs)), limitMs);
     try {
       for (let left = isRepeatable(request) ? this.#maxRetries : 0; ; left--) {
-        const slots = await gate.enter(linked.signal);
+        const slots = await lane.enter(linked.signal);
+        if (slots === undefined) throw this.#notSent(request, REFUSED_MS);
         try {
-          return await this.#guarded(request, headers, gate, linked.signal);
+          return await this.#guarded(request, headers, lane, linked.signal);
         } catch (error) {
           if (left <= 0 || !isVaultError(error, ...RETRIED)) throw error;
         } finally {
@@ -184,52 +187,37 @@ export class VaultClient {
   async #guarded(
     request: VaultRequest,
     headers: readonly string[],
-    gate: MountGate,
+    lane: Lane,
     signal: AbortSignal,
   ): Promise<VaultResponse> {
-    const refusal = (await this.#liveness.admit(signal)) ?? gate.refusal();
-    if (refusal !== undefined) {
-      const { because, retryAfterMs } = refusal;
-      throw because === 'paused'
-        ? this.#error(request, 'not sent: Vault requested fewer calls (Retry-After)', {
-            kind: 'throttled',
-            retryAfterMs,
-          })
-        : this.#error(request, `not sent, after ${this.#lastFailure}`, { kind: 'circuitOpen', retryAfterMs });
-    }
-    const sentAt = this.#clock.monotonic();
+    const waitMs = await this.#health.admit(signal);
+    if (waitMs !== undefined) throw this.#notSent(request, waitMs);
     let status: number | undefined;
     try {
       const answer = await this.#exchange(request, headers, signal);
       status = answer.status;
       const response = readAnswer(answer, this.#clock.now());
       if ('kind' in response) throw this.#refused(request, answer, response);
-      this.#answered(gate);
+      this.#answered(lane);
       return response;
     } catch (error) {
       const failure = this.#asVaultError(request, error);
       if (failure === undefined) throw error;
-      if (request.signal?.aborted !== true && !this.#closed) this.#report(gate, sentAt, failure);
+      if (request.signal?.aborted !== true && !this.#closed) this.#report(lane, failure);
       throw failure;
     } finally {
       this.#onCall?.({ addr: this.server.origin, method: request.method, path: request.path, status });
     }
   }
 
-  #report(gate: MountGate, sentAt: number, { kind, status = 0, reason, retryAfterMs }: VaultError): void {
+  #report(lane: Lane, { kind, status = 0, reason }: VaultError): void {
     if (status !== 0 && !(status >= 472 && NO_SERVICE.has(kind))) {
-      this.#answered(gate);
-      // Vault's quota may concern this mount or identity alone, so only this gate pauses.
-      if (kind === 'throttled' && retryAfterMs !== undefined) gate.pause(retryAfterMs);
+      this.#answered(lane);
       return;
     }
-    if (this.#liveness.state === 'up') this.#lastFailure = reason;
-    void this.#countFailure(gate, sentAt);
-  }
-
-  /** If the health check finds the server up, counts the failure as one of the gate's mount. Never rejects. */
-  async #countFailure(gate: MountGate, sentAt: number): Promise<void> {
-    if (await this.#liveness.check()) gate.failed(sentAt);
+    lane.failed();
+    if (this.#health.state === 'up') this.#lastFailure = reason;
+    void this.#health.check();
   }
 
   /** Whether the server serves calls, by `sys/health`, without a token. `false`: no answer. Never rejects. */
@@ -249,9 +237,9 @@ export class VaultClient {
     }
   }
 
-  #answered(gate: MountGate): void {
-    this.#liveness.recordAnswer();
-    gate.answered();
+  #answered(lane: Lane): void {
+    this.#health.recordAnswer();
+    lane.answered();
   }
 
   async #exchange(request: VaultRequest, headers: readonly string[], signal: AbortSignal): Promise<Answer> {
@@ -334,6 +322,10 @@ export class VaultClient {
     if (this.#closed) return this.#error(request, 'the connection was closed', { kind: 'closed', cause: error });
     const { kind, reason } = connectionFailure(error as NodeJS.ErrnoException);
     return this.#error(request, reason, { kind, cause: error });
+  }
+
+  #notSent(request: VaultRequest, retryAfterMs: number): VaultError {
+    return this.#error(request, `not sent, after ${this.#lastFailure}`, { kind: 'circuitOpen', retryAfterMs });
   }
 
   #error(

@@ -5,7 +5,7 @@ import { AnswerTooLargeError, StaleConnectionError } from '../../http/errors.ts'
 import { type Answer, exchange, type HttpRequest, type Route, routeTo } from '../../http/exchange.ts';
 import type { SecretBytes } from '../../runtime/secret-bytes.ts';
 import type { VaultAddresses, VaultServer } from './server.ts';
-import { SharedSlots } from './mount-gates.ts';
+import { SharedSlots } from './lanes.ts';
 
 export interface TransportRequest extends HttpRequest {
   readonly signal: AbortSignal;

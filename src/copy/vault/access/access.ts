@@ -181,7 +181,7 @@ export function vaultFault(error: unknown, auth: VaultLogin['auth'] | undefined)
 
 /** Whether Vault was not called, because an earlier call failed. Then the message of the earlier error is kept. */
 export function isSkippedCall(error: unknown): boolean {
-  return isVaultError(error, 'circuitOpen') || (isVaultError(error, 'throttled') && error.status === undefined);
+  return isVaultError(error, 'circuitOpen');
 }
 
 /** Whether a login failed because its auth method is not mounted: `invalidPath`, not `authFailed`. */

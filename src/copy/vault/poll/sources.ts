@@ -2,16 +2,17 @@
  * Entries in Vault as sources: each entry is polled once in each period, and read if it has changed, however many rules
  * and copies it has.
  *
- * `unit-reader.ts` reads the units, and says what a unit is. Only polls call Vault. There is one queue (a *lane*) for
- * each server, credential and mount, so that a mount that hangs does not block another. A slow Vault does not delay
- * writes of copies: `load` returns the cached content at once, or requests a poll and returns `undefined`.
+ * `unit-reader.ts` reads the units, and says what a unit is. Only polls call Vault. There is one queue for each server,
+ * whose workers the credentials and mounts share, so that a mount that hangs does not block another: the client refuses
+ * most of its calls (`vault/client/lanes.ts`). A slow Vault does not delay writes of copies: `load` returns the cached
+ * content at once, or requests a poll and returns `undefined`.
  */
 import { ByteCache } from '../../../runtime/maps.ts';
 import type { Clock } from '../../../runtime/clock.ts';
 import type { RunResult } from '../../../runtime/queue/keyed-queue-options.ts';
 import type { KeyedQueue } from '../../../runtime/queue/keyed-queue.ts';
 import { QueueLanes } from '../../../runtime/queue/queue-lanes.ts';
-import { mountOfPath } from '../../../vault/client/mount-gates.ts';
+import { mountOfPath } from '../../../vault/client/lanes.ts';
 import { normalizePath } from '../../../vault/path.ts';
 import type { QueueFigures, SourceProvider } from '../../engine/backend.ts';
 import { causeOf } from '../../model/cause.ts';
@@ -55,8 +56,8 @@ export interface VaultSourcesOptions {
 }
 
 const CONTENT_CACHE_BYTES = 4 * 1024 * 1024;
-/** How many polls run at the same time for one server, credential and mount. */
-const POLLS_AT_ONCE = 8;
+/** How many polls run at the same time for one server. */
+const POLLS_AT_ONCE = 24;
 /** Shortest and longest wait after a failed poll of a source with a lease, ms. */
 const LEASE_RETRY = { shortest: 500, longest: LONGEST_WAIT_MS };
 /** Poll period of a source without a rule, ms: the rule was evaluated, but its new claims are not in the book yet. */
@@ -85,6 +86,8 @@ export class VaultSources implements SourceProvider {
       clock: options.clock,
       random: options.random,
       concurrency: POLLS_AT_ONCE,
+      groupOf: (key) => this.#groupOf(key),
+      ownerOf: (key) => this.#groupOf(key).split('/', 1)[0] ?? '',
       retryBaseMs: 500,
       retryAfterMs: vaultRetryAfterMs,
       retryMaxMsOf: vaultLongestWaitMs,
@@ -97,18 +100,9 @@ export class VaultSources implements SourceProvider {
     return this.#contents.bytes;
   }
 
-  /** Figures of the queued polls, one sum for each server over its queues for credentials and mounts. */
+  /** Figures of the queued polls of each server. */
   get queues(): readonly QueueFigures[] {
-    const servers = Map.groupBy(this.#polls.all, ({ name }) => name.split(' ', 2).join(' '));
-    return Array.from(servers, ([name, lanes]) => {
-      const figures = lanes.map(({ queue }) => queue.metrics());
-      return {
-        name,
-        depth: figures.reduce((sum, { depth }) => sum + depth, 0),
-        oldestWaitingMs: Math.max(...figures.map(({ oldestWaitingMs }) => oldestWaitingMs)),
-        retries: figures.reduce((sum, { retries }) => sum + retries, 0),
-      };
-    });
+    return this.#polls.all.map(({ name, queue }) => ({ name, ...queue.metrics() }));
   }
 
   follow(key: EntryKey): void {
@@ -220,8 +214,14 @@ export class VaultSources implements SourceProvider {
     this.#lane(unit).add(unit.key);
   }
 
-  #lane({ key, location: { auth, path } }: Unit): KeyedQueue<EntryKey> {
-    return this.#polls.of(`${serverOf(key)} ${accountOf(auth)} ${mountOfPath(normalizePath(path))}`);
+  #lane({ key }: Unit): KeyedQueue<EntryKey> {
+    return this.#polls.of(serverOf(key));
+  }
+
+  /** The credential, which begins with its namespace, and the mount. */
+  #groupOf(key: EntryKey): string {
+    const location = this.#units.get(key)?.location;
+    return location === undefined ? '' : `${accountOf(location.auth)} ${mountOfPath(normalizePath(location.path))}`;
   }
 
   #changed(unit: Unit): void {

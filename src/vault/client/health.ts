@@ -10,10 +10,13 @@
  * An answer to any call at any time → `up`.
  */
 import { orAborted } from '../../runtime/abort.ts';
+import type { Clock } from '../../runtime/clock.ts';
 import { Backoff } from '../../runtime/queue/backoff.ts';
-import type { GateOptions, Refusal } from './mount-gates.ts';
 
-export interface LivenessOptions extends GateOptions {
+export interface HealthOptions {
+  readonly clock: Clock;
+  /** Returns r, 0 ≤ r < 1, to spread waits at random. Default `Math.random`. */
+  readonly random?: (() => number) | undefined;
   /** Longest pause between two checks, ms. Default 10,000. A server that is up again may stay unused for this time. */
   readonly maxMs?: number | undefined;
   /** Sends the health check. @returns whether the server serves calls. Never rejects. */
@@ -27,8 +30,8 @@ const BASE_MS = 1_000;
 /** If a call is refused because a check runs, its error sets at least this wait before a retry, ms. */
 const CHECK_MS = 500;
 
-export class Liveness {
-  readonly #options: LivenessOptions;
+export class Health {
+  readonly #options: HealthOptions;
   readonly #backoff: Backoff;
   /** No check is sent before this time, monotonic ms; `undefined`: the server is not down. */
   #downUntil: number | undefined;
@@ -36,7 +39,7 @@ export class Liveness {
   /** The result of the check that runs; `undefined`: no check runs. */
   #verdict: PromiseWithResolvers<boolean> | undefined;
 
-  constructor(options: LivenessOptions) {
+  constructor(options: HealthOptions) {
     this.#options = options;
     this.#backoff = new Backoff({ baseMs: BASE_MS, maxMs: options.maxMs ?? 10_000, random: options.random });
   }
@@ -46,24 +49,26 @@ export class Liveness {
     return this.#verdict === undefined ? 'up' : 'checking';
   }
 
-  /** Called before every call; waits for a check that runs. `undefined`: the call may be sent. @throws AbortedError */
-  async admit(signal: AbortSignal): Promise<Refusal | undefined> {
+  /**
+   * Called before every call; waits for a check that runs.
+   * @returns the call must not be sent, and may be tried again after this time, ms; `undefined`: it may be sent
+   * @throws AbortedError
+   */
+  async admit(signal: AbortSignal): Promise<number | undefined> {
     const { clock, random = Math.random } = this.#options;
     if (this.#downUntil !== undefined) {
       const left = this.#downUntil - clock.monotonic();
-      if (left > 0) return { because: 'failed', retryAfterMs: left };
-      if (this.#verdict !== undefined) return { because: 'failed', retryAfterMs: CHECK_MS * (1 + random()) };
+      if (left > 0) return left;
+      if (this.#verdict !== undefined) return CHECK_MS * (1 + random());
     }
     if (this.state !== 'up') await orAborted(this.#sendCheck(), signal, 'checking whether vault answers');
-    if (this.#downUntil === undefined) return undefined;
-    return { because: 'failed', retryAfterMs: this.#downUntil - clock.monotonic() };
+    return this.#downUntil === undefined ? undefined : this.#downUntil - clock.monotonic();
   }
 
-  /** Called after a call without a usable answer. @returns whether a check finds the server up. Never rejects. */
-  async check(): Promise<boolean> {
-    if (this.#downUntil !== undefined) return false;
-    if (this.#options.clock.monotonic() < this.#aliveAt + TRUSTED_MS) return true;
-    return await this.#sendCheck();
+  /** Called after a call without a usable answer: sends a check, if one is needed. Never rejects. */
+  async check(): Promise<void> {
+    const isTrusted = this.#options.clock.monotonic() < this.#aliveAt + TRUSTED_MS;
+    if (this.#downUntil === undefined && !isTrusted) await this.#sendCheck();
   }
 
   /** Called when any call was answered: the server is up. */

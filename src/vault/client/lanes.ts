@@ -1,102 +1,58 @@
 /**
- * Limits the calls of one identity to one server, by mount. Each mount has a gate. So a secrets engine that hangs, such
- * as a database, delays no other mount and no other identity. `Liveness` decides whether the server answers at all.
- * - A call needs a slot of its gate (at most `MOST_CALLS` calls at a time) and a slot of its server.
- * - A gate is *unproven* until a call gets a response, and again after a call without a response. A call of an unproven
- *   gate also needs the gate's one trial slot, and one of the server's slots for unproven gates. These are half of all
- *   slots, so the other half stays free for gates that get responses.
- * - After `FAILURES` calls in a row without a response the gate refuses calls for a while, longer each time. Any
- *   response ends the refusal.
- * - After a Retry-After the gate refuses calls for that time.
+ * Limits the calls to one server. All its calls share slots, and each identity has a lane for each mount. So a secrets
+ * engine that hangs, such as a database, delays no other mount and no other identity. `Health` decides whether the
+ * server answers at all.
+ * - A call needs a slot of its lane (at most `MOST_CALLS` calls at a time) and a slot of its server.
+ * - A lane is *unproven* until a call gets a response, and again after a call without a response. It then has one call
+ *   at a time, which also takes one of the server's slots for unproven lanes. These are half of all slots, so the
+ *   other half stays free for lanes that get responses.
+ * - After `FAILURES` calls in a row without a response, further calls do not wait for the one call: they are refused.
  *
  * An error message of Vault is a response, too. A failure is a call without a usable answer, for example no answer in
  * time or the status 502.
  */
-import { Backoff } from '../../runtime/queue/backoff.ts';
-import type { Clock } from '../../runtime/clock.ts';
 import { AbortedError, throwIfAborted } from '../../runtime/abort.ts';
 
 /** Largest number of calls of one identity to one mount at a time. */
 const MOST_CALLS = 16;
-/** Most gates of one identity. Users choose the names of mounts, so without this limit gates could fill the memory. */
+/** Most lanes of one identity. Users choose the names of mounts, so without this limit lanes could fill the memory. */
 const MOST_MOUNTS = 100;
-/** Failures in a row after which a gate refuses calls. */
+/** Failures in a row after which calls no longer wait for the call that tries. */
 const FAILURES = 2;
-/** How long a gate refuses calls, ms: the first time at most `baseMs`, later at most `maxMs`. */
-const REFUSAL = { baseMs: 1_000, maxMs: 30_000 };
-/** Longest pause after a Retry-After, ms. */
-const LONGEST_PAUSE_MS = 60_000;
 
-/** Why a call is not sent. */
-export interface Refusal {
-  /** `failed`: the last calls had no answer. `paused`: the server requested fewer calls by a Retry-After. */
-  readonly because: 'failed' | 'paused';
-  readonly retryAfterMs: number;
-}
-
-export interface GateOptions {
-  readonly clock: Clock;
-  /** Returns r, 0 ≤ r < 1, to spread waits at random. Default `Math.random`. */
-  readonly random?: (() => number) | undefined;
-}
-
-/** Decides when one identity may send a call to one mount. */
-export class MountGate {
+/** The calls of one identity to one mount. */
+export class Lane {
   readonly #server: SharedSlots;
-  readonly #clock: Clock;
-  readonly #backoff: Backoff;
   readonly #own = new Slots(MOST_CALLS);
   readonly #trial = new Slots(1);
   /** Whether the last call got a response. */
   #isProven = false;
-  /** Failures since the last response or refusal. */
+  /** Failures since the last response. */
   #failures = 0;
-  /** Start and end of the last refusal, and end of the last pause: monotonic ms. */
-  #refusedAt = -Infinity;
-  #refusedUntil = 0;
-  #pausedUntil = 0;
 
-  constructor(server: SharedSlots, { clock, random }: GateOptions) {
+  constructor(server: SharedSlots) {
     this.#server = server;
-    this.#clock = clock;
-    this.#backoff = new Backoff({ ...REFUSAL, random });
-  }
-
-  /** Called for a call that has its slots. @returns why it must not be sent; `undefined`: it may be sent */
-  refusal(): Refusal | undefined {
-    const now = this.#clock.monotonic();
-    if (now < this.#pausedUntil) return { because: 'paused', retryAfterMs: this.#pausedUntil - now };
-    return now < this.#refusedUntil ? { because: 'failed', retryAfterMs: this.#refusedUntil - now } : undefined;
-  }
-
-  /** Refuses all calls for the time of a Retry-After. */
-  pause(ms: number): void {
-    const until = this.#clock.monotonic() + Math.min(ms, LONGEST_PAUSE_MS);
-    this.#pausedUntil = Math.max(this.#pausedUntil, until);
   }
 
   answered(): void {
     this.#isProven = true;
     this.#failures = 0;
-    this.#refusedUntil = 0;
-    this.#backoff.reset();
   }
 
-  /** Counts a failure. @param sentAt monotonic ms: a call from before the last refusal does not prolong the refusal */
-  failed(sentAt: number): void {
+  failed(): void {
     this.#isProven = false;
-    if (sentAt <= this.#refusedAt) return;
-    // The first call after a refusal is a trial: if it fails, the next refusal begins at once.
-    if (++this.#failures < FAILURES && this.#refusedUntil === 0) return;
-    this.#failures = 0;
-    this.#refusedAt = this.#clock.monotonic();
-    this.#refusedUntil = this.#refusedAt + this.#backoff.next();
+    this.#failures++;
   }
 
-  /** Waits for the slots of a call. @returns the slots; disposing frees them @throws AbortedError */
-  async enter(signal: AbortSignal): Promise<Disposable> {
+  /**
+   * Waits for the slots of a call.
+   * @returns the slots; disposing frees them. `undefined`: the call is refused
+   * @throws AbortedError
+   */
+  async enter(signal: AbortSignal): Promise<Disposable | undefined> {
     using taken = new DisposableStack();
     if (!this.#isProven) {
+      if (this.#failures >= FAILURES && this.#trial.taken > 0) return undefined;
       const trial = await this.#trial.take(signal);
       // While this call waited, another call may have got a response. Then this call needs no trial slot.
       if (this.#isProven) trial[Symbol.dispose]();
@@ -108,7 +64,7 @@ export class MountGate {
   }
 }
 
-/** Slots that several gates or servers share. All gates or servers that are not proven together get at most half. */
+/** Slots that several lanes or servers share. All lanes or servers that are not proven together get at most half. */
 export class SharedSlots {
   readonly all: Slots;
   readonly unproven: Slots;
@@ -128,24 +84,24 @@ export class SharedSlots {
 }
 
 /**
- * The gates of one identity. If there are more than `MOST_MOUNTS`, the least recently used gate is dropped. A later
- * call to its mount gets a new gate, which is unproven and refuses nothing.
+ * The lanes of one identity. If there are more than `MOST_MOUNTS`, the least recently used lane is dropped. A later
+ * call to its mount gets a new lane, which is unproven.
  */
-export class MountGates {
-  readonly #make: () => MountGate;
-  readonly #byMount = new Map<string, MountGate>();
+export class Lanes {
+  readonly #server: SharedSlots;
+  readonly #byMount = new Map<string, Lane>();
 
-  constructor(make: () => MountGate) {
-    this.#make = make;
+  constructor(server: SharedSlots) {
+    this.#server = server;
   }
 
-  of(mount: string): MountGate {
-    const gate = this.#byMount.get(mount) ?? this.#make();
+  of(mount: string): Lane {
+    const lane = this.#byMount.get(mount) ?? new Lane(this.#server);
     this.#byMount.delete(mount);
-    this.#byMount.set(mount, gate);
+    this.#byMount.set(mount, lane);
     const [oldest] = this.#byMount.keys();
     if (this.#byMount.size > MOST_MOUNTS && oldest !== undefined) this.#byMount.delete(oldest);
-    return gate;
+    return lane;
   }
 }
 
