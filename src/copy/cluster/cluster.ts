@@ -128,7 +128,7 @@ export class Cluster implements Backend {
 
   /** Settles when all watches are listed, or another cluster is found unreachable: its targets then report this. */
   async ready(): Promise<void> {
-    const listed = this.synced().then(() => this.reachability.listed());
+    const listed = this.reachability.listing(this.synced());
     await (this.#options.isHome ? listed : Promise.race([listed, this.reachability.found()]));
   }
 
@@ -288,14 +288,10 @@ export class Cluster implements Backend {
    * the home cluster, all objects come from watches that a controller opened.
    */
   #replaced(): void {
-    this.reachability.listed(false);
     for (const watch of this.#watches) watch.restart();
     this.onReplaced();
     // A stop ends the wait with an error.
-    this.synced().then(
-      () => this.reachability.listed(),
-      () => undefined,
-    );
+    this.reachability.listing(this.synced()).catch(() => undefined);
   }
 
   /** Size of the contents in the caches of the stores, bytes. */

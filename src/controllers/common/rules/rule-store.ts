@@ -82,12 +82,16 @@ export class RuleStore<Rule extends KubeObject> {
       this.#drop(this.#keyOf(object), false);
     },
     prune: (keys, _version, only) => {
-      for (const key of this.#rules.keys()) {
-        const isListed = only === undefined || namespaceOf(key) === only;
-        if (isListed && !keys.has(ruleName(key))) this.#drop(key, false);
-      }
+      for (const { metadata } of this.missingIn(keys, only)) this.#drop(this.#keyOf({ metadata }), false);
     },
   };
+
+  /** The rules that a list lacks. The parameters are those of `WatchSink.prune`. */
+  missingIn(keys: ReadonlySet<string>, namespace: string | undefined): readonly Rule[] {
+    const isMissing = (key: RuleKey): boolean =>
+      (namespace === undefined || namespaceOf(key) === namespace) && !keys.has(ruleName(key));
+    return [...this.#rules].flatMap(([key, rule]) => (isMissing(key) ? [rule] : []));
+  }
 
   /** Stores an object, except if the stored one is newer. @returns whether the store now has a rule with this name */
   put(object: KubeObject, initial = false): boolean {

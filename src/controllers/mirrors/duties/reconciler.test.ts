@@ -66,7 +66,11 @@ test('a mirror that is gone without its finalizer is kept until its copies are r
     ['had another finalizer', { deletePolicy: 'retain' }, ['example.com/other'], true],
     ['had its finalizer', { deletePolicy: 'retain' }, [SECRET_MIRROR_FINALIZER], false],
   ];
-  for (const [what, spec, finalizers, isKept] of cases) {
+  const end = '2026-01-01T00:00:00Z';
+  for (const [[what, spec, finalizers, isKept], shownBy] of cases.flatMap((one) => [
+    [one, 'an event'] as const,
+    [one, 'a list'] as const,
+  ])) {
     let isRevoked = false;
     const vault = {
       release: () => undefined,
@@ -91,11 +95,12 @@ test('a mirror that is gone without its finalizer is kept until its copies are r
       watches: new AwaitedWatches(),
       isOutdated: unused,
     });
-    const ending = finalizers.length > 0 ? { deletionTimestamp: '2026-01-01T00:00:00Z' } : {};
+    const ending = finalizers.length > 0 ? { deletionTimestamp: end } : {};
     const metadata = { name: 'db', namespace: 'default', uid: 'u', resourceVersion: '1', creationTimestamp: '' };
     const mirror = { metadata: { ...metadata, finalizers, ...ending }, spec };
     mirrors.put(mirror);
-    reconciler.sink.remove({ ...mirror, metadata: { ...mirror.metadata, resourceVersion: '9' } });
+    if (shownBy === 'a list') reconciler.sink.prune(new Set(), '9');
+    else reconciler.sink.remove({ ...mirror, metadata: { ...mirror.metadata, resourceVersion: '9' } });
     const rule = mirrors.key('default', 'db');
     const kept = mirrors.get(rule);
     assert.equal(kept !== undefined, isKept, what);
@@ -105,6 +110,9 @@ test('a mirror that is gone without its finalizer is kept until its copies are r
     mirrors.storeResponse(response);
     assert.equal(mirrors.get(rule), kept, `${what}: the late response to a write does not bring it back`);
     assert.equal(reconciler.needsPreparation(rule), false);
+    reconciler.sink.prune(new Set(), '10');
+    const left = mirrors.get(rule);
+    assert.equal(left?.isGone, true, `${what}: it stays after a list, which lacks it`);
     const update = async (...outcomes: readonly Outcome[]): Promise<unknown> => {
       const claim = { owner: { key: rule, title: '', rank: '' }, mode: 'own', source: undefined } as const;
       const entries = outcomes.map((outcome): Entry => {
@@ -114,16 +122,16 @@ test('a mirror that is gone without its finalizer is kept until its copies are r
           outcome,
         };
       });
-      const progress = { writes: 0, undeleted: [], evaluated: ruleVersion(kept) };
+      const progress = { writes: 0, undeleted: [], evaluated: ruleVersion(left) };
       return await reconciler.updateStatus(rule, entries, progress, new AbortController().signal);
     };
     assert.deepEqual(await update(PENDING), { requeueAfterMs: 1000 }, 'it runs again at the time limit');
     isRevoked = true;
     await update(PENDING);
-    assert.equal(mirrors.get(rule), kept, `${what}: a copy is not marked yet`);
+    assert.equal(mirrors.get(rule), left, `${what}: a copy is not marked yet`);
     isRevoked = false;
     await update(SYNCED);
-    assert.equal(mirrors.get(rule), kept, `${what}: the lease is being revoked`);
+    assert.equal(mirrors.get(rule), left, `${what}: the lease is being revoked`);
     isRevoked = true;
     await update(SYNCED);
     assert.equal(mirrors.get(rule), undefined, what);

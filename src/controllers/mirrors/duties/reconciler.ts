@@ -86,7 +86,15 @@ export class MirrorReconciler implements RuleReconciler {
 
   /** Receives the events of the watch of mirrors. */
   get sink(): WatchSink {
-    return { ...this.#parts.mirrors.sink, remove: (object) => this.#removed(object) };
+    const { mirrors } = this.#parts;
+    return {
+      ...mirrors.sink,
+      remove: (object) => this.#removed(object),
+      prune: (keys, resourceVersion, namespace) => {
+        for (const { metadata } of mirrors.missingIn(keys, namespace))
+          this.#removed({ metadata: { ...metadata, resourceVersion } });
+      },
+    };
   }
 
   #removed(object: KubeObject): void {

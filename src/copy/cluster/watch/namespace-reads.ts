@@ -9,6 +9,8 @@ import type { Namespaces } from './namespaces.ts';
 const PATH = '/api/v1/namespaces';
 /** Time limit for each page of a list of all namespaces, ms. */
 const PAGE_TIMEOUT_MS = 60_000;
+/** More namespaces are read by a list of all. Their names would make a URL above 8 KiB, which many proxies refuse. */
+const MAX_SELECTED = 100;
 
 export interface NamespaceReadsOptions {
   readonly api: KubeApi;
@@ -75,7 +77,8 @@ export class NamespaceReads {
     const found = new Map<string, KubeObject>();
     // This is a list, because Keyferry has no permission to get a single namespace. All namespaces have this label.
     const labelSelector = `kubernetes.io/metadata.name in (${names.join()})`;
-    const options = { labelSelector, metadataOnly: true, signal };
+    const selected = names.length > MAX_SELECTED ? {} : { labelSelector };
+    const options = { ...selected, metadataOnly: true, signal };
     const read = listEach(this.#cluster.api, PATH, (item) => void found.set(item.metadata.name, item), options);
     this.#running = read.catch(() => undefined);
     await read;

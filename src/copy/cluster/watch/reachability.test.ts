@@ -158,7 +158,7 @@ it('stop() ends the checks of the watches of a cluster, and leaves no timer', as
 
 it('a target whose request got no response is tried again when the cluster answers, not when a back-off ends', async () => {
   const { reachability, retried, reported, breakWatch, mendWatch } = setUp();
-  reachability.listed();
+  await reachability.listing(Promise.resolve());
   assert.equal(reachability.admits(TARGET), true);
   reachability.failed(TARGET, new ConnectionError('ETIMEDOUT', 'no answer'));
   await breakWatch();
@@ -179,6 +179,20 @@ it('no request is sent for a target while its cluster cannot be used, or before 
   await mendWatch();
   assert.equal(reachability.admits(TARGET), false, 'the first lists are not complete');
   assert.deepEqual(retried, []);
-  reachability.listed();
+  await reachability.listing(Promise.resolve());
   assert.deepEqual(retried, [TARGET]);
+});
+
+it('if the lists of a cluster begin anew before they are complete, only the new lists count, whichever end first', async () => {
+  const { reachability, retried } = setUp();
+  const [first, second] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const early = reachability.listing(first.promise);
+  const late = reachability.listing(second.promise);
+  assert.equal(reachability.admits(TARGET), false);
+  first.resolve();
+  await early;
+  assert.deepEqual([reachability.admits(TARGET), retried], [false, []]);
+  second.resolve();
+  await late;
+  assert.deepEqual([reachability.admits(TARGET), retried], [true, [TARGET]]);
 });

@@ -50,6 +50,7 @@ export class Reachability {
   readonly #handlers: (() => void)[] = [];
   readonly #waiting = new Set<ObjectKey>();
   #cause: Cause | undefined;
+  #lists: Promise<unknown> | undefined;
   #isListed = false;
   #timer: Timer | undefined;
 
@@ -77,9 +78,16 @@ export class Reachability {
     this.#look();
   }
 
-  /** Called when the first lists of the cluster are complete; with `false`, when they begin anew. */
-  listed(isListed = true): void {
-    this.#isListed = isListed;
+  /**
+   * Called when the first lists of the cluster begin, and when they begin anew. Earlier lists count no more.
+   * @throws the error of the lists
+   */
+  async listing(lists: Promise<unknown>): Promise<void> {
+    this.#lists = lists;
+    this.#isListed = false;
+    await lists;
+    if (this.#lists !== lists) return;
+    this.#isListed = true;
     this.#wake();
   }
 
