@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { ObjectMeta } from '../../../kube/api.ts';
 import { Content } from '../../model/content.ts';
 import { SECRET } from '../../model/kind.ts';
-import { isOverwritten, FullResponseBudget, withOverwrittenMark } from './object-writer.ts';
+import { isOverwritten, withOverwrittenMark } from './object-writer.ts';
 import { OVERWRITTEN_MARK } from '../../plan/plan-write.ts';
 import type { DesiredObject } from '../../model/claim.ts';
 
@@ -37,25 +37,4 @@ test('a write counts as overwritten if the stored values, type, labels or annota
   assert.equal(is({ annotations: { gone: 'x' } }, undefined), true);
   assert.equal(is({}, content('1'), withOverwrittenMark(DESIRED)), true, 'the mark was dropped');
   assert.equal(is({ annotations: { [OVERWRITTEN_MARK]: 'true' } }, content('1'), withOverwrittenMark(DESIRED)), false);
-});
-
-test('in a burst of writes, each content gets one full response, and more while the budget lasts; the budget grows with time', () => {
-  let now = 1_000_000;
-  const budget = new FullResponseBudget(() => now);
-  const contents = Array.from({ length: 100 }, (_, index) => content(String(index)));
-  const proven = (): number => contents.filter((one) => budget.isDue(one)).length;
-  assert.equal(proven(), 100);
-  const rest = proven();
-  assert.equal(rest, 0);
-  now += 2000;
-  const later = proven();
-  assert.ok(later > 0 && later < 10, `${later} after two seconds`);
-  now -= 3_600_000;
-  assert.equal(proven(), 0, 'a clock that was set back');
-});
-
-test('twenty writes of a small Secret all get a full response', () => {
-  const budget = new FullResponseBudget(() => 0);
-  const one = content('1');
-  for (let n = 0; n < 20; n += 1) assert.ok(budget.isDue(one), String(n));
 });

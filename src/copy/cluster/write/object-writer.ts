@@ -6,10 +6,9 @@
  * - changed labels and annotations always, because every response has the metadata;
  * - changed data only in a full response, because metadata and managedFields do not show them.
  *
- * A full response needs no extra request, but as many bytes as the write. So there is a budget, which is enough for all
- * usual writes. In a burst (the first thousand copies) each content gets one full response, and more if the budget
- * allows. A target whose data were overwritten carries `OVERWRITTEN_MARK`. So its metadata do not count as a proof of
- * its data, even after a restart.
+ * A full response needs no extra request, but as many bytes as the write. So only the first write of a content asks for
+ * it, and each write to a target whose data were overwritten. Such a target carries `OVERWRITTEN_MARK`. So its metadata
+ * do not count as a proof of its data, even after a restart.
  */
 import {
   type KubeObject,
@@ -278,37 +277,6 @@ export const OVERWRITTEN: Outcome = {
     'the server stored something else than was written: an admission policy or webhook changes it; backing off',
   ),
 };
-
-/** Size of the budget for full responses, and its growth. A Secret with a few values takes 2 KiB of the budget. */
-const BURST_BYTES = 32 * 1024;
-const BYTES_PER_SECOND = 4096;
-
-/** Decides which writes request a full response. After a restart the budget is full again. */
-export class FullResponseBudget {
-  /** Wall clock, ms. */
-  readonly #now: () => number;
-  readonly #checked = new WeakSet<Content>();
-  #bytes = BURST_BYTES;
-  #at: number;
-
-  constructor(now: () => number) {
-    this.#now = now;
-    this.#at = now();
-  }
-
-  /** Whether the next write of `content` requests a full response, whose size is then subtracted from the budget. */
-  isDue(content: Content): boolean {
-    const now = this.#now();
-    const seconds = Math.max(0, now - this.#at) / 1000;
-    this.#at = now;
-    this.#bytes = Math.min(BURST_BYTES, this.#bytes + seconds * BYTES_PER_SECOND);
-    const isFirst = !this.#checked.has(content);
-    this.#checked.add(content);
-    const isAffordable = content.weight <= this.#bytes;
-    if (isAffordable) this.#bytes -= content.weight;
-    return isFirst || isAffordable;
-  }
-}
 
 /** Whether a target carries the mark that the server stored other data than Keyferry wrote. */
 export function isMarkedOverwritten(observed: Observed | undefined): boolean {

@@ -1,13 +1,13 @@
 /** Carries out the plan for one target: by at most one write, for the version of the target that the plan is for. */
 import { isAlreadyExists, isConflict, isImmutable, isNamespaceTerminating, isNotFound } from '../../../kube/errors.ts';
-import { nobodyCause, operatorCause, userCause, isPassing } from '../../model/cause.ts';
+import { nobodyCause, operatorCause, userCause } from '../../model/cause.ts';
 import type { Entry } from '../../book/claim-book.ts';
 import type { Claims } from '../../book/claims.ts';
 import type { Claim, Outcome } from '../../model/claim.ts';
 import { Content } from '../../model/content.ts';
 import { parseResourceKey, type ObjectKey, type RuleKey } from '../../model/keys.ts';
 import { contentVersion, type Observed } from '../../model/observed.ts';
-import { winnerOf, isHandOver, outcomeOf } from '../../plan/contest.ts';
+import { winnerOf, outcomeOf } from '../../plan/contest.ts';
 import { decide, type Decision, type FactSource } from '../../plan/decide.ts';
 import type { Facts, Remarks, WritePlan } from '../../plan/facts.ts';
 import {
@@ -20,15 +20,7 @@ import {
   type WriteAttempt,
 } from '../../plan/repairs.ts';
 import type { Sources } from '../../engine/backends.ts';
-import {
-  FullResponseBudget,
-  isMarkedOverwritten,
-  isOverwritten,
-  ObjectWriter,
-  OVERWRITTEN,
-  withOverwrittenMark,
-} from './object-writer.ts';
-import { Replacements } from './replacements.ts';
+import { isMarkedOverwritten, isOverwritten, ObjectWriter, OVERWRITTEN, withOverwrittenMark } from './object-writer.ts';
 import type { Reachability } from '../watch/reachability.ts';
 import type { KubeStore } from '../objects/store.ts';
 import type { TargetMemory, TargetRun } from './target-memory.ts';
@@ -80,30 +72,18 @@ export class TargetActions {
   readonly #options: TargetReconcilerOptions;
   readonly #memory: TargetMemory;
   readonly #writer: ObjectWriter;
-  readonly #replacements: Replacements;
-  readonly #fullResponses: FullResponseBudget;
+  /** Contents that the server has returned after a write. */
+  readonly #checked = new WeakSet<Content>();
 
   constructor(options: TargetReconcilerOptions, memory: TargetMemory) {
-    const { store, now, onWrite } = options;
     this.#options = options;
     this.#memory = memory;
-    this.#writer = new ObjectWriter(store);
-    this.#fullResponses = new FullResponseBudget(now);
-    this.#replacements = new Replacements(store, this.#writer, onWrite);
+    this.#writer = new ObjectWriter(options.store);
   }
 
   /** Does the write of the plan, if there is one. @throws the error of the API, if a retry makes sense */
   async carryOut(action: Action<DecidedPlan>): Promise<ActionResult> {
-    const { facts, plan, run } = action;
-    const { target, signal } = run;
-    if (plan.do !== 'create' && !facts.goingAway && this.#replacements.isPending(target, facts.observed)) {
-      // The old copy was deleted. Now no rule claims the target, or the rule cannot make the new copy (no source).
-      if (winnerOf(facts) === undefined) this.#replacements.forget(target);
-      else if (await this.#replacements.restore(target, undefined, signal)) return 'again';
-    }
-    if (facts.markedBy !== undefined && this.#options.store.index.find(target) === undefined) {
-      this.#memory.unlabelled.found();
-    }
+    const { plan } = action;
     switch (plan.do) {
       case 'nothing':
       case 'wait':
@@ -128,23 +108,16 @@ export class TargetActions {
     const { target, signal } = run;
     const { claim, desired } = plan;
     const { observed } = facts;
-    if (facts.presence === 'unknown' && (await this.#memory.unlabelled.areExpected(target, signal))) {
-      await run.read();
-      if (run.lastRead === null) this.#memory.unlabelled.missed();
-      return 'again';
-    }
     const verb = observed === undefined ? 'create' : 'update';
     const attempt = attemptOf(facts, claim, this.#memory.get(target));
-    // A replacement has paused before it deleted the old copy, so there is no other pause before the creation.
-    const replacing = verb === 'create' && this.#replacements.isPending(target, undefined);
-    const pause = replacing ? undefined : this.#pause(action, attempt);
+    const pause = this.#pause(action, attempt);
     if (pause !== undefined) return pause;
     const content = await this.#content(action);
     if (content === 'gone') return { requeueAfterMs: LATER_MS };
     const values = desired.data === 'source' ? content : undefined;
     const wasOverwritten =
       values !== undefined && (isMarkedOverwritten(observed) || this.#memory.get(target)?.overwritten !== undefined);
-    const fullResponse = wasOverwritten || (values !== undefined && this.#fullResponses.isDue(values));
+    const fullResponse = wasOverwritten || (values !== undefined && !this.#checked.has(values));
     const marked = wasOverwritten ? withOverwrittenMark(desired) : desired;
     using request = store.index.beginRequest(target, true);
     try {
@@ -155,6 +128,7 @@ export class TargetActions {
             })
           : await this.#writer.update(target, observed, marked, content, signal, { fullResponse });
       const { meta, stored } = written;
+      if (stored !== undefined && values !== undefined) this.#checked.add(values);
       onWrite(target, verb, true, claim.owner.key);
       // First store the response: if it shows a new object, this clears the memory of the old object.
       const kept = request.storeResponse(meta);
@@ -170,14 +144,9 @@ export class TargetActions {
       } else if (observed !== undefined && held?.version === contentVersion(observed)) {
         this.#memory.storeContent(target, { version, fingerprint: held.fingerprint, immutable });
       }
-      if (verb === 'create') this.#replacements.forget(target);
       return this.#written(action, kept, isOverwritten(written, marked, content, kept));
     } catch (error) {
       onWrite(target, verb, false, claim.owner.key);
-      // After a transient error the old copy is not restored: the server would not accept it either.
-      if (replacing && !isPassing(error) && !isAlreadyExists(error) && !isNamespaceTerminating(error)) {
-        await this.#replacements.restore(target, error, signal);
-      }
       return await this.#recover(error, action);
     }
   }
@@ -209,37 +178,34 @@ export class TargetActions {
     return { settle: { outcome, remarks }, requeueAfterMs: pauseMs };
   }
 
-  /** Deletes the old copy after a dry run has shown that the server accepts the new copy. */
+  /**
+   * Replaces a copy that cannot be updated (another type, immutable, made by another controller): deletes it after a dry
+   * run has shown that the server accepts the new copy. A policy or quota that refuses the new copy so costs no copy.
+   */
   async #replace(action: Action): Promise<ActionResult> {
-    const { store } = this.#options;
+    const { store, onWrite } = this.#options;
     const { facts, plan, run } = action;
     const { target, signal } = run;
     const { claim, desired } = plan;
-    const { observed } = facts;
-    if (observed === undefined) return 'again';
+    if (facts.observed === undefined) return 'again';
     const pause = this.#pause(action, attemptOf(facts, claim, this.#memory.get(target)));
     if (pause !== undefined) return pause;
     const content = await this.#content(action);
     if (content === 'gone') return { requeueAfterMs: LATER_MS };
     try {
-      const wanted = { claim, desired, content: content ?? minimalContent(store, desired.type) };
-      const current = await this.#replacements.prepare(target, observed, wanted, signal);
-      if (current?.resourceVersion !== observed.resourceVersion) {
-        run.lastRead = current;
-        return 'again';
-      }
+      const written = content ?? minimalContent(store, desired.type);
+      await this.#writer.create(target, desired, written, signal, { dryRun: true });
     } catch (error) {
       if (isNamespaceTerminating(error)) return this.#waitForNamespace(target, error);
-      throw error;
+      // The server asks policies and webhooks before it checks the name. So after AlreadyExists they accept the copy.
+      if (!isAlreadyExists(error)) {
+        onWrite(target, 'create', false, claim.owner.key);
+        throw error;
+      }
     }
     // During the dry run the rule may have changed, or may have been deleted with the policy to keep its copies.
     const { plan: planned } = await decide(target, this.#options, run, signal);
-    if (planned.do !== 'replace' || planned.claim !== claim) {
-      this.#replacements.forget(target);
-      return 'again';
-    }
-    // If the rule is being deleted, its copy would be deleted in any case. So the copy is not restored.
-    if (isHandOver(facts)) this.#replacements.forget(target);
+    if (planned.do !== 'replace' || planned.claim !== claim) return 'again';
     return await this.#delete(action);
   }
 
@@ -265,8 +231,6 @@ export class TargetActions {
       gone = await this.#writer.delete(target, observed, signal);
     } catch (error) {
       onWrite(target, 'delete', false, rule);
-      // After a conflict the copy still exists, so it need not be kept in memory.
-      if (isConflict(error)) this.#replacements.forget(target);
       return await this.#recover(error, action);
     }
     onWrite(target, 'delete', true, rule);
@@ -318,7 +282,6 @@ export class TargetActions {
     const why = isNotFound(error)
       ? missing('NamespaceNotFound', `namespace ${namespace} does not exist`, `${place} does not exist`)
       : nobodyCause('NamespaceTerminating', `namespace ${namespace} is being deleted`, `${place} is being deleted`);
-    this.#replacements.forget(target);
     const outcome: Outcome = { state: 'waiting', for: 'namespace', ...why };
     return { settle: { outcome }, requeueAfterMs: NAMESPACE_RETRY_MS };
   }

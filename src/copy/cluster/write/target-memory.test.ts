@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { setImmediate } from 'node:timers/promises';
-import { AbortedError } from '../../../runtime/abort.ts';
-import { type Memory, TargetMemory, TargetRun, UnlabelledCopies } from './target-memory.ts';
+import { type Memory, TargetMemory, TargetRun } from './target-memory.ts';
 import { asKey } from '../../../../test/support/keys.ts';
 import { observedObject } from '../../../../test/support/observed-object.ts';
 import type { ObjectKey } from '../../model/keys.ts';
@@ -10,6 +8,7 @@ import { SECRET } from '../../model/kind.ts';
 import type { Observed } from '../../model/observed.ts';
 import type { KubeStore } from '../objects/store.ts';
 
+const { signal } = new AbortController();
 const TARGET: ObjectKey = asKey('c:Secret/a/b');
 const REPAIRS = { count: 1, at: 0 };
 const CONTENT = { digest: 'd', keys: 'k', type: 'Opaque' };
@@ -103,41 +102,4 @@ test('of the object in the index and the object that the run has read, the newer
       assert.equal(run.state().observed?.resourceVersion, newer === 0 ? undefined : String(newer));
     }
   }
-});
-
-const OTHER: ObjectKey = asKey('c:Secret/a/other');
-const { signal } = new AbortController();
-
-test('targets wait until the run of the first target has ended; if it found no copy without the label, they are created without a read', async () => {
-  const copies = new UnlabelledCopies();
-  assert.equal(await copies.areExpected(TARGET, signal), false);
-  let isAnswered = false;
-  const answer = copies.areExpected(OTHER, signal).finally(() => (isAnswered = true));
-  copies.ended(OTHER);
-  await setImmediate();
-  assert.equal(isAnswered, false, 'the first target has not ended');
-  copies.ended(TARGET);
-  await setImmediate();
-  assert.equal(isAnswered, true, 'the others do not wait for the time limit');
-  assert.equal(await answer, false);
-});
-
-test('a target waits at most 1 s for the run of the first target, and an abort ends the wait', async () => {
-  const copies = new UnlabelledCopies();
-  await copies.areExpected(TARGET, signal);
-  await assert.rejects(copies.areExpected(OTHER, AbortSignal.abort()), AbortedError);
-  assert.equal(await copies.areExpected(OTHER, signal), false);
-});
-
-test('after a read has found a copy without the label, targets are read before they are created, until 8 reads in a row find no copy', async () => {
-  const copies = new UnlabelledCopies();
-  const areExpected = async (): Promise<boolean> => await copies.areExpected(TARGET, signal);
-  copies.missed();
-  assert.equal(await areExpected(), false);
-  copies.found();
-  for (let n = 0; n < 8; n += 1) {
-    assert.equal(await areExpected(), true, `after ${n} reads`);
-    copies.missed();
-  }
-  assert.equal(await areExpected(), false);
 });

@@ -16,8 +16,6 @@
  * A target without any of these has no entry. Most targets have `held` and `wrote` alone.
  */
 import { isOlder } from '../../../kube/api.ts';
-import { orAborted } from '../../../runtime/abort.ts';
-import { systemClock } from '../../../runtime/clock.ts';
 import { getOrCreate } from '../../../runtime/maps.ts';
 import type { ObjectKey } from '../../model/keys.ts';
 import { contentVersion, immutableBy, observe, type Observed } from '../../model/observed.ts';
@@ -43,7 +41,6 @@ export interface Memory extends RepairMemory {
 }
 
 export class TargetMemory {
-  readonly unlabelled = new UnlabelledCopies();
   readonly #targets = new Map<ObjectKey, Memory>();
   #lastHeld: HeldContent | undefined;
 
@@ -107,60 +104,6 @@ export class TargetMemory {
     const { held, deleted, cleared, watchedByName, lost, repairs, overwritten, wrote, filled } = memory;
     const isUsed = [held, deleted, cleared, watchedByName, lost, repairs, overwritten, wrote, filled].some(Boolean);
     if (!isUsed) this.#targets.delete(target);
-  }
-}
-
-/** After this many reads in a row that found no copy, targets are again created without a read. */
-const READS = 8;
-/** Longest wait for the run of the first target, ms. A slow webhook may delay this run. */
-const FIRST_LIMIT_MS = 1000;
-
-/**
- * Guesses whether targets exist that no watch has shown. This is so after the change from another program, whose copies
- * lack Keyferry's label. A creation would fail with AlreadyExists. So, to save requests, such targets are read first.
- *
- *   first target alone ──end of its run──▶ create ──a read found a copy──▶ read, then create or update
- *                                            ▲──8 reads found no copy──────────┘
- */
-export class UnlabelledCopies {
-  #first: ObjectKey | undefined;
-  readonly #firstEnded = Promise.withResolvers<void>();
-  #hasFirstEnded = false;
-  #readsLeft = 0;
-
-  /**
-   * Whether to read the target before it is created. Waits until the run of the first target has ended. Without this
-   * wait, all targets that are reconciled at the same time could get AlreadyExists.
-   */
-  async areExpected(target: ObjectKey, signal: AbortSignal): Promise<boolean> {
-    if (this.#first === undefined) {
-      this.#first = target;
-      systemClock.setTimeout(() => this.#endFirst(), FIRST_LIMIT_MS, { unref: true });
-    }
-    if (this.#first !== target && !this.#hasFirstEnded)
-      await orAborted(this.#firstEnded.promise, signal, 'waiting for the first creation');
-    return this.#readsLeft > 0;
-  }
-
-  /** Called when a read has found a copy that no watch had shown. */
-  found(): void {
-    this.#readsLeft = READS;
-    this.#endFirst();
-  }
-
-  /** Called when a read before a creation has found no object. */
-  missed(): void {
-    this.#readsLeft = Math.max(0, this.#readsLeft - 1);
-  }
-
-  /** Called when the run of a target has ended. */
-  ended(target: ObjectKey): void {
-    if (target === this.#first) this.#endFirst();
-  }
-
-  #endFirst(): void {
-    this.#hasFirstEnded = true;
-    this.#firstEnded.resolve();
   }
 }
 

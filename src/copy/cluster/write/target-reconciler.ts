@@ -42,8 +42,6 @@ export class TargetReconciler {
     } catch (error) {
       reachability?.failed(target, error);
       throw error;
-    } finally {
-      this.#memory.unlabelled.ended(target);
     }
   }
 
