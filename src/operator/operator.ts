@@ -129,7 +129,7 @@ export class Operator {
         namespaces: cluster.namespaces,
         served: cluster.served,
         reach,
-        onLimitChange: (rule) => engine.enqueueRule(rule, 'low'),
+        onRoom: (rule) => engine.enqueueRule(rule, 'low'),
       },
       log,
       metrics,

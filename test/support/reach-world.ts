@@ -159,7 +159,7 @@ export class ReachProcess {
       clock: this.#clock,
       onError: (_loop, _key, error) => this.errors.push(error),
     }));
-    const onLimitChange = (rule: RuleKey): void => engine.enqueueRule(rule);
+    const onRoom = (rule: RuleKey): void => engine.enqueueRule(rule);
     const reach = reachOf({
       sourceNamespaces: limits.sourcesWith === undefined ? undefined : { selector: limits.sourcesWith },
       destinationNamespaces: destinationsOf(limits),
@@ -167,7 +167,7 @@ export class ReachProcess {
       requireConsent: limits.requireConsent ?? false,
     });
     this.namespaces.keep(reach.labelKeys);
-    const scope = ruleScope({ cluster: CLUSTER, namespaces: this.namespaces, onLimitChange, reach });
+    const scope = ruleScope({ cluster: CLUSTER, namespaces: this.namespaces, onRoom, reach });
     this.#mirrorRules = new MirrorRules(scope, { mirrors: this.mirrors, viewOf: (source) => this.#viewOf(source) });
     this.#pushRules = new ReplicatorRules(scope, {
       observed: (_kind, namespace, name) => this.#objects.get(secretKey(namespace, name)),

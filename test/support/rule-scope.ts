@@ -11,7 +11,7 @@ export function ruleScope(parts: Partial<RuleScope> = {}): RuleScope {
     namespaces: new Namespaces(),
     served: undefined,
     reach: new Reach(),
-    onLimitChange: () => undefined,
+    onRoom: () => undefined,
     ...parts,
   };
 }

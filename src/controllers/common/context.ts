@@ -28,8 +28,8 @@ export interface RuleScope {
   readonly served: ServedNamespaces | undefined;
   /** Decides which namespaces rules may copy from and into. */
   readonly reach: Reach;
-  /** Called when the limits may decide differently on the rule than before. The rule must then be evaluated again. */
-  readonly onLimitChange: (rule: RuleKey) => unknown;
+  /** Called if there may be room now for a rule that the limits refused. The rule must be evaluated again. */
+  readonly onRoom: (rule: RuleKey) => unknown;
 }
 
 export interface ControllerContext {

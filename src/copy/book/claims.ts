@@ -72,7 +72,7 @@ export class Claims {
    * @param evaluation `undefined`: the rule does not exist
    */
   put(rule: RuleKey, evaluation: Evaluation | undefined): ClaimsChange {
-    const { claims = [], sources = [], refusal, outOfReach, demand } = evaluation ?? {};
+    const { claims = [], sources = [], refusal, outOfReach } = evaluation ?? {};
     const change = this.book.replace(rule, claims, sources);
     const version = this.#versions.get(rule);
     const isSame = evaluation?.version === version && evaluation !== undefined && change.targets.length === 0;
@@ -81,7 +81,6 @@ export class Claims {
     if ((refusal ?? outOfReach) === undefined) this.#findings.delete(rule);
     else this.#findings.set(rule, { refusal, outOfReach });
     const rules = this.#ruleSets.get(controllerOf(rule));
-    rules?.limits?.record(rule, demand);
     const orphans = isSame ? [] : [...this.ownedBy(rule)].filter((target) => !this.book.claims(rule, target));
     const letGo = rules?.isThere?.(rule) === true ? change.targets : [];
     for (const target of letGo)

@@ -16,16 +16,6 @@ export interface EngineView {
   ownedBy(rule: RuleKey): Iterable<ResourceKey>;
 }
 
-/** The number of targets that a rule requests. It counts against the limits of an administrator. */
-export interface Demand {
-  readonly namespace: string;
-  /** As `Owner.rank`: older rules come first. */
-  readonly rank: string;
-  readonly count: number;
-  /** Whether the limits allow the rule's targets in addition to those of older rules. */
-  readonly isAdmitted: boolean;
-}
-
 /**
  * Why a rule does not copy into namespaces that its author means: an administrator's limit, no consent of a namespace,
  * or patterns that look like globs.
@@ -53,8 +43,6 @@ export interface Evaluation extends Findings {
   readonly claims: readonly Claimed[];
   /** Sources that the rule depends on, even without a claim. The engine follows (watches, polls) those listed here. */
   readonly sources: readonly ResourceKey[];
-  /** The rule's demand, for the limits; `undefined`: the rule requests no targets. */
-  readonly demand?: Demand | undefined;
 }
 
 /** Whether a rule exists on the server, and in which version. */
@@ -70,8 +58,6 @@ export interface RuleSet {
   readonly graceMs?: number;
   /** Whether the object of a rule exists, even if it is no longer a rule. A target that it lets go then has no grace. */
   isThere?(rule: RuleKey): boolean;
-  /** The limits for all rules. When claims of an evaluation are put into the book, they record the rule's demand. */
-  readonly limits?: { readonly record: (rule: RuleKey, demand: Demand | undefined) => void };
   /** Turns a rule into claims; `undefined`: it is gone. A change between two steps must enqueue the rule again. */
   evaluate(rule: RuleKey, view: EngineView): Steps<Evaluation | undefined>;
   /** Does slow work before `evaluate`, in steps, for example compiles patterns. */

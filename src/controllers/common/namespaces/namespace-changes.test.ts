@@ -52,15 +52,11 @@ class Scene {
     {
       rulesFor: (changes) => this.#rulesFor(changes),
       labelsOf: (rule) => (rule === 'test:home/selects' ? parseSelector('tier') : undefined),
-      limits: {
-        recount: () => {
-          this.counts += 1;
-        },
-      },
     },
   );
 
   *#rulesFor(changes: Changes): Steps<readonly RuleKey[]> {
+    this.counts += 1;
     const found = new Set<RuleKey>();
     for (const [namespace, { changed }] of changes) {
       this.searched.push([namespace, ...(changed === 'existence' ? [] : changed)].join(' '));

@@ -49,8 +49,6 @@ export interface RulesInNamespaces {
   readonly rulesFor: (changes: Changes) => Steps<readonly RuleKey[]>;
   /** The label selector of a rule for namespaces; `undefined`: the rule has none. */
   readonly labelsOf?: (rule: RuleKey) => LabelMatcher | undefined;
-  /** The limits of targets depend on the number of namespaces, so `recount` is called after each search. */
-  readonly limits: { readonly recount: () => void };
 }
 
 interface Change {
@@ -162,7 +160,6 @@ export class NamespaceChanges {
     if (this.#isStopped) return;
     const isListed = [...changes.values()].every(({ initial }) => initial);
     for (const rule of found) engine.enqueueRule(rule, isListed ? 'low' : 'normal');
-    this.#affected.limits.recount();
     if (isListed || found.length === 0) return;
     const waitMs = Math.max(BATCH_MS.least, found.length * cluster.namespaces.size * BATCH_MS_EACH);
     const next = (): void => {

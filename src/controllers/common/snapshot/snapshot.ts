@@ -105,7 +105,8 @@ export class Snapshot {
       namespaces: inventory.namespaces,
       served: inventory.served,
       reach,
-      onLimitChange: (rule: RuleKey) => outdated.add(rule),
+      // No rule shrinks or goes in a snapshot.
+      onRoom: () => undefined,
     };
     const readers = controllers.map((Reader) => new Reader({ inventory, scope }));
     await inventory.list(api.cluster, lister, changes, signal);

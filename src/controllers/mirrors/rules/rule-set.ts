@@ -20,7 +20,7 @@ import { LeftOut } from '../../common/namespaces/left-out.ts';
 import type { Changes } from '../../common/namespaces/reach.ts';
 import { misreadPatterns, type NamespaceSelection, selectsNow } from '../../common/namespaces/selection.ts';
 import { ruleVersion } from '../../common/rules/rule-store.ts';
-import { MAX_TARGETS, RuleLimits } from '../../common/rules/rule-limits.ts';
+import { MAX_TARGETS, patternSize, RuleLimits } from '../../common/rules/rule-limits.ts';
 import {
   MIRROR_ANNOTATIONS,
   MIRROR_DEFAULTS,
@@ -47,7 +47,7 @@ const LABELS_UNKNOWN = nobodyCause('Pending', 'the labels of the namespaces are 
 
 export class MirrorRules implements RuleSet {
   readonly name = MIRRORS_CONTROLLER;
-  readonly limits: RuleLimits;
+  readonly #limits: RuleLimits;
   readonly #scope: RuleScope;
   readonly #options: MirrorRulesOptions;
   readonly #patterns: PatternCache;
@@ -58,7 +58,7 @@ export class MirrorRules implements RuleSet {
     this.#scope = scope;
     this.#options = options;
     this.#patterns = new PatternCache(scope.config.mirrors.regexMode);
-    this.limits = new RuleLimits(scope.namespaces, scope.onLimitChange);
+    this.#limits = new RuleLimits('the SecretMirrors', scope.namespaces, scope.onRoom);
   }
 
   /** The effective spec of a mirror. It is computed once for each spec, because every namespace change needs it. */
@@ -113,10 +113,11 @@ export class MirrorRules implements RuleSet {
   }
 
   *evaluate(rule: RuleKey, view: EngineView): Steps<Evaluation | undefined> {
-    const { limits } = this;
+    const limits = this.#limits;
     const { namespaces } = this.#scope;
     const { mirrors, vault } = this.#options;
     const mirror = mirrors.get(rule);
+    if (mirror === undefined || mirror.metadata.deletionTimestamp !== undefined) limits.leave(rule);
     if (mirror === undefined) return undefined;
     const { namespace: home = '', name, creationTimestamp, uid, deletionTimestamp } = mirror.metadata;
     const spec = this.specOf(mirror);
@@ -144,14 +145,14 @@ export class MirrorRules implements RuleSet {
     const leaving = (cause: Cause): Claimed[] => leavingClaims(owner, view.ownedBy(rule), cause);
     // If the labels for a new selector are not read yet, the copies stay. The next evaluation waits for the labels.
     const isUnknown = spec.namespaces.labels !== undefined && !namespaces.knows(spec.namespaces.labels.keys);
-    if (isUnknown) return { ...common, claims: leaving(LABELS_UNKNOWN), demand: limits.demandOf(rule) };
+    if (isUnknown) return { ...common, claims: leaving(LABELS_UNKNOWN) };
     const mistake = mistakeIn(mirror, spec, targets.length);
-    const demand = mistake === undefined ? limits.demand(rule, home, owner.rank, targets.length) : undefined;
+    // With a mistake, the mirror counts as before, because its copies stay.
     const refusal =
       mistake ??
-      (demand?.isAdmitted === false ? tooMany(home, targets.length, limits.limit) : undefined) ??
+      limits.take(rule, { targets: targets.length, patterns: patternSize(spec.namespaces) }) ??
       (spec.isSuspended ? SUSPENDED : undefined);
-    if (refusal !== undefined) return { ...common, claims: leaving(refusal), demand, refusal };
+    if (refusal !== undefined) return { ...common, claims: leaving(refusal), refusal };
     const entry = vault?.targetKeyOf(spec.destinationLocation);
     if (entry !== undefined && source !== undefined && outOfReach?.part !== 'all') targets.push(entry);
     const sourcePlace = vault?.targetKeyOf(spec.sourceLocation);
@@ -164,7 +165,7 @@ export class MirrorRules implements RuleSet {
       const left = [...view.ownedBy(rule)].filter((target) => !claimed.has(target));
       claims.push(...leavingClaims(owner, left, userCause('InvalidSpec', 'the spec of its SecretMirror is invalid')));
     }
-    return { ...common, claims, demand };
+    return { ...common, claims };
   }
 
   /** The source of a mirror; `undefined`: the spec has no valid source. */
@@ -268,11 +269,6 @@ function mistakeIn({ tooLongPatterns }: StoredMirror, { halt }: EffectiveSpec, t
   }
   if (targets <= MAX_TARGETS) return undefined;
   return wrongSelection(`matches ${targets} namespaces; the maximum is ${MAX_TARGETS}`);
-}
-
-function tooMany(home: string, targets: number, limit: number): Cause {
-  const problem = `all SecretMirrors in namespace ${home} may have ${limit} copies in total, and older SecretMirrors take precedence`;
-  return wrongSelection(`matches ${targets} namespaces; ${problem}`);
 }
 
 function wrongSelection(problem: string): Cause {

@@ -54,7 +54,7 @@ export function isAnnotated(names: AnnotationNames, annotations: Annotations = {
 }
 
 /** Why an object is not copied, or why the data of a copy is removed. */
-export type Refusal = Cause<'Suspended' | 'IllFormed' | 'UnknownAnnotation' | 'Denied' | 'Loop'>;
+export type Refusal = Cause<'Suspended' | 'IllFormed' | 'UnknownAnnotation' | 'Denied' | 'Loop' | 'TooManyTargets'>;
 
 /** If this annotation of an annotated object is `true`, Keyferry neither writes nor deletes the targets of its rule. */
 export const SUSPEND_ANNOTATION = `${OWN_PREFIX}suspend`;

@@ -26,9 +26,9 @@ import type { RuleScope } from '../../common/context.ts';
 import { LeftOut } from '../../common/namespaces/left-out.ts';
 import type { Changes } from '../../common/namespaces/reach.ts';
 import { misreadPatterns, type NamespaceSelection, selectsNow, unionOf } from '../../common/namespaces/selection.ts';
-import { RuleLimits } from '../../common/rules/rule-limits.ts';
+import { patternSize, RuleLimits } from '../../common/rules/rule-limits.ts';
 import type { RuleEvent } from '../../common/rules/rule-statuses.ts';
-import { annotationNames, illFormed, isName, listItems, type Place, type Refusal } from './annotations.ts';
+import { annotationNames, isName, listItems, type Place, type Refusal } from './annotations.ts';
 import { warning, warningsOf } from './rule-events.ts';
 import {
   isRule,
@@ -64,7 +64,7 @@ export interface ReplicatorRulesOptions {
 export class ReplicatorRules implements RuleSet {
   readonly name = REPLICATOR_CONTROLLER;
   readonly graceMs: number;
-  readonly limits: RuleLimits;
+  readonly #limits: RuleLimits;
   readonly settings: RuleSettings;
   readonly kinds: readonly Kind[];
   readonly #scope: RuleScope;
@@ -82,7 +82,7 @@ export class ReplicatorRules implements RuleSet {
     this.kinds = runReplicators.map((kind) => REPLICATED_KINDS[kind]);
     const patterns = new PatternCache('full');
     this.settings = { names: annotationNames(annotationsPrefix), allowAll, ignoreUnknown, createWithLabels, patterns };
-    this.limits = new RuleLimits(scope.namespaces, scope.onLimitChange);
+    this.#limits = new RuleLimits('the annotated objects', scope.namespaces, scope.onRoom);
   }
 
   /** The rules that changes of namespaces concern. @see RulesInNamespaces */
@@ -120,6 +120,7 @@ export class ReplicatorRules implements RuleSet {
     if (observed === undefined || version === undefined) {
       this.#selections.delete(rule);
       this.#shapes.delete(rule);
+      this.#limits.leave(rule);
       return undefined;
     }
     const title = `${kind.kind} ${place.namespace}/${place.name}`;
@@ -130,6 +131,8 @@ export class ReplicatorRules implements RuleSet {
     };
     const replication = readRule(settings, place, observed.annotations);
     if (replication?.kind !== 'push') this.#selections.delete(rule);
+    // A broken rule counts as before, because its copies stay.
+    if (replication === undefined || replication.kind === 'pull') this.#limits.leave(rule);
     if (replication === undefined) return nothing;
     if (replication.kind === 'broken') return refused(replication.refusal);
     const forbidden = this.#forbidden(replication, place);
@@ -138,7 +141,10 @@ export class ReplicatorRules implements RuleSet {
       const names = new Set([place.namespace, ...(replication.kind === 'pull' ? [sourceNamespace(replication)] : [])]);
       this.#selections.set(rule, { names, patterns: [] });
     }
-    if (forbidden !== undefined) return { ...nothing, outOfReach: { ...forbidden, part: 'all' } };
+    if (forbidden !== undefined) {
+      this.#limits.leave(rule);
+      return { ...nothing, outOfReach: { ...forbidden, part: 'all' } };
+    }
     const self = resourceKey(cluster, kind.kind, place.namespace, place.name);
     if (replication.kind === 'pull') {
       const [namespace = '', name = ''] = replication.from.split('/');
@@ -147,8 +153,8 @@ export class ReplicatorRules implements RuleSet {
       const claim = { owner, mode: 'fill', source, shape } as const;
       return { ...nothing, claims: [{ target: self, claim }], sources: [source] };
     }
-    const { found, outOfReach, demand } = yield* this.#targets(rule, place, owner, replication.targets);
-    if ('reason' in found) return { ...refused(found), outOfReach, demand };
+    const { found, outOfReach } = yield* this.#targets(rule, place, replication.targets);
+    if ('reason' in found) return { ...refused(found), outOfReach };
     const claim = { owner, mode: 'own', source: self, shape: this.#shapeOf(rule, place) } as const;
     const claims: Claimed[] = [];
     for (const path of found) {
@@ -156,7 +162,7 @@ export class ReplicatorRules implements RuleSet {
       claims.push({ target: resourceKey(cluster, kind.kind, namespace, name), claim });
       if (claims.length % STEP === 0) yield;
     }
-    return { ...nothing, claims, outOfReach, demand };
+    return { ...nothing, claims, outOfReach };
   }
 
   /** Why the rule must not copy at all; `undefined`: it may copy. */
@@ -176,10 +182,8 @@ export class ReplicatorRules implements RuleSet {
   *#targets(
     rule: RuleKey,
     place: Place,
-    { rank }: Owner,
     targets: Targets,
-  ): Steps<Pick<Evaluation, 'outOfReach' | 'demand'> & { readonly found: ReadonlySet<string> | Refusal }> {
-    const { limits } = this;
+  ): Steps<Pick<Evaluation, 'outOfReach'> & { readonly found: ReadonlySet<string> | Refusal }> {
     const { namespaces: there, reach } = this.#scope;
     // Stored before the search, so that a namespace that is added during the search causes another evaluation.
     const selection = unionOf(targets.groups.map(({ namespaces }) => namespaces));
@@ -188,12 +192,12 @@ export class ReplicatorRules implements RuleSet {
     const found = yield* targetsIn(targets, place, there, reach, leftOut);
     const outOfReach = leftOut.outOfReach(() => this.misreadOf(rule));
     if ('reason' in found) return { found, outOfReach };
-    const demand = limits.demand(rule, place.namespace, rank, Math.max(found.size, targets.named));
-    if (demand.isAdmitted) return { found, outOfReach, demand };
+    const size = { targets: Math.max(found.size, targets.named), patterns: patternSize(selection) };
+    const refusal = this.#limits.take(rule, size);
+    if (refusal === undefined) return { found, outOfReach };
     // Only namespaces that match a pattern change the number of targets: those in named namespaces always count.
     this.#selections.set(rule, { ...selection, names: new Set() });
-    const problem = `the annotated objects in namespace ${place.namespace} have more than ${limits.limit} targets in total; older objects take precedence`;
-    return { found: illFormed(...targets.annotation, problem), outOfReach, demand };
+    return { found: refusal, outOfReach };
   }
 
   ownerOf({ annotations }: Observed, target: ResourceKey): RuleKey | undefined {

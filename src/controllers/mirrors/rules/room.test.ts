@@ -1,0 +1,61 @@
+/** Checks when a SecretMirror counts for the limit of its namespace, and when it makes room. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { asKey } from '../../../../test/support/keys.ts';
+import { ruleScope } from '../../../../test/support/rule-scope.ts';
+import { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
+import type { RuleKey } from '../../../copy/model/keys.ts';
+import { finish } from '../../../runtime/queue/slices.ts';
+import type { SecretMirror } from '../api.ts';
+import { createMirrorStore } from './mirror-store.ts';
+import { MirrorRules } from './rule-set.ts';
+
+test('a mirror without room gets TooManyTargets; it is evaluated again when another one gets smaller, is being deleted, or is gone', () => {
+  const namespaces = new Namespaces();
+  for (let index = 0; index < 120; index += 1) {
+    const metadata = { name: `ns-${index}`, uid: '', resourceVersion: '', creationTimestamp: '' };
+    namespaces.sink.upsert({ metadata }, false);
+  }
+  const mirrors = createMirrorStore();
+  const woken: RuleKey[] = [];
+  const scope = ruleScope({ namespaces, onRoom: (rule) => woken.push(rule) });
+  const rules = new MirrorRules(scope, { mirrors, viewOf: () => assert.fail('not used') });
+  let version = 0;
+  const mirror = (name: string, patterns: readonly string[], deletionTimestamp?: string): SecretMirror => {
+    version += 1;
+    const common = { name, namespace: 'home', uid: name, resourceVersion: `${version}`, creationTimestamp: '' };
+    return {
+      metadata: { ...common, generation: version, ...(deletionTimestamp === undefined ? {} : { deletionTimestamp }) },
+      spec: { source: { name }, destination: { namespaces: patterns } },
+    };
+  };
+  const evaluate = (one: SecretMirror): string => {
+    mirrors.put(one);
+    const { claims = [], refusal } =
+      finish(rules.evaluate(asKey(`mirrors:home/${one.metadata.name}`), NO_COPIES)) ?? {};
+    return refusal?.reason ?? `${claims.length}`;
+  };
+  for (let index = 0; index < 83; index += 1) assert.equal(evaluate(mirror(`m-${index}`, ['ns-.*'])), '120');
+  assert.equal(evaluate(mirror('late', ['ns-.*'])), 'TooManyTargets');
+  assert.equal(evaluate(mirror('small', ['ns-1'])), '1');
+  assert.deepEqual(woken, []);
+  const late = asKey<RuleKey>('mirrors:home/late');
+
+  assert.equal(evaluate(mirror('m-0', ['ns-1'])), '1');
+  assert.deepEqual(woken.splice(0), [late]);
+  assert.equal(evaluate(mirror('late', ['ns-.*'])), '120');
+
+  assert.equal(evaluate(mirror('m-0', ['ns-.*'])), 'TooManyTargets');
+  evaluate(mirror('m-1', ['ns-.*'], '2026-01-01T00:00:00Z'));
+  assert.deepEqual(woken.splice(0), [asKey('mirrors:home/m-0')]);
+  assert.equal(evaluate(mirror('m-0', ['ns-.*'])), '120');
+
+  assert.equal(evaluate(mirror('m-2', ['ns-.*', 'other'])), '120', 'it does not grow');
+  assert.equal(evaluate(mirror('late-too', ['ns-.*'])), 'TooManyTargets');
+  mirrors.sink.remove(mirror('m-2', []));
+  assert.equal(finish(rules.evaluate(asKey('mirrors:home/m-2'), NO_COPIES)), undefined);
+  assert.deepEqual(woken, [asKey('mirrors:home/late-too')]);
+});
+
+const NO_COPIES = { ownedBy: () => [] };
