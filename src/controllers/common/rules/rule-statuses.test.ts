@@ -96,3 +96,20 @@ test('if a rule is gone, the repairs of its status do not count for a new rule w
   forge('Forged');
   assert.equal(await write('Synced'), undefined);
 });
+
+test('a status that the server keeps in another form counts for its object, not for a new one with the same name', async () => {
+  const rule: Rule = { metadata: { name: 'x', uid: 'u', resourceVersion: '1', creationTimestamp: '' } };
+  // The CRD of this server lacks the field, so it is dropped.
+  const client: Pick<RuleClient, 'writeStatus'> = { writeStatus: async () => await Promise.resolve() };
+  const statuses = new RuleStatuses<Rule, Status>({
+    client: client as RuleClient,
+    store: { get: () => rule, onSameVersion: () => undefined },
+    isSame: (a, b) => a.phase === b.phase,
+    recordEvent: () => undefined,
+    onForeign: () => undefined,
+    now: () => 0,
+  });
+  await statuses.write(KEY, rule, { status: { phase: 'Synced' }, events: [] }, new AbortController().signal);
+  assert.deepEqual(statuses.latest(KEY, rule), { phase: 'Synced' });
+  assert.deepEqual(statuses.latest(KEY, { metadata: { ...rule.metadata, uid: 'new' } }), {});
+});
