@@ -268,17 +268,10 @@ export const secretMirrorStatus = z
             .string()
             .meta({ description: 'Version of the destination in Vault that contains the credentials of the lease.' })
             .exactOptional(),
-          expirationTime: z
-            .string()
-            .meta({
-              description: 'Latest end of a replaced lease that will be revoked; absent for the current lease.',
-              format: 'date-time',
-            })
-            .exactOptional(),
         }),
       )
       .meta({
-        description: 'Leases of dynamic credentials: the current one, and replaced ones that are not revoked yet.',
+        description: 'What Keyferry needs to resume or revoke the lease of dynamic credentials after a restart.',
         'x-kubernetes-list-type': 'atomic',
       })
       .exactOptional(),

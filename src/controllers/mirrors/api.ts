@@ -206,7 +206,7 @@ export interface SecretMirrorStatus {
   readonly observedGeneration?: number;
   readonly conditions?: readonly Condition[];
   readonly vaultSource?: VaultSourceStatus;
-  /** The leases of this mirror: the present lease, and replaced leases that are neither revoked nor expired. */
+  /** One record: that of the lease in `vaultSource`. */
   readonly vaultLeases?: readonly VaultLeaseRecord[];
 }
 
@@ -216,8 +216,6 @@ export interface VaultLeaseRecord {
   readonly vault: VaultBlock;
   /** For a destination in Vault: version and creation time of the entry that has the credentials of the lease. */
   readonly destinationVersion?: string;
-  /** For a replaced lease: the time after which it has certainly expired, RFC 3339. */
-  readonly expirationTime?: string;
 }
 
 /** The lease of the dynamic credentials in the copies. */

@@ -70,7 +70,7 @@ type OnCredential = (user: LoginKey) => void;
 
 /** The controller whose rules have leases: it records leases in the status of a rule, and reports them to users. */
 export interface LeaseObserver {
-  leaseRecordsOf(key: EntryKey): Iterable<LeaseRecord>;
+  leaseRecordOf(key: EntryKey): LeaseRecord | undefined;
   onLease(key: EntryKey, event: LeaseEvent): void;
 }
 
@@ -124,7 +124,7 @@ export class VaultBackend implements Backend {
     this.leases = new VaultLeases({
       clock,
       random,
-      leaseRecordsOf: (key) => this.#leaseObserver?.leaseRecordsOf(key) ?? [],
+      leaseRecordOf: (key) => this.#leaseObserver?.leaseRecordOf(key),
       readCopy: (copy, { rule }, trace, signal) => this.#readCopy(copy, rule, trace, signal),
       onEvent: (key, event) => this.#leaseObserver?.onLease(key, event),
       onUncertain: (key) => this.sources.refresh(key),

@@ -45,7 +45,9 @@ describe('a source in Vault', () => {
   let renewable: boolean;
   /** The error with which Vault answers the look-up of a lease; `undefined`: none. */
   let refusal: VaultError | undefined;
-  let records: LeaseRecord[];
+  let record: LeaseRecord | undefined;
+  /** Whether the status of the rule names each new lease at once. */
+  let isRecording: boolean;
   let onRead: () => void;
   let errors: unknown[];
   let failedRules: readonly string[];
@@ -97,9 +99,9 @@ describe('a source in Vault', () => {
 
   beforeEach(() => {
     clock = new ManualClock();
-    [kind, known, field, reads, looks, revoked, records] = ['kv2', true, 'a', 0, 0, [], []];
+    [kind, known, field, reads, looks, revoked, record] = ['kv2', true, 'a', 0, 0, [], undefined];
     [lookUps, refusal, leaseSeconds] = [0, undefined, 3600];
-    [gone, renewable] = [() => false, true];
+    [gone, renewable, isRecording] = [() => false, true, true];
     value = 'x';
     createdTime = 't';
     leaseId = (read) => `lease-${read}`;
@@ -110,9 +112,11 @@ describe('a source in Vault', () => {
     leases = new VaultLeases({
       clock,
       random: () => 0,
-      leaseRecordsOf: () => records,
+      leaseRecordOf: () => record,
       readCopy: async () => await Promise.resolve(undefined),
-      onEvent: () => undefined,
+      onEvent: (key, { type, leaseId: id }) => {
+        if (isRecording && type === 'granted') queueMicrotask(() => sources.leaseRecorded(key, id));
+      },
       onUncertain: () => undefined,
       onRevokeFailed: () => undefined,
     });
@@ -273,11 +277,34 @@ describe('a source in Vault', () => {
 
   it('if the status records a lease, each rule gets its own credentials, even if Vault does not show the kind of the mount', async () => {
     [kind, known] = ['other', false];
-    records = [{ leaseId: 'old', durationSeconds: 3600, tokenExpiresAt: undefined, copies: [] }];
+    record = { leaseId: 'old', durationSeconds: 3600, tokenExpiresAt: undefined, copies: [] };
     const keys = [follow(ONE), follow(TWO)];
     await settle();
     assert.equal(new Set(keys.map(leaseOf)).size, 2);
     assert.equal(reads, 2);
+  });
+
+  it('copies get dynamic credentials only when the status names their lease; until then they keep those of the lease before', async () => {
+    [kind, isRecording] = ['other', false];
+    const key = follow(ONE);
+    const shown = async (): Promise<unknown> => [
+      leaseOf(key),
+      (await sources.load(key))?.version,
+      sources.lease(key)?.id,
+    ];
+    await settle();
+    assert.deepEqual(await shown(), [undefined, undefined, 'lease-1']);
+    sources.leaseRecorded(key, 'another');
+    assert.deepEqual(await shown(), [undefined, undefined, 'lease-1']);
+    sources.leaseRecorded(key, 'lease-1');
+    assert.deepEqual(await shown(), ['lease lease-1', 'lease lease-1', 'lease-1']);
+    gone = () => reads === 1;
+    await settle(POLL_MS);
+    assert.deepEqual(await shown(), ['lease lease-1', undefined, 'lease-2']);
+    await settle(POLL_MS);
+    assert.deepEqual([leaseOf(key), reads], ['lease lease-1', 2]);
+    sources.leaseRecorded(key, 'lease-2');
+    assert.deepEqual(await shown(), ['lease lease-2', 'lease lease-2', 'lease-2']);
   });
 
   it('a source in Vault with encoding base64 fails without a read if it is not in a KV store', async () => {

@@ -12,13 +12,11 @@ import { waitFor } from '../../support/wait-for.ts';
 import { within } from '../../support/yardstick.ts';
 import { findPostgres, type PostgresServer } from '../../servers/postgres.ts';
 import { databaseRole } from '../../servers/vault-database.ts';
-import { annotations, COPY_LABEL, mirrorPath, secretPath } from '../mirrors/support.ts';
+import { mirrorPath, secretPath } from '../mirrors/support.ts';
 import { documentedPolicy, LEASE_ID, policy, VaultScene } from './support.ts';
 
 const postgres = findPostgres();
 const skip = 'missing' in postgres ? postgres.missing : false;
-
-const LEASE_DURATION = 'mirrors.kts.studio/vault-lease-duration';
 
 interface Credentials {
   readonly user: string;
@@ -132,13 +130,13 @@ describe('dynamic credentials', { skip }, () => {
     const name = 'secretmirror-from-vault-mongo-to-ns';
     const first = await credentials('default', 'mongo-creds');
     await operator.stop();
-    await mirrors.api.patch(`${mirrorPath(name)}/status`, { status: { vaultSource: null } });
-    for (const copy of await mirrors.api.list('/api/v1/secrets', { labelSelector: COPY_LABEL })) {
-      const { namespace } = copy.metadata;
-      await mirrors.api.patch(secretPath(namespace, copy.metadata.name), annotations({ [LEASE_DURATION]: 'soon' }));
-    }
+    await mirrors.api.patch(`${mirrorPath(name)}/status`, { status: { vaultSource: { leaseDuration: null } } });
     operator = await mirrors.operator();
-    const status = await waitFor(async () => (await mirrors.status(name)).vaultSource, { message: 'the lease' });
+    const recorded = async (): Promise<Json> => {
+      const { vaultSource } = await mirrors.status(name);
+      return vaultSource?.leaseDuration !== undefined && vaultSource;
+    };
+    const status = await waitFor(recorded, { message: 'the duration' });
     assert.equal(status.leaseID, first.leaseId);
     assert.ok(status.leaseDuration > 3000 && status.leaseDuration <= 3600, JSON.stringify(status));
     assert.equal(created(), 0);

@@ -6,13 +6,14 @@ import { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import type { SecretMirror } from '../api.ts';
 import type { ControllerContext } from '../../common/context.ts';
 import { MirrorLeases } from './mirror-vault.ts';
+import type { LeaseStatus } from '../rules/lease-records.ts';
 import { effectiveSpec } from '../rules/spec.ts';
 import { asKey } from '../../../../test/support/keys.ts';
 import type { RuleKey } from '../../../copy/model/keys.ts';
 
 const RULE: RuleKey = asKey('mirrors:default/db');
 const VAULT = { addr: 'https://v', path: 'database/creds/app' };
-const ENDS = '2026-11-21T10:00:00Z';
+const statusWith = (leaseID: string): LeaseStatus => ({ vaultSource: { leaseID } });
 
 /** Deletes a mirror with leases `present`, `held` (replaced, used by a copy) and `free`. @returns the revoked leases */
 async function revokedFor(deletePolicy: 'delete' | 'retain'): Promise<string[]> {
@@ -23,7 +24,8 @@ async function revokedFor(deletePolicy: 'delete' | 'retain'): Promise<string[]> 
     engine: { claims: { ownedBy: () => ['c:Secret/team/db'] }, enqueueStatus: () => done.resolve() },
     cluster: { store: () => ({ index }) },
     vault: {
-      leases: { of: () => [{ leaseId: 'present' }] },
+      leases: { of: () => [{ leaseId: 'present' }], find: () => undefined },
+      sources: { leaseRecorded: () => undefined },
       revokeLease: async (_rule: string, leaseId: string) => {
         revoked.push(leaseId);
         await Promise.resolve();
@@ -35,17 +37,12 @@ async function revokedFor(deletePolicy: 'delete' | 'retain'): Promise<string[]> 
   const mirror = {
     metadata: { name: 'db', namespace: 'default', uid: 'u', resourceVersion: '1', creationTimestamp: '' },
     spec: { deletePolicy, source: { type: 'vault', vault: VAULT }, destination: { namespaces: ['team'] } },
-    status: {
-      vaultSource: { leaseID: 'present' },
-      vaultLeases: [
-        { leaseID: 'present', vault: VAULT },
-        { leaseID: 'held', vault: VAULT, expirationTime: ENDS },
-        { leaseID: 'free', vault: VAULT, expirationTime: ENDS },
-      ],
-    },
+    status: statusWith('present'),
   } as unknown as SecretMirror;
   const leases = new MirrorLeases(context, {});
   const spec = effectiveSpec(mirror, new PatternCache('full'));
+  leases.recorded(RULE, mirror, spec, statusWith('held'), statusWith('free'));
+  leases.recorded(RULE, mirror, spec, statusWith('free'), statusWith('present'));
   assert.equal(leases.revocation(RULE, mirror, spec), false);
   await done.promise;
   assert.equal(leases.revocation(RULE, mirror, spec), true, 'only once');

@@ -1,12 +1,13 @@
 /**
  * Tells the Vault backend which entries SecretMirrors use, and records, reports and revokes their leases.
  *
- * `MirrorLeases` revokes a lease when the mirror has a new lease with another origin, and when the mirror is deleted.
- *   none ──due──▶ revoking ──done──▶ revoked ──no longer recorded, or mirror gone──▶ none
+ * `MirrorLeases` revokes a lease when the status names another one, and when the mirror is deleted.
+ *   none ──due──▶ revoking ──done, or too many failures──▶ none
  *                    └──failed──▶ waiting ──retry time──▶ revoking
- * The status records a replaced lease (`lease-records.ts`). Its revocation is due when no copy has its credentials:
- * until then Pods log in with them. The leases of a deleted mirror are due when its copies are gone. Each gets only one
- * attempt (`REVOKE_LIMIT_MS`). If this fails, the lease expires later, and the mirror is removed all the same.
+ * The revocation of a replaced lease is due when no copy has its credentials: until then Pods log in with them. A lease
+ * that another one of the same origin replaced expires soon, and is not revoked. The leases of a deleted mirror are due
+ * when its copies are gone. Each gets only one attempt (`REVOKE_LIMIT_MS`). If this fails, or if Keyferry is killed
+ * before, the lease expires later.
  *
  * A lease to revoke comes from the status or from a grant to this process, never from the annotations of a copy: a user
  * who can write a copy could name the lease of another mirror there.
@@ -31,9 +32,9 @@ import type { LeaseRecord } from '../../../copy/vault/leases/leases.ts';
 import { getOrCreate } from '../../../runtime/maps.ts';
 import type { ControllerContext } from '../../common/context.ts';
 import type { RuleEvent } from '../../common/rules/rule-statuses.ts';
-import { MIRROR_ANNOTATIONS, type SecretMirror, type SecretMirrorStatus } from '../api.ts';
+import { MIRROR_ANNOTATIONS, type SecretMirror } from '../api.ts';
 import type { MirrorMetrics } from '../metrics.ts';
-import type { LeaseStates } from '../rules/lease-records.ts';
+import { type LeaseState, type LeaseStatus, recordOf } from '../rules/lease-records.ts';
 import type { MirrorStore } from '../rules/mirror-store.ts';
 import { CHOICE_ANNOTATION, LEASE_ORIGIN_ANNOTATION } from '../rules/shape.ts';
 import { type EffectiveSpec, sourceLocationOf, type SpecOptions } from '../rules/spec.ts';
@@ -51,10 +52,16 @@ type LeaseContext = Pick<ControllerContext, 'engine' | 'cluster' | 'vault' | 'cl
 const REVOKE_LIMIT_MS = 3000;
 /** Pauses before a failed revocation of a replaced lease is tried again, ms. */
 const RETRY = { first: 5000, longest: 300_000 };
+/** After this number of failed attempts, about half an hour, a lease is left to expire. */
+const MOST_ATTEMPTS = 10;
+/** Most replaced leases of one mirror that are kept to be revoked. A user may change the path any number of times. */
+const MOST_REPLACED = 10;
 
 interface LeaseRevocation {
   state: 'revoking' | 'waiting' | 'revoked';
   failures: number;
+  /** The login that granted the lease; `undefined`: only a session that is still open can revoke it. */
+  readonly location: VaultLocation | undefined;
   /** Whether the mirror is deleted: then a failed attempt is not repeated. */
   readonly isLast: boolean;
   /** Wall clock, ms. */
@@ -78,45 +85,39 @@ export class MirrorLeases {
     this.#context.vault.leases.release(rule);
   }
 
-  /** The states of a mirror's leases, for `nextLeases`. */
-  states(rule: RuleKey, entries: readonly Entry[]): LeaseStates {
-    const { leases } = this.#context.vault;
+  /** What is known of a mirror's lease. @param source the key of its source; `undefined`: it has none */
+  state(source: ResourceKey | undefined, entries: readonly Entry[]): LeaseState {
     return {
-      expiresSoon: (leaseId) => leases.find(leaseId)?.state === 'replaced',
-      isOver: (leaseId) => this.#revocations.get(rule)?.get(leaseId)?.state === 'revoked',
+      lease: source !== undefined && isEntryKey(source) ? this.#context.vault.sources.lease(source) : undefined,
       destinationVersion: this.#entryVersion(entries.find(({ target }) => isEntryKey(target))),
     };
   }
 
-  /** Revokes replaced leases that no copy uses. @returns ms until the next status update, if one is needed */
-  revokeReplaced(
-    rule: RuleKey,
-    mirror: SecretMirror,
-    { vaultLeases = [] }: SecretMirrorStatus,
-    entries: readonly Entry[],
-  ): number | undefined {
-    const replaced = vaultLeases.filter(({ expirationTime }) => expirationTime !== undefined);
-    const revocations = this.#revocationsOf(rule);
-    for (const leaseId of revocations.keys()) {
-      if (replaced.every(({ leaseID }) => leaseID !== leaseId)) revocations.delete(leaseId);
+  /** Called when the server has the status `after`. Copies then get the credentials of the lease that it names. */
+  recorded(rule: RuleKey, mirror: SecretMirror, spec: EffectiveSpec, before: LeaseStatus, after: LeaseStatus): void {
+    const { leases, sources } = this.#context.vault;
+    const [old, leaseId] = [before.vaultSource?.leaseID, after.vaultSource?.leaseID];
+    if (old !== undefined && old !== leaseId && leases.find(old)?.state !== 'replaced') {
+      const revocations = this.#revocationsOf(rule);
+      const location = this.#locationOf(mirror, spec, before);
+      revocations.set(old, { state: 'waiting', failures: 0, location, isLast: false, retryAt: 0 });
+      const [first] = revocations.keys();
+      if (first !== undefined && revocations.size > MOST_REPLACED) revocations.delete(first);
     }
-    if (replaced.length === 0) {
-      this.#revocations.delete(rule);
-      return undefined;
-    }
+    if (leaseId !== undefined && spec.sourceLocation !== undefined)
+      sources.leaseRecorded(vaultSourceKey(spec.sourceLocation, rule), leaseId);
+  }
+
+  /** Revokes replaced leases that no copy uses. @returns ms until the next try, if one is needed */
+  revokeReplaced(rule: RuleKey, entries: readonly Entry[]): number | undefined {
     const now = this.#context.clock.now();
-    let next = Infinity;
-    for (const { leaseID, vault, expirationTime = '' } of replaced) {
-      next = Math.min(next, Date.parse(expirationTime));
-      if (this.#isUsed(rule, leaseID, entries)) continue;
-      const revocation = revocations.get(leaseID) ?? { state: 'waiting', failures: 0, isLast: false, retryAt: 0 };
-      revocations.set(leaseID, revocation);
-      if (revocation.state === 'waiting' && revocation.retryAt <= now) {
-        void this.#revoke(rule, leaseID, sourceLocationOf(mirror, vault, this.#specOptions), revocation);
-      } else if (revocation.state === 'waiting') next = Math.min(next, revocation.retryAt);
+    let next: number | undefined;
+    for (const [leaseId, revocation] of this.#revocations.get(rule) ?? []) {
+      if (revocation.state !== 'waiting' || this.#isUsed(rule, leaseId, entries)) continue;
+      if (revocation.retryAt <= now) void this.#revoke(rule, leaseId, revocation);
+      else next = Math.min(next ?? Infinity, revocation.retryAt - now);
     }
-    // The next update comes 1 s later, so that the lease has certainly expired by then.
-    return Math.min(Math.max(0, next - now) + 1000, RETRY.longest);
+    return next;
   }
 
   /** Revokes the leases of a deleted mirror. @returns whether this is done; if not, its end enqueues the status */
@@ -125,9 +126,9 @@ export class MirrorLeases {
     for (const [leaseId, location] of this.#leasesToRevoke(rule, mirror, spec)) {
       // An attempt stays recorded until the mirror is gone, so that it is not repeated.
       if (revocations.get(leaseId)?.isLast === true) continue;
-      const revocation: LeaseRevocation = { state: 'waiting', failures: 0, isLast: true, retryAt: 0 };
+      const revocation: LeaseRevocation = { state: 'waiting', failures: 0, location, isLast: true, retryAt: 0 };
       revocations.set(leaseId, revocation);
-      void this.#revoke(rule, leaseId, location, revocation);
+      void this.#revoke(rule, leaseId, revocation);
     }
     return !this.#isRevoking(rule);
   }
@@ -141,34 +142,34 @@ export class MirrorLeases {
   }
 
   /** All leases of a deleted mirror. If it retains its copies: only replaced leases whose credentials no copy has. */
-  #leasesToRevoke(
-    rule: RuleKey,
-    mirror: SecretMirror,
-    { deletePolicy, sourceLocation }: EffectiveSpec,
-  ): Map<string, VaultLocation | undefined> {
-    const retain = deletePolicy === 'retain';
+  #leasesToRevoke(rule: RuleKey, mirror: SecretMirror, spec: EffectiveSpec): Map<string, VaultLocation | undefined> {
+    const retain = spec.deletePolicy === 'retain';
     const leases = new Map<string, VaultLocation | undefined>();
-    const { vaultSource, vaultLeases = [] } = mirror.status ?? {};
+    const { vaultSource } = mirror.status ?? {};
     if (!retain) for (const { leaseId } of this.#context.vault.leases.of(rule)) leases.set(leaseId, undefined);
-    if (!retain && vaultSource?.leaseID !== undefined) leases.set(vaultSource.leaseID, sourceLocation);
-    for (const { leaseID, vault, expirationTime } of vaultLeases) {
-      if (retain && (expirationTime === undefined || this.#isOnCopies(rule, leaseID))) continue;
-      leases.set(leaseID, sourceLocationOf(mirror, vault, this.#specOptions));
-    }
+    if (!retain && vaultSource?.leaseID !== undefined)
+      leases.set(vaultSource.leaseID, this.#locationOf(mirror, spec, mirror.status));
+    for (const [leaseId, { location }] of this.#revocations.get(rule) ?? [])
+      if (!retain || !this.#isOnCopies(rule, leaseId)) leases.set(leaseId, location);
     return leases;
   }
 
+  /** The location with which the lease of a status was granted. The original did not record it. */
+  #locationOf(
+    mirror: SecretMirror,
+    { sourceLocation }: EffectiveSpec,
+    status: LeaseStatus | undefined,
+  ): VaultLocation | undefined {
+    const record = recordOf(status);
+    return record === undefined ? sourceLocation : sourceLocationOf(mirror, record.vault, this.#specOptions);
+  }
+
   /** Revokes a lease, records the result, and enqueues the status of the mirror. Never rejects. */
-  async #revoke(
-    rule: RuleKey,
-    leaseId: string,
-    location: VaultLocation | undefined,
-    revocation: LeaseRevocation,
-  ): Promise<void> {
+  async #revoke(rule: RuleKey, leaseId: string, revocation: LeaseRevocation): Promise<void> {
     const { vault, engine, clock, log } = this.#context;
     revocation.state = 'revoking';
     try {
-      await vault.revokeLease(rule, leaseId, location, REVOKE_LIMIT_MS);
+      await vault.revokeLease(rule, leaseId, revocation.location, REVOKE_LIMIT_MS);
       revocation.state = 'revoked';
     } catch (error) {
       const failed = 'cannot revoke a Vault lease, it stays valid until it expires';
@@ -176,6 +177,8 @@ export class MirrorLeases {
       revocation.state = 'waiting';
       revocation.retryAt = clock.now() + Math.min(RETRY.first * 2 ** revocation.failures++, RETRY.longest);
     }
+    const isOver = revocation.state === 'revoked' || revocation.failures >= MOST_ATTEMPTS;
+    if (isOver && !revocation.isLast) this.#revocations.get(rule)?.delete(leaseId);
     if (!this.#isRevoking(rule)) engine.enqueueStatus(rule);
   }
 
@@ -270,56 +273,46 @@ export class MirrorVault implements LeaseObserver {
     if (this.#parts.mirrors.get(rule) === undefined) this.leases.remove(rule);
   }
 
-  *leaseRecordsOf(key: EntryKey): Iterable<LeaseRecord> {
+  leaseRecordOf(key: EntryKey): LeaseRecord | undefined {
     const { mirrors, specOptions } = this.#parts;
     const { locations } = this.#backend;
     const location = locations.get(key);
     const [rule] = locations.users(key);
     const mirror = rule === undefined ? undefined : mirrors.get(rule);
-    if (location === undefined || rule === undefined || mirror === undefined) return;
-    const { vaultSource, vaultLeases = [] } = mirror.status ?? {};
-    const copies = this.#copiesOf(rule, location);
-    const { leaseID } = vaultSource ?? {};
-    // The lease in the status comes first, because a copy may still have the credentials of an older lease.
-    if (leaseID !== undefined) {
-      const record = vaultLeases.find((one) => one.leaseID === leaseID);
-      const held = copies.get(leaseID)?.copies ?? [];
-      copies.delete(leaseID);
-      // Without a record, the lease belongs to this origin if a copy with this origin names the lease.
-      const recorded = record && sourceLocationOf(mirror, record.vault, specOptions);
-      const isRecorded = recorded !== undefined && vaultLeaseOrigin(recorded) === vaultLeaseOrigin(location);
-      const belongs = record === undefined ? held.length > 0 : isRecorded;
-      const tokenEnd = Date.parse(vaultSource?.tokenExpirationTime ?? '');
-      const entryVersion = record?.destinationVersion;
-      const entries = Array.from(this.#engine.book.of(rule), ({ target }) => target).filter(isEntryKey);
-      if (belongs) {
-        yield {
-          leaseId: leaseID,
-          durationSeconds: vaultSource?.leaseDuration ?? 0,
-          tokenExpiresAt: Number.isNaN(tokenEnd) ? undefined : tokenEnd,
-          copies: entryVersion === undefined ? held : [...held, ...entries],
-          entryVersion,
-        };
-      }
-    }
-    for (const [leaseId, { durationSeconds, copies: held }] of copies) {
-      yield { leaseId, durationSeconds, tokenExpiresAt: undefined, copies: held };
-    }
+    const { vaultSource } = mirror?.status ?? {};
+    const leaseId = vaultSource?.leaseID;
+    if (location === undefined || rule === undefined || mirror === undefined || leaseId === undefined) return undefined;
+    const record = recordOf(mirror.status);
+    const recorded = record && sourceLocationOf(mirror, record.vault, specOptions);
+    const copies = this.#copiesOf(rule, location, leaseId);
+    const origin = vaultLeaseOrigin(location);
+    // The original recorded no `vault` block: the lease belongs to this origin if a copy with this origin names it.
+    const belongs =
+      recorded === undefined ? record === undefined && copies.length > 0 : origin === vaultLeaseOrigin(recorded);
+    if (!belongs) return undefined;
+    const tokenEnd = Date.parse(vaultSource?.tokenExpirationTime ?? '');
+    const entryVersion = record?.destinationVersion;
+    const entries = Array.from(this.#engine.book.of(rule), ({ target }) => target).filter(isEntryKey);
+    return {
+      leaseId,
+      durationSeconds: vaultSource?.leaseDuration ?? 0,
+      tokenExpiresAt: Number.isNaN(tokenEnd) ? undefined : tokenEnd,
+      copies: entryVersion === undefined ? copies : [...copies, ...entries],
+      entryVersion,
+    };
   }
 
-  /** The copies of a mirror whose credentials have this origin, by lease id. */
-  #copiesOf(rule: RuleKey, location: VaultLocation): Map<string, { durationSeconds: number; copies: ResourceKey[] }> {
+  /** The copies of a mirror that name a lease of this origin. */
+  #copiesOf(rule: RuleKey, location: VaultLocation, lease: string): ResourceKey[] {
     const origin = vaultLeaseOrigin(location);
-    const leases = new Map<string, { durationSeconds: number; copies: ResourceKey[] }>();
+    const found: ResourceKey[] = [];
     for (const { key, leaseId, annotations } of this.leases.copies(rule)) {
       // Copies that the original made have only the path, not the origin. Copies of chosen keys lack some credentials.
       const { [LEASE_ORIGIN_ANNOTATION]: marked, [MIRROR_ANNOTATIONS.vaultPath]: path } = annotations;
-      const isOfOther = marked === undefined ? path !== location.path : marked !== origin;
-      if (isOfOther || CHOICE_ANNOTATION in annotations) continue;
-      const durationSeconds = secondsOf(annotations[MIRROR_ANNOTATIONS.vaultLeaseDuration]);
-      getOrCreate(leases, leaseId, () => ({ durationSeconds, copies: [] })).copies.push(key);
+      const isOfOther = leaseId !== lease || (marked === undefined ? path !== location.path : marked !== origin);
+      if (!isOfOther && !(CHOICE_ANNOTATION in annotations)) found.push(key);
     }
-    return leases;
+    return found;
   }
 
   onLease(key: EntryKey, event: LeaseEvent): void {
@@ -342,9 +335,4 @@ export class MirrorVault implements LeaseObserver {
       this.#engine.enqueueStatus(rule);
     }
   }
-}
-
-/** The seconds in an annotation; 0 if they are not a number, because any user may write the annotation. */
-function secondsOf(text = ''): number {
-  return /^\d{1,10}$/u.test(text) ? Number(text) : 0;
 }

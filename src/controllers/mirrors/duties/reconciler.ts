@@ -199,17 +199,21 @@ export class MirrorReconciler implements RuleReconciler {
     if (isEnding(step)) return await this.#updateDeletion(rule, mirror, claims, signal);
     const spec = this.rules.specOf(mirror);
     const key = this.rules.sourceOf(rule, mirror, spec);
+    const before = this.#statuses.latest(rule, mirror);
     const result = await this.#write(rule, mirror, claims, signal, {
       ...findings,
+      lease: vault.leases.state(key, claims),
       source: engine.backends.view(key),
       trouble: key === undefined ? undefined : vault.trouble(key),
       failure,
       misread: misreadPatterns(spec.suspects, cluster.namespaces.names()),
       writes,
     });
+    const { status } = result ?? { status: before };
+    if (result?.requeueAfterMs === undefined) vault.leases.recorded(rule, mirror, spec, before, status);
     if (result === undefined) return undefined;
     if (result.synced) metrics.synced(ruleName(rule), spec, result.namespaces);
-    return soonest(result.requeueAfterMs, vault.leases.revokeReplaced(rule, mirror, result.status, claims));
+    return soonest(result.requeueAfterMs, vault.leases.revokeReplaced(rule, claims));
   }
 
   async #updateDeletion(
@@ -241,14 +245,13 @@ export class MirrorReconciler implements RuleReconciler {
     mirror: StoredMirror,
     entries: readonly Entry[],
     signal: AbortSignal,
-    facts: Omit<StatusInput, 'mirror' | 'spec' | 'entries' | 'leases' | 'previous' | 'told' | 'now'>,
+    facts: Omit<StatusInput, 'mirror' | 'spec' | 'entries' | 'previous' | 'told' | 'now'>,
   ): Promise<(StatusOutput & RunResult) | undefined> {
     const result = nextStatus({
       ...facts,
       mirror,
       spec: this.rules.specOf(mirror),
       entries,
-      leases: this.#parts.vault.leases.states(rule, entries),
       previous: this.#statuses.latest(rule, mirror),
       told: this.#told.get(rule),
       now: this.#context.clock.now(),

@@ -1,9 +1,8 @@
 /**
- * The leases in the status of a SecretMirror, computed from the previous status and the source. Pure.
+ * The lease in the status of a SecretMirror, computed from the previous status and the source. Pure.
  *
- * After a restart, only the status and the copies show a lease. To revoke the lease, Keyferry needs the `vault` block
- * with which the lease was granted, so the record has it. The record of a replaced lease stays until the lease is
- * revoked (`MirrorLeases`) or expires. If the new lease has the same origin, the old one is not recorded: it ends soon.
+ * The status names a lease before a copy has its credentials. After a restart, only status and copies show a lease. To
+ * revoke it, Keyferry needs the `vault` block with which the lease was granted, so the record has it.
  */
 import { isDeepStrictEqual } from 'node:util';
 
@@ -12,49 +11,41 @@ import { rfc3339 } from '../../../runtime/text/texts.ts';
 import type { SecretMirrorStatus, VaultLeaseRecord, VaultSourceStatus } from '../api.ts';
 import type { EffectiveSpec } from './spec.ts';
 
-/** What this process knows of the leases of a mirror. */
-export interface LeaseStates {
-  /** Whether another lease of the same origin has replaced the lease. Such a lease expires soon. */
-  expiresSoon(leaseId: string): boolean;
-  /** Whether the lease is revoked. */
-  isOver(leaseId: string): boolean;
+/** What this process knows of the lease of a mirror. */
+export interface LeaseState {
+  /** The lease that the status must name; `undefined`: no credentials were granted yet, or the source has no lease. */
+  readonly lease: SourceLease | undefined;
   /** The version of the destination in Vault that has the present content; `undefined`: it may have another content. */
   readonly destinationVersion: string | undefined;
 }
 
 export type LeaseStatus = Pick<SecretMirrorStatus, 'vaultSource' | 'vaultLeases'>;
 
-/** Maximum number of recorded replaced leases. A user may change the path of a source any number of times. */
-const MAX_REPLACED = 10;
-/** Assumed duration of a lease whose duration is unknown, seconds: by default Vault grants no longer lease. */
-const LONGEST_LEASE_SECONDS = 768 * 3600;
-
-/** The leases for the next status of a mirror. @param now wall clock, ms */
-export function nextLeases(
+/** The lease for the next status of a mirror. */
+export function nextLease(
   source: SourceView,
-  spec: EffectiveSpec,
+  { sourceVault }: EffectiveSpec,
   previous: LeaseStatus | undefined,
-  states: LeaseStates | undefined,
-  now: number,
+  { lease, destinationVersion }: LeaseState,
 ): LeaseStatus {
-  const vaultSource = source.state === 'present' ? statusOf(source.lease) : previous?.vaultSource;
-  const before = recordsOf(previous, spec);
-  const present = presentRecord(vaultSource?.leaseID, source, spec, before, states);
-  const expirationTime = rfc3339(now + (previous?.vaultSource?.leaseDuration || LONGEST_LEASE_SECONDS) * 1000);
-  const replaced = before
-    .filter(({ leaseID, expirationTime: end }) => {
-      if (leaseID === vaultSource?.leaseID || states?.isOver(leaseID) === true) return false;
-      return end === undefined ? states?.expiresSoon(leaseID) !== true : Date.parse(end) > now;
-    })
-    .map((record): VaultLeaseRecord => {
-      const { leaseID, vault } = record;
-      return record.expirationTime === undefined ? { leaseID, vault, expirationTime } : record;
-    });
-  const vaultLeases = [...present, ...replaced.slice(0, MAX_REPLACED)];
-  return {
-    ...(vaultSource === undefined ? {} : { vaultSource }),
-    ...(vaultLeases.length === 0 ? {} : { vaultLeases }),
-  };
+  if (lease === undefined) {
+    // Until a changed source has been read, the previous lease counts as present, with the `vault` block of its record.
+    const { vaultSource } = previous ?? {};
+    return source.state === 'present' || vaultSource === undefined ? {} : statusOf(vaultSource, recordOf(previous));
+  }
+  const { id: leaseID, seconds: leaseDuration, tokenExpiresAt } = lease;
+  const tokenEnd = tokenExpiresAt === undefined ? {} : { tokenExpirationTime: rfc3339(tokenExpiresAt) };
+  // Until the status names the lease, the destination has the credentials of the lease before.
+  const isShown = source.state === 'present' && source.lease?.id === leaseID;
+  const before = previous?.vaultSource?.leaseID === leaseID ? recordOf(previous)?.destinationVersion : undefined;
+  const version = (isShown ? destinationVersion : undefined) ?? before;
+  const held = version === undefined ? {} : { destinationVersion: version };
+  return statusOf({ leaseID, leaseDuration, ...tokenEnd }, sourceVault && { leaseID, vault: sourceVault, ...held });
+}
+
+/** The record of the lease that a status names; `undefined`: the original wrote this status. */
+export function recordOf(status: LeaseStatus | undefined): VaultLeaseRecord | undefined {
+  return status?.vaultLeases?.find(({ leaseID }) => leaseID === status.vaultSource?.leaseID);
 }
 
 export function sameLeases(a: LeaseStatus | undefined, b: LeaseStatus): boolean {
@@ -66,36 +57,6 @@ function partsOf(status: LeaseStatus | undefined): readonly unknown[] {
   return [leaseID, leaseDuration, tokenExpirationTime, status?.vaultLeases ?? []];
 }
 
-/** The leases in a status. The original and older versions of Keyferry recorded only `vaultSource`. */
-function recordsOf(previous: LeaseStatus | undefined, { sourceVault }: EffectiveSpec): readonly VaultLeaseRecord[] {
-  const records = previous?.vaultLeases ?? [];
-  const leaseID = previous?.vaultSource?.leaseID;
-  if (leaseID === undefined || sourceVault === undefined) return records;
-  return records.some((record) => record.leaseID === leaseID) ? records : [...records, { leaseID, vault: sourceVault }];
-}
-
-function presentRecord(
-  leaseID: string | undefined,
-  source: SourceView,
-  { sourceVault }: EffectiveSpec,
-  before: readonly VaultLeaseRecord[],
-  states: LeaseStates | undefined,
-): readonly VaultLeaseRecord[] {
-  if (leaseID === undefined) return [];
-  const record = before.find((one) => one.leaseID === leaseID);
-  // Until a changed source has been read, the previous lease counts as present, with the `vault` block of its record.
-  const vault = source.state === 'present' ? sourceVault : record?.vault;
-  if (vault === undefined) return [];
-  const destinationVersion = states?.destinationVersion ?? record?.destinationVersion;
-  return [{ leaseID, vault, ...(destinationVersion === undefined ? {} : { destinationVersion }) }];
-}
-
-function statusOf(lease: SourceLease | undefined): VaultSourceStatus | undefined {
-  if (lease === undefined) return undefined;
-  const { id: leaseID, seconds: leaseDuration, tokenExpiresAt } = lease;
-  return {
-    leaseID,
-    leaseDuration,
-    ...(tokenExpiresAt === undefined ? {} : { tokenExpirationTime: rfc3339(tokenExpiresAt) }),
-  };
+function statusOf(vaultSource: VaultSourceStatus, record: VaultLeaseRecord | undefined): LeaseStatus {
+  return record === undefined ? { vaultSource } : { vaultSource, vaultLeases: [record] };
 }

@@ -21,7 +21,7 @@ import {
   type SecretMirror,
   type SecretMirrorStatus,
 } from '../api.ts';
-import { nextLeases, type LeaseStates, type LeaseStatus, sameLeases } from './lease-records.ts';
+import { nextLease, type LeaseState, type LeaseStatus, sameLeases } from './lease-records.ts';
 import { RetainShape } from './shape.ts';
 import { type EffectiveSpec, problemsWith, SUSPENDED } from './spec.ts';
 
@@ -38,8 +38,8 @@ export interface StatusInput extends Findings {
   readonly failure?: Cause | undefined;
   /** One message for each pattern that its author probably meant otherwise (`misreadPatterns`). */
   readonly misread: readonly string[];
-  /** The states of the mirror's Vault leases. */
-  readonly leases?: LeaseStates | undefined;
+  /** The mirror's Vault lease; `undefined`: the mirror is being deleted. */
+  readonly lease?: LeaseState | undefined;
   /** Number of writes since the last status. */
   readonly writes: number;
   /** The last status that was written or read. */
@@ -62,6 +62,7 @@ export interface StatusOutput {
 }
 
 const FIRST = { mirrorStatus: 'Pending', reason: 'Pending', message: 'the copies are being created' } as const;
+const NO_LEASE: LeaseState = { lease: undefined, destinationVersion: undefined };
 const NOTHING_YET = { events: [], remarks: [], synced: false, namespaces: 0 } as const;
 
 /** Computes the next status. @returns `undefined` if no status must be written now, because claims are under way */
@@ -71,7 +72,7 @@ export function nextStatus(input: StatusInput): StatusOutput | undefined {
   const outcomes = groupOutcomes(input.entries, spec.destinationType);
   const deleting = mirror.metadata.deletionTimestamp !== undefined;
   if (deleting && outcomes.isUnderWay) return undefined;
-  const leases = nextLeases(input.source, spec, previous, input.leases, now);
+  const leases = nextLease(input.source, spec, previous, input.lease ?? NO_LEASE);
   // If targets wait for a source that exists now, their outcomes are older than the source.
   const isOutdated = outcomes.waitsForSource && input.source.state === 'present';
   const isUnsettled = outcomes.isUnderWay || input.source.state === 'unknown' || isOutdated;
@@ -79,7 +80,7 @@ export function nextStatus(input: StatusInput): StatusOutput | undefined {
   if (!deleting && isUnsettled && !isIdle && input.failure === undefined) {
     if (previous?.conditions === undefined)
       return { ...NOTHING_YET, status: statusOf(input, leases, FIRST, NEVER_SYNCED) };
-    // A new lease is written to the status at once, so that a crash does not lose the lease.
+    // The copies get the credentials of a new lease when the status names the lease.
     const { vaultSource: _, vaultLeases: __, ...rest } = previous;
     return sameLeases(previous, leases) ? undefined : { ...NOTHING_YET, status: { ...rest, ...leases } };
   }

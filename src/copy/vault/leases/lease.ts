@@ -23,6 +23,8 @@ export type LeaseEvent =
 /** A lease that Keyferry keeps. `leases.ts` describes the states. */
 export interface Lease extends LeaseUser {
   state: 'live' | 'replaced' | 'dropped' | 'ending';
+  /** Whether the status of the rule names the lease. Before that, no copy gets its credentials. */
+  isRecorded: boolean;
   readonly leaseId: string;
   content: Content;
   readonly fullSeconds: number;

@@ -8,6 +8,7 @@ import { VaultEntries } from '../../../vault/kv/entries.ts';
 import { VaultError } from '../../../vault/errors.ts';
 import type { VaultSession } from '../../../vault/session/session.ts';
 import { Content } from '../../model/content.ts';
+import type { ResourceKey } from '../../model/keys.ts';
 import { SECRET } from '../../model/kind.ts';
 import type { VaultConnection } from '../access/access.ts';
 import type { Lease } from './lease.ts';
@@ -29,7 +30,7 @@ class Scene {
   readonly forgotten: string[] = [];
   readonly notRevoked: string[] = [];
   holds = 0;
-  records: LeaseRecord[] = [];
+  recorded: LeaseRecord | undefined;
   /** The content that the copies have. */
   copied: Content | undefined;
   #lost: ((id: string) => void)[] = [];
@@ -63,7 +64,7 @@ class Scene {
   readonly leases = new VaultLeases({
     clock: this.clock,
     random: () => 0,
-    leaseRecordsOf: () => this.records,
+    leaseRecordOf: () => this.recorded,
     readCopy: async () => await Promise.resolve(this.copied),
     onEvent: () => undefined,
     onUncertain: (key) => this.doubts.push(key),
@@ -76,9 +77,8 @@ class Scene {
   }
 
   record(leaseId: string, more: Partial<LeaseRecord> = {}): void {
-    this.records = [
-      { leaseId, durationSeconds: 3600, tokenExpiresAt: undefined, copies: [asKey('local:Secret/a/b')], ...more },
-    ];
+    const copies: ResourceKey[] = [asKey('local:Secret/a/b')];
+    this.recorded = { leaseId, durationSeconds: 3600, tokenExpiresAt: undefined, copies, ...more };
   }
 
   restore(user = USER, type = 'Opaque'): Promise<Lease | undefined> {

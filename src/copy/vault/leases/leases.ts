@@ -10,8 +10,9 @@
  * A lease belongs to one rule and one origin (`vaultLeaseOrigin`). A dropped lease becomes live again if its rule
  * returns to this origin before the lease is revoked.
  *
- * Vault shows dynamic credentials only once, so their content is kept with the lease. After a restart the content comes
- * from a copy that is marked with the lease id. If there is no such copy, new credentials are requested.
+ * Vault shows dynamic credentials only once, so their content is kept with the lease. The status of the rule names a
+ * lease before a copy has its credentials. After a restart, the content of this lease comes from a copy that names it
+ * and that no other client has written. If there is no such copy, new credentials are requested.
  *
  * When a token expires, Vault revokes the leases that were created with the token. So even a replaced or dropped lease
  * keeps the session of its token open, because applications may still use the credentials. With this token, Keyferry
@@ -27,14 +28,14 @@ import { SECRET } from '../../model/kind.ts';
 import type { VaultConnection } from '../access/access.ts';
 import { ageOf, type Lease, type LeaseUser, maintainLease, updateTokenEnd, type UpkeepOptions } from './lease.ts';
 
-/** What the status of a rule and the annotations of its copies record of a lease. */
+/** The lease that the status of a rule names. */
 export interface LeaseRecord {
   readonly leaseId: string;
   /** Duration of the last grant or renewal; 0: unknown. */
   readonly durationSeconds: number;
   /** When the token of the lease expires without a renewal, ms since 1970; `undefined`: unknown. */
   readonly tokenExpiresAt: number | undefined;
-  /** The copies that, according to their metadata, have the credentials of the lease. */
+  /** The copies that name the lease. */
   readonly copies: readonly ResourceKey[];
   /** If a copy is an entry in Vault: the version of the entry that has the credentials. */
   readonly entryVersion?: string | undefined;
@@ -43,8 +44,8 @@ export interface LeaseRecord {
 export interface VaultLeasesOptions extends UpkeepOptions {
   /** Returns a number r, 0 ≤ r < 1. */
   readonly random: () => number;
-  /** The recorded leases of a source's rule, but only those with the origin of this source. */
-  readonly leaseRecordsOf: (key: EntryKey) => Iterable<LeaseRecord>;
+  /** The recorded lease of a source's rule, but only if it has the origin of this source. */
+  readonly leaseRecordOf: (key: EntryKey) => LeaseRecord | undefined;
   /** The credentials in a copy; `undefined`: another client wrote to the copy. */
   readonly readCopy: (
     copy: ResourceKey,
@@ -81,7 +82,7 @@ export class VaultLeases {
   granted(user: LeaseUser, connection: VaultConnection, grant: LeaseGrant, content: Content): Lease {
     const { clock } = this.#options;
     const issuedAt = clock.monotonic() - (clock.now() - grant.issuedAt);
-    const lease = this.#live(user, connection.hold(), { ...grant, issuedAt, content });
+    const lease = this.#live(user, connection.hold(), { ...grant, issuedAt, content }, false);
     this.#options.onEvent(user.key, { type: 'granted', leaseId: grant.leaseId });
     return lease;
   }
@@ -101,7 +102,7 @@ export class VaultLeases {
   }
 
   /**
-   * Finds a valid lease with its credentials that the rule had before a restart, or before its origin changed.
+   * Finds the recorded lease, with its credentials, if it is valid.
    * @param type the type that the content gets
    * @throws VaultError, ApiError, ConnectionError
    */
@@ -112,34 +113,34 @@ export class VaultLeases {
     signal: AbortSignal,
   ): Promise<Lease | undefined> {
     const { key } = user;
-    for (const record of this.#options.leaseRecordsOf(key)) {
-      const { leaseId, durationSeconds, tokenExpiresAt = 0, copies } = record;
-      const resumed = this.#resume(user, leaseId, type);
-      if (resumed !== undefined) return resumed;
-      if (copies.length === 0 || this.#known.has(leaseId)) continue;
-      const facts = await this.#factsOf(leaseId, durationSeconds, connection, signal);
-      if (facts === undefined) continue;
-      for (const copy of copies) {
-        const held = await this.#options.readCopy(copy, user, record, signal);
-        // If the status of another rule names the same lease, that other rule may have restored it during the read.
-        if (this.#known.has(leaseId)) break;
-        if (held === undefined) continue;
-        const content = held.withVersion(leaseVersion(leaseId), type);
-        const { clock } = this.#options;
-        const now = clock.now();
-        const leftMs = facts.expiresAt === undefined ? durationSeconds * 1000 : facts.expiresAt - now;
-        // The time of the last renewal is computed: at that time the lease had the recorded duration left. If none is
-        // recorded, the remaining time counts as the duration.
-        const seconds = durationSeconds > 0 ? durationSeconds : Math.max(0, Math.round(leftMs / 1000));
-        const issuedAt = clock.monotonic() + leftMs - seconds * 1000;
-        const { renewable } = facts;
-        const restored = { leaseId, durationSeconds: seconds, renewable, issuedAt, content };
-        const lease = this.#live(user, connection.hold(), restored);
-        // If the recorded expiry of the token has passed, the token was renewed later: then its expiry is unknown.
-        if (tokenExpiresAt > now) lease.tokenExpiresAt = tokenExpiresAt;
-        this.#options.onEvent(key, { type: 'restored', leaseId });
-        return lease;
-      }
+    const record = this.#options.leaseRecordOf(key);
+    if (record === undefined) return undefined;
+    const { leaseId, durationSeconds, tokenExpiresAt = 0, copies } = record;
+    const resumed = this.#resume(user, leaseId, type);
+    if (resumed !== undefined) return resumed;
+    if (copies.length === 0 || this.#known.has(leaseId)) return undefined;
+    const facts = await this.#factsOf(leaseId, durationSeconds, connection, signal);
+    if (facts === undefined) return undefined;
+    for (const copy of copies) {
+      const held = await this.#options.readCopy(copy, user, record, signal);
+      // If the status of another rule names the same lease, that other rule may have restored it during the read.
+      if (this.#known.has(leaseId)) return undefined;
+      if (held === undefined) continue;
+      const content = held.withVersion(leaseVersion(leaseId), type);
+      const { clock } = this.#options;
+      const now = clock.now();
+      const leftMs = facts.expiresAt === undefined ? durationSeconds * 1000 : facts.expiresAt - now;
+      // The time of the last renewal is computed: at that time the lease had the recorded duration left. If none is
+      // recorded, the remaining time counts as the duration.
+      const seconds = durationSeconds > 0 ? durationSeconds : Math.max(0, Math.round(leftMs / 1000));
+      const issuedAt = clock.monotonic() + leftMs - seconds * 1000;
+      const { renewable } = facts;
+      const restored = { leaseId, durationSeconds: seconds, renewable, issuedAt, content };
+      const lease = this.#live(user, connection.hold(), restored, true);
+      // If the recorded expiry of the token has passed, the token was renewed later: then its expiry is unknown.
+      if (tokenExpiresAt > now) lease.tokenExpiresAt = tokenExpiresAt;
+      this.#options.onEvent(key, { type: 'restored', leaseId });
+      return lease;
     }
     return undefined;
   }
@@ -162,8 +163,7 @@ export class VaultLeases {
 
   /** Whether the rule of a source has a recorded lease with the origin of this source. */
   hasRecord(key: EntryKey): boolean {
-    for (const _ of this.#options.leaseRecordsOf(key)) return true;
-    return false;
+    return this.#options.leaseRecordOf(key) !== undefined;
   }
 
   /** The lease with this id; `undefined`: it is not known, or has ended. */
@@ -253,6 +253,7 @@ export class VaultLeases {
     { key, rule }: LeaseUser,
     hold: SessionHold,
     facts: Omit<LeaseGrant, 'tokenId'> & { readonly tokenId?: string | undefined; readonly content: Content },
+    isRecorded: boolean,
   ): Lease {
     const { clock, random } = this.#options;
     const { leaseId, durationSeconds, renewable, issuedAt, tokenId, content } = facts;
@@ -260,6 +261,7 @@ export class VaultLeases {
       key,
       rule,
       state: 'live',
+      isRecorded,
       leaseId,
       content,
       fullSeconds: durationSeconds,

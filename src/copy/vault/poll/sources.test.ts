@@ -64,7 +64,7 @@ test('if a source is unfollowed during its poll, the session of the poll is clos
   const leases = new VaultLeases({
     clock,
     random,
-    leaseRecordsOf: () => [],
+    leaseRecordOf: () => undefined,
     readCopy: async () => await Promise.resolve(undefined),
     onEvent: () => undefined,
     onUncertain: () => undefined,

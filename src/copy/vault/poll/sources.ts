@@ -16,7 +16,7 @@ import { mountOfPath } from '../../../vault/client/lanes.ts';
 import { normalizePath } from '../../../vault/path.ts';
 import type { QueueFigures, SourceProvider } from '../../engine/backend.ts';
 import { causeOf } from '../../model/cause.ts';
-import type { SourceView } from '../../model/claim.ts';
+import type { SourceLease, SourceView } from '../../model/claim.ts';
 import type { Content, Fingerprint } from '../../model/content.ts';
 import { type EntryKey, type RuleKey, serverOf } from '../../model/keys.ts';
 import {
@@ -32,7 +32,7 @@ import { VaultAuthMissingError } from '../access/login-tokens.ts';
 import { NotKnownYetError } from '../access/credentials.ts';
 import type { VaultLeases } from '../leases/leases.ts';
 import { accountOf, vaultPollKey, type VaultLocations } from '../locations.ts';
-import { type DynamicUnit, Unit, UNKNOWN, contentKey, UnitReader } from './unit-reader.ts';
+import { type DynamicUnit, Unit, UNKNOWN, contentKey, leaseFacts, UnitReader } from './unit-reader.ts';
 
 /** A failed poll. `retryInMs`: when it is tried again, ms; `undefined`: not by itself. */
 export interface FailedPoll {
@@ -141,12 +141,29 @@ export class VaultSources implements SourceProvider {
   load(key: EntryKey): Promise<Content | undefined> {
     const unit = this.#byMember.get(key);
     if (unit?.view.state !== 'present') return Promise.resolve(undefined);
-    const content = unit.lease?.content ?? this.#contents.get(contentKey(unit, unit.view.version));
+    const { lease, view } = unit;
+    const content =
+      lease?.content.version === view.version ? lease.content : this.#contents.get(contentKey(unit, view.version));
     if (content === undefined) {
       unit.needsContent = true;
       this.#refresh(unit);
     }
     return Promise.resolve(content);
+  }
+
+  /** The lease of a source, which the status of its rule must name; `undefined`: no credentials were granted. */
+  lease(key: EntryKey): SourceLease | undefined {
+    const unit = this.#byMember.get(key);
+    return unit?.lease && leaseFacts(unit.location, unit.lease);
+  }
+
+  /** Called when the status of a source's rule names a lease. Then copies get the credentials of this lease. */
+  leaseRecorded(key: EntryKey, leaseId: string): void {
+    const unit = this.#byMember.get(key);
+    if (unit?.lease === undefined || unit.lease.leaseId !== leaseId || unit.lease.isRecorded) return;
+    unit.lease.isRecorded = true;
+    this.#reader.updateView(unit, unit.lease);
+    this.#changed(unit);
   }
 
   /** Polls a source now. */

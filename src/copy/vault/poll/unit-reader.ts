@@ -14,7 +14,7 @@ import type { ByteCache } from '../../../runtime/maps.ts';
 import type { Clock } from '../../../runtime/clock.ts';
 import type { FoundEntry, KvEntry, LeaseGrant } from '../../../vault/kv/answers.ts';
 import { VaultError } from '../../../vault/errors.ts';
-import type { SourceView } from '../../model/claim.ts';
+import type { SourceLease, SourceView } from '../../model/claim.ts';
 import { Content, type Fingerprint } from '../../model/content.ts';
 import type { VaultConnection, VaultTrouble } from '../access/access.ts';
 import { absentView, contentOf, distinctVersionOf, invalid, presentView, versionOf } from './entry-view.ts';
@@ -110,7 +110,7 @@ export class UnitReader {
       this.#checkPace(unit, connection);
       return undefined;
     }
-    this.#updateView(unit, unit.lease);
+    this.updateView(unit, unit.lease);
     return waitMs;
   }
 
@@ -208,18 +208,23 @@ export class UnitReader {
   #setLease(unit: Unit, lease: Lease): void {
     unit.lease = lease;
     unit.fingerprint = { version: leaseVersion(lease.leaseId), fingerprint: lease.content.fingerprint };
-    this.#updateView(unit, lease);
+    this.updateView(unit, lease);
   }
 
-  #updateView(unit: Unit, { leaseId, durationSeconds, tokenExpiresAt }: Lease): void {
-    const origin = vaultLeaseOrigin(unit.location);
-    unit.view = presentView(leaseVersion(leaseId), { id: leaseId, seconds: durationSeconds, origin, tokenExpiresAt });
+  /** Until the status of the rule names the lease, the view stays as it was, and no copy gets the credentials. */
+  updateView(unit: Unit, lease: Lease): void {
+    if (lease.isRecorded) unit.view = presentView(leaseVersion(lease.leaseId), leaseFacts(unit.location, lease));
   }
 
   #dropLease(unit: Unit): void {
     if (unit.lease !== undefined) this.#options.leases.replaced(unit.lease);
     unit.lease = undefined;
   }
+}
+
+/** What the status and the copies of a rule say of its lease. */
+export function leaseFacts(location: VaultLocation, { leaseId, durationSeconds, tokenExpiresAt }: Lease): SourceLease {
+  return { id: leaseId, seconds: durationSeconds, origin: vaultLeaseOrigin(location), tokenExpiresAt };
 }
 
 export const UNKNOWN: SourceView = { state: 'unknown' };
