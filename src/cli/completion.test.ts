@@ -7,13 +7,13 @@ import path from 'node:path';
 import { after, describe, it } from 'node:test';
 import type { CliContext } from '../commands/actions.ts';
 import { SCRIPTS, type Shell, SHELLS } from './completion.ts';
-import { runProgram } from './program.ts';
+import { runCli } from './program.ts';
 
 /** The words that Keyferry offers. @param words those after `keyferry`; the cursor is at the end of the last one */
 async function answers(...words: readonly string[]): Promise<string[]> {
   let text = '';
-  const context = { stdout: (part: string) => void (text += part), build: { version: '1.2.3' } } as CliContext;
-  assert.equal(await runProgram(context, ['__complete', ...words]), 0);
+  const context = { stdout: (part: string) => void (text += part), startedAs: [], processInfo: { env: {} } };
+  assert.equal(await runCli(context as unknown as CliContext, ['__complete', ...words]), 0);
   return [...text.matchAll(/^(\S+)\t.*\n/gm)].map(([, word = '']) => word);
 }
 

@@ -2,7 +2,9 @@
  * Completes command lines in a shell, as kubectl does. A short shell script runs `keyferry __complete WORD…` at each
  * Tab. Keyferry then prints the possible words for the command line so far.
  */
-import type { Command, Option } from 'commander';
+import type { Flag } from '../config/flags/flags.ts';
+import type { Described } from './command.ts';
+import { namesOf } from './help.ts';
 
 /** Each script passes the words up to the cursor. If Keyferry prints no word, the shell completes paths. */
 export const SCRIPTS = {
@@ -40,47 +42,47 @@ complete -c keyferry -f -a '(__keyferry_complete)'
 export type Shell = keyof typeof SCRIPTS;
 export const SHELLS: readonly Shell[] = ['bash', 'zsh', 'fish'];
 
+/** A word that may be typed here, and its description. */
+type Answer = readonly [word: string, text?: string];
+
+const HELP: readonly Answer[] = [
+  ['-h', 'print help'],
+  ['--help', 'print help'],
+];
+
 /**
- * The possible words in place of the last word. They are options if the last word begins with a dash, or if the command
+ * The possible words in place of the last word. They are flags if the last word begins with a dash, or if the command
  * takes no argument.
- * @param words the words between the program and the cursor. Bash splits `--option=value` into three words
+ * @param words the words between the program and the cursor. Bash splits `--flag=value` into three words
  * @returns one line for each possible word: word, tab, description. Empty if the shell should complete paths
  */
-export function completionsOf(program: Command, words: readonly string[]): string {
-  const help = program.createHelp();
-  const commands = help.visibleCommands(program);
-  const target = words.length < 2 ? program : commands.find((command) => command.name() === words[0]);
-  if (target === undefined) return '';
-  // `current`: the last word. `option`: the option before it, if there is one. `sign`: `=` or a word break between.
-  const last = /(?:^|\n)(?:(?<option>-[^\n=]+)(?<sign>\n?=\n?|\n))?(?<current>[^\n]*)$/.exec(words.join('\n'));
-  const { option = '', sign = '', current = '' } = last?.groups ?? {};
-  const options = help.visibleOptions(target);
-  const valued = options.find((one) => (one.required || one.optional) && [one.short, one.long].includes(option));
-  const offered = valued === undefined ? wordsOf(target, commands, options, current) : choicesOf(valued);
-  const before = valued !== undefined && sign === '=' ? `${option}=` : '';
+export function completionsOf(commands: readonly Described[], words: readonly string[]): string {
+  const command = words.length < 2 ? undefined : commands.find(({ name }) => name === words[0]);
+  if (words.length >= 2 && words[0] !== 'help' && command === undefined) return '';
+  // `current`: the last word. `name`: the flag before it, if there is one. `sign`: `=` or a word break between.
+  const last = /(?:^|\n)(?:(?<name>-[^\n=]+)(?<sign>\n?=\n?|\n))?(?<current>[^\n]*)$/.exec(words.join('\n'));
+  const { name = '', sign = '', current = '' } = last?.groups ?? {};
+  const valued = command?.flags.find((one) => !one.isBool && namesOf(one).includes(name));
+  const offered = valued === undefined ? wordsOf(command, commands, current) : choicesOf(valued);
+  const before = valued !== undefined && sign === '=' ? `${name}=` : '';
   return offered
     .filter(([word]) => word.startsWith(current))
     .map(([word, text = '']) => `${before}${word}\t${text.replaceAll(/\s+/g, ' ')}\n`)
     .join('');
 }
 
-/** A word that may be typed here, and its description. */
-type Answer = readonly [word: string, text?: string];
-
-/** Options that Keyferry parses by Go's rules have their choices only in the help text: `--log-level <debug|info>`. */
-function choicesOf({ argChoices, flags }: Option): Answer[] {
-  const choices = argChoices ?? /<([\w-]+(?:\|[\w-]+)+)>/.exec(flags)?.[1]?.split('|') ?? [];
-  return choices.map((choice) => [choice]);
+function choicesOf({ hint }: Flag<unknown>): Answer[] {
+  return hint.includes('|') ? hint.split('|').map((choice) => [choice]) : [];
 }
 
-function wordsOf(target: Command, commands: readonly Command[], options: readonly Option[], current: string): Answer[] {
-  const [argument] = target.registeredArguments;
-  const takesCommand = target.parent === null || target.name() === 'help';
-  if (current.startsWith('-') || (argument === undefined && !takesCommand)) {
-    return options.flatMap(({ short, long, description }) =>
-      [short, long].flatMap((name): Answer[] => (name === undefined ? [] : [[name, description]])),
-    );
+/** @param command `undefined`: the program itself, or its command `help` */
+function wordsOf(command: Described | undefined, commands: readonly Described[], current: string): readonly Answer[] {
+  if (command === undefined) {
+    if (current.startsWith('-')) return [...HELP, ['-V', 'print the version'], ['--version', 'print the version']];
+    return [...commands.map(({ name, summary }): Answer => [name, summary]), ['help', 'print help']];
   }
-  if (takesCommand) return commands.map((command) => [command.name(), command.description()]);
-  return (argument?.argChoices ?? []).map((choice) => [choice]);
+  if (current.startsWith('-') || command.operands === undefined) {
+    return [...command.flags.flatMap((one) => namesOf(one).map((word): Answer => [word, one.help])), ...HELP];
+  }
+  return (command.words ?? []).map((word) => [word]);
 }

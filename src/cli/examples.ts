@@ -1,6 +1,5 @@
 /** Examples in the help of `status`, `plan` and so on. Examples of the other commands are in `config/commands.ts`. */
 export const EXAMPLES = {
-  keyferry: ['keyferry run', 'keyferry status --failed', 'keyferry plan mirror.yaml'],
   crds: ['keyferry crds | kubectl apply --server-side -f -'],
   status: [
     'keyferry status',
@@ -8,7 +7,7 @@ export const EXAMPLES = {
     'keyferry status --failed --exit-code',
     'keyferry status -w --failed',
     'keyferry status -n default -o wide',
-    'keyferry status -A -o yaml',
+    'keyferry status -A -o yaml --leader-elect-lease-name=keyferry',
     "keyferry status -o json | jq '.rules[].failing[]'",
   ],
   plan: [
@@ -23,7 +22,7 @@ export const EXAMPLES = {
     'keyferry explain secret team-a/mysecret',
     'keyferry explain secret mysecret -n team-a',
     'keyferry explain secretmirror default/mysecret-mirror',
-    'keyferry explain externalsecret default/app -o yaml',
+    'keyferry explain externalsecret default/app -o yaml --exit-code',
   ],
   migrate: [
     'keyferry migrate',
@@ -42,7 +41,7 @@ export const EXAMPLES = {
 
 /** Example flags for all commands that read a cluster. The help shows each line after the command's first example. */
 export const READING_EXAMPLES = [
-  '--namespaces=team-a,team-b --mirrors-regex=search',
+  '--controllers=mirrors --namespaces=team-a,team-b --mirrors-regex=search',
   '--source-namespaces=platform --destination-namespaces=selector:tier=prod',
   '--excluded-namespaces=kube-.* --require-consent --replicator-push=false',
   '--replicator-allow-all --replicator-run-replicators=secret',

@@ -1,9 +1,8 @@
 /** Where the bundle starts. It gives each command the function that does its work, and sets the exit code. */
 import { randomUUID } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import type { Writable } from 'node:stream';
-import { runCli } from './dispatch.ts';
+import { runCli } from './program.ts';
 import type { ClusterOptions } from '../commands/actions.ts';
 import { paintFor, Progress } from '../commands/output/terminal.ts';
 import type { CommandContext, CommandResult } from '../commands/output/reading.ts';
@@ -112,9 +111,8 @@ void runCli(
     },
     startedAs: [process.argv[1] ?? '', process.argv0],
     processInfo: { env: process.env, hostname: hostname(), uniqueId: randomUUID(), pid: process.pid },
-    // Some systems lack this file, and some users have no permission to read it.
-    firstProcess: () => readFile('/proc/1/cmdline', 'utf8').catch(() => ''),
     build: BUILD,
+    columns: process.stdout.columns,
     stdout,
     stderr,
   },

@@ -5,8 +5,7 @@ import { CONTROLLER_COMMANDS } from '../config/commands.ts';
 import type { Config } from '../config/config.ts';
 import { UsageError } from '../config/usage-error.ts';
 import type { Actions, CliContext, ExitCode, StatusOptions } from '../commands/actions.ts';
-import { runCli } from './dispatch.ts';
-import { runProgram } from './program.ts';
+import { runCli } from './program.ts';
 
 const TESTED = { kubernetes: '1.36.3', vault: 'Vault 1.13.0', externalSecrets: '0.20.4', date: '2026-01-31' };
 const BUILD = { version: '1.2.3', commit: 'c0ffee', node: '24.0.0', platform: 'linux/x64', tested: [TESTED] };
@@ -65,19 +64,20 @@ function controllersOf({ called: [name, config] }: Result): readonly string[] {
 async function cli(
   argv: readonly string[],
   { actions, called } = recorder(),
-  run = runCli,
   startedAs = ['/app/dist/keyferry.cjs', 'node'],
+  env: Readonly<Record<string, string>> = {},
 ): Promise<Result> {
   const written = { stdout: '', stderr: '' };
   const context: CliContext = {
     actions,
     startedAs,
     build: BUILD,
-    processInfo: { env: {}, hostname: 'host', uniqueId: 'u1' },
+    columns: undefined,
+    processInfo: { env, hostname: 'host', uniqueId: 'u1' },
     stdout: (text) => void (written.stdout += text),
     stderr: (text) => void (written.stderr += text),
   };
-  return { code: await run(context, argv), ...written, called };
+  return { code: await runCli(context, argv), ...written, called };
 }
 
 describe('help and version', () => {
@@ -167,7 +167,7 @@ describe('help and version', () => {
   it('the help of crds shows an example, that of status the output formats, and that of plan the usage', async () => {
     for (const [name, text] of [
       ['crds', /keyferry crds \| kubectl apply --server-side -f -/],
-      ['status', /-o, --output <format>[^-]*\(choices: "table", "wide", "json", "yaml",\s+default:\s+"table"\)/],
+      ['status', /-o, --output <table\|wide\|json\|yaml>[^-]*\(default:\s+table\)/],
       ['plan', /Usage: keyferry plan \[options\] <files\.\.\.>/],
     ] as const) {
       const { code, stdout } = await cli([name, '--help']);
@@ -190,22 +190,29 @@ describe('exit codes', () => {
     for (const [argv, message] of [
       [[], /Usage: keyferry/],
       [['nope'], /unknown command 'nope'/],
-      [['statos'], /Did you mean status\?/],
-      [['--nope'], /unknown option '--nope'/],
-      [['status', '--nope'], /unknown option '--nope'/],
-      [['status', '--outptu', 'json'], /unknown option '--outptu'\n\(Did you mean --output\?\)/],
-      [['status', '--outptu=json'], /unknown option '--outptu'\n\(Did you mean --output\?\)/],
-      [['status', '--failed=true'], /option '--failed' takes no value\n/],
-      [['--verson=x'], /unknown option '--verson'\n\(Did you mean --version\?\)/],
-      [['status', '-o', 'xml'], /argument 'xml' is invalid\. Allowed choices are table, wide, json, yaml/],
-      [['plan', '-o', 'wide', 'a'], /Allowed choices are table, json, yaml/],
-      [['completion', 'csh'], /Allowed choices are bash, zsh, fish/],
-      [['status', 'x'], /too many arguments/],
+      [['statos'], /unknown command 'statos'; did you mean status\?/],
+      [['help', 'statos'], /did you mean status\?/],
+      [['--nope'], /unknown flag --nope/],
+      [['-x', 'status'], /unknown flag -x: begin with a command/],
+      [['status', '--nope'], /^keyferry status: unknown flag --nope\n/],
+      [['status', '--outptu', 'json'], /unknown flag --outptu; did you mean --output\?/],
+      [['status', '--outptu=json'], /unknown flag --outptu; did you mean --output\?/],
+      [['status', '-wx'], /unknown flag -wx\n/],
+      [['status', '--failed', 'false'], /unexpected argument "false"\n/],
+      [['status', '-o', 'xml'], /--output: bad value "xml": must be one of table, wide, json, yaml/],
+      [['status', '-n'], /--namespace needs a value\n/],
+      [['status', '-n', '--failed'], /--namespace needs a value; if "--failed" is it, write =\n/],
+      [['plan', '-o', 'wide', 'a'], /must be one of table, json, yaml/],
+      [['completion'], /missing required argument 'shell'/],
+      [['completion', 'csh'], /bad argument "csh": must be one of bash, zsh, fish/],
+      [['status', 'x'], /unexpected argument "x"/],
+      [['explain', 'secret', 'a', 'b'], /unexpected argument "b"/],
+      [['explain'], /missing required argument 'kind'/],
       [['plan'], /missing required argument 'files'/],
       [['migrate', '--apply'], /^keyferry migrate: --apply needs --from/],
-      [['migrate', '--from', 'helm'], /Allowed choices are mirrors, k8s-replicator, kubelb/],
+      [['migrate', '--from', 'helm'], /--from: bad value "helm": must be one of mirrors, k8s-replicator, kubelb/],
       [['explain', 'secret'], /missing required argument 'place'\nTry `keyferry explain --help`\.\n$/],
-      [['crds', '-n', 'a'], /unknown option '-n'\nTry `keyferry crds --help`\.\n$/],
+      [['crds', '-n', 'a'], /unknown flag -n\nTry `keyferry crds --help`\.\n$/],
       [['run', '--nope'], /^keyferry run: unknown flag --nope\nTry `keyferry run --help`\.\n$/],
       [['run', 'x'], /^keyferry run: unexpected argument "x"\n/],
       [['mirrors', '-metrics-bind-address', 'x'], /^keyferry mirrors: --metrics-bind-address: bad value "x": must be/],
@@ -253,6 +260,7 @@ describe('the argument of the actions', () => {
       replicatorPush: true,
     };
     const config = {
+      controllers: undefined,
       namespaces: [],
       limits,
       mirrors: { regexMode: 'full' },
@@ -260,9 +268,11 @@ describe('the argument of the actions', () => {
       syncsecret,
     };
     const search = { ...config, mirrors: { regexMode: 'search' } };
-    const everything = { namespace: undefined, failed: false, watch: false, exitCode: false };
-    const plain = { recursive: false, all: false };
-    const told = { exitCode: false, flags: [] };
+    const cluster = { kubeconfig: undefined, context: undefined };
+    const leaseName = 'keyferry';
+    const everything = { ...cluster, namespace: undefined, failed: false, watch: false, exitCode: false, leaseName };
+    const plain = { ...cluster, recursive: false, all: false };
+    const told = { ...cluster, exitCode: false };
     for (const [argv, expected] of [
       [['crds'], ['crds', undefined]],
       [['status'], ['status', { ...everything, output: 'table', config }]],
@@ -342,7 +352,7 @@ describe('the argument of the actions', () => {
       ],
       [
         ['plan', '-R', '--all', '--mirrors-regex=search', 'a', '-oyaml'],
-        ['plan', { files: ['a'], output: 'yaml', config: search, recursive: true, all: true }],
+        ['plan', { ...cluster, files: ['a'], output: 'yaml', config: search, recursive: true, all: true }],
       ],
       [
         ['status', '-n', 'a', '-A', '--failed', '--mirrors-regex', 'search'],
@@ -361,7 +371,7 @@ describe('the argument of the actions', () => {
         [
           'explain',
           {
-            flags: ['--mirrors-regex=search'],
+            ...cluster,
             exitCode: true,
             kind: 'Secret',
             place: 'a/b',
@@ -382,8 +392,14 @@ describe('the argument of the actions', () => {
           ] as const,
       ),
     ] as const) {
-      const { code, stderr, called } = await cli(argv);
-      assert.deepEqual([code, stderr, called], [0, '', expected], argv.join(' '));
+      const {
+        code,
+        stderr,
+        called: [name, options],
+      } = await cli(argv);
+      // The next test is about `assumed`.
+      if (name !== 'crds') delete (options as { config: { assumed?: unknown } }).config.assumed;
+      assert.deepEqual([code, stderr, name, options], [0, '', ...expected], argv.join(' '));
     }
   });
 
@@ -393,56 +409,45 @@ describe('the argument of the actions', () => {
     assert.match(stderr, /--exit-code has no effect with --watch/);
   });
 
-  it("in the operator's container, a command uses the operator's settings if it gets no flag for them", async () => {
-    const operator = ['run', '--controllers=mirrors', '--namespaces=a,b', '--mirrors-regex=search', '--leader-elect'];
-    const beside = async (argv: readonly string[], ...first: string[]) => {
-      const commandLine = first.map((arg) => `${arg}\0`).join('');
-      const run: typeof runCli = (context, args) =>
-        runCli({ ...context, firstProcess: () => Promise.resolve(commandLine) }, args);
-      const { code, stderr, called } = await cli(argv, undefined, run);
+  it('the variables of the operator in its container set what a command assumes, and a flag replaces one of them', async () => {
+    const env = {
+      KEYFERRY_CONTROLLERS: 'mirrors',
+      KEYFERRY_NAMESPACES: 'a,b',
+      KEYFERRY_MIRRORS_REGEX: 'search',
+      KEYFERRY_REPLICATOR_ALLOW_ALL: 'true',
+      KEYFERRY_REPLICATOR_ANNOTATIONS_PREFIX: '',
+      KEYFERRY_LEADER_ELECT_LEASE_NAME: 'l',
+      KEYFERRY_REPLICATOR_PUSH: 'true',
+    };
+    const optionsOf = async (...argv: string[]) => {
+      const { code, stderr, called } = await cli(argv, undefined, undefined, env);
       assert.deepEqual([code, stderr], [0, '']);
       return called[1] as StatusOptions;
     };
-    const node = ['keyferry', '--no-opt', '/app/dist/keyferry.cjs'];
-    for (const command of [['status'], ['plan', 'a'], ['explain', 'secret', 'a/b']]) {
-      const { config } = await beside(command, ...node, ...operator);
+    for (const command of [['status'], ['plan', 'a'], ['explain', 'secret', 'a/b'], ['migrate']]) {
+      const { config } = await optionsOf(...command);
       assert.deepEqual([config.namespaces, config.controllers], [['a', 'b'], ['mirrors']], command[0]);
-      assert.equal(config.mirrors.regexMode, 'search');
+      const { allowAll, annotationsPrefix } = config.replicator;
+      assert.deepEqual([config.mirrors.regexMode, allowAll, annotationsPrefix], ['search', true, '']);
+      const assumed = ['--controllers=mirrors', '--namespaces=a,b', '--mirrors-regex=search'];
+      const ofReplicator = ['--replicator-annotations-prefix=', '--replicator-allow-all=true'];
+      assert.deepEqual(config.assumed, [...assumed, ...ofReplicator], 'without the defaults');
     }
-    const { lease } = await beside(['status'], ...node, ...operator, '--leader-elect-lease-name=l');
-    assert.deepEqual([lease?.enabled, lease?.leaseName], [true, 'l']);
-    const original = await beside(['status'], '/manager', ...node.slice(1), '--leader-elect');
-    assert.deepEqual([original.config.controllers, original.lease?.leaseName], [['mirrors'], '7e6f5103.kts.studio']);
-    const given = await beside(['status', '--namespaces=c'], ...node, ...operator);
-    assert.deepEqual([given.config.namespaces, given.config.controllers], [['c'], undefined]);
-    assert.equal(given.config.mirrors.regexMode, 'full');
-    for (const others of [[], ['/sbin/init', 'splash'], [...node, 'status'], ['node', 'other.js', ...operator]]) {
-      const { config, lease: none } = await beside(['status'], ...others);
-      assert.deepEqual([config.namespaces, config.controllers, none], [[], undefined, undefined], others.join(' '));
-    }
-  });
-
-  it('the Config is the same whether or not the command-line library is loaded', async () => {
-    for (const [argv, check] of [
-      [['run', '--controllers=mirrors', '--mirrors-regex=search'], (c: Config) => c.mirrors.regexMode === 'search'],
-      [['run'], (c: Config) => c.controllers.length === 3],
-      [['mirrors', '-leader-elect', '-kubeconfig', '-V'], (c: Config) => c.kubeconfig === '-V'],
-      [['mirrors', '--zap-devel=true', '--leader-elect=false'], (c: Config) => c.logLevel === 'debug'],
-      [['replicator', '-allow-all'], (c: Config) => c.replicator.allowAll],
-    ] as const) {
-      const fast = await cli(argv);
-      const slow = await cli(argv, recorder(), runProgram);
-      assert.deepEqual([fast.code, fast.stderr], [0, '']);
-      assert.equal(fast.called[0], 'run');
-      assert.ok(check(fast.called[1] as Config), argv.join(' '));
-      assert.deepEqual(slow, fast);
-    }
+    const given = await optionsOf('status', '--namespaces=c', '--leader-elect-lease-name=m');
+    assert.deepEqual([given.config.namespaces, given.config.mirrors.regexMode], [['c'], 'search']);
+    assert.deepEqual([(await optionsOf('status')).leaseName, given.leaseName], ['l', 'm']);
+    const run = (await cli(['run'], undefined, undefined, env)).called[1] as Config;
+    assert.deepEqual([run.controllers, run.kube.namespaces], [['mirrors'], ['a', 'b']]);
+    const replicator = (await cli(['replicator', '--namespaces=x'], undefined, undefined, env)).called[1] as Config;
+    assert.deepEqual([replicator.replicator.allowAll, replicator.kube.namespaces], [true, ['x']]);
+    const empty = await cli(['status'], undefined, undefined, { KEYFERRY_NAMESPACES: '' });
+    assert.match(empty.stderr, /^keyferry status: \$KEYFERRY_NAMESPACES: bad value "": must have at least one item/);
   });
 });
 
 describe('as the replacement of an original', () => {
   const name = (path: string, argv: readonly string[], found = recorder()): Promise<Result> =>
-    cli(argv, found, runCli, [path, 'node']);
+    cli(argv, found, [path, 'node']);
 
   it('if keyferry is started by a link with the name of an original, it runs the command that replaces the original', async () => {
     const chart = ['--leader-elect', '--health-probe-bind-address=:8081', '--metrics-bind-address=127.0.0.1:8080'];
@@ -461,7 +466,7 @@ describe('as the replacement of an original', () => {
 
   it('if the process has the name (argv0) of an original, keyferry runs the command that replaces the original', async () => {
     const startedAs = ['/app/dist/keyferry.cjs', 'k8s-replicator'];
-    assert.deepEqual(controllersOf(await cli(['--leader-elect'], recorder(), runCli, startedAs)), ['replicator']);
+    assert.deepEqual(controllersOf(await cli(['--leader-elect'], recorder(), startedAs)), ['replicator']);
   });
 
   it('a link named constructor, like a member of every object in JavaScript, selects no command', async () => {
@@ -489,9 +494,10 @@ describe('as the replacement of an original', () => {
     }
   });
 
-  it('if one of the flags of an original is unknown, the error names the command that replaces the original', async () => {
+  it('if one of the flags of an original is unknown, the error names the flags', async () => {
     const { code, stderr } = await cli(['--annotations-prefix=a.example.com', '--nope']);
-    assert.deepEqual([code, stderr.split('\n')[0]], [2, 'keyferry replicator: unknown flag --nope']);
+    const advice = 'no command has all of --annotations-prefix, --nope: put the name of the command before them';
+    assert.deepEqual([code, stderr.split('\n')[0]], [2, `keyferry: ${advice}`]);
   });
 
   it('if the flags fit several originals, keyferry prints an error and starts nothing', async () => {

@@ -1,14 +1,13 @@
 /** The interface between command line and commands: options and exit codes. Tests put other actions in their place. */
 import type { Config, ReadingConfig } from '../config/config.ts';
-import type { LeaderElectConfig } from '../config/flags/common-flags.ts';
 import type { ProcessInfo } from '../config/flags/flags.ts';
 import type { MigratedProgram } from '../config/migrated-programs.ts';
 import type { Build } from '../config/version.ts';
 
 /** The cluster that a command reads: kubeconfig file and context. @see Config for their defaults */
 export interface ClusterOptions {
-  readonly kubeconfig?: string;
-  readonly context?: string;
+  readonly kubeconfig: string | undefined;
+  readonly context: string | undefined;
 }
 
 /** The options of all commands that read rules. */
@@ -27,8 +26,8 @@ export interface StatusOptions extends ReadingOptions<'table' | 'wide' | 'json' 
   readonly failed: boolean;
   /** Print changes as they come, until a signal. */
   readonly watch: boolean;
-  /** Where the operator's Lease is; absent: not known, because the operator's flags are not known. */
-  readonly lease?: LeaderElectConfig;
+  /** The Lease of the operator, if no Lease has the chart's label. */
+  readonly leaseName: string;
 }
 
 export interface PlanOptions extends ReadingOptions {
@@ -42,8 +41,6 @@ export interface PlanOptions extends ReadingOptions {
 
 export interface ExplainOptions extends ReadingOptions {
   readonly exitCode: boolean;
-  /** The settings on the command line that may differ from those of the operator, as `--name=value`. */
-  readonly flags: readonly string[];
   /** The kind as the user writes it: `secret`, `Secrets`. */
   readonly kind: string;
   /** `NAMESPACE/NAME` */
@@ -77,11 +74,9 @@ export interface CliContext {
   /** Path or name of the script, and of the process. The script may be a link with the name of an original. */
   readonly startedAs: readonly string[];
   readonly processInfo: ProcessInfo;
-  /** Reads the command line of process 1, as in /proc/1/cmdline. */
-  readonly firstProcess?: () => Promise<string>;
-  /** The settings of the operator, if this process runs in the operator's container. */
-  readonly operator?: Config | undefined;
   readonly build: Build;
+  /** The width of the terminal; `undefined`: the output is for a file or a program. */
+  readonly columns: number | undefined;
   readonly stdout: (text: string) => void;
   readonly stderr: (text: string) => void;
 }

@@ -9,6 +9,7 @@ import {
   readSnapshot,
   requireSomeCoverage,
   ruleCollections,
+  WHERE,
   whyUnread,
   whyUnserved,
 } from './output/reading.ts';
@@ -42,7 +43,7 @@ import { lastWriteOf, readStored, type Stored, type Subject, subjectOf, writersO
 /** @throws UsageError: the kind is unknown or the name invalid; and the errors of `api.request` */
 export async function explain(
   context: CommandContext,
-  { kind, place, output, config, flags, exitCode }: ExplainOptions,
+  { kind, place, output, config, exitCode }: ExplainOptions,
 ): Promise<CommandResult> {
   const subject = subjectOf(kind, place, [...KINDS, ...(await ruleCollections())]);
   const [stored, snapshot] = await Promise.all([
@@ -51,7 +52,7 @@ export async function explain(
   ]);
   // If the caller has no permission to read the object, the output says so, even if no list could be read.
   if (stored.state !== 'refused') requireSomeCoverage(snapshot);
-  const explanation = await explanationOf(snapshot, context, subject, stored, flags);
+  const explanation = await explanationOf(snapshot, context, subject, stored);
   const text = output === 'table' ? explanationText(explanation, context.paint) : reportText(explanation, output);
   const code = exitCode && isUnready(explanation) ? EXIT_LOSS_OR_REFUSAL : EXIT_DONE;
   return { text, code: explanation.object.exists === false ? EXIT_FAILED : code };
@@ -68,7 +69,6 @@ async function explanationOf(
   { api, cluster }: CommandContext,
   { collection, namespace, name }: Subject,
   stored: Stored,
-  flags: readonly string[],
 ): Promise<Explanation> {
   const { inventory, claims } = snapshot;
   const { kind } = collection;
@@ -119,7 +119,7 @@ async function explanationOf(
     isRuleKind: ruleNames !== undefined,
     lacksNamespace: lacksNamespace(snapshot, namespace),
     isRefused: others.some((rule) => selects(snapshot, rule, key) === true),
-    flags,
+    flags: snapshot.assumed.filter((setting) => !WHERE.test(setting)),
   });
   const unready = marker === undefined ? undefined : states.rules.get(marker);
   const isUnrelated = verdict === 'unrelated' && unserved === undefined;

@@ -23,7 +23,7 @@ import { changesBetween } from './status/changes.ts';
  */
 export async function status(context: CommandContext, options: StatusOptions): Promise<CommandResult> {
   const { api, cluster, paint, progress } = context;
-  const { config, namespace, lease } = options;
+  const { config, namespace } = options;
   // With --watch: the contents for the last report. Content that has not changed is not read again.
   let contents: Contents | undefined;
   const report = async (lister: Lister): Promise<StatusFindings> => {
@@ -33,8 +33,8 @@ export async function status(context: CommandContext, options: StatusOptions): P
     contents = snapshot.contents;
     requireSomeCoverage(snapshot, namespace === undefined ? '; use -n NAMESPACE for one namespace' : '');
     // With `-n`, the caller may have permissions in that namespace only, so the Leases are not read.
-    const leaders = namespace === undefined ? await leadersOf(context, lease) : { leaders: [] };
-    return await statusReport(snapshot, cluster, namespace, leaders, lease !== undefined);
+    const leaders = namespace === undefined ? await leadersOf(context, options.leaseName) : { leaders: [] };
+    return await statusReport(snapshot, cluster, namespace, leaders);
   };
   if (!options.watch) {
     const found = await report(listerOf(api));

@@ -7,7 +7,8 @@ import {
   namespacesFlag,
   originalAddresses,
 } from './flags/common-flags.ts';
-import { type Config, type ControllerName, deepFreeze } from './config.ts';
+import { type Config, deepFreeze } from './config.ts';
+import type { ControllerName } from './controllers.ts';
 import { generatorFlags, mirrorsFlags, replicatorFlags, vaultConfig, vaultFlags } from './flags/controller-flags.ts';
 import {
   type Flag,
@@ -15,11 +16,10 @@ import {
   flagsOf,
   type FlagValues,
   initialValues,
-  type ParsedFlags,
-  parseFlags,
   type ProcessInfo,
 } from './flags/flags.ts';
 import { limitsConfig, type LimitValues } from './flags/limit-flags.ts';
+import { type ParsedFlags, parseFlags } from './flags/parse-flags.ts';
 import { managerFlags, travelFlags } from './flags/syncsecret-flags.ts';
 import { quoted, UsageError } from './usage-error.ts';
 import { vaultEnvironment } from './vault-environment.ts';

@@ -1,8 +1,9 @@
 /** The commands that run controllers: `run` for all controllers, and for each original a command with its flags. */
 import { base, controllerCommand, type ControllerCommand } from './command.ts';
-import { commonFlags, deletionFlag, namespacesFlag, zapFlags } from './flags/common-flags.ts';
-import { type ControllerName, CONTROLLERS, DEFAULT_CONTROLLERS } from './config.ts';
+import { commonFlags, deletionFlag, namespacesFlag, RUN_LEASE, zapFlags } from './flags/common-flags.ts';
+import { type ControllerName, CONTROLLERS, DEFAULT_CONTROLLERS } from './controllers.ts';
 import {
+  controllersFlag,
   generatorFlags,
   kubeConfigFlag,
   mirrorsAddressFlags,
@@ -11,7 +12,7 @@ import {
   replicatorFlags,
   vaultFlags,
 } from './flags/controller-flags.ts';
-import { flag, type FlagTable, prefixed } from './flags/flags.ts';
+import { type FlagTable, prefixed } from './flags/flags.ts';
 import { limitFlags, NO_LABELS, patternLimitFlags, pushFlag, refuseSelectors } from './flags/limit-flags.ts';
 import {
   ccmAddressFlags,
@@ -33,7 +34,6 @@ const CCM_LEASE = '19f32e7b.ccm.kubelb.k8c.io';
 const MANAGER_LEASE = '19f32e7b.kubelb.k8c.io';
 const REPLICATOR_LEASE = 'k8s-replicator.keyferry';
 const GENERATOR_LEASE = 'keyferry-generator';
-const RUN_LEASE = 'keyferry';
 const USING_VAULT: ReadonlySet<ControllerName> = new Set<ControllerName>(['mirrors', 'generator']);
 const SYNC_SECRET_PREFIX = 'syncsecret-';
 const { sourceGraceMs, ...originalFlags } = replicatorFlags;
@@ -55,19 +55,8 @@ export function findControllerCommand(name: string): ControllerCommand | undefin
 
 /** `run`: all controllers in one process. If several originals have a flag, it begins with its controller's name. */
 function runCommand(): ControllerCommand {
-  const list = CONTROLLERS.join(', ');
-  const run = {
-    controllers: flag.list(
-      'controllers',
-      'list',
-      `comma-separated list of ${list} (default: ${DEFAULT_CONTROLLERS.join(', ')})`,
-      (item) => {
-        if (!CONTROLLERS.some((known) => known === item)) throw new RangeError(`must be a list of ${list}`);
-      },
-    ),
-  };
   const sections = {
-    run,
+    run: controllersFlag,
     ...commonFlags(':8080', RUN_LEASE),
     deletion: deletionFlag('SecretMirror or SyncSecret'),
     scope: namespacesFlag,

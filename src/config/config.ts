@@ -13,23 +13,10 @@ import type {
   replicatorFlags,
   VaultConfig,
 } from './flags/controller-flags.ts';
+import type { ControllerName } from './controllers.ts';
 import type { FlagValues } from './flags/flags.ts';
 import type { limitFlags, pushFlag } from './flags/limit-flags.ts';
 import type { ManagementConfig, managerFlags, travelFlags } from './flags/syncsecret-flags.ts';
-
-export const CONTROLLERS = [
-  'mirrors',
-  'replicator',
-  'syncsecret-manager',
-  'syncsecret-ccm',
-  'syncsecret-synchronizer',
-  'generator',
-] as const;
-
-export type ControllerName = (typeof CONTROLLERS)[number];
-
-/** The controllers of `run` without --controllers. CCM and manager must be named: each belongs in another cluster. */
-export const DEFAULT_CONTROLLERS: readonly ControllerName[] = ['mirrors', 'replicator', 'generator'];
 
 type Common = CommonValues['common'];
 
@@ -61,10 +48,7 @@ export type SyncSecretConfig = FlagValues<ReturnType<typeof managerFlags> & type
 };
 
 /** The settings that decide how rules are read. `status` and `plan` must get the same values as the operator. */
-export type ReadingConfig = ReturnType<typeof readingConfig> & {
-  /** The controllers of the operator; `undefined`: unknown, so all. */
-  readonly controllers?: readonly ControllerName[] | undefined;
-};
+export type ReadingConfig = ReturnType<typeof readingConfig>;
 
 /** Freezes a value with all values in it. */
 export function deepFreeze<T>(value: T): T {

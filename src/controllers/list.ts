@@ -1,5 +1,5 @@
 /** The list of all controllers. A new controller is a folder, a line here, and its flags in `config/`. */
-import type { ControllerName } from '../config/config.ts';
+import type { ControllerName } from '../config/controllers.ts';
 import type { ControllerEntry } from './common/context.ts';
 import type { ProgramReader } from './common/migration.ts';
 import type { ControllerReader } from './common/snapshot/reader.ts';

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import path from 'node:path';
 import { it } from 'node:test';
 
-import { CONTROLLERS } from '../../src/config/config.ts';
+import { CONTROLLERS } from '../../src/config/controllers.ts';
 import { CONTROLLER_LIST } from '../../src/controllers/list.ts';
 import { readSources } from './imports.ts';
 

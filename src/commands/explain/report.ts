@@ -41,7 +41,7 @@ export interface Findings extends Pick<Explanation, 'owner' | 'source' | 'next' 
   readonly lacksNamespace?: boolean;
   /** Whether a rule selects the object's namespace, but a limit or a missing consent keeps it from copying there. */
   readonly isRefused?: boolean;
-  /** The settings on the command line, as `--name=value`. The operator may have others. */
+  /** The settings that the command assumes, as `--name=value`. The operator may have others. */
   readonly flags?: readonly string[];
 }
 

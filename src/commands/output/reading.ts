@@ -45,9 +45,14 @@ export async function readSnapshot(
   return await Snapshot.at({ ...options, api, lister, controllers, now: now(), signal });
 }
 
-/** Notes that name the objects which the caller could not list. */
-export function coverageNotes({ inventory: { coverage, served }, readers }: Snapshot): string[] {
+/** The settings that say what is read. The reports show what that is. */
+export const WHERE = /^--(?:controllers|namespaces)=/;
+
+/** Notes that name the limits which the command assumes, and the objects which the caller could not list. */
+export function coverageNotes({ assumed, inventory: { coverage, served }, readers }: Snapshot): string[] {
   const notes = served ? [`Only the namespaces ${served.which} are included: ${served.names.join(', ')}`] : [];
+  const limits = assumed.filter((setting) => !WHERE.test(setting));
+  if (limits.length > 0) notes.push(`Settings that this command assumes for Keyferry: ${limits.join(' ')}`);
   const partly: string[] = [];
   // Only the replicator copies annotated ConfigMaps. If it is off, no note says that ConfigMaps could not be listed.
   const hasAnnotated = [...readers.values()].some(({ collection }) => collection === undefined);

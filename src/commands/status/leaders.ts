@@ -4,7 +4,6 @@ import { holderOf, type Lease } from '../../kube/leader-election/lease.ts';
 import { listEach } from '../../kube/list-each.ts';
 import { parseJson } from '../../kube/json.ts';
 import type { StatusReport } from '../../../scripts/reports/schemas.ts';
-import type { StatusOptions } from '../actions.ts';
 import type { CommandContext } from '../output/reading.ts';
 
 /** The holder and the times of one of Keyferry's Leases. */
@@ -17,30 +16,26 @@ export interface Leaders {
 }
 
 const API = '/apis/coordination.k8s.io/v1';
-/** The default of `--leader-elect-lease-name`, and Keyferry's namespace in the documentation. */
+/** Keyferry's namespace in the documentation. */
 const USUAL = 'keyferry';
 
 /**
- * Reads the operator's Lease, if its flags are known; else the Leases with the chart's label. If there are none, or the
- * caller has no permission to list Leases, reads the Lease with the usual name.
+ * Reads the Leases with the chart's label. If there are none, or the caller has no permission to list Leases, reads the
+ * Lease with the given name in Keyferry's namespace.
  * @throws the errors of `api.request`, except for a missing permission
  */
 export async function leadersOf(
   { api, namespace: home, now, signal }: Pick<CommandContext, 'api' | 'namespace' | 'now' | 'signal'>,
-  operator: StatusOptions['lease'],
+  name: string,
 ): Promise<Leaders> {
   const leaders: LeaderStatus[] = [];
-  if (operator?.enabled === false) return { leaders };
   const take = (lease: Lease): unknown => leaders.push(leaderOf(lease, now()));
-  const place = operator === undefined && home === 'default' ? USUAL : (operator?.namespace ?? home);
-  const path = `${API}/namespaces/${place}/leases/${operator?.leaseName ?? USUAL}`;
+  const path = `${API}/namespaces/${home === 'default' ? USUAL : home}/leases/${name}`;
   try {
-    if (operator === undefined) {
-      const labelSelector = 'app.kubernetes.io/name=keyferry';
-      await listEach(api, `${API}/leases`, take, { labelSelector, signal }).catch((error: unknown) => {
-        if (!isForbidden(error)) throw error;
-      });
-    }
+    const labelSelector = 'app.kubernetes.io/name=keyferry';
+    await listEach(api, `${API}/leases`, take, { labelSelector, signal }).catch((error: unknown) => {
+      if (!isForbidden(error)) throw error;
+    });
     if (leaders.length > 0) return { leaders };
     const { body } = await api.request({ method: 'GET', path, signal });
     take(parseJson(body, `the answer to GET ${path}`) as Lease);

@@ -31,7 +31,6 @@ export interface StatusFindings {
 /**
  * @param cluster host of the API server
  * @param namespace only rules in this namespace; `undefined`: all rules
- * @param isOperators whether the settings are known to be those of the operator
  * @throws the errors of `api.request`
  */
 export async function statusReport(
@@ -39,7 +38,6 @@ export async function statusReport(
   cluster: string,
   namespace: string | undefined,
   { leaders, note }: Leaders,
-  isOperators: boolean,
 ): Promise<StatusFindings> {
   const { inventory } = snapshot;
   const readers = [...snapshot.readers].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, reader]) => reader);
@@ -60,7 +58,7 @@ export async function statusReport(
   const missing = isMissing ? [`namespace ${namespace} does not exist, or is being deleted`] : [];
   const isOutdated = rules.some(({ failing }) => failing.some(({ state }) => state === 'pending'));
   const doubt = isOutdated ? 'write the targets that are Outdated' : 'delete these orphans';
-  const isDoubted = !isOperators && (isOutdated || orphans.some(({ action }) => action === 'delete'));
+  const isDoubted = isOutdated || orphans.some(({ action }) => action === 'delete');
   const flags = `Whether Keyferry will ${doubt} depends on its flags: give this command the same flags`;
   const report: StatusReport = {
     apiVersion: 'keyferry.dev/v1',

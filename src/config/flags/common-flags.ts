@@ -11,6 +11,7 @@ import {
   type ListenSetting,
   type ProcessInfo,
   type SectionValues,
+  variableOf,
 } from './flags.ts';
 
 /** The characters that the name of a namespace may have, for error messages. */
@@ -34,12 +35,17 @@ export function namespaceIn(env: ProcessInfo['env'], variable: string): string |
   throw new UsageError(`$${variable}: bad value ${quoted(name)}: must be a name of ${LABEL_LETTERS}`);
 }
 
+/** For all commands that use a cluster. */
+export const clusterFlags = {
+  kubeconfig: flag.text('kubeconfig', 'path', 'kubeconfig file (default: $KUBECONFIG, ~/.kube/config, in-cluster)'),
+  context: flag.text('context', 'name', 'context of the kubeconfig (default: its current context)'),
+} satisfies FlagTable;
+
 /** @param statusAddress default of --status-address; empty: no default, because the original has other address flags */
 export function commonFlags(statusAddress: string, leaseName: string) {
   return {
     common: {
-      kubeconfig: flag.text('kubeconfig', 'path', 'kubeconfig file (default: $KUBECONFIG, ~/.kube/config, in-cluster)'),
-      context: flag.text('context', 'name', 'context of the kubeconfig (default: its current context)'),
+      ...clusterFlags,
       statusAddress: flag.address(
         'status-address',
         statusAddress,
@@ -99,11 +105,15 @@ export function deletionFlag(kinds: string) {
 
 export type DeletionValues = FlagValues<ReturnType<typeof deletionFlag>>;
 
+/** The default name of the Lease of `run`. */
+export const RUN_LEASE = 'keyferry';
+
 /** An empty text means the default name. */
-function leaseNameFlag(initial: string): Flag<string> {
+export function leaseNameFlag(initial: string): Flag<string> {
   const letters = "lower case letters, digits, '-' and '.'";
   const optional = flag.name('leader-elect-lease-name', 'name of the Lease', isSubdomain, letters);
-  return { ...optional, initial, initialText: initial, parse: (text) => optional.parse(text) ?? initial };
+  const parse = (text: string): string => optional.parse(text) ?? initial;
+  return { ...optional, initial, initialText: initial, parse, variable: variableOf(optional.name) };
 }
 
 export type CommonValues = SectionValues<ReturnType<typeof commonFlags>>;
@@ -116,6 +126,7 @@ export const namespacesFlag = {
       'comma-separated list of the only namespaces to read and write, with Roles there instead of a ClusterRole',
     ),
     initialText: 'all',
+    variable: variableOf('namespaces'),
   },
 } satisfies FlagTable;
 

@@ -1,21 +1,53 @@
 /** The flags for SecretMirrors, annotated objects, ExternalSecrets and Vault, and those of commands that read rules. */
 import { parseAddressPattern } from '../../runtime/text/address-patterns.ts';
 import { isSubdomain } from '../../runtime/text/dns-names.ts';
+import { CONTROLLERS, DEFAULT_CONTROLLERS } from '../controllers.ts';
 import { NO_VAULT_ENVIRONMENT, type VaultEnvironment } from '../vault-environment.ts';
 import { namespaceListFlag, namespacesFlag, originalAddressFlags } from './common-flags.ts';
 import { limitFlags, limitsConfig, pushFlag } from './limit-flags.ts';
-import { flag, type FlagSections, type FlagTable, type FlagValues, mapValues, parseFlags, prefixed } from './flags.ts';
+import {
+  flag,
+  type FlagSections,
+  flagsOf,
+  type FlagTable,
+  type FlagValues,
+  mapValues,
+  prefixed,
+  type SectionValues,
+  variableOf,
+  withVariables,
+} from './flags.ts';
 import { travelFlags } from './syncsecret-flags.ts';
 import { parseLabels, parseList } from './values.ts';
 
+const CONTROLLER_LIST = CONTROLLERS.join(', ');
+
+/** The flag of `run`. Without it, commands read the rules of all controllers. */
+export const controllersFlag = {
+  controllers: {
+    ...flag.list(
+      'controllers',
+      'list',
+      `comma-separated list of ${CONTROLLER_LIST} (default: ${DEFAULT_CONTROLLERS.join(', ')})`,
+      (item) => {
+        if (!CONTROLLERS.some((known) => known === item)) throw new RangeError(`must be a list of ${CONTROLLER_LIST}`);
+      },
+    ),
+    variable: variableOf('controllers'),
+  },
+} satisfies FlagTable;
+
 /** Flags for SecretMirrors that the original does not have. Under `run` they have the same names. */
 export const mirrorsFlags = {
-  regexMode: flag.choice(
-    'mirrors-regex',
-    ['full', 'search'],
-    'full',
-    'how a pattern matches a namespace name: full: the whole name; search: any part of it, as in ktsstudio/mirrors',
-  ),
+  regexMode: {
+    ...flag.choice(
+      'mirrors-regex',
+      ['full', 'search'],
+      'full',
+      'how a pattern matches a namespace name: full: the whole name; search: any part of it, as in ktsstudio/mirrors',
+    ),
+    variable: variableOf('mirrors-regex'),
+  },
   allowCrossNamespaceAuth: flag.bool(
     'allow-cross-namespace-auth',
     'allow a SecretMirror to use a Vault login Secret of another namespace',
@@ -33,31 +65,39 @@ export function mirrorsNotes(env: Readonly<Record<string, string | undefined>>):
 
 const KINDS = ['secret', 'configmap'] as const;
 
+/** The flags of the original k8s-replicator that say how annotations are read. */
+const annotationFlags = withVariables(
+  {
+    annotationsPrefix: flag.parsed(
+      'annotations-prefix',
+      'prefix',
+      'k8s-replicator',
+      'prefix of the annotations, before the slash',
+      parsePrefix,
+    ),
+    allowAll: flag.bool('allow-all', 'allow replication of every source, also without an annotation that allows it'),
+    ignoreUnknown: flag.bool(
+      'ignore-unknown',
+      'ignore unknown annotations with the prefix; by default, an object that has one is not replicated',
+    ),
+    runReplicators: flag.parsed(
+      'run-replicators',
+      'kinds',
+      'all',
+      'the kinds to replicate: comma-separated list of secret, configmap; or all',
+      parseKinds,
+    ),
+  },
+  'replicator-',
+);
+
 /** The flags of the original k8s-replicator, which have a prefix under `run`, and `--source-grace`, which has none. */
 export const replicatorFlags = {
-  annotationsPrefix: flag.parsed(
-    'annotations-prefix',
-    'prefix',
-    'k8s-replicator',
-    'prefix of the annotations, before the slash',
-    parsePrefix,
-  ),
-  allowAll: flag.bool('allow-all', 'allow replication of every source, also without an annotation that allows it'),
-  ignoreUnknown: flag.bool(
-    'ignore-unknown',
-    'ignore unknown annotations with the prefix; by default, an object that has one is not replicated',
-  ),
+  ...annotationFlags,
   resyncPeriodMs: flag.duration(
     'resync-period',
     '30m',
     'time after which every annotated object is reconciled again; 0 to disable',
-  ),
-  runReplicators: flag.parsed(
-    'run-replicators',
-    'kinds',
-    'all',
-    'the kinds to replicate: comma-separated list of secret, configmap; or all',
-    parseKinds,
   ),
   createWithLabels: flag.parsed(
     'create-with-labels',
@@ -148,15 +188,15 @@ export function vaultConfig(
   return { addresses, timeoutMs: fromEnvironment ?? timeoutMs, environment };
 }
 
-const { annotationsPrefix, allowAll, ignoreUnknown, runReplicators } = replicatorFlags;
-const replicatorReading = { annotationsPrefix, allowAll, ignoreUnknown, runReplicators };
-
 /** The flags of commands such as `status`, which read a cluster as the operator does, by sections of ReadingConfig. */
 export const readingFlags = {
+  operator: {
+    controllers: { ...controllersFlag.controllers, help: 'same as for the operator: its controllers (default: all)' },
+  },
   scope: sameAsFor('operator', namespacesFlag),
   limits: sameAsFor('operator', { ...limitFlags, ...pushFlag }),
   mirrors: sameAsFor('operator', { regexMode: mirrorsFlags.regexMode }),
-  replicator: sameAsFor('replicator', prefixed('replicator-', replicatorReading)),
+  replicator: sameAsFor('replicator', prefixed('replicator-', annotationFlags)),
   syncsecret: sameAsFor('CCM and manager', prefixed('syncsecret-', travelFlags)),
 } satisfies FlagSections;
 
@@ -164,8 +204,22 @@ function sameAsFor<Table extends FlagTable>(runner: string, table: Table): Table
   return mapValues(table, (one) => ({ ...one, help: `same as for the ${runner}: ${one.help}` })) as Table;
 }
 
-/** @param argv only flags, as `--name=value` @throws UsageError: a bad value, or flags that exclude each other */
-export function readingConfig(argv: readonly string[]) {
-  const { scope, ...parts } = parseFlags(readingFlags, argv).values;
-  return { ...scope, ...parts, limits: limitsConfig(parts.limits, scope.namespaces) };
+/** @param texts the values of flags and variables, by the names of the flags @throws UsageError: flags exclude each other */
+export function readingConfig(values: SectionValues<typeof readingFlags>, texts: ReadonlyMap<string, string>) {
+  const { scope, limits, mirrors, replicator, syncsecret } = values;
+  const { controllers } = values.operator;
+  return {
+    ...scope,
+    mirrors,
+    replicator,
+    syncsecret,
+    /** The controllers of the operator; `undefined`: unknown, so all. */
+    controllers: controllers.length > 0 ? CONTROLLERS.filter((name) => controllers.includes(name)) : undefined,
+    limits: limitsConfig(limits, scope.namespaces),
+    /** The settings that have another value than the default, as `--name=value`. */
+    assumed: flagsOf(readingFlags).flatMap(({ name, initialText }) => {
+      const text = texts.get(name);
+      return text === undefined || text === initialText ? [] : [`--${name}=${text}`];
+    }),
+  };
 }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { flag, parseFlags } from './flags.ts';
+import { flag } from './flags.ts';
+import { parseFlags } from './parse-flags.ts';
 import { quoted } from '../usage-error.ts';
 
 const table = {
@@ -24,8 +25,8 @@ describe('Go flags', () => {
       assert.equal(values(...argv).values.file, 'a');
     }
     assert.equal(values('--file=a=b').values.file, 'a=b');
-    assert.equal(values('--file', '-x').values.file, '-x', 'a value may look like a flag');
-    assert.equal(values('--file', '--').values.file, '--');
+    assert.equal(values('--file', '-').values.file, '-');
+    assert.equal(values('-file=-x').values.file, '-x', 'a value after = may look like a flag');
     assert.equal(values('--file=').values.file, undefined);
   });
 
@@ -37,6 +38,29 @@ describe('Go flags', () => {
     assert.deepEqual([got.leader, got.file, rest], [true, undefined, ['false', '--file', 'a']]);
   });
 
+  it('a flag may have a letter; letters without a value may stand together, before one with a value', () => {
+    const lettered = {
+      all: { ...flag.bool('all', 'x'), short: 'A' },
+      watch: { ...flag.bool('watch', 'x'), short: 'w' },
+      output: { ...flag.text('output', 'x', 'x'), short: 'o' },
+    };
+    const parsed = (...argv: string[]) => parseFlags({ lettered }, argv, {}, 'anywhere');
+    const plain = { all: false, watch: false, output: undefined };
+    for (const [argv, expected] of [
+      [['-A'], { all: true }],
+      [['-A=false', '-w=1'], { watch: true }],
+      [['-wA', '-ojson'], { all: true, watch: true, output: 'json' }],
+      [['-wojson'], { watch: true, output: 'json' }],
+      [['-o', 'json', '-output=yaml'], { output: 'yaml' }],
+      [['-o=json'], { output: 'json' }],
+      [['-o='], {}],
+    ] as const) {
+      assert.deepEqual(parsed(...argv).values.lettered, { ...plain, ...expected }, argv.join(' '));
+    }
+    assert.deepEqual(parsed('a', '-A', 'b', '--', '-w').rest, ['a', 'b', '-w'], 'arguments anywhere');
+    assert.throws(() => parsed('-wx'), { message: 'unknown flag -wx' });
+  });
+
   it('flags end at the first argument that is no flag, and at --', () => {
     assert.deepEqual(values('--file', 'a', 'b', '--mode', 'c').rest, ['b', '--mode', 'c']);
     assert.deepEqual(values('--leader', '--', '--file', 'a').rest, ['--file', 'a']);
@@ -44,11 +68,10 @@ describe('Go flags', () => {
     assert.deepEqual(values('', '--file').rest, ['', '--file']);
   });
 
-  it('-h and --help request help, except where they are the value of a flag', () => {
+  it('-h and --help request help', () => {
     for (const argv of [['-h'], ['--help'], ['-help'], ['--file', 'a', '-h', '--nonsense']]) {
       assert.equal(parseFlags({ table }, argv).isHelp, true);
     }
-    assert.equal(values('--file', '-h').values.file, '-h');
   });
 
   it('parseFlags returns the values of given flags, and the defaults of the others', () => {
@@ -70,8 +93,10 @@ describe('Go flags', () => {
       [['--constructor=1'], 'unknown flag --constructor'],
       [['-x=1'], 'unknown flag -x'],
       [['-le'], 'unknown flag -le'],
-      [['---file'], 'bad flag syntax: "---file"'],
-      [['--=a'], 'bad flag syntax: "--=a"'],
+      [['---file'], 'unknown flag ---file; did you mean --file?'],
+      [['--=a'], 'unknown flag --'],
+      [['--file', '-x'], '--file needs a value; if "-x" is it, write ='],
+      [['-file', '--leader'], '--file needs a value; if "--leader" is it, write ='],
       [['--file'], '--file needs a value'],
       [['--leader=maybe'], '--leader: bad value "maybe": must be true or false'],
       [['--every', '30'], '--every: bad value "30": must be a duration with unit, for example 30m, 1h2m3.5s or 500ms'],

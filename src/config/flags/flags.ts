@@ -1,20 +1,13 @@
-/**
- * Tables of flags. A table defines how a command line is parsed, its help, and the type of the result.
- *
- * A command line is split as by Go's `flag` package, so that arguments in a Deployment of an original keep their
- * meaning. A flag has one or two dashes. Its value comes after `=`, or is the next argument. Unlike in GNU style, a
- * boolean never takes the next argument, and the first argument that is no flag ends the flags.
- */
+/** Tables of flags. A table defines how a command line is parsed (`parse-flags.ts`), its help, and the type of the result. */
 import { parseListenAddress, type ListenAddress } from '../../observe/listen-address.ts';
-import { quoted, UsageError } from '../usage-error.ts';
 import { parseBool } from '../../runtime/text/go-bool.ts';
-import { isWithinEdits } from '../../runtime/text/texts.ts';
-import { insteadOf, refuseGoneVariables } from './gone-flags.ts';
 import { parseCount, parseDuration, parseList } from './values.ts';
 
 export interface Flag<T> {
   /** The name without dashes. */
   readonly name: string;
+  /** The one letter that may stand for the name: `-n`. */
+  readonly short?: string;
   /** Whether the flag is a boolean, which needs no value. */
   readonly isBool: boolean;
   /** The word that stands for the value in the help, for example `duration`. */
@@ -25,9 +18,9 @@ export interface Flag<T> {
   readonly initialText: string;
   /** @throws RangeError with the rule for valid values; `parseFlags` adds the flag and the value */
   readonly parse: (text: string) => T;
-  /** Whether the value is a comma-separated list. If repeated, all items count. Of other flags, the last one counts. */
-  readonly isList?: boolean;
-  /** The environment variable that counts if the flag is not given. An empty variable counts as absent. */
+  /** The sign between the items of a list. If repeated, all items count. Of other flags, the last one counts. */
+  readonly separator?: ',' | '\n';
+  /** The environment variable whose value counts if the flag is not given. An empty value is one, too. */
   readonly variable?: string;
   /** Another flag: if it is not given, it gets the value of this flag. If several flags set it, the last one counts. */
   readonly sets?: string;
@@ -48,52 +41,6 @@ export type SectionValues<Sections extends FlagSections> = {
   readonly [Section in keyof Sections]: FlagValues<Sections[Section]>;
 };
 
-export interface ParsedFlags<Sections extends FlagSections> {
-  readonly values: SectionValues<Sections>;
-  /** The names of the flags on the command line. */
-  readonly given: ReadonlySet<string>;
-  /** The arguments after the flags. */
-  readonly rest: readonly string[];
-  /** Flags that were accepted but have no effect, as sentences for the log. */
-  readonly notes: readonly string[];
-  /** Whether help is requested. If so, nothing else was read. */
-  readonly isHelp: boolean;
-}
-
-/**
- * Reads a command line, and the environment variables of flags that are not given.
- * @throws UsageError, with the flag or variable and its bad value
- */
-export function parseFlags<Sections extends FlagSections>(
-  sections: Sections,
-  argv: readonly string[],
-  env: ProcessInfo['env'] = {},
-): ParsedFlags<Sections> {
-  refuseGoneVariables(env);
-  const flags = new Map(flagsOf(sections).map((flag) => [flag.name, flag]));
-  const split = splitGoFlags(argv, flags);
-  const { found, rest } = split ?? { found: [], rest: [] };
-  const given = new Map<string, unknown>();
-  const lists = new Map<string, string>();
-  for (const [flag, text] of found) {
-    const earlier = flag.isList === true ? lists.get(flag.name) : undefined;
-    const all = earlier === undefined ? text : `${earlier},${text}`;
-    lists.set(flag.name, all);
-    given.set(flag.name, parseOne(flag, all, `--${flag.name}`));
-  }
-  const valueOf = (flag: Flag<unknown>): unknown => {
-    const setters = [...flags.values()].filter(({ sets }) => sets === flag.name);
-    const value = given.get(flag.name) ?? setters.map(valueOf).findLast((one) => one !== undefined);
-    if (value !== undefined || given.has(flag.name)) return value;
-    const { variable = '' } = flag;
-    const text = env[variable] ?? '';
-    return text === '' ? flag.initial : parseOne(flag, text, `$${variable}`);
-  };
-  const values = mapValues(sections, (table) => mapValues(table, valueOf)) as SectionValues<Sections>;
-  const notes = found.flatMap(([{ note }, text]) => note?.(text) ?? []);
-  return { values, given: new Set(given.keys()), rest, notes: [...new Set(notes)], isHelp: split === undefined };
-}
-
 /** The flags, in the order of the help. */
 export function flagsOf(sections: FlagSections): readonly Flag<unknown>[] {
   return Object.values(sections).flatMap((table) => Object.values(table));
@@ -109,57 +56,18 @@ export function prefixed<Table extends FlagTable>(prefix: string, table: Table):
   return mapValues(table, (flag) => ({ ...flag, name: `${prefix}${flag.name}` })) as Table;
 }
 
+/** The same table with an environment variable for each flag. @param prefix that of the flags under `run` */
+export function withVariables<Table extends FlagTable>(table: Table, prefix = ''): Table {
+  return mapValues(table, (flag) => ({ ...flag, variable: variableOf(`${prefix}${flag.name}`) })) as Table;
+}
+
+/** The variable of a flag: `KEYFERRY_SOURCE_NAMESPACES`. */
+export function variableOf(name: string): string {
+  return `KEYFERRY_${name.toUpperCase().replaceAll('-', '_')}`;
+}
+
 export function mapValues<T, R>(record: Readonly<Record<string, T>>, map: (value: T) => R): Record<string, R> {
   return Object.fromEntries(Object.entries(record).map(([key, value]) => [key, map(value)]));
-}
-
-/**
- * Splits a command line into flags and arguments. @param known the flags by name
- * @returns `undefined`: `-h`, `-help` or `--help`. Else the flags in their order (a boolean without a value has
- * `true`), and the arguments from the first one that is no flag, or after `--`
- * @throws UsageError: an unknown flag, a missing value, or a malformed flag such as `--=x`
- */
-function splitGoFlags(
-  argv: readonly string[],
-  known: ReadonlyMap<string, Flag<unknown>>,
-): { readonly found: readonly (readonly [Flag<unknown>, string])[]; readonly rest: readonly string[] } | undefined {
-  const found: [Flag<unknown>, string][] = [];
-  for (let at = 0; at < argv.length; at++) {
-    const argument = argv[at] ?? '';
-    if (argument === '--') return { found, rest: argv.slice(at + 1) };
-    if (argument.length < 2 || !argument.startsWith('-')) return { found, rest: argv.slice(at) };
-    const text = argument.slice(argument.startsWith('--') ? 2 : 1);
-    if (text === '' || text.startsWith('-') || text.startsWith('=')) {
-      throw new UsageError(`bad flag syntax: ${quoted(argument)}`);
-    }
-    const equals = text.indexOf('=');
-    const name = equals === -1 ? text : text.slice(0, equals);
-    const flag = known.get(name);
-    if (flag === undefined) {
-      if (name === 'h' || name === 'help') return undefined;
-      const instead = insteadOf(name);
-      if (instead !== undefined) throw new UsageError(instead);
-      const written = argument.slice(0, argument.length - text.length + name.length);
-      const similar =
-        [...known.keys()].find((candidate) => candidate.endsWith(`-${name}`)) ??
-        [...known.keys()].find((candidate) => name.length >= 5 && isWithinEdits(name, candidate, 2));
-      throw new UsageError(`unknown flag ${written}${similar === undefined ? '' : `; did you mean --${similar}?`}`);
-    }
-    const value = equals !== -1 ? text.slice(equals + 1) : flag.isBool ? 'true' : argv[(at += 1)];
-    if (value === undefined) throw new UsageError(`--${name} needs a value`);
-    found.push([flag, value]);
-  }
-  return { found, rest: [] };
-}
-
-/** @param from the flag or variable that has the text, for the error @throws UsageError */
-function parseOne(flag: Flag<unknown>, text: string, from: string): unknown {
-  try {
-    return flag.parse(text);
-  } catch (error) {
-    if (!(error instanceof RangeError)) throw error;
-    throw new UsageError(`${from}: bad value ${quoted(text)}: ${error.message}`, { cause: error });
-  }
 }
 
 /** Makes flags of each kind. `initial` is the default as a user would write it. */
@@ -233,7 +141,7 @@ export const flag = {
       for (const item of items) check(item);
       return items;
     };
-    return { name, isBool: false, hint, help, initial: [], initialText: '', parse, isList: true };
+    return { name, isBool: false, hint, help, initial: [], initialText: '', parse, separator: ',' };
   },
 };
 

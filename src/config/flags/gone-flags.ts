@@ -1,6 +1,6 @@
 /** Settings that Keyferry no longer has. If they were ignored, it would read and write in more namespaces than before. */
 import { UsageError } from '../usage-error.ts';
-import type { ProcessInfo } from './flags.ts';
+import { type ProcessInfo, variableOf } from './flags.ts';
 
 /** What to do instead, by the name of the flag. */
 const GONE: Readonly<Record<string, string>> = {
@@ -15,7 +15,7 @@ export function insteadOf(name: string): string | undefined {
 /** @throws UsageError: the environment has a variable for a flag that is gone */
 export function refuseGoneVariables(env: ProcessInfo['env']): void {
   for (const [name, instead] of Object.entries(GONE)) {
-    const variable = `KEYFERRY_${name.toUpperCase().replaceAll('-', '_')}`;
+    const variable = variableOf(name);
     if (env[variable]) throw new UsageError(`$${variable} is set, but has no effect any more: ${instead}`);
   }
 }

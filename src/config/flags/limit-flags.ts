@@ -2,7 +2,7 @@
 import { parseSelector } from '../../runtime/text/label-selector.ts';
 import { parsePattern } from '../../runtime/text/whole-patterns.ts';
 import { quoted, UsageError } from '../usage-error.ts';
-import { flag, type Flag, type FlagTable, type FlagValues, initialValues, mapValues } from './flags.ts';
+import { flag, type Flag, type FlagTable, type FlagValues, initialValues, mapValues, variableOf } from './flags.ts';
 import { parseList } from './values.ts';
 
 /** A limit names namespaces by patterns of whole names (`runtime/text/whole-patterns.ts`), or by a label selector. */
@@ -63,12 +63,7 @@ function refuseMistaken(pattern: string): void {
 
 function limitFlag(name: string, help: string): Flag<NamespaceLimit | undefined> {
   const text = flag.text(name, 'namespaces', `${help}: ${PATTERNS}`);
-  return { ...text, initial: undefined, parse: parsePatterns, isList: true, variable: variableOf(name) };
-}
-
-/** The variable of a flag: `KEYFERRY_SOURCE_NAMESPACES`. */
-function variableOf(name: string): string {
-  return `KEYFERRY_${name.toUpperCase().replaceAll('-', '_')}`;
+  return { ...text, initial: undefined, parse: parsePatterns, separator: ',', variable: variableOf(name) };
 }
 
 function limitSwitch(name: string, help: string, initial: boolean): Flag<boolean> {

@@ -4,7 +4,7 @@ import { isDnsLabel } from '../../runtime/text/dns-names.ts';
 import { parsePattern } from '../../runtime/text/whole-patterns.ts';
 import { quoted, UsageError } from '../usage-error.ts';
 import { namespaceFlag, namespaceIn, originalAddressFlags } from './common-flags.ts';
-import { flag, type Flag, type FlagTable, type FlagValues, type ProcessInfo } from './flags.ts';
+import { flag, type Flag, type FlagTable, type FlagValues, type ProcessInfo, withVariables } from './flags.ts';
 
 /** KubeLB installs its manager in this namespace. */
 const MANAGER_NAMESPACE = 'kubelb';
@@ -26,10 +26,13 @@ function travelFlag(name: string, what: string): Flag<readonly string[]> {
 }
 
 /** For CCM, manager and synchronizer. Under `run` they have a prefix. */
-export const travelFlags = {
-  propagateLabels: travelFlag('propagate-labels', 'labels'),
-  propagateAnnotations: travelFlag('propagate-annotations', 'annotations'),
-} satisfies FlagTable;
+export const travelFlags = withVariables(
+  {
+    propagateLabels: travelFlag('propagate-labels', 'labels'),
+    propagateAnnotations: travelFlag('propagate-annotations', 'annotations'),
+  },
+  'syncsecret-',
+);
 
 /** @param initial the text that the help shows as the default */
 export function managerFlags(initial = 'all') {

@@ -1,6 +1,7 @@
 /** The parameters for the creation of each controller (`ControllerContext`), and its entry in `controllers/list.ts`. */
 import type { IsRead } from '../../copy/model/observed.ts';
-import type { Config, ControllerName, ReadingConfig } from '../../config/config.ts';
+import type { Config, ReadingConfig } from '../../config/config.ts';
+import type { ControllerName } from '../../config/controllers.ts';
 import type { Cluster } from '../../copy/cluster/cluster.ts';
 import type { Namespaces } from '../../copy/cluster/watch/namespaces.ts';
 import type { Controller } from '../../copy/engine/controller.ts';
@@ -22,7 +23,7 @@ import type { ControllerReader } from './snapshot/reader.ts';
 export interface RuleScope {
   /** Name of the cluster that has the rules. */
   readonly cluster: string;
-  readonly config: Omit<ReadingConfig, 'namespaces' | 'controllers'>;
+  readonly config: Omit<ReadingConfig, 'namespaces' | 'controllers' | 'assumed'>;
   readonly namespaces: Namespaces;
   /** Only these namespaces can contain copies; `undefined`: all. */
   readonly served: ServedNamespaces | undefined;

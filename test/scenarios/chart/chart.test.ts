@@ -23,7 +23,7 @@ import { Keyferry } from '../../support/keyferry.ts';
 import { reviewRights, rolesIn } from '../../support/permissions.ts';
 import { requestToken, serviceAccountUser } from '../../support/service-account.ts';
 import { waitFor } from '../../support/wait-for.ts';
-import { CHART, helm, IMAGE, valueFlags } from './helm.ts';
+import { CHART, helm, IMAGE, settingsOf, valueFlags } from './helm.ts';
 
 const RELEASE = 'keyferry';
 const NAMESPACE = 'platform';
@@ -175,21 +175,23 @@ describe('the chart', () => {
     );
     assert.deepEqual(argsOf(deployment), [
       'run',
-      '--controllers=replicator,syncsecret-ccm',
       '--status-address=:8080',
       '--log-level=debug',
       '--leader-elect',
-      '--leader-elect-lease-name=keyferry',
-      '--replicator-annotations-prefix=example.com',
-      '--replicator-allow-all',
-      '--replicator-ignore-unknown',
       '--replicator-resync-period=1h',
       '--source-grace=0',
-      '--replicator-run-replicators=secret',
       '--replicator-create-with-labels=',
       '--syncsecret-cluster-name=primary',
       '--syncsecret-kubelb-kubeconfig=/etc/keyferry/management/kubeconfig',
     ]);
+    assert.deepEqual(settingsOf(deployment), {
+      KEYFERRY_CONTROLLERS: 'replicator,syncsecret-ccm',
+      KEYFERRY_LEADER_ELECT_LEASE_NAME: 'keyferry',
+      KEYFERRY_REPLICATOR_ANNOTATIONS_PREFIX: 'example.com',
+      KEYFERRY_REPLICATOR_ALLOW_ALL: 'true',
+      KEYFERRY_REPLICATOR_IGNORE_UNKNOWN: 'true',
+      KEYFERRY_REPLICATOR_RUN_REPLICATORS: 'secret',
+    });
     const { metadata, spec } = deployment.spec.template;
     assert.deepEqual(metadata.annotations, { a: 'b' });
     assert.equal(spec.volumes[0].secret.secretName, 'link');
@@ -200,16 +202,14 @@ describe('the chart', () => {
       'syncSecret.propagateLabels': ['app', 'x.*'],
       'syncSecret.propagateAnnotations': ['.*'],
     };
-    const args = argsOf(one(objectsIn(await template({ ...ofManager, ...propagated })), 'Deployment'));
-    for (const arg of [
-      '--log-level=debug',
-      '--status-address=:9443',
-      '--syncsecret-served-namespaces=tenant-.*',
-      '--syncsecret-propagate-labels=app,x.*',
-      '--syncsecret-propagate-annotations=.*',
-    ]) {
+    const manager = one(objectsIn(await template({ ...ofManager, ...propagated })), 'Deployment');
+    const args = argsOf(manager);
+    for (const arg of ['--log-level=debug', '--status-address=:9443', '--syncsecret-served-namespaces=tenant-.*']) {
       assert.ok(args.includes(arg), args.join(' '));
     }
+    const settings = settingsOf(manager);
+    assert.equal(settings['KEYFERRY_SYNCSECRET_PROPAGATE_LABELS'], 'app,x.*');
+    assert.equal(settings['KEYFERRY_SYNCSECRET_PROPAGATE_ANNOTATIONS'], '.*');
   });
 
   it('the chart can be rendered with every combination of systems, and Keyferry accepts the arguments', async () => {
@@ -224,8 +224,10 @@ describe('the chart', () => {
       const isOn = (index: number): boolean => Math.floor(bits / 2 ** index) % 2 === 1;
       const values = Object.fromEntries(switches.map(([key], index) => [key, isOn(index)]));
       const objects = objectsIn(await template({ ...values, 'syncSecret.ccm.clusterName': 'primary' }));
-      const [command = '', ...flags] = argsOf(one(objects, 'Deployment'));
-      const config = findControllerCommand(command)?.configure(flags, { env: {}, hostname: 'h', uniqueId: 'u' });
+      const deployment = one(objects, 'Deployment');
+      const [command = '', ...flags] = argsOf(deployment);
+      const env = settingsOf(deployment);
+      const config = findControllerCommand(command)?.configure(flags, { env, hostname: 'h', uniqueId: 'u' });
       assert.deepEqual(
         config?.controllers,
         switches.flatMap(([, name], index) => (isOn(index) ? [name] : [])),
@@ -246,12 +248,12 @@ describe('the chart', () => {
       [BOTH, 'mirrors,replicator'],
     ];
     for (const [values, controllers] of table) {
-      const args = argsOf(one(objectsIn(await template(values)), 'Deployment'));
-      assert.ok(args.includes(`--controllers=${controllers}`), `${JSON.stringify(values)}: ${args[1]}`);
+      const settings = settingsOf(one(objectsIn(await template(values)), 'Deployment'));
+      assert.equal(settings['KEYFERRY_CONTROLLERS'], controllers, JSON.stringify(values));
     }
   });
 
-  it('the chart passes the limits for all rules to Keyferry as flags', async () => {
+  it('the chart passes the limits for all rules to Keyferry as environment variables, which a command in its container inherits', async () => {
     const limits = {
       'limits.sourceNamespaces': ['platform', 'infra-.*'],
       'limits.destinationNamespaces': ['selector:tier in (dev,test)'],
@@ -260,15 +262,17 @@ describe('the chart', () => {
       'limits.replicatorPush': false,
     };
     const deployment = one(objectsIn(await template({ ...BOTH, ...limits })), 'Deployment');
-    const args = argsOf(deployment).filter((arg) => /namespaces=|consent|push/.test(arg));
-    assert.deepEqual(args, [
-      '--source-namespaces=platform,infra-.*',
-      '--destination-namespaces=selector:tier in (dev,test)',
-      '--excluded-namespaces=kube-.*',
-      '--require-consent',
-      '--replicator-push=false',
-    ]);
-    const config = findControllerCommand('run')?.configure(args, { env: {}, hostname: '', uniqueId: '' });
+    const env = settingsOf(deployment);
+    assert.deepEqual(env, {
+      KEYFERRY_CONTROLLERS: 'mirrors,replicator',
+      KEYFERRY_LEADER_ELECT_LEASE_NAME: 'keyferry',
+      KEYFERRY_SOURCE_NAMESPACES: 'platform,infra-.*',
+      KEYFERRY_DESTINATION_NAMESPACES: 'selector:tier in (dev,test)',
+      KEYFERRY_EXCLUDED_NAMESPACES: 'kube-.*',
+      KEYFERRY_REQUIRE_CONSENT: 'true',
+      KEYFERRY_REPLICATOR_PUSH: 'false',
+    });
+    const config = findControllerCommand('run')?.configure([], { env, hostname: '', uniqueId: '' });
     assert.deepEqual(config?.limits.destinationNamespaces, { selector: 'tier in (dev,test)' });
     assert.match(await refusal({ 'limits.excludedNamespaces': ['a,b'] }), /excludedNamespaces/);
     const advice = 'is a regular expression, in which * repeats one character: for any text, write .*';
@@ -312,7 +316,8 @@ describe('the chart', () => {
     assert.deepEqual(container.envFrom, envFrom);
     const [uid, ...others] = container.env;
     assert.deepEqual(uid, { name: 'POD_UID', valueFrom: { fieldRef: { fieldPath: 'metadata.uid' } } });
-    assert.deepEqual(others, [], 'what values add comes after that');
+    const added = others.filter(({ name }: Json) => !name.startsWith('KEYFERRY_'));
+    assert.deepEqual(added, [], 'what values add comes after that');
     assert.equal(container.livenessProbe.failureThreshold, 7);
     assert.equal(container.livenessProbe.periodSeconds, 10);
     assert.deepEqual(spec.strategy, { type: 'Recreate' });
@@ -544,10 +549,12 @@ describe('a release', () => {
   });
 
   it("with the Deployment's arguments and the ServiceAccount's permissions, Keyferry copies with each system and gets no 403", async () => {
-    const args = argsOf(await deployment()).filter((arg) => !arg.startsWith('--status-address'));
+    const installed = await deployment();
+    const args = argsOf(installed).filter((arg) => !arg.startsWith('--status-address'));
     const kubeconfig = await plane.writeKubeconfig({ token: await requestToken(plane.api, NAMESPACE, RELEASE) });
     operator = await Keyferry.start({
       kubeconfig,
+      env: settingsOf(installed),
       command: args[0] ?? '',
       args: [...args.slice(1), `--leader-elect-namespace=${NAMESPACE}`],
     });
@@ -679,10 +686,12 @@ describe('a release for some namespaces', () => {
     });
     assert.ok((await reviewRights(own, 'other')).every((right) => !right.includes('secrets')));
     const path = `/apis/apps/v1/namespaces/${NAMESPACE}/deployments/${RELEASE}`;
-    const [command = '', ...flags] = argsOf(await plane.api.get(path));
+    const deployment = await plane.api.get(path);
+    const [command = '', ...flags] = argsOf(deployment);
     const rest = flags.filter((arg) => !arg.startsWith('--status-address'));
     operator = await Keyferry.start({
       kubeconfig: await plane.writeKubeconfig({ token }),
+      env: settingsOf(deployment),
       command,
       args: [...rest, `--leader-elect-namespace=${NAMESPACE}`],
     });

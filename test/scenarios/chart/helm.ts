@@ -5,6 +5,7 @@ import { promisify } from 'node:util';
 
 import { ensureServer } from '../../servers/ensure.ts';
 import { Reaper } from '../../servers/reaper.ts';
+import type { Json } from '../../support/api.ts';
 
 export const CHART = path.join(import.meta.dirname, '../../../deploy/helm/keyferry');
 /** Each release must set this value, because the chart names no published image. */
@@ -51,4 +52,14 @@ export async function helm(
 /** The flags of Helm that set these values. `values`: by key, for example `{ 'mirrors.enabled': false }`. */
 export function valueFlags(values: Readonly<Record<string, unknown>>): string[] {
   return Object.entries(values).map(([key, value]) => `--set-json=${key}=${JSON.stringify(value)}`);
+}
+
+/** The settings of Keyferry that a Deployment of the chart has as environment variables. */
+export function settingsOf({ spec }: Json): Record<string, string> {
+  const variables: { name: string; value?: string }[] = spec.template.spec.containers[0].env;
+  return Object.fromEntries(
+    variables.flatMap(({ name, value }) =>
+      name.startsWith('KEYFERRY_') && value !== undefined ? [[name, value]] : [],
+    ),
+  );
 }

@@ -8,7 +8,7 @@ import { requestToken, serviceAccountUser } from '../../support/service-account.
 import { installTenant } from '../../support/sync-secret-install.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { GeneratorScene, HOME } from '../generator/support.ts';
-import { CHART, helm, IMAGE, valueFlags } from './helm.ts';
+import { CHART, helm, IMAGE, settingsOf, valueFlags } from './helm.ts';
 
 const NAMESPACE = 'platform';
 const TENANT = 'tenant-primary';
@@ -43,6 +43,7 @@ it("CCM, synchronizer, manager and generator work with the chart's arguments and
   const [command = '', ...flags]: string[] = deployment.spec.template.spec.containers[0].args;
   operator = await Keyferry.start({
     kubeconfig: await plane.writeKubeconfig({ token: await requestToken(api, NAMESPACE, 'keyferry') }),
+    env: settingsOf(deployment),
     command,
     args: [
       ...flags.filter((arg) => !/^--(status-address|syncsecret-kubelb-kubeconfig)/.test(arg)),

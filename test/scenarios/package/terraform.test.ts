@@ -73,10 +73,11 @@ describe('the Terraform module', { skip }, () => {
     const flags = ['-auto-approve', '-input=false', '-var=wait=false'];
     await run('apply', ...flags);
     assert.equal((await container()).image, 'registry.example.com/keyferry:0.1.0');
-    const { args } = await container();
+    const { args, env } = await container();
+    assert.ok(args.includes('--vault-addresses=https://*.vault.svc:8200'), args);
     assert.ok(
-      args.includes('--vault-addresses=https://*.vault.svc:8200') && args.includes('--controllers=mirrors'),
-      args,
+      env.some((one: Json) => one.name === 'KEYFERRY_CONTROLLERS' && one.value === 'mirrors'),
+      JSON.stringify(env),
     );
     assert.match(await run('output', 'chart_version'), /^"\d+\.\d+\.\d+"\n$/);
     // With -detailed-exitcode, `plan` fails if it would change something.

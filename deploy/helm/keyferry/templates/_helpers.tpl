@@ -82,6 +82,7 @@ others of k8s-replicator, and `kubelb` of the KubeLB CCM.
 {{- if $replicator.enabled }}{{ $controllers = append $controllers "replicator" }}{{ end }}
 {{- if .Values.syncSecret.manager.enabled }}{{ $controllers = append $controllers "syncsecret-manager" }}{{ end }}
 {{- if $ccm.enabled }}{{ $controllers = append $controllers "syncsecret-ccm" }}{{ end }}
+{{- if and $ccm.enabled $ccm.secretSynchronizer }}{{ $controllers = append $controllers "syncsecret-synchronizer" }}{{ end }}
 {{- if .Values.generator.enabled }}{{ $controllers = append $controllers "generator" }}{{ end }}
 {{- if not $controllers }}{{ fail "no system is on: set mirrors.enabled, replicator.enabled, syncSecret.manager.enabled, syncSecret.ccm.enabled or generator.enabled" }}{{ end }}
 {{- if and .Values.namespaces (or .Values.syncSecret.manager.enabled $ccm.enabled) }}{{ fail "namespaces: SyncSecrets need the permissions of a ClusterRole, because tenants come and go; install the chart once more for them" }}{{ end }}
@@ -115,52 +116,61 @@ The rules of files in files/rules for a Role. Rules for cluster-wide kinds are l
 {{- if $isOn }}true{{ end }}
 {{- end }}
 
-{{/* The arguments of `keyferry run`, one on each line. */}}
-{{- define "keyferry.args" -}}
+{{/*
+Environment variables for the settings that `keyferry status` and the other commands need, too. A process that `kubectl exec` starts inherits them.
+*/}}
+{{- define "keyferry.settings" -}}
 {{- $systems := include "keyferry.systems" . | fromJson }}
-{{- $args := list "run" (printf "--controllers=%s" (join "," $systems.controllers)) }}
-{{- $args = append $args (printf "--status-address=:%d" (int .Values.metrics.port)) }}
-{{- $args = append $args (printf "--log-level=%s" (ternary "debug" (default .Values.logLevel (default dict .Values.kubelb).logLevel) (eq true (default dict .Values.kubelb).debug))) }}
-{{- if include "keyferry.leaderElection" . }}
-{{- $args = concat $args (list "--leader-elect" (printf "--leader-elect-lease-name=%s" (include "keyferry.fullname" .))) }}
-{{- end }}
-{{- with .Values.namespaces }}{{ $args = append $args (printf "--namespaces=%s" (join "," .)) }}{{ end }}
+{{- $settings := list (list "CONTROLLERS" (join "," $systems.controllers)) }}
+{{- if include "keyferry.leaderElection" . }}{{ $settings = append $settings (list "LEADER_ELECT_LEASE_NAME" (include "keyferry.fullname" .)) }}{{ end }}
+{{- with .Values.namespaces }}{{ $settings = append $settings (list "NAMESPACES" (join "," .)) }}{{ end }}
 {{- with .Values.limits }}
 {{- range $name := list "sourceNamespaces" "destinationNamespaces" "excludedNamespaces" }}{{ range get $.Values.limits $name }}
 {{- if regexMatch "^([^\\\\\\[:]|\\\\.)*[a-z0-9-][*]" . }}{{ fail (printf "limits.%s: %q is a regular expression, in which * repeats one character: for any text, write .*" $name .) }}{{ end }}
 {{- end }}{{ end }}
-{{- with .sourceNamespaces }}{{ $args = append $args (printf "--source-namespaces=%s" (join "," .)) }}{{ end }}
-{{- with .destinationNamespaces }}{{ $args = append $args (printf "--destination-namespaces=%s" (join "," .)) }}{{ end }}
-{{- with .excludedNamespaces }}{{ $args = append $args (printf "--excluded-namespaces=%s" (join "," .)) }}{{ end }}
-{{- if .requireConsent }}{{ $args = append $args "--require-consent" }}{{ end }}
-{{- if not .replicatorPush }}{{ $args = append $args "--replicator-push=false" }}{{ end }}
+{{- with .sourceNamespaces }}{{ $settings = append $settings (list "SOURCE_NAMESPACES" (join "," .)) }}{{ end }}
+{{- with .destinationNamespaces }}{{ $settings = append $settings (list "DESTINATION_NAMESPACES" (join "," .)) }}{{ end }}
+{{- with .excludedNamespaces }}{{ $settings = append $settings (list "EXCLUDED_NAMESPACES" (join "," .)) }}{{ end }}
+{{- if .requireConsent }}{{ $settings = append $settings (list "REQUIRE_CONSENT" "true") }}{{ end }}
+{{- if not .replicatorPush }}{{ $settings = append $settings (list "REPLICATOR_PUSH" "false") }}{{ end }}
 {{- end }}
-{{- if has "mirrors" $systems.controllers }}
-{{- if ne .Values.mirrors.regex "full" }}{{ $args = append $args (printf "--mirrors-regex=%s" .Values.mirrors.regex) }}{{ end }}
-{{- if .Values.mirrors.allowCrossNamespaceAuth }}{{ $args = append $args "--allow-cross-namespace-auth" }}{{ end }}
-{{- end }}
+{{- if and (has "mirrors" $systems.controllers) (ne .Values.mirrors.regex "full") }}{{ $settings = append $settings (list "MIRRORS_REGEX" .Values.mirrors.regex) }}{{ end }}
 {{- with $systems.replicator }}{{ if .enabled }}
-{{- if ne .annotationsPrefix "k8s-replicator" }}{{ $args = append $args (printf "--replicator-annotations-prefix=%s" .annotationsPrefix) }}{{ end }}
-{{- if .allowAll }}{{ $args = append $args "--replicator-allow-all" }}{{ end }}
-{{- if .ignoreUnknown }}{{ $args = append $args "--replicator-ignore-unknown" }}{{ end }}
+{{- if ne .annotationsPrefix "k8s-replicator" }}{{ $settings = append $settings (list "REPLICATOR_ANNOTATIONS_PREFIX" .annotationsPrefix) }}{{ end }}
+{{- if .allowAll }}{{ $settings = append $settings (list "REPLICATOR_ALLOW_ALL" "true") }}{{ end }}
+{{- if .ignoreUnknown }}{{ $settings = append $settings (list "REPLICATOR_IGNORE_UNKNOWN" "true") }}{{ end }}
+{{- $kinds := .runReplicators }}{{ if kindIs "slice" $kinds }}{{ $kinds = join "," $kinds }}{{ end }}
+{{- if ne $kinds "all" }}{{ $settings = append $settings (list "REPLICATOR_RUN_REPLICATORS" $kinds) }}{{ end }}
+{{- end }}{{ end }}
+{{- if or .Values.syncSecret.manager.enabled $systems.ccm.enabled }}
+{{- with .Values.syncSecret.propagateLabels }}{{ $settings = append $settings (list "SYNCSECRET_PROPAGATE_LABELS" (join "," .)) }}{{ end }}
+{{- with .Values.syncSecret.propagateAnnotations }}{{ $settings = append $settings (list "SYNCSECRET_PROPAGATE_ANNOTATIONS" (join "," .)) }}{{ end }}
+{{- end }}
+{{- range $settings }}
+- name: KEYFERRY_{{ first . }}
+  value: {{ last . | quote }}
+{{- end }}
+{{- end }}
+
+{{/* The other settings: the arguments of `keyferry run`, one on each line. */}}
+{{- define "keyferry.args" -}}
+{{- $systems := include "keyferry.systems" . | fromJson }}
+{{- $args := list "run" (printf "--status-address=:%d" (int .Values.metrics.port)) }}
+{{- $args = append $args (printf "--log-level=%s" (ternary "debug" (default .Values.logLevel (default dict .Values.kubelb).logLevel) (eq true (default dict .Values.kubelb).debug))) }}
+{{- if include "keyferry.leaderElection" . }}{{ $args = append $args "--leader-elect" }}{{ end }}
+{{- if and (has "mirrors" $systems.controllers) .Values.mirrors.allowCrossNamespaceAuth }}{{ $args = append $args "--allow-cross-namespace-auth" }}{{ end }}
+{{- with $systems.replicator }}{{ if .enabled }}
 {{- if ne .resyncPeriod "30m" }}{{ $args = append $args (printf "--replicator-resync-period=%s" .resyncPeriod) }}{{ end }}
 {{- if ne .sourceGrace "5s" }}{{ $args = append $args (printf "--source-grace=%s" .sourceGrace) }}{{ end }}
-{{- $kinds := .runReplicators }}{{ if kindIs "slice" $kinds }}{{ $kinds = join "," $kinds }}{{ end }}
-{{- if ne $kinds "all" }}{{ $args = append $args (printf "--replicator-run-replicators=%s" $kinds) }}{{ end }}
 {{- if eq .createWithLabels "none" }}{{ $args = append $args "--replicator-create-with-labels=" }}
 {{- else if .createWithLabels }}{{ $args = append $args (printf "--replicator-create-with-labels=%s" .createWithLabels) }}{{ end }}
 {{- end }}{{ end }}
 {{- with $systems.ccm }}{{ if .enabled }}
 {{- $args = concat $args (list (printf "--syncsecret-cluster-name=%s" .clusterName) "--syncsecret-kubelb-kubeconfig=/etc/keyferry/management/kubeconfig") }}
-{{- if .secretSynchronizer }}{{ $args = append $args "--syncsecret-enable-secret-synchronizer" }}{{ end }}
 {{- end }}{{ end }}
 {{- with .Values.syncSecret.manager }}{{ if .enabled }}
 {{- with .servedNamespaces }}{{ $args = append $args (printf "--syncsecret-served-namespaces=%s" (join "," .)) }}{{ end }}
 {{- end }}{{ end }}
-{{- if or .Values.syncSecret.manager.enabled $systems.ccm.enabled }}
-{{- with .Values.syncSecret.propagateLabels }}{{ $args = append $args (printf "--syncsecret-propagate-labels=%s" (join "," .)) }}{{ end }}
-{{- with .Values.syncSecret.propagateAnnotations }}{{ $args = append $args (printf "--syncsecret-propagate-annotations=%s" (join "," .)) }}{{ end }}
-{{- end }}
 {{- if .Values.generator.enabled }}
 {{- if .Values.generator.all }}{{ $args = append $args "--generator-all" }}{{ end }}
 {{- with .Values.generator.namespaces }}{{ $args = append $args (printf "--generator-namespaces=%s" (join "," .)) }}{{ end }}

@@ -51,6 +51,8 @@ export interface SnapshotOptions {
 
 export class Snapshot {
   readonly inventory: Inventory;
+  /** The settings that the snapshot assumes beside the defaults, as `--name=value`. */
+  readonly assumed: readonly string[];
   /** All rules that request copies, even if no copy can be made. */
   readonly rules: ReadonlyMap<RuleKey, Evaluation>;
   /** The readers by the controller's name in rule keys; if its rules have no claims, by its name in reports. */
@@ -71,6 +73,7 @@ export class Snapshot {
     reach: Reach,
   ) {
     this.inventory = inventory;
+    this.assumed = options.config.assumed;
     this.#reach = reach;
     this.#signal = options.signal ?? new AbortController().signal;
     this.readers = new Map(readers.map((reader) => [reader.ruleSet?.name ?? reader.system, reader]));

@@ -1,0 +1,203 @@
+/** The commands beside the operator: `status`, `plan` and so on, with their flags and help. */
+import { type CliContext, EXIT_DONE } from '../commands/actions.ts';
+import { clusterFlags, leaseNameFlag, RUN_LEASE } from '../config/flags/common-flags.ts';
+import { readingConfig, readingFlags } from '../config/flags/controller-flags.ts';
+import { flag, type Flag, type FlagTable, type SectionValues } from '../config/flags/flags.ts';
+import { MIGRATED_PROGRAMS } from '../config/migrated-programs.ts';
+import { UsageError } from '../config/usage-error.ts';
+import { type Command, shortCommand } from './command.ts';
+import { SCRIPTS, type Shell, SHELLS } from './completion.ts';
+import { EXAMPLES, READING_EXAMPLES } from './examples.ts';
+
+const FORMATS = ['table', 'json', 'yaml'] as const;
+const NOT_READY_CODES =
+  'Exit codes: 0 success, 1 failure or the object or namespace does not exist, 2 usage error, 3 (with --exit-code) a rule is not ready.';
+
+function outputFlag<const Format extends string>(formats: readonly Format[]): Flag<Format> {
+  return { ...flag.choice('output', formats, formats[0] as Format, 'output format'), short: 'o' };
+}
+
+function namespaceOption(help: string): Flag<string | undefined> {
+  return { ...flag.text('namespace', 'name', help), short: 'n' };
+}
+
+const exitCode = flag.bool('exit-code', 'exit with code 3 if one of these rules is not ready');
+
+const statusFlags = {
+  output: outputFlag(['table', 'wide', 'json', 'yaml']),
+  namespace: namespaceOption(
+    'show only SecretMirrors, SyncSecrets and annotated objects in this namespace, with all of their copies; needs permissions only in this namespace',
+  ),
+  allNamespaces: {
+    ...flag.bool('all-namespaces', 'show SecretMirrors and annotated objects in all namespaces, also with -n'),
+    short: 'A',
+  },
+  failed: flag.bool('failed', 'show only rules that have problems, with all of their failing targets'),
+  watch: { ...flag.bool('watch', 'print the status, then each change, until Ctrl-C'), short: 'w' },
+  exitCode,
+  leaseName: leaseNameFlag(RUN_LEASE),
+} satisfies FlagTable;
+
+const planFlags = {
+  output: outputFlag(FORMATS),
+  filename: {
+    ...flag.list('filename', 'file', 'a manifest or a folder of manifests, as in kubectl; can be repeated', () => {}),
+    short: 'f',
+    separator: '\n',
+    parse: (text: string): readonly string[] => text.split('\n'),
+  },
+  recursive: { ...flag.bool('recursive', 'read folders recursively'), short: 'R' },
+  all: flag.bool('all', 'show unchanged objects, too'),
+} satisfies FlagTable;
+
+const explainFlags = {
+  output: outputFlag(FORMATS),
+  namespace: namespaceOption('the namespace of the object, as in kubectl'),
+  exitCode,
+} satisfies FlagTable;
+
+const migrateFlags = {
+  output: outputFlag(FORMATS),
+  from: {
+    ...flag.choice('from', MIGRATED_PROGRAMS, 'mirrors', 'show only the objects of this program'),
+    initial: undefined,
+    initialText: 'all programs',
+  },
+  apply: flag.bool('apply', 'write the changes; needs --from'),
+  deleteLeftovers: flag.bool('delete-leftovers', 'also delete copies with the verdict leftover; needs --apply'),
+} satisfies FlagTable;
+
+export function shortCommands({ actions, build, stdout, processInfo: { env } }: CliContext): readonly Command[] {
+  const print = (text: string): typeof EXIT_DONE => {
+    stdout(text);
+    return EXIT_DONE;
+  };
+  return [
+    shortCommand(
+      {
+        ...described('crds', 'print all CustomResourceDefinitions as YAML'),
+        sections: {},
+        action: () => actions.crds(),
+      },
+      env,
+    ),
+    shortCommand(
+      {
+        ...reading('status', 'show what is copied, what is not copied, and why', statusFlags),
+        notes: NOT_READY_CODES,
+        action: async ({ values, texts }) => {
+          const { allNamespaces, namespace, ...options } = values.own;
+          if (options.watch && options.exitCode) throw new UsageError('--exit-code has no effect with --watch');
+          const place = allNamespaces ? undefined : namespace;
+          return await actions.status({ ...options, ...configured(values, texts), namespace: place });
+        },
+      },
+      env,
+    ),
+    shortCommand(
+      {
+        ...reading('plan', 'show what manifests would change, without applying them', planFlags),
+        operands: '<files...>',
+        operandHelp: [['files', 'manifests or folders of manifests; - for standard input']],
+        most: Infinity,
+        notes: 'Exit codes: 0 success, 1 failure, 2 usage error, 3 a copy would be lost or refused.',
+        action: async ({ values, texts, rest }) => {
+          const { filename, ...options } = values.own;
+          const files = [...rest, ...filename];
+          if (files.length === 0) throw new UsageError("missing required argument 'files'");
+          return await actions.plan({ ...options, ...configured(values, texts), files });
+        },
+      },
+      env,
+    ),
+    shortCommand(
+      {
+        ...reading(
+          'explain',
+          'show why an object exists, which rule owns it and when it was written, or why it does not exist',
+          explainFlags,
+        ),
+        operands: '<kind> <place>',
+        operandHelp: [
+          ['kind', 'secret, configmap, or the kind of a rule: secretmirror, externalsecret, syncsecret'],
+          ['place', 'NAMESPACE/NAME, or NAME with -n; or KIND/NAME in one word'],
+        ],
+        needs: ['kind'],
+        most: 2,
+        notes: NOT_READY_CODES,
+        action: async ({ values, texts, rest: [first = '', second] }) => {
+          const { namespace, ...options } = values.own;
+          // Like kubectl, the command also takes KIND/NAME.
+          const [kind = '', ...rest] = second === undefined ? first.split('/') : [first, second];
+          if (rest.length === 0) throw new UsageError("missing required argument 'place'");
+          const place = [...(namespace === undefined ? [] : [namespace]), ...rest].join('/');
+          return await actions.explain({ ...options, ...configured(values, texts), kind, place });
+        },
+      },
+      env,
+    ),
+    shortCommand(
+      {
+        ...reading(
+          'migrate',
+          'show what the objects of other copiers need, so that Keyferry takes them over',
+          migrateFlags,
+        ),
+        notes:
+          'Exit codes: 0 success, 1 failure, 2 usage error, 3 something needs a decision (manual, unsupported, a leftover that was not deleted), or a copy would be lost or refused.',
+        action: async ({ values, texts }) => {
+          const { own } = values;
+          if (own.apply && own.from === undefined)
+            throw new UsageError('--apply needs --from: changes are written for one program at a time');
+          if (own.deleteLeftovers && !own.apply) throw new UsageError('--delete-leftovers needs --apply');
+          return await actions.migrate({ ...own, ...configured(values, texts) });
+        },
+      },
+      env,
+    ),
+    shortCommand(
+      {
+        ...described('version', 'print version and commit of Keyferry, and the version of Node'),
+        sections: { own: { output: outputFlag(FORMATS) } },
+        action: async ({ values }) => {
+          const { versionText } = await import('./version-report.ts');
+          return print(versionText(build, values.own.output));
+        },
+      },
+      env,
+    ),
+    shortCommand(
+      {
+        ...described('completion', 'print a script that completes command lines in a shell'),
+        sections: {},
+        operands: '<shell>',
+        words: SHELLS,
+        needs: ['shell'],
+        action: async ({ rest: [shell] }) => print(SCRIPTS[shell as Shell]),
+      },
+      env,
+    ),
+  ];
+}
+
+function described(name: keyof typeof EXAMPLES, summary: string) {
+  return { name, summary, examples: EXAMPLES[name] };
+}
+
+/** A command that reads rules from a cluster, and evaluates them with the operator's code. */
+function reading<Own extends FlagTable>(name: keyof typeof EXAMPLES, summary: string, own: Own) {
+  const more = READING_EXAMPLES.map((flags) => `${EXAMPLES[name][0]} ${flags}`);
+  return {
+    ...described(name, summary),
+    examples: [...EXAMPLES[name], ...more],
+    sections: { own, cluster: clusterFlags, ...readingFlags },
+  };
+}
+
+/** The cluster, and the settings of the rules. @throws UsageError: flags exclude each other */
+function configured(
+  { cluster, ...values }: SectionValues<{ cluster: typeof clusterFlags } & typeof readingFlags>,
+  texts: ReadonlyMap<string, string>,
+) {
+  return { ...cluster, config: readingConfig(values, texts) };
+}
