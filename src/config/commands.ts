@@ -24,6 +24,7 @@ import {
   originalCcmFlags,
   originalManagerFlags,
   SERVED_UNDER_RUN,
+  TENANT_NAMESPACES,
   travelFlags,
 } from './flags/syncsecret-flags.ts';
 import { UsageError } from './usage-error.ts';
@@ -102,12 +103,20 @@ function runCommand(): ControllerCommand {
       if (!controllers.some((name) => name === 'mirrors' || name === 'replicator'))
         refuseFlags({ consent: limitFlags.requireConsent }, given, 'mirrors or replicator');
       const ccm = hasCcm ? ccmConfig(sections.ccm, values.ccm, processInfo.env) : undefined;
+      // In one cluster, a manager that serves all namespaces would serve the SyncSecrets of the CCM, too.
+      const hasBoth = hasCcm && named.includes('syncsecret-manager');
+      const { servedNamespaces } = config.syncsecret;
+      const served = hasBoth && servedNamespaces.length === 0 ? TENANT_NAMESPACES : servedNamespaces;
       return {
         ...config,
         controllers,
         controllersNamed,
         generator: values.generator.namespaces.length > 0 ? values.generator : { ...values.generator, namespaces },
-        syncsecret: { ...config.syncsecret, managementNamespace: ccm?.managementNamespace },
+        syncsecret: {
+          ...config.syncsecret,
+          servedNamespaces: served,
+          managementNamespace: ccm?.managementNamespace,
+        },
         management: ccm?.management,
       };
     },

@@ -69,6 +69,9 @@ describe('the keys of labels and annotations that travel', () => {
     refused('run', [...CCM_RUN, `${served}=a`], `${served} needs syncsecret-manager in --controllers`);
     const patterns = configure('run', [...MANAGER_RUN, `${served}=tenant-.*,app`]).syncsecret.servedNamespaces;
     assert.deepEqual(patterns, ['tenant-.*', 'app']);
+    const both = ['--controllers=syncsecret-ccm,syncsecret-manager', '--syncsecret-cluster-name=a'];
+    assert.deepEqual(configure('run', both).syncsecret.servedNamespaces, ['tenant-.*']);
+    assert.deepEqual(configure('run', [...both, `${served}=app`]).syncsecret.servedNamespaces, ['app']);
     const alone = configure('syncsecret-manager', ['--served-namespaces=tenant-.*']).syncsecret;
     assert.deepEqual(alone.servedNamespaces, ['tenant-.*']);
     const syntax = '"(" is not a pattern in RE2 syntax: error parsing regexp: missing closing ): `(`';
@@ -260,7 +263,8 @@ describe('the roles of SyncSecret under run', () => {
     const config = run(...named, '--syncsecret-kubelb-kubeconfig=k', '--syncsecret-enable-secret-synchronizer');
     assert.deepEqual(config.controllers, ['syncsecret-manager', 'syncsecret-ccm', 'syncsecret-synchronizer']);
     assert.deepEqual(config.management, { kubeconfig: 'k', flag: '--syncsecret-kubelb-kubeconfig' });
-    assert.deepEqual(config.syncsecret, { managementNamespace: 'tenant-a', ...NONE_TRAVEL });
+    const servedNamespaces = ['tenant-.*'];
+    assert.deepEqual(config.syncsecret, { managementNamespace: 'tenant-a', ...NONE_TRAVEL, servedNamespaces });
     assert.equal(run(...named).management?.kubeconfig, '/home/a/.kube/kubelb');
   });
 

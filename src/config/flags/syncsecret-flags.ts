@@ -46,8 +46,10 @@ export function managerFlags(initial = 'all') {
   } satisfies FlagTable;
 }
 
-/** The default of --syncsecret-served-namespaces in the help of `run`, where a CCM may run in the same process. */
-export const SERVED_UNDER_RUN = `all; if syncsecret-ccm runs in the same process, ${TENANT_PREFIX}.*`;
+/** The default of --syncsecret-served-namespaces if a CCM runs in the same process. */
+export const TENANT_NAMESPACES: readonly string[] = [`${TENANT_PREFIX}.*`];
+/** The default of --syncsecret-served-namespaces in the help of `run`. */
+export const SERVED_UNDER_RUN = `all; if syncsecret-ccm runs in the same process, ${TENANT_NAMESPACES.join(',')}`;
 
 export const ccmFlags = {
   clusterName: flag.text(

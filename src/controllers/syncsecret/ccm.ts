@@ -16,7 +16,7 @@ import type { ControllerContext, ControllerEntry } from '../common/context.ts';
 import { finalizerStep } from '../common/rules/finalizer.ts';
 import { SYNC_SECRET, SYNC_SECRET_FINALIZER } from './api.ts';
 import { PROPAGATED_ANNOTATION, UNKNOWN_CLUSTER } from './rules/marks.ts';
-import { servedNamespaces, zoneOf } from './rules/one-cluster.ts';
+import { servedNamespaces } from './rules/one-cluster.ts';
 import { statusOf, type SyncSecretRule } from './rules/rule.ts';
 import { type CopyStatus, type RuleResult, tenantState } from './rules/status.ts';
 import { CCM_CONTROLLER, CcmRules, type CcmRulesOptions, MANAGER_CONTROLLER } from './rules/sync-secret-rule-set.ts';
@@ -43,46 +43,35 @@ function create(context: ControllerContext): Controller {
     if (content === undefined || content.revision !== generation) return undefined;
     return { generation, status: content.status ?? {} };
   };
-  const uids: ClusterUids = {};
+  const own: { uid?: string } = {};
   const unreachable = (): Cause | undefined => reachability.cause;
-  const reconciler = new CcmReconciler(context, { name: management.api.cluster, namespace, uids, copyOf, unreachable });
+  const reconciler = new CcmReconciler(context, { name: management.api.cluster, namespace, own, copyOf, unreachable });
   const connected = 'Whether the management cluster answers (1) or not (0).';
   metrics.registry.value('kubelb_ccm_kubelb_cluster_connected', connected, () =>
     unreachable() === undefined && management.watches.every((watch) => watch.synced) ? 1 : 0,
   );
   const stopped = new AbortController();
-  /** Reads the uid of a cluster, then enqueues all rules and copies: the uid decides which SyncSecrets are copied. */
-  const identify = async (of: keyof ClusterUids, what: string, advice: string, onKnown?: () => void): Promise<void> => {
-    const { api } = of === 'own' ? cluster : management;
-    await readClusterUid(api, stopped.signal, (uid, error) => {
-      if (error !== undefined) log.warn(`the identity of ${what} cannot be read`, { error, advice });
-      uids[of] = uid;
-      onKnown?.();
-      for (const [rule] of reconciler.store.all()) engine.enqueueRule(rule, 'low');
-      for (const copy of index.keys()) engine.enqueueTarget(copy, 'low');
-    });
-  };
   const open = (): void => {
     // Each change of a SyncSecret enqueues its rule.
     reconciler.watches.add(watchSyncSecrets(context, reconciler.store.sink));
-    const advice = 'grant `get` on the namespace kube-system';
-    const until = 'until then copies without a SyncSecret are not deleted';
     const synced = new Promise<void>((resolve, reject) => {
-      identify('own', 'the cluster', `${advice}; ${until}`, resolve).catch(reject);
+      // Marks and the deletion of orphans need the uid.
+      readClusterUid(cluster.api, stopped.signal, (uid, error) => {
+        const advice = 'grant `get` on the namespace kube-system';
+        const until = 'until then copies without a SyncSecret are not deleted';
+        if (error !== undefined)
+          log.warn('the identity of the cluster cannot be read', { error, advice: `${advice}; ${until}` });
+        own.uid = uid;
+        resolve();
+        for (const [rule] of reconciler.store.all()) engine.enqueueRule(rule, 'low');
+        for (const copy of index.keys()) engine.enqueueTarget(copy, 'low');
+      }).catch(reject);
     });
     // An evaluation that waits for the uid gets the error. If none waits, Node must not report an unhandled rejection.
     synced.catch(() => undefined);
     reconciler.watches.add({ synced });
-    const untilThere = 'until then SyncSecrets in namespaces tenant-* are not copied';
-    const identifyManagement = (): void => {
-      // The management cluster may be unreachable for long, so nothing waits for its uid.
-      identify('management', 'the management cluster', `${advice} there; ${untilThere}`).catch(() => undefined);
-    };
-    identifyManagement();
     management.onReplaced = () => {
       log.warn('the management cluster is another one than before: its copies are listed and made again');
-      delete uids.management;
-      identifyManagement();
       for (const [rule, { metadata }] of reconciler.store.all()) {
         engine.retryTarget(copyKey(metadata.uid));
         engine.enqueueStatus(rule);
@@ -107,16 +96,11 @@ function create(context: ControllerContext): Controller {
   return { reconciler, open, stop: () => stopped.abort() };
 }
 
-/** The uids of both clusters; absent: not read yet. */
-interface ClusterUids {
-  own?: string;
-  management?: string;
-}
-
 /** The facts about the management cluster that the reconciler of the CCM needs. */
 export interface Management extends Pick<CcmRulesOptions, 'namespace' | 'copyOf'> {
   readonly name: string;
-  readonly uids: Readonly<ClusterUids>;
+  /** The uid of the tenant's cluster; absent: not read yet. */
+  readonly own: { readonly uid?: string };
   /** Why the cluster cannot be used; `undefined`: it can be used. */
   readonly unreachable: () => Cause | undefined;
 }
@@ -125,7 +109,6 @@ export class CcmReconciler extends SyncSecretReconciler<CcmRules> {
   readonly rules: CcmRules;
   protected readonly target = 'its copy in the management cluster';
   readonly #management: Management;
-  readonly #isManagers: (namespace: string) => boolean;
   /** Uids of SyncSecrets whose mark this CCM replaced, because the mark named another namespace. */
   readonly #remarked = new Map<RuleKey, string>();
   /** Whether the warning about another CCM was already logged. */
@@ -135,26 +118,24 @@ export class CcmReconciler extends SyncSecretReconciler<CcmRules> {
     super('ccm', context);
     this.#management = management;
     const { scope, config } = context;
-    const { name, namespace, uids, copyOf } = management;
+    const { name, namespace, own, copyOf } = management;
     const hasManager = config.controllers.includes(MANAGER_CONTROLLER);
-    const isManagers = hasManager ? servedNamespaces(config.syncsecret.servedNamespaces, true) : () => false;
-    this.#isManagers = isManagers;
+    const isManagers = hasManager ? servedNamespaces(config.syncsecret.servedNamespaces) : () => false;
     this.rules = new CcmRules(scope, {
       store: this.store,
       management: name,
       namespace,
-      zoneOf: (own) => zoneOf(own, uids.own, uids.management, isManagers),
-      clusterUid: () => uids.own,
+      isManagers,
+      clusterUid: () => own.uid,
       copyOf,
     });
   }
 
-  /** Whether the SyncSecret may be a rule. `dutyOf` decides, which may need the uids of both clusters. */
-  protected isRule({ metadata: { namespace = '' }, origin, propagated }: SyncSecretRule): boolean {
-    return propagated !== undefined || (origin !== 'another' && !this.#isManagers(namespace));
+  protected isRule(object: SyncSecretRule): boolean {
+    return this.rules.dutyOf(object) !== 'none';
   }
 
-  /** A deleted object keeps the mark until it is gone: without it, a manager in this cluster may serve the object. */
+  /** A deleted object keeps the mark until it is gone. */
   protected override marksOf({ metadata, propagated }: SyncSecretRule): readonly string[] {
     return metadata.deletionTimestamp === undefined && propagated !== undefined ? [PROPAGATED_ANNOTATION] : [];
   }
@@ -212,8 +193,6 @@ export class CcmReconciler extends SyncSecretReconciler<CcmRules> {
     result: RuleResult,
     signal: AbortSignal,
   ): Promise<RunResult | undefined> {
-    // While the duty is `keep`, a manager may serve the SyncSecret and write its status.
-    if (this.rules.dutyOf(object) === 'keep') return undefined;
     const { outcome, failure } = result;
     const state = tenantState(result, this.unreachable(), this.rules.options.copyOf(object.metadata.uid));
     if (failure !== undefined || outcome?.state === 'error' || outcome?.state === 'conflict') {

@@ -103,7 +103,7 @@ const RECONCILERS: Readonly<Record<string, (situation: Situation) => RuleReconci
     const reconciler = new CcmReconciler(contextOf(), {
       name: 'm',
       namespace: NAMESPACE,
-      uids: { own: 'cluster' },
+      own: { uid: 'cluster' },
       copyOf: () => undefined,
       unreachable: () => undefined,
     });

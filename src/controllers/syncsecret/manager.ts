@@ -8,13 +8,13 @@ import { SECRET } from '../../copy/model/kind.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import { watchCopies } from '../common/awaited-watches.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
-import { Deletions, finalizerStep } from '../common/rules/finalizer.ts';
+import { finalizerStep } from '../common/rules/finalizer.ts';
 import { SYNC_SECRET_FINALIZER } from './api.ts';
 import { COPY_OF_SYNC_SECRET } from './rules/marks.ts';
-import { managerDuty, servedNamespaces } from './rules/one-cluster.ts';
+import { servedNamespaces } from './rules/one-cluster.ts';
 import type { SyncSecretRule } from './rules/rule.ts';
 import { managementState, type RuleResult } from './rules/status.ts';
-import { CCM_CONTROLLER, MANAGER_CONTROLLER, ManagerRules, originalTypeOf } from './rules/sync-secret-rule-set.ts';
+import { MANAGER_CONTROLLER, ManagerRules, originalTypeOf } from './rules/sync-secret-rule-set.ts';
 import { SyncSecretReconciler, SYNC_SECRET_ENTRY, watchSyncSecrets } from './sync-secret-reconciler.ts';
 
 export const syncSecretManager: ControllerEntry = {
@@ -24,9 +24,6 @@ export const syncSecretManager: ControllerEntry = {
   reader: async () => (await import('./reader.ts')).SyncSecretReader,
   programs: async () => [(await import('./migration.ts')).kubelbMigration],
 };
-
-/** The manager leaves a deletion to the CCM for this number of deletion timeouts. The CCM ends it after one. */
-const LEFT_LIMITS = 2;
 
 function create(context: ControllerContext): Controller {
   const { cluster } = context;
@@ -49,29 +46,18 @@ export class ManagerReconciler extends SyncSecretReconciler<ManagerRules> {
   constructor(context: ControllerContext, exists: (secret: ResourceKey) => boolean) {
     super('manager', context);
     this.#exists = exists;
-    const { clock, scope } = context;
-    const { deletionTimeoutMs, controllers, syncsecret } = context.config;
-    this.rules = new ManagerRules(scope, {
-      store: this.store,
-      isServed: servedNamespaces(syncsecret.servedNamespaces, controllers.includes(CCM_CONTROLLER)),
-      leftDeletions: new Deletions(clock, LEFT_LIMITS * deletionTimeoutMs),
-    });
+    const { scope, config } = context;
+    const isServed = servedNamespaces(config.syncsecret.servedNamespaces);
+    this.rules = new ManagerRules(scope, { store: this.store, isServed });
   }
 
-  protected isRule(rule: SyncSecretRule): boolean {
-    return managerDuty(rule, this.rules.options.isServed) !== 'none';
-  }
-
-  override async listed(rule: RuleKey, signal: AbortSignal): Promise<RunResult | undefined> {
-    await super.listed(rule, signal);
-    const leftMs = this.rules.leftMs(rule);
-    return leftMs === 0 ? undefined : { requeueAfterMs: leftMs };
+  protected isRule({ metadata: { namespace = '' } }: SyncSecretRule): boolean {
+    return this.rules.options.isServed(namespace);
   }
 
   needsPreparation(rule: RuleKey): boolean {
     const object = this.store.get(rule);
-    if (object === undefined || this.rules.leftMs(rule) > 0) return false;
-    return finalizerStep(object.metadata, SYNC_SECRET_FINALIZER) === 'add';
+    return object !== undefined && finalizerStep(object.metadata, SYNC_SECRET_FINALIZER) === 'add';
   }
 
   protected async report(

@@ -354,16 +354,10 @@ describe('marks, owners and names in the SyncSecrets of a hostile tenant', () =>
     assert.equal((await admin.get(await admin.pathOf(config))).metadata.uid, config.metadata.uid);
   });
 
-  it("the manager ignores a tenant's SyncSecret with the annotation keyferry.dev/propagated, and no other object changes", async () => {
+  it("the manager serves a tenant's SyncSecret with the annotation keyferry.dev/propagated like any other", async () => {
     await startAll();
     const metadata = { annotations: { 'keyferry.dev/propagated': 'elsewhere' } };
-    const object = await attack('attack', { metadata });
-    const before = await everything();
-    await sentinel();
-    assert.deepEqual(await everything(), before);
-    assert.equal((await user.get(syncSecretPath(tenant.namespace, 'attack'))).metadata.finalizers, undefined);
-    await user.patch(syncSecretPath(tenant.namespace, 'attack'), { metadata: { annotations: null } });
-    await scene.made(object, { a: 'mine' });
+    await scene.made(await attack('attack', { metadata }), { a: 'mine' });
   });
 
   it("the manager handles a tenant's SyncSecret with 2,000 finalizers and a forged status like any other SyncSecret", async () => {

@@ -226,43 +226,4 @@ describe('namespaces of a tenant that are named as those of a management cluster
     const uids = [copy.metadata.uid, secret.metadata.uid];
     assert.deepEqual(uids, [before.copy.metadata.uid, before.secret.metadata.uid]);
   });
-
-  it("while a CCM has no permission to read the management cluster's identity, copies from namespaces named tenant-* stay unchanged", async () => {
-    const tenant = await scene.tenant();
-    const ccm = await scene.ccm(tenant);
-    await scene.namespaces(OTHER);
-    const [object, deleted] = await Promise.all(
-      ['served', 'deleted'].map(async (name) => await scene.create(OTHER, name, VALUES)),
-    );
-    assert.ok(object !== undefined && deleted !== undefined);
-    const { copy } = await scene.arrived(tenant, object, VALUES);
-    const chain = await scene.arrived(tenant, deleted, VALUES);
-    await ccm.kill9();
-    const binding = `/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/keyferry-syncsecret-${tenant.namespace}`;
-    const { subjects } = await scene.managementApi.get(binding);
-    await scene.managementApi.patch(binding, { subjects: null });
-    using client = scene.clusters.managementPlane.client({ token: tenant.token });
-    await waitFor(async () => (await client.raw('GET', '/api/v1/namespaces/kube-system')).status === 403);
-    const restarted = await scene.ccm(tenant);
-    const warning = 'the identity of the management cluster cannot be read';
-    await waitFor(() => restarted.logs().some(({ msg, level }) => msg === warning && level === 'warn'));
-
-    await scene.change(scene.tenantApi, object, { a: 'two' });
-    const later = await scene.create(OTHER, 'later', VALUES);
-    await scene.tenantApi.delete(syncSecretPath(OTHER, 'deleted'));
-    await scene.gone(scene.tenantApi, deleted);
-    await scene.gone(scene.managementApi, chain.copy, chain.secret);
-    const elsewhere = await scene.create('default', 'elsewhere', VALUES);
-    await scene.arrived(tenant, elsewhere, VALUES);
-    await scene.requests(tenant).settled();
-    const kept = await scene.findCopy(tenant, object);
-    assert.deepEqual([kept.data, kept.metadata.uid], [copy.data, copy.metadata.uid]);
-    assert.equal(await scene.findCopy(tenant, later), undefined);
-    const { metadata, status } = await scene.tenantApi.get(syncSecretPath(OTHER, 'later'));
-    assert.deepEqual([metadata.finalizers, status], [undefined, undefined]);
-
-    await scene.managementApi.patch(binding, { subjects });
-    await scene.arrived(tenant, object, { a: 'two' });
-    await scene.arrived(tenant, later, VALUES);
-  });
 });

@@ -21,7 +21,6 @@ import {
 } from '../../support/sync-secret-install.ts';
 import { staysTrue, waitFor } from '../../support/wait-for.ts';
 import type { WatchEvent } from '../../support/watcher.ts';
-import { within } from '../../support/yardstick.ts';
 import { isWrite, lineOf, Requests } from './requests.ts';
 import { OFFERED, ORIGINAL_FINALIZER, pathOf, secretPath, syncSecretPath } from './support.ts';
 
@@ -113,18 +112,6 @@ const ccmAndManager = {
     }),
 } satisfies Programs;
 
-/**
- * A manager without --served-namespaces. It serves SyncSecrets in all namespaces, and does not know whether a CCM runs.
- */
-const anyManager = {
-  manager: () =>
-    Keyferry.start({
-      command: 'syncsecret-manager',
-      kubeconfig: kubeconfigs.manager,
-      args: ['--enable-leader-election=false', '--deletion-timeout=2s'],
-    }),
-} satisfies Programs;
-
 const both = {
   both: () =>
     Keyferry.start({
@@ -171,9 +158,6 @@ async function offered(name: string, more: Json = {}): Promise<Json> {
   const metadata = { labels: OFFERED, ...more.metadata, namespace: APP, name };
   return await api.create({ apiVersion: 'v1', kind: 'Secret', data: { a: VALUE }, ...more, metadata });
 }
-
-/** A time limit, ms: longer than the creation of a Secret takes, and shorter than any wait for another program. */
-const AT_ONCE_MS = 1500;
 
 const uidOf = ({ metadata }: Json): string => metadata.uid;
 
@@ -304,37 +288,16 @@ for (const [title, kind] of Object.entries({ 'in one process': both, 'in two pro
       const object = await syncSecret(APP, 'old', { type: 'Opaque', metadata: { labels, finalizers } });
       const copy = await syncSecret(AWAY, uidOf(object), { type: 'Opaque', metadata: { labels, finalizers } });
       const made = await secretOf(copy, { labels });
-      const direct = await syncSecret(OTHER_AWAY, 'direct', { metadata: { labels: OFFERED, finalizers } });
-      const madeOfDirect = await secretOf(direct, { labels: OFFERED });
       await using history = await History.begin();
       await start(kind);
       const chain = await synced('old');
       assert.deepEqual([chain.object, chain.copy, chain.secret].map(uidOf), [object, copy, made].map(uidOf));
-      await waitFor(async () => isSynced(await api.get(pathOf(direct))), { message: () => `direct\n${tail()}` });
       await requests().settled();
       await history.assertCreated();
       assert.equal((await api.get(pathOf(secret))).metadata.finalizers, undefined);
-      assert.equal(uidOf(await api.get(pathOf(madeOfDirect))), uidOf(madeOfDirect));
       await api.delete(pathOf(secret));
-      await waitFor(async () => (await api.list(API)).length === 1, { message: () => `only direct\n${tail()}` });
+      await waitFor(async () => (await api.list(API)).length === 0, { message: () => `nothing to be left\n${tail()}` });
       assert.equal(await api.find(pathOf(made)), undefined);
-    });
-
-    it(`with CCM and manager in one cluster (${title}), only the manager serves SyncSecrets in the namespaces of tenants`, async () => {
-      await start(kind);
-      await using history = await History.begin();
-      const direct = await Promise.all([syncSecret(OTHER_AWAY, 'direct'), syncSecret(AWAY, 'direct')]);
-      const isDone = async (object: Json): Promise<boolean> => isSynced(await api.get(pathOf(object)));
-      for (const object of direct) await waitFor(() => isDone(object), { message: () => `the status\n${tail()}` });
-      await requests().settled();
-      const secrets = direct.map((object) => {
-        return { kind: 'Secret', metadata: { namespace: object.metadata.namespace, name: uidOf(object) } };
-      });
-      await history.assertCreated(...direct, ...secrets);
-      await requests().assertNone(async () => {
-        await stop('kill9');
-        await start(kind);
-      });
     });
   });
 }
@@ -352,9 +315,6 @@ async function secretOf({ metadata: { namespace, name, uid } }: Json, metadata: 
 }
 
 describe('a manager in one cluster with a CCM', () => {
-  const secretIn = async (object: Json): Promise<Json> =>
-    await api.find(secretPath(object.metadata.namespace, uidOf(object)));
-
   it('a manager with --served-namespaces leaves a new SyncSecret in another namespace to the CCM, even while the CCM does not run', async () => {
     await start({ manager: ccmAndManager.manager });
     await using history = await History.begin();
@@ -367,76 +327,37 @@ describe('a manager in one cluster with a CCM', () => {
     await history.assertCreated(object, copy, secret);
   });
 
-  it('a manager without --served-namespaces serves a SyncSecret at once, and hands it over to a CCM that starts later', async () => {
-    await start(anyManager);
-    const object = await syncSecret(APP, 'one');
-    await within(AT_ONCE_MS, 'the Secret', async () => {
-      await waitFor(async () => await secretIn(object), { message: () => `the Secret\n${tail()}` });
-    });
-    await start({ ccm: ccmAndManager.ccm });
-    await synced('one');
-    await waitFor(async () => (await secretIn(object)) === undefined, { message: () => `the old Secret\n${tail()}` });
-  });
-
-  it('a manager ignores a SyncSecret with a forged annotation keyferry.dev/propagated, and serves other SyncSecrets at once', async () => {
-    await start(anyManager);
-    const annotations = { 'keyferry.dev/propagated': OTHER_AWAY };
-    const forged = await Promise.all(
-      [APP, AWAY].map((namespace) =>
-        syncSecret(namespace, 'forged', { metadata: { annotations, finalizers: [FINALIZER] } }),
-      ),
-    );
+  it('a CCM leaves the namespaces of a manager in its process to that manager, and makes no copies of copies', async () => {
+    await start(both);
+    await using history = await History.begin();
+    const direct = await Promise.all([syncSecret(OTHER_AWAY, 'direct'), syncSecret(AWAY, 'direct')]);
+    const isDone = async (object: Json): Promise<boolean> => isSynced(await api.get(pathOf(object)));
+    for (const object of direct) await waitFor(() => isDone(object), { message: () => `the status\n${tail()}` });
     await requests().settled();
-    await within(AT_ONCE_MS, 'other Secrets', async () => {
-      const others = await Promise.all([APP, AWAY, OTHER_AWAY].map((namespace) => syncSecret(namespace, 'other')));
-      for (const other of others) {
-        await waitFor(async () => await secretIn(other), { message: () => `the Secret\n${tail()}` });
-      }
+    const secrets = direct.map((object) => {
+      return { kind: 'Secret', metadata: { namespace: object.metadata.namespace, name: uidOf(object) } };
     });
-    for (const object of forged) {
-      assert.equal(await secretIn(object), undefined);
-      assert.equal((await api.get(pathOf(object))).metadata.resourceVersion, object.metadata.resourceVersion);
-    }
+    await history.assertCreated(...direct, ...secrets);
+    await requests().assertNone(async () => {
+      await stop('kill9');
+      await start(both);
+    });
   });
 
-  it('if a clone of a SyncSecret with keyferry.dev/propagated is deleted, the manager removes its finalizer only after twice --deletion-timeout', async () => {
-    await start(anyManager);
-    const annotations = { 'keyferry.dev/propagated': OTHER_AWAY };
-    const metadata = { annotations, finalizers: [FINALIZER] };
-    const clones = await Promise.all([APP, AWAY].map((namespace) => syncSecret(namespace, 'clone', { metadata })));
-    const deletedAt = Date.now();
-    await Promise.all(clones.map((clone) => api.delete(pathOf(clone))));
-    for (const clone of clones) {
-      const isGone = async (): Promise<boolean> => (await api.find(pathOf(clone))) === undefined;
-      await waitFor(isGone, { message: () => `${pathOf(clone)} to be gone\n${tail()}` });
-      // Twice the --deletion-timeout of 2 s. Until then a CCM could remove the finalizer.
-      assert.ok(Date.now() - deletedAt >= 4000, 'the manager leaves the deletion to a CCM');
-    }
-  });
-});
-
-describe('a CCM in one cluster with a manager', () => {
-  it('if another finalizer keeps a deleted SyncSecret, the CCM keeps its annotation keyferry.dev/propagated, so that no manager serves it', async () => {
-    await start({ ccm: ccmAndManager.ccm, ...anyManager });
-    const object = await syncSecret(APP, 'held');
-    const { copy, secret } = await synced('held');
-    await requests().settled();
-    const finalizers = [FINALIZER, 'example.com/foreign'];
-    await api.patch(pathOf(object), { metadata: { finalizers } });
-    await api.delete(pathOf(object));
+  it('a SyncSecret that gets the labels of a copy is released: its copy and its Secret go, and no other one is affected', async () => {
+    await start(ccmAndManager);
+    for (const name of ['forged', 'other']) await syncSecret(APP, name);
+    const { object, copy, secret } = await synced('forged');
+    const other = await synced('other');
+    const labels = { 'kubelb.k8c.io/origin-name': 'x', 'kubelb.k8c.io/origin-ns': 'y' };
+    await api.patch(pathOf(object), { metadata: { labels } });
     for (const one of [copy, secret]) {
       const isGone = async (): Promise<boolean> => (await api.find(pathOf(one))) === undefined;
       await waitFor(isGone, { message: () => `${pathOf(one)} to be gone\n${tail()}` });
     }
-    const later = requests().fromNow();
-    const left = await waitFor(async () => {
-      const { metadata, status } = await api.get(pathOf(object));
-      return metadata.finalizers.length === 1 && status.phase === 'Terminating' && metadata;
+    await waitFor(async () => (await api.get(pathOf(object))).metadata.finalizers === undefined, {
+      message: () => `no finalizer\n${tail()}`,
     });
-    await requests().settled();
-    assert.deepEqual(left.finalizers, ['example.com/foreign']);
-    assert.equal(left.annotations['keyferry.dev/propagated'], AWAY);
-    assert.equal(await api.find(secretPath(APP, uidOf(object))), undefined);
-    assert.ok(!writersOf(later(), 'syncsecrets/status', APP).includes(MANAGER), 'one writer of the status');
+    assert.equal(uidOf((await synced('other')).secret), uidOf(other.secret));
   });
 });

@@ -169,7 +169,8 @@ Environment variables for the settings that `keyferry status` and the other comm
 {{- $args = concat $args (list (printf "--syncsecret-cluster-name=%s" .clusterName) "--syncsecret-kubelb-kubeconfig=/etc/keyferry/management/kubeconfig") }}
 {{- end }}{{ end }}
 {{- with .Values.syncSecret.manager }}{{ if .enabled }}
-{{- with .servedNamespaces }}{{ $args = append $args (printf "--syncsecret-served-namespaces=%s" (join "," .)) }}{{ end }}
+{{- /* In one cluster with a CCM, the manager serves the namespaces of tenants alone. */}}
+{{- with default (ternary (list "tenant-.*") list $systems.ccm.enabled) .servedNamespaces }}{{ $args = append $args (printf "--syncsecret-served-namespaces=%s" (join "," .)) }}{{ end }}
 {{- end }}{{ end }}
 {{- if .Values.generator.enabled }}
 {{- if .Values.generator.all }}{{ $args = append $args "--generator-all" }}{{ end }}

@@ -10,7 +10,6 @@ import { finish } from '../../../runtime/queue/slices.ts';
 import { RuleStore } from '../../common/rules/rule-store.ts';
 import { SYNC_SECRET, SYNC_SECRET_FINALIZER } from '../api.ts';
 import { ORIGIN_ANNOTATION, UNKNOWN_CLUSTER } from './marks.ts';
-import type { Zone } from './one-cluster.ts';
 import { ruleOf, type SyncSecretRule } from './rule.ts';
 import { CCM_CONTROLLER, CcmRules, MANAGER_CONTROLLER, ManagerRules } from './sync-secret-rule-set.ts';
 import { asKey } from '../../../../test/support/keys.ts';
@@ -22,13 +21,13 @@ const store = (controller: string): RuleStore<SyncSecretRule> =>
   new RuleStore<SyncSecretRule>({ controller, toRule: unused, versionOf: unused });
 const unused = (): never => assert.fail('not used');
 
-function ccm(clusterUid: string | undefined, zone: Zone = 'ccm', rule?: SyncSecretRule): CcmRules {
+function ccm(clusterUid: string | undefined, rule?: SyncSecretRule): CcmRules {
   const rules = store(CCM_CONTROLLER);
   return new CcmRules(ruleScope(), {
     store: { key: (...place) => rules.key(...place), get: () => rule },
     management: 'm',
     namespace: 'tenant-one',
-    zoneOf: () => zone,
+    isManagers: () => false,
     clusterUid: () => clusterUid,
     copyOf: () => undefined,
   });
@@ -55,14 +54,13 @@ describe('the CCM', () => {
   });
 
   it('the CCM deletes an orphan only if the uid of its cluster is known and stands in the mark', () => {
-    const policy = (own: string | undefined, mark: string, zone?: Zone): string =>
-      ccm(own, zone).orphanPolicy(
+    const policy = (own: string | undefined, mark: string): string =>
+      ccm(own).orphanPolicy(
         asKey(`${CCM_CONTROLLER}:app/db`),
         observedObject({ annotations: { [ORIGIN_ANNOTATION]: mark } }),
       );
     assert.equal(policy('cluster', 'cluster/app/db'), 'delete');
     assert.equal(policy('cluster', 'another/app/db'), 'keep');
-    assert.equal(policy('cluster', 'cluster/app/db', 'unknown'), 'keep');
     assert.equal(policy(UNKNOWN_CLUSTER, `${UNKNOWN_CLUSTER}/app/db`), 'keep');
     assert.equal(policy(undefined, 'cluster/app/db'), 'keep');
     assert.equal(ccm(undefined).orphanPolicy(asKey(`${CCM_CONTROLLER}:app/db`), observedObject()), 'keep');
@@ -77,7 +75,7 @@ test('the CCM makes the copy of a SyncSecret only when the SyncSecret has the fi
       },
       new KeyLists(),
     );
-    const [claimed] = finish(ccm('cluster', 'ccm', rule).evaluate(asKey(`${CCM_CONTROLLER}:app/db`)))?.claims ?? [];
+    const [claimed] = finish(ccm('cluster', rule).evaluate(asKey(`${CCM_CONTROLLER}:app/db`)))?.claims ?? [];
     const source: SourceView = { state: 'present', version: '1', labels: {}, annotations: {} };
     return claimed?.claim.shape.desiredState(source, undefined, 0).kind ?? 'none';
   };

@@ -2,7 +2,7 @@
  * Turns SyncSecrets into claims, for CCM and manager (see `RuleSet`). Each SyncSecret claims one target: for the CCM a
  * copy in the management cluster, for the manager a Secret in its namespace. A deleted SyncSecret releases its target.
  */
-import { type Cause, nobodyCause, operatorCause, userCause } from '../../../copy/model/cause.ts';
+import { type Cause, nobodyCause, userCause } from '../../../copy/model/cause.ts';
 import { type Claim, LeaveShape, type Owner, rankOf, type Shape } from '../../../copy/model/claim.ts';
 import {
   namespaceOf,
@@ -17,12 +17,12 @@ import type { Observed } from '../../../copy/model/observed.ts';
 import type { Evaluation, RuleSet } from '../../../copy/model/rule-set.ts';
 import type { KubeObject } from '../../../kube/api.ts';
 import type { Steps } from '../../../runtime/queue/slices.ts';
-import { type Deletions, finalizerStep } from '../../common/rules/finalizer.ts';
+import { finalizerStep } from '../../common/rules/finalizer.ts';
 import type { RuleScope } from '../../common/context.ts';
 import type { RuleStore } from '../../common/rules/rule-store.ts';
 import { ORIGIN_LABELS, SYNC_SECRET, SYNC_SECRET_FINALIZER } from '../api.ts';
 import { ORIGIN_ANNOTATION, OWNER_ANNOTATION, UNKNOWN_CLUSTER } from './marks.ts';
-import { ccmDuty, type CcmDuty, managerDuty, type Zone } from './one-cluster.ts';
+import { ccmDuty, type CcmDuty, type IsServed } from './one-cluster.ts';
 import { ruleVersion, type SyncSecretRule } from './rule.ts';
 import { CopyShape, SecretShape } from './shapes.ts';
 import { type CopyStatus, copyState } from './status.ts';
@@ -57,15 +57,13 @@ export abstract class SyncSecretRules<
   /** Whether the SyncSecret is copied. If not, its target is released. */
   abstract isActive(object: SyncSecretRule): boolean;
 
-  /** Whether the controller serves the SyncSecret now. */
-  protected abstract isServed(rule: RuleKey, object: SyncSecretRule): boolean;
   protected abstract targetOf(object: SyncSecretRule): ResourceKey;
   protected abstract shapeOf(rule: RuleKey, object: SyncSecretRule): Shape;
 
   // eslint-disable-next-line require-yield -- nothing here takes long
   *evaluate(rule: RuleKey): Steps<Evaluation | undefined> {
     const object = this.options.store.get(rule);
-    if (object === undefined || !this.isServed(rule, object)) return undefined;
+    if (object === undefined) return undefined;
     const released = this.isActive(object) ? undefined : 'release';
     const claimed = {
       target: this.targetOf(object),
@@ -127,32 +125,26 @@ export interface CcmRulesOptions extends SyncSecretRulesOptions {
   readonly management: string;
   /** The namespace of the copies. */
   readonly namespace: string;
-  /** The program to which the SyncSecrets of a namespace belong. */
-  readonly zoneOf: (namespace: string) => Zone;
+  /** Whether a namespace belongs to a manager in the same process. */
+  readonly isManagers: IsServed;
   /** The uid of the tenant cluster, for marks; `undefined`: not read yet. */
   readonly clusterUid: () => string | undefined;
   readonly copyOf: (name: string) => CopyStatus | undefined;
 }
 
-/** A shape with which the copy of a SyncSecret stays as it is. */
-function keptBy(id: string, cause: Cause): Shape {
-  return { id, desiredState: () => ({ kind: 'wait', for: 'watch', ...cause }), heldVersion: () => undefined };
-}
-
-/** The shape for a SyncSecret that may belong to a manager. */
-const KEPT = keptBy(
-  'kept',
-  operatorCause(
-    'Pending',
-    'it is not yet known whether the namespace belongs to a tenant or to the management cluster',
-  ),
-);
-
 /**
  * The shape for a SyncSecret without the finalizer. Without rights on kube-system, the CCM does not know in the other
  * cluster which orphans are its own, and keeps them. So it makes no copy before the finalizer is there.
  */
-const NOT_HELD = keptBy('not held', nobodyCause('Pending', 'the finalizer of the SyncSecret is being written'));
+const NOT_HELD: Shape = {
+  id: 'not held',
+  desiredState: () => ({
+    kind: 'wait',
+    for: 'watch',
+    ...nobodyCause('Pending', 'the finalizer of the SyncSecret is being written'),
+  }),
+  heldVersion: () => undefined,
+};
 
 /** The rules of the CCM: SyncSecrets of a tenant cluster, with copies in the management cluster as targets. */
 export class CcmRules extends SyncSecretRules<CcmRulesOptions> {
@@ -195,10 +187,8 @@ export class CcmRules extends SyncSecretRules<CcmRulesOptions> {
     return origin === undefined || name === undefined ? undefined : store.key(origin, name);
   }
 
-  orphanPolicy(rule: RuleKey, { annotations }: Observed): 'delete' | 'keep' {
-    const { clusterUid, zoneOf } = this.options;
-    const own = clusterUid();
-    if (zoneOf(namespaceOf(rule)) === 'unknown') return 'keep';
+  orphanPolicy(_rule: RuleKey, { annotations }: Observed): 'delete' | 'keep' {
+    const own = this.options.clusterUid();
     const [cluster] = annotations[ORIGIN_ANNOTATION]?.split('/') ?? [];
     // If the uid in the mark is missing or another one, the copy may belong to another cluster of the same name.
     return own !== undefined && own !== UNKNOWN_CLUSTER && cluster === own ? 'delete' : 'keep';
@@ -206,17 +196,12 @@ export class CcmRules extends SyncSecretRules<CcmRulesOptions> {
 
   /** What the CCM does with a SyncSecret. */
   dutyOf(object: SyncSecretRule): CcmDuty {
-    return ccmDuty(object, this.options.zoneOf(object.metadata.namespace ?? ''));
-  }
-
-  protected isServed(_rule: RuleKey, object: SyncSecretRule): boolean {
-    return this.dutyOf(object) !== 'none';
+    return ccmDuty(object, this.options.isManagers);
   }
 
   /** A SyncSecret that must not be copied any more is released, as if it were deleted. */
   isActive(object: SyncSecretRule): boolean {
-    const duty = this.dutyOf(object);
-    return duty === 'copy' || duty === 'keep';
+    return this.dutyOf(object) === 'copy';
   }
 
   protected targetOf({ metadata: { uid } }: SyncSecretRule): ResourceKey {
@@ -225,7 +210,6 @@ export class CcmRules extends SyncSecretRules<CcmRulesOptions> {
   }
 
   protected shapeOf(rule: RuleKey, object: SyncSecretRule): Shape {
-    if (this.dutyOf(object) === 'keep') return KEPT;
     const { metadata, immutable } = object;
     if (finalizerStep(metadata, SYNC_SECRET_FINALIZER) === 'add') return NOT_HELD;
     const { namespace = '', name } = metadata;
@@ -235,9 +219,7 @@ export class CcmRules extends SyncSecretRules<CcmRulesOptions> {
 }
 
 export interface ManagerRulesOptions extends SyncSecretRulesOptions {
-  /** Counts how long the manager leaves a deletion to a CCM; `undefined`: it leaves no deletion to a CCM. */
-  readonly leftDeletions?: Deletions;
-  readonly isServed: (namespace: string) => boolean;
+  readonly isServed: IsServed;
 }
 
 /** The rules of the manager: SyncSecrets of the management cluster, with Secrets as targets. */
@@ -254,21 +236,6 @@ export class ManagerRules extends SyncSecretRules<ManagerRulesOptions> {
   /** If `--served-namespaces` no longer includes a namespace, the Secrets there are kept. */
   orphanPolicy(rule: RuleKey): 'delete' | 'keep' {
     return this.options.isServed(namespaceOf(rule)) ? 'delete' : 'keep';
-  }
-
-  /** How long the manager leaves the deletion of a SyncSecret to a CCM, ms. 0: the manager may work on it now. */
-  leftMs(rule: RuleKey): number {
-    const { store, leftDeletions, isServed } = this.options;
-    const object = store.get(rule);
-    if (object !== undefined && managerDuty(object, isServed) !== 'serve') {
-      return Math.max(0, leftDeletions?.step(rule, object, []).remainingMs ?? 0);
-    }
-    leftDeletions?.forget(rule);
-    return 0;
-  }
-
-  protected isServed(rule: RuleKey): boolean {
-    return this.leftMs(rule) === 0;
   }
 
   isActive({ metadata }: SyncSecretRule): boolean {
