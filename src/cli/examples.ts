@@ -49,3 +49,12 @@ export const READING_EXAMPLES = [
   '--syncsecret-propagate-labels=app --syncsecret-propagate-annotations=note',
   '--kubeconfig ~/.kube/prod --context admin@prod',
 ];
+
+/** The help of the program itself. */
+export const PROGRAM = {
+  summary:
+    'Copies Secrets and ConfigMaps between namespaces, and Secrets to and from Vault, and keeps every copy up to date.',
+  examples: ['keyferry run', 'keyferry status --failed', 'keyferry plan mirror.yaml'],
+  notes:
+    'Exit codes: 0 success, 1 failure, 2 usage error, 3 (plan and migrate) a copy would be lost or refused, or (migrate) something needs a decision. With --exit-code, status and explain exit with 3 if a rule is not ready.',
+};

@@ -1,19 +1,12 @@
 /** The help of the program and of its commands. */
 import type { Flag } from '../config/flags/flags.ts';
 import type { Described } from './command.ts';
+import { PROGRAM } from './examples.ts';
 
 /** Below this width of the second column, its text would be hard to read. */
 const MIN_TEXT = 40;
 
 type Row = readonly [term: string, text: string];
-
-export const PROGRAM = {
-  summary:
-    'Copies Secrets and ConfigMaps between namespaces, and Secrets to and from Vault, and keeps every copy up to date.',
-  examples: ['keyferry run', 'keyferry status --failed', 'keyferry plan mirror.yaml'],
-  notes:
-    'Exit codes: 0 success, 1 failure, 2 usage error, 3 (plan and migrate) a copy would be lost or refused, or (migrate) something needs a decision. With --exit-code, status and explain exit with 3 if a rule is not ready.',
-};
 
 export function programHelp(commands: readonly Described[], columns?: number): string {
   const options: Row[] = [
