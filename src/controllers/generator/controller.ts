@@ -44,8 +44,6 @@ export const generator: ControllerEntry = {
 const EVENT_COMPONENT = 'keyferry-generator';
 /** Maximum number of ExternalSecrets that are served at the same time for each Vault server. */
 const CONCURRENCY = 8;
-/** Longest pause before a retry, ms: a value is written within 20 s after Vault is back. Exception: see `Refusals`. */
-const LONGEST_WAIT_MS = 12_000;
 /** Pause between two requests for the served version of ESO's API and for Keyferry's permissions, ms. */
 const DISCOVERY_RETRY_MS = 2000;
 /** Pause between two checks of the permission to list ExternalSecrets, ms. */
@@ -97,7 +95,6 @@ function create(context: ControllerContext): Controller {
     concurrency: CONCURRENCY,
     clock,
     groupOf: namespaceOf,
-    retryMaxMs: LONGEST_WAIT_MS,
     retryAfterMs: (error) => retryAfterMs(error) ?? vaultRetryAfterMs(error),
     onError: (rule, error, retryInMs) => {
       // The author of the ExternalSecret finds all other failures in its result, so they are logged only as debug.

@@ -59,7 +59,7 @@ export class SettingError extends Error {
   override readonly name = 'SettingError';
 }
 
-export const FORMATS = ['hex', 'base64url', 'alphanumeric', 'uuid', 'password'] as const;
+export const FORMATS = ['hex', 'uuid', 'password'] as const;
 export type Format = (typeof FORMATS)[number];
 
 /** How to make the values of an ExternalSecret. Its annotations set this. */
@@ -143,11 +143,9 @@ export function generateValue({ format, length, symbols }: Settings): SecretByte
   return SecretBytes.fromUtf8(MAKERS[format](length, symbols));
 }
 
-/** One function for each format. hex and base64url draw more random bytes than needed, and cut the text. */
+/** One function for each format. hex draws more random bytes than needed, and cuts the text. */
 const MAKERS: Readonly<Record<Format, (length: number, symbols: string) => string>> = {
   hex: (length) => randomBytes(length).toString('hex').slice(0, length),
-  base64url: (length) => randomBytes(length).toString('base64url').slice(0, length),
-  alphanumeric: (length) => draw(LOWER + UPPER + DIGITS, length),
   uuid: () => randomUUID(),
   password: (length, symbols) => password(symbols, length),
 };

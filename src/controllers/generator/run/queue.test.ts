@@ -19,7 +19,6 @@ test('if a store names another server during a run, its rule runs again in the q
     name: 'generator',
     clock,
     random: () => 0,
-    retryMaxMs: 12_000,
     onError: (_, error) => errors.push(error),
     laneOf: () => server,
   });
