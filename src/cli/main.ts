@@ -110,7 +110,7 @@ void runCli(
       migrate: onCluster(async () => (await import('../commands/migrate.ts')).migrate),
     },
     startedAs: [process.argv[1] ?? '', process.argv0],
-    processInfo: { env: process.env, hostname: hostname(), uniqueId: randomUUID(), pid: process.pid },
+    processInfo: { env: process.env, hostname: hostname(), uniqueId: randomUUID() },
     build: BUILD,
     columns: process.stdout.columns,
     stdout,

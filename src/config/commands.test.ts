@@ -144,11 +144,6 @@ describe('every command', () => {
     assert.equal(configure('run', []).leaderElect.identity, 'host_u1');
     const env = { POD_NAME: 'pod-0', POD_UID: 'p1' };
     assert.equal(configure('run', [], env).leaderElect.identity, 'pod-0_p1_u1', 'the runbooks cut at the first _');
-    assert.equal(configure('run', [], env).leaderElect.predecessors, undefined, 'beside the first process');
-    const first = findControllerCommand('run')?.configure([], { ...processInfo, env, pid: 1 });
-    assert.equal(first?.leaderElect.predecessors, 'pod-0_p1_');
-    const unknown = findControllerCommand('run')?.configure([], { ...processInfo, pid: 1 });
-    assert.equal(unknown?.leaderElect.predecessors, undefined, 'the uid of the Pod is not known');
     refused(
       'run',
       ['--leader-elect-lease-duration=10s'],

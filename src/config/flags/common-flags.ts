@@ -133,14 +133,12 @@ export const namespacesFlag = {
 export type LeaderElectConfig = CommonValues['election'] & {
   /** Differs for each process, even after a restart in the same container. */
   readonly identity: string;
-  /** The prefix of all identities of this container. Absent if the Pod's uid is unknown, or this is not process 1. */
-  readonly predecessors?: string;
 };
 
 /** @throws UsageError: the three durations do not fit together */
 export function leaderElectConfig(
   election: CommonValues['election'],
-  { env, hostname, uniqueId, pid }: ProcessInfo,
+  { env, hostname, uniqueId }: ProcessInfo,
 ): LeaderElectConfig {
   const { leaseDurationMs, renewDeadlineMs, retryPeriodMs } = election;
   // As in client-go: a leader stops before another replica can take over.
@@ -154,14 +152,11 @@ export function leaderElectConfig(
   }
   const here = namespaceIn(env, 'POD_NAMESPACE');
   // The uid is in the identity because the Pods of a StatefulSet reuse their names.
-  const uid = env['POD_UID'] || undefined;
-  const prefix = `${env['POD_NAME'] || hostname}_${uid === undefined ? '' : `${uid}_`}`;
+  const uid = env['POD_UID'] ? `${env['POD_UID']}_` : '';
   return {
     ...election,
     namespace: election.namespace ?? here,
-    identity: `${prefix}${uniqueId}`,
-    // A second process in the container (`kubectl exec`) must not take the Lease from the main process.
-    ...(uid !== undefined && pid === 1 && { predecessors: prefix }),
+    identity: `${env['POD_NAME'] || hostname}_${uid}${uniqueId}`,
   };
 }
 

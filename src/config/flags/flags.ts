@@ -157,6 +157,4 @@ export interface ProcessInfo {
   readonly hostname: string;
   /** Random, and different for each process. */
   readonly uniqueId: string;
-  /** Process id. 1: the main process of a container, which ends together with the container. Default: not 1. */
-  readonly pid?: number;
 }

@@ -11,7 +11,7 @@ import type { Clock } from '../../runtime/clock.ts';
 import { SingleFlight } from '../../runtime/queue/single-flight.ts';
 
 export interface CredentialParts {
-  /** Headers besides the token: basic auth, impersonation. */
+  /** Headers besides the token: impersonation. */
   readonly headers?: AuthHeaders;
   readonly token?: string | undefined;
   /** Used instead of `token` if both are set, as in kubectl. */

@@ -94,12 +94,6 @@ export class Fields {
     });
   }
 
-  /** The entries of a mapping from strings to lists of strings. */
-  stringLists(name: string): [string, string[]][] {
-    const inner = this.fields(name);
-    return inner.names.map((key) => [key, inner.strings(key)]);
-  }
-
   list(name: string): readonly unknown[] {
     const value = this.#values[name];
     if (value === undefined || value === null) return [];
@@ -109,10 +103,6 @@ export class Fields {
 
   fields(name: string): Fields {
     return new Fields(this.file, this.at(name), this.#values[name]);
-  }
-
-  get names(): readonly string[] {
-    return Object.keys(this.#values);
   }
 
   raw(name: string): unknown {

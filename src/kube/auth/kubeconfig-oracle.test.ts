@@ -35,7 +35,6 @@ const EXEC = `{apiVersion: client.authentication.k8s.io/v1, command: "${join(dir
 const USERS: Readonly<Record<string, string>> = {
   nobody: '{}',
   token: '{token: abc}',
-  'basic auth': '{username: a, password: b}',
   'certificate data': `{client-certificate-data: ${base64('CERT')}, client-key-data: ${base64('KEY')}}`,
   'certificate files': '{client-certificate: tls.crt, client-key: tls.key}',
   'certificate and token': `{client-certificate: tls.crt, client-key-data: ${base64('KEY')}, token: abc}`,
@@ -92,14 +91,12 @@ async function theirs(path: string): Promise<unknown> {
   config.setCurrentContext('x');
   const options: RequestOptions = { headers: {} };
   await config.applyToHTTPSOptions(options);
-  const { ca, cert, key, servername, rejectUnauthorized, auth } = options;
+  const { ca, cert, key, servername, rejectUnauthorized } = options;
   const cluster = config.getCurrentCluster();
   const [caText, certText, keyText] = [ca, cert, key].map((value) =>
     Buffer.isBuffer(value) ? value.toString() : value,
   );
   const headers = { ...(options.headers as Record<string, string>) };
-  // The official client passes user and password to Node as `auth`, and Node makes this header of them.
-  if (typeof auth === 'string') headers['Authorization'] = `Basic ${base64(auth)}`;
   return {
     server: new URL(cluster?.server ?? '').href,
     namespace: config.getContextObject('x')?.namespace,

@@ -62,14 +62,12 @@ describe('a kubeconfig is read:', () => {
     const table: readonly [string, AuthHeaders][] = [
       ['{}', {}],
       ['{token: t}', { Authorization: 'Bearer t' }],
-      ['{username: ä, password: "1:2"}', { Authorization: `Basic ${Buffer.from('ä:1:2').toString('base64')}` }],
       [
-        '{token: t, as: a, as-uid: "7", as-groups: [g, h], as-user-extra: {a/b: [x]}}',
+        '{token: t, as: a, as-uid: "7", as-groups: [g, h]}',
         {
           'Impersonate-User': 'a',
           'Impersonate-Uid': '7',
           'Impersonate-Group': ['g', 'h'],
-          'Impersonate-Extra-a%2Fb': ['x'],
           Authorization: 'Bearer t',
         },
       ],
@@ -235,12 +233,13 @@ describe('errors name file and field:', () => {
       /users\[name=u\]\.user\.token: has characters/u,
     ],
     [
-      'a token and a user',
-      configOf(SERVER, '{token: s3cret, username: a}'),
-      /users\[name=u\]\.user: more than one way/u,
+      'a user name',
+      configOf(SERVER, '{username: a, password: s3cret}'),
+      /users\[name=u\]\.user\.username: is no longer supported/u,
     ],
     ['a certificate alone', configOf(SERVER, '{client-certificate: a}'), /user\.client-key: is missing/u],
     ['auth-provider', configOf(SERVER, '{auth-provider: {name: gcp}}'), /user\.auth-provider: is no longer supported/u],
+    ['extra of a user', configOf(SERVER, '{as: a, as-user-extra: {a: [b]}}'), /user\.as-user-extra: is not supported/u],
     ['groups without a user', configOf(SERVER, '{as-groups: [g]}'), /user\.as: is missing/u],
     ['exec without a version', configOf(SERVER, '{exec: {command: a}}'), /user\.exec\.apiVersion: is missing/u],
     [

@@ -153,11 +153,9 @@ function userParts(user: Fields, context: UserContext): CredentialParts {
     throw user.error('token', 'has characters that are not allowed in a token');
   }
   const tokenFile = user.fileValue('tokenFile', clock);
-  const username = user.string('username');
-  const password = user.string('password');
-  if ((token ?? tokenFile) !== undefined && (username ?? password) !== undefined) {
-    throw user.error('', 'more than one way to authenticate: a token and a username; only one is allowed');
-  }
+  for (const name of ['username', 'password'])
+    if (user.has(name))
+      throw user.error(name, 'is no longer supported, as in Kubernetes since 1.19; use a token instead');
   const cert = user.bytesOrFile('client-certificate', clock);
   const key = user.bytesOrFile('client-key', clock);
   if ((cert === undefined) !== (key === undefined)) {
@@ -165,16 +163,13 @@ function userParts(user: Fields, context: UserContext): CredentialParts {
     throw user.error(missing, 'is missing: a client certificate needs its key');
   }
   const exec = user.has('exec') ? execSpec(user.fields('exec'), context) : undefined;
-  const login = Buffer.from(`${username ?? ''}:${password ?? ''}`).toString('base64');
-  const basic = (username ?? password) === undefined ? {} : { Authorization: `Basic ${login}` };
   return {
-    headers: { ...impersonation(user), ...basic },
+    headers: impersonation(user),
     token,
     tokenFile,
     cert,
     key,
-    // As in kubectl, credentials in the file take precedence over those of a plugin.
-    plugin: exec === undefined || 'Authorization' in basic ? undefined : new ExecPlugin(exec, clock),
+    plugin: exec && new ExecPlugin(exec, clock),
   };
 }
 
@@ -182,16 +177,16 @@ function impersonation(user: Fields): AuthHeaders {
   const as = user.string('as');
   const uid = user.string('as-uid');
   const groups = user.strings('as-groups');
-  const extra = user.stringLists('as-user-extra');
+  // Without them Keyferry would have other rights than the author of the file expects.
+  if (user.has('as-user-extra')) throw user.error('as-user-extra', 'is not supported; use as, as-uid and as-groups');
   if (as === undefined) {
-    if (uid === undefined && groups.length === 0 && extra.length === 0) return {};
-    throw user.error('as', 'is missing: groups, uid and extra cannot be impersonated without a user');
+    if (uid === undefined && groups.length === 0) return {};
+    throw user.error('as', 'is missing: groups and uid cannot be impersonated without a user');
   }
   return {
     'Impersonate-User': as,
     ...(uid === undefined ? {} : { 'Impersonate-Uid': uid }),
     ...(groups.length === 0 ? {} : { 'Impersonate-Group': groups }),
-    ...Object.fromEntries(extra.map(([name, values]) => [`Impersonate-Extra-${encodeURIComponent(name)}`, values])),
   };
 }
 

@@ -36,8 +36,6 @@ export interface LeaderElectorOptions {
   readonly name: string;
   /** Unique for this process: the Pod's name and a random part. */
   readonly identity: string;
-  /** Beginning of the identities of this container's earlier processes (`StepFacts`); `undefined`: not known. */
-  readonly predecessors?: string | undefined;
   /** `leaseDurationMs` must be well above `renewDeadlineMs`, and `renewDeadlineMs` well above `retryMs`. */
   readonly leaseDurationMs: number;
   readonly renewDeadlineMs: number;
@@ -69,10 +67,8 @@ const JITTER = 0.25;
 /** Spreads the tries of standby replicas that saw the last renewal at the same time, ms. */
 const EXPIRY_SPREAD_MS = 200;
 
-type Optional = 'onLeader' | 'predecessors';
-
 export class LeaderElector {
-  readonly #options: Required<Omit<LeaderElectorOptions, Optional>> & Pick<LeaderElectorOptions, Optional>;
+  readonly #options: Required<Omit<LeaderElectorOptions, 'onLeader'>> & Pick<LeaderElectorOptions, 'onLeader'>;
   readonly #client: LeaseClient;
   /** The Lease in its last known state. */
   #lease: Lease | undefined;
@@ -212,15 +208,12 @@ export class LeaderElector {
   }
 
   #nextStep(lease: Lease | undefined, now: number): ElectionStep {
-    const { identity, predecessors: prefix, retryMs, clock } = this.#options;
     return nextStep({
       lease,
       observation: this.#observation,
-      identity,
+      identity: this.#options.identity,
       defaultDurationMs: this.#options.leaseDurationMs,
       now,
-      // A leader renews every `retryMs`, so an earlier process that is silent for longer has ended.
-      predecessors: prefix === undefined ? undefined : { prefix, silenceMs: retryMs * (1 + JITTER), time: clock.now() },
     });
   }
 

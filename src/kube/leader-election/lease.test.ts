@@ -47,24 +47,6 @@ test('the next step of an election follows from the holder, the duration and the
   }
 });
 
-test('if an earlier process of the same container holds the Lease and missed a renewal, the Lease is taken at once', () => {
-  const held = (holderIdentity: string): Lease => lease({ ...other, holderIdentity });
-  const step = (seen: Lease, ago: number, time: number): string => {
-    const observation = observe(seen, undefined, 1000);
-    const predecessors = { prefix: 'pod-0_u1_', silenceMs: 2500, time };
-    const now = 1000 + ago;
-    return nextStep({ lease: seen, observation, identity: 'pod-0_u1_b', defaultDurationMs: 20_000, now, predecessors })
-      .do;
-  };
-  assert.equal(step(held('pod-0_u1_a'), 0, NOW + 2500), 'take', 'it had ended before this process began');
-  assert.equal(step(held('pod-0_u1_a'), 0, NOW + 2499), 'wait', 'it may still renew');
-  assert.equal(step(held('pod-0_u1_a'), 2500, NOW), 'take', 'seen for so long without a renewal');
-  assert.equal(step(held('pod-0_u1_a'), 2499, NOW - 60_000), 'wait', 'the clock went back');
-  for (const stranger of ['pod-0_u2_a', 'pod-0_u11_a', 'pod-1_u1_a', 'pod-0_a', 'pod-0_u1'])
-    assert.equal(step(held(stranger), 14_999, NOW + 99_000), 'wait', stranger);
-  assert.equal(step(held('pod-0_u1_b'), 0, NOW), 'renew');
-});
-
 test("only a change of a Lease's spec or UID counts as a renewal; a new resourceVersion alone does not", () => {
   const first = observe(lease(other, '1'), undefined, 100);
   assert.equal(observe(lease(other, '2'), first, 200), first, 'an annotation is no renewal');

@@ -59,27 +59,16 @@ export interface StepFacts {
   readonly defaultDurationMs: number;
   /** Monotonic ms. */
   readonly now: number;
-  /**
-   * Earlier processes of this container: their identities begin with `prefix`. If such a holder last renewed the Lease
-   * `silenceMs` ago, the holder has ended. The wall clock (`time`, ms) can decide this, because both processes use the
-   * clock of one node. A holder that still renews keeps the Lease: two containers may have one prefix.
-   */
-  readonly predecessors?: { readonly prefix: string; readonly silenceMs: number; readonly time: number } | undefined;
 }
 
 export function nextStep(facts: StepFacts): ElectionStep {
-  const { lease, observation, identity, defaultDurationMs, now, predecessors } = facts;
+  const { lease, observation, identity, defaultDurationMs, now } = facts;
   if (lease === undefined) return { do: 'create' };
   const holder = holderOf(lease);
   if (holder === identity) return { do: 'renew', lease };
   if (holder === undefined) return { do: 'take', lease };
   const seconds = lease.spec?.leaseDurationSeconds;
-  let durationMs = typeof seconds === 'number' ? seconds * 1000 : defaultDurationMs;
-  if (predecessors !== undefined && holder.startsWith(predecessors.prefix)) {
-    const { silenceMs, time } = predecessors;
-    if (time - Date.parse(lease.spec?.renewTime ?? '') >= silenceMs) return { do: 'take', lease };
-    durationMs = Math.min(durationMs, silenceMs);
-  }
+  const durationMs = typeof seconds === 'number' ? seconds * 1000 : defaultDurationMs;
   const until = (observation?.at ?? now) + durationMs;
   return now >= until ? { do: 'take', lease } : { do: 'wait', holder, until };
 }
