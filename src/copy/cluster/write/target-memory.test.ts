@@ -14,8 +14,7 @@ const REPAIRS = { count: 1, at: 0 };
 const CONTENT = { digest: 'd', keys: 'k', type: 'Opaque' };
 /** A memory with all fields that are only needed while a rule claims the target. */
 const OF_CLAIMS: Memory = {
-  held: { fingerprint: CONTENT, immutable: true, type: 'Opaque' },
-  heldVersion: '1',
+  held: { version: '1', fingerprint: CONTENT, immutable: true, type: 'Opaque' },
   cleared: true,
   repairs: REPAIRS,
   overwritten: REPAIRS,
@@ -25,19 +24,24 @@ const OF_CLAIMS: Memory = {
   filledAs: 's',
 };
 
-/** The fields in the memory of the target that are in use, without the version of its content. */
+/** The fields in the memory of the target that are in use. */
 function usedFields(memory: TargetMemory): Partial<Memory> {
-  const { heldVersion: _, ...fields } = memory.get(TARGET) ?? {};
+  const fields = memory.get(TARGET) ?? {};
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined && value !== false));
 }
 
 test('if a target is no longer immutable, the memory has it as mutable, and still knows its type', () => {
   const memory = new TargetMemory();
   memory.storeContent(TARGET, { version: '1', fingerprint: CONTENT, immutable: true, type: 'Opaque' });
-  assert.equal(memory.heldOf(TARGET)?.immutable, true);
+  assert.equal(memory.get(TARGET)?.held?.immutable, true);
   for (const type of [undefined, '']) {
     memory.storeContent(TARGET, { version: '2', fingerprint: CONTENT, immutable: false, type });
-    assert.deepEqual(memory.heldOf(TARGET), { version: '2', fingerprint: CONTENT, immutable: false, type: 'Opaque' });
+    assert.deepEqual(memory.get(TARGET)?.held, {
+      version: '2',
+      fingerprint: CONTENT,
+      immutable: false,
+      type: 'Opaque',
+    });
   }
 });
 

@@ -23,17 +23,12 @@ import type { TargetReader, TargetState } from '../../plan/decide.ts';
 import type { RepairMemory } from '../../plan/repairs.ts';
 import type { KubeStore, StoredContent } from '../objects/store.ts';
 
-/** The content that one or more targets have: all copies of a source share one such object. */
-type HeldContent = Omit<StoredContent, 'version'>;
-
 /**
  * Rare fields are absent until they are needed, to save memory. Afterwards they are set to `undefined`, not deleted: V8
  * keeps an object with a deleted field in a hash table, which takes five times as much memory. `&&=` adds no field.
  */
 export interface Memory extends RepairMemory {
-  held: HeldContent | undefined;
-  /** The version of the target that has the content `held`. */
-  heldVersion: string | undefined;
+  held: StoredContent | undefined;
   deleted?: string | undefined;
   cleared?: boolean;
   watchedByName?: boolean;
@@ -42,7 +37,6 @@ export interface Memory extends RepairMemory {
 
 export class TargetMemory {
   readonly #targets = new Map<ObjectKey, Memory>();
-  #lastHeld: HeldContent | undefined;
 
   get(target: ObjectKey): Readonly<Memory> | undefined {
     return this.#targets.get(target);
@@ -50,33 +44,18 @@ export class TargetMemory {
 
   /** The memory of a target, to change it. A caller that clears a field must call `removeIfEmpty`. */
   edit(target: ObjectKey): Memory {
-    return getOrCreate(this.#targets, target, () => ({
-      held: undefined,
-      heldVersion: undefined,
-      wrote: undefined,
-      wroteAs: undefined,
-    }));
-  }
-
-  heldOf(target: ObjectKey): StoredContent | undefined {
-    const { held, heldVersion: version } = this.#targets.get(target) ?? {};
-    return held === undefined || version === undefined ? undefined : { version, ...held };
+    return getOrCreate(this.#targets, target, () => ({ held: undefined, wrote: undefined, wroteAs: undefined }));
   }
 
   /** @param type type of the target, which may differ from its content's; '' or undefined: the known type stays */
-  storeContent(target: ObjectKey, { version, fingerprint, immutable, type }: StoredContent): void {
+  storeContent(target: ObjectKey, { type, ...held }: StoredContent): void {
     const memory = this.edit(target);
-    const held = { fingerprint, immutable, type: type === undefined || type === '' ? memory.held?.type : type };
-    const last = this.#lastHeld;
-    const isAsLast = last?.fingerprint === fingerprint && last.immutable === immutable && last.type === held.type;
-    memory.held = this.#lastHeld = isAsLast ? last : held;
-    memory.heldVersion = version;
+    memory.held = { ...held, type: type === undefined || type === '' ? memory.held?.type : type };
   }
 
   /** Forgets the content of a target, because the store has it as well. */
   forgetContent(target: ObjectKey): void {
-    const memory = this.edit(target);
-    memory.held = memory.heldVersion = undefined;
+    this.edit(target).held = undefined;
   }
 
   /** Called when the object of the target is gone. */
@@ -138,7 +117,7 @@ export class TargetRun implements TargetReader {
     const observed = gone ? undefined : latest;
     const memory = this.#memory.get(target);
     const known = gone || store.isKnown(target) || this.lastRead === null || memory?.cleared === true;
-    const held = (observed && store.heldIn(target, observed)) ?? this.#memory.heldOf(target);
+    const held = (observed && store.heldIn(target, observed)) ?? this.#memory.get(target)?.held;
     const isHeld = observed !== undefined && held?.version === contentVersion(observed);
     return {
       presence: observed !== undefined ? 'present' : known ? 'absent' : 'unknown',

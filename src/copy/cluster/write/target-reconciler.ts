@@ -121,7 +121,7 @@ export class TargetReconciler {
   /** Whether a watch brought another content of the target than was written. The memory drops an equal content. */
   hasOtherContent(target: ObjectKey): boolean {
     const { store } = this.#options;
-    const held = this.#memory.heldOf(target);
+    const held = this.#memory.get(target)?.held;
     const observed = store.index.find(target);
     const stored = observed && store.heldIn(target, observed);
     if (held === undefined || held.version !== stored?.version) return false;
