@@ -30,7 +30,6 @@ const EXCEPTIONS = [
   'src/controllers/common/excluded-metadata.ts',
   // Here, a generator is a function of JavaScript.
   'src/kube/http-stream.ts',
-  'src/runtime/queue/slices.ts',
 ];
 
 it('the name of a controller appears only in its folder, in the list, in the flags and in a few listed files', () => {

@@ -3,7 +3,6 @@
  * copy. Between tenant and administrator, only keys are copied that the administrator allows and that are no marks
  * (`controllers/syncsecret/rules/travel.ts`).
  */
-import type { Steps } from '../../runtime/queue/slices.ts';
 import { userCause } from '../../copy/model/cause.ts';
 import type { DesiredState } from '../../copy/model/claim.ts';
 import { LAST_APPLIED, lengthProblem, MAX_KEPT } from '../../copy/model/observed.ts';
@@ -130,15 +129,12 @@ export const TOO_LARGE: DesiredState = {
   ),
 };
 
-/** The entries that `isCopied` accepts and whose values Keyferry can keep (`MAX_KEPT`). Yields after each entry. */
-export function* copiedMetadata(
+/** The entries that `isCopied` accepts and whose values Keyferry can keep (`MAX_KEPT`). */
+export function copiedMetadata(
   map: Readonly<Record<string, string>>,
   isCopied: (key: string, value: string) => boolean,
-): Steps<Record<string, string>> {
-  const copied: [string, string][] = [];
-  for (const [key, value] of Object.entries(map)) {
-    if (isCopied(key, value) && lengthProblem(value) === undefined) copied.push([key, value]);
-    yield;
-  }
-  return Object.fromEntries(copied);
+): Record<string, string> {
+  const isKept = ([key, value]: [string, string]): boolean =>
+    isCopied(key, value) && lengthProblem(value) === undefined;
+  return Object.fromEntries(Object.entries(map).filter(isKept));
 }

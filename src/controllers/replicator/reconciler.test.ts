@@ -5,7 +5,6 @@ import { test } from 'node:test';
 import { userCause } from '../../copy/model/cause.ts';
 import { observe } from '../../copy/model/observed.ts';
 import { PatternCache } from '../../runtime/text/name-patterns.ts';
-import { finish } from '../../runtime/queue/slices.ts';
 import type { EventInput } from '../../kube/event-recorder.ts';
 import type { ControllerContext } from '../common/context.ts';
 import { annotationNames } from './rules/annotations.ts';
@@ -43,16 +42,17 @@ test('while a change of namespaces is not yet applied to a rule, getLive gives t
   const api = { cluster: 'c', request: async () => await Promise.resolve(answer), stream: unused };
   const context = { cluster: { api }, recordEvent: unused } as unknown as ControllerContext;
   const reconciler = new ReplicatorReconciler(context, rules, async (rule) => await Promise.resolve(rule === pending));
-  const evaluate = (): string | undefined => finish(rules.evaluate(RULE, { ownedBy: () => [] }))?.version;
+  const evaluate = async (): Promise<string | undefined> =>
+    (await rules.evaluate(RULE, { ownedBy: () => [] }))?.version;
   const isEvaluated = async (version: string | undefined): Promise<boolean> => {
     const state = await reconciler.getLive(RULE, asKey('c:Secret/a/b'), signal);
     return state.state === 'there' && state.version === version;
   };
-  const version = evaluate();
+  const version = await evaluate();
   assert.equal(await isEvaluated(version), true);
   pending = RULE;
   assert.equal(await isEvaluated(version), false);
-  assert.equal(await isEvaluated(evaluate()), false);
+  assert.equal(await isEvaluated(await evaluate()), false);
   pending = undefined;
   assert.equal(await isEvaluated(version), true);
 });

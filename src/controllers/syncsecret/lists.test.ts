@@ -165,7 +165,7 @@ describe('the finalizer of KubeLB on a Secret that is no longer offered', () => 
       },
     };
     const { reconciler, rule, secret } = synchronizer({ synced: unused, api: counting });
-    const evaluation = reconciler.rules.evaluate(rule).next().value;
+    const evaluation = reconciler.rules.evaluate(rule);
     const claimed = evaluation?.claims[0];
     assert.ok(claimed !== undefined);
     const entries: Entry[] = outcome === undefined ? [] : [{ ...claimed, outcome }];
@@ -200,7 +200,7 @@ test('no status is written for a SyncSecret without the finalizer', async () => 
     };
     const reconciler = withObject(new ManagerReconciler(contextOf(its), () => false), object, { synced: unused });
     const rule = reconciler.store.key('default', 'x');
-    const evaluation = reconciler.rules.evaluate(rule).next().value;
+    const evaluation = reconciler.rules.evaluate(rule);
     const claimed = evaluation?.claims[0];
     assert.ok(claimed !== undefined && evaluation !== undefined);
     const progress = { writes: 0, undeleted: [], evaluated: evaluation.version };

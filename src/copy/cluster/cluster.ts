@@ -154,6 +154,7 @@ export class Cluster implements Backend {
       // Keyferry cannot read a rule of a namespace that it does not serve.
       orphanActionOf: async (owner, ...orphan) =>
         served?.has(namespaceOf(owner)) === false ? 'keep' : await engine.orphanActionOf(owner, ...orphan),
+      mayBeWanted: engine.mayBeWanted,
       onOutcome: (...change) => engine.outcomeChanged(...change),
       onTried: (...result) => engine.targetTried(...result),
       onWrite,

@@ -26,6 +26,8 @@ export interface Controller {
 export interface NamedQueue {
   readonly name: string;
   readonly queue: Pick<KeyedQueue, 'metrics' | 'idle'>;
+  /** Its workers pause in long work, so a long run is not stuck. */
+  readonly pauses?: true;
 }
 
 /** Work of a controller outside the loops of the engine, in its own queues. */

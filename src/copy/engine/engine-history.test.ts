@@ -135,8 +135,8 @@ class Process {
 
   #facts(): FactSource {
     const sources = { view: () => PRESENT, fingerprint: () => CONTENT, load: unread };
-    const { claims, orphanActionOf } = this.engine;
-    return { claims, sources, orphanActionOf, hasNamespace: () => true, now: () => this.#clock.now() };
+    const { claims, orphanActionOf, mayBeWanted } = this.engine;
+    return { claims, sources, orphanActionOf, mayBeWanted, hasNamespace: () => true, now: () => this.#clock.now() };
   }
 }
 
@@ -150,8 +150,7 @@ function objectAt(target: ResourceKey, annotations: Record<string, string>, reso
 function reconcilerOn({ specs }: Cluster): WholeReconciler {
   return {
     name: 'rules',
-    // oxlint-disable-next-line require-yield -- one step is enough
-    *evaluate(rule, view): Generator<undefined, Evaluation | undefined> {
+    evaluate(rule, view): Evaluation | undefined {
       const found = specs.get(rule);
       if (found === undefined) return undefined;
       const { version, spec } = found;

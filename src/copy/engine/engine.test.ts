@@ -1,5 +1,5 @@
 /** Tests the engine: start of backends, turns of namespaces, orphans, failures and preparations (finalizers). */
-import { type ObjectKey, parseRuleKey, type ResourceKey, type RuleKey } from '../model/keys.ts';
+import { namespaceOf, type ObjectKey, parseRuleKey, type ResourceKey, type RuleKey } from '../model/keys.ts';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
@@ -78,37 +78,28 @@ for (const shareBy of ['rule', 'target'] as const) {
   });
 }
 
-test("a shape's slow work is done in steps before its target is decided, and again if the source changed meanwhile", async () => {
+test("a shape's slow work is done before its target is decided, and again if the source changed meanwhile", async () => {
   const backend = stubBackend('c');
   const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
   engine.backends.add(backend);
   const owner: Owner = { key: RULE, title: 'rule', rank: '' };
-  /** The numbers of steps of the work that is left. There are two, because the source changes during the first work. */
-  const left = [1, 2];
-  const done: string[] = [];
-  const shape = Object.assign(new LeaveShape(userCause('Left', '')), {
-    warmUp: () => {
-      const [steps] = left;
-      return steps === undefined ? undefined : work(steps);
-    },
-  });
-  const work = function* (steps: number) {
-    for (let step = 0; step < steps; step += 1) {
-      done.push(`step, ${backend.reconciled.length} decided`);
-      yield;
-    }
-    left.shift();
+  /** How often the work is still to be done: two times, because the source changes during the first work. */
+  let left = 2;
+  const prepare = async (): Promise<void> => {
+    await setImmediate();
+    assert.equal(backend.reconciled.length, 0);
+    left -= 1;
   };
+  const shape = Object.assign(new LeaveShape(userCause('Left', '')), {
+    prepare: () => (left === 0 ? undefined : prepare()),
+  });
   const claims = claimAll([TARGET], { owner, mode: 'own', source: undefined, shape });
   engine.claims.put(RULE, { owner, version: '1', claims, sources: [] });
   engine.enqueueTarget(TARGET);
   try {
     await engine.start(new AbortController().signal);
     await waitFor(() => backend.reconciled.length === 1);
-    assert.deepEqual(
-      done,
-      Array.from({ length: 3 }, () => 'step, 0 decided'),
-    );
+    assert.equal(left, 0);
   } finally {
     await engine.stop();
   }
@@ -127,8 +118,7 @@ test('if thousands of changed rules claim one target, the target is decided only
       getLive: async () => await Promise.resolve({ state: 'there', version: '1' }),
       orphanPolicy: () => 'keep',
       updateStatus: async () => await Promise.resolve(undefined),
-      // oxlint-disable-next-line require-yield -- one step is enough
-      *evaluate(rule) {
+      evaluate(rule) {
         const owner = { key: rule, title: rule, rank: rule };
         const shape = new LeaveShape(userCause(`${rule} ${(specs += 1)}`, ''));
         const target: ResourceKey = asKey('c:Secret/all/one');
@@ -174,8 +164,7 @@ test("a copy is an orphan only if its rule was evaluated after the rule's last c
   const reconciler: WholeReconciler = {
     name: 'rules',
     listed: async () => await gates.at(-1)?.promise,
-    // oxlint-disable-next-line require-yield -- one step is enough
-    *evaluate(rule) {
+    evaluate(rule) {
       evaluated.push(rule);
       return { owner: { key: rule, title: rule, rank: '' }, version: '1', claims: [], sources: [] };
     },
@@ -214,8 +203,7 @@ test('if a copy of a rule is deleted, the status of the rule is updated, because
   engine.addReconciler(
     reconcilerOf({
       name: 'rules',
-      // oxlint-disable-next-line require-yield -- one step is enough
-      *evaluate(rule) {
+      evaluate(rule) {
         return { owner: { key: rule, title: rule, rank: '' }, version: '1', claims: [], sources: [] };
       },
       ownerOf: () => RULE,
@@ -273,19 +261,18 @@ test('if a rule cannot be evaluated, it is not read from the server to decide on
   }
 });
 
-test('while a rule is evaluated in steps, none of its copies is an orphan; if it changes meanwhile, it is evaluated again', async () => {
+test('while a rule is evaluated, none of its copies is an orphan; if it changes meanwhile, it is evaluated again', async () => {
   let evaluations = 0;
   let during: Promise<string> | undefined;
   const reconciler: WholeReconciler = {
     name: 'rules',
-    *evaluate(rule) {
+    async evaluate(rule) {
       evaluations += 1;
-      const until = performance.now() + 12;
       if (evaluations === 2) {
         during = engine.orphanActionOf(RULE, TARGET, COPY, signal);
         engine.enqueueRule(RULE);
       }
-      while (performance.now() < until) yield;
+      for (let turn = 0; turn < 10; turn += 1) await setImmediate();
       return { owner: { key: rule, title: rule, rank: '' }, version: '1', claims: [], sources: [] };
     },
     ownerOf: () => RULE,
@@ -314,8 +301,8 @@ test('while the evaluation of a changed rule fails, none of its copies is an orp
   const failed = Promise.withResolvers<void>();
   const reconciler: WholeReconciler = {
     name: 'rules',
-    *evaluate(rule) {
-      yield;
+    async evaluate(rule) {
+      await setImmediate();
       if (fails) throw new Error('refused');
       return { owner: { key: rule, title: rule, rank: '' }, version: '1', claims: [], sources: [] };
     },
@@ -341,36 +328,45 @@ test('while the evaluation of a changed rule fails, none of its copies is an orp
   }
 });
 
-test('a slow evaluation delays neither the start nor other rules, and before its end no copy of its rule is an orphan', async () => {
-  const gate = { open: false };
-  let done = false;
+test('slow evaluations delay the start only for a while, and no rule of another namespace; what such a rule may want is not deleted', async () => {
+  const gate = Promise.withResolvers<void>();
+  const evaluated: string[] = [];
+  const gone: RuleKey = asKey('rules:a/gone');
+  const slow = Array.from({ length: 100 }, (_, index): RuleKey => asKey(`rules:slow/${index}`));
   const reconciler: WholeReconciler = {
     name: 'rules',
-    *evaluate(rule) {
-      const until = performance.now() + 60;
-      if (rule === RULE) while (performance.now() < until || !gate.open) yield;
-      if (rule === RULE) done = true;
+    async evaluate(rule) {
+      if (rule === gone) return undefined;
+      if (namespaceOf(rule) === 'slow') await gate.promise;
+      evaluated.push(rule);
       return { owner: { key: rule, title: rule, rank: '' }, version: '1', claims: [], sources: [] };
     },
-    ownerOf: () => RULE,
-    getLive: async () => await Promise.resolve({ state: 'there', version: '1' }),
+    selects: (rule, target) => rule === slow[99] && target === TARGET,
+    ownerOf: () => gone,
+    getLive: async () => await Promise.resolve({ state: 'gone' }),
     orphanPolicy: () => 'delete',
     updateStatus: async () => await Promise.resolve(undefined),
   };
-  const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
+  const clock = new ManualClock();
+  const engine = new Engine({ clock, onError: (_loop, _key, error) => assert.fail(String(error)) });
   const { signal } = new AbortController();
   engine.addReconciler(reconcilerOf(reconciler));
-  engine.enqueueRule(RULE);
-  engine.enqueueRule(asKey('rules:n/quick'));
+  for (const rule of [...slow, gone, asKey<RuleKey>('rules:n/quick')]) engine.enqueueRule(rule);
   try {
-    await engine.start(signal);
-    assert.equal(done, false);
-    assert.equal(await engine.orphanActionOf(RULE, TARGET, COPY, signal), 'later');
-    gate.open = true;
-    const heavy = engine.queues.find(({ name }) => name === 'rules heavy');
-    await heavy?.queue.idle(signal);
-    assert.equal(done, true);
-    assert.equal(await engine.orphanActionOf(RULE, TARGET, COPY, signal), 'delete');
+    let isStarted = false;
+    const started = engine.start(signal).then(() => (isStarted = true));
+    await waitFor(() => evaluated.length === 1, { message: 'the quick rule' });
+    await clock.advance(10_000);
+    assert.equal(isStarted, false, 'each rule has a little time');
+    await clock.advance(1000);
+    await started;
+    assert.deepEqual(evaluated, ['rules:n/quick']);
+    assert.equal(await engine.mayBeWanted(TARGET), true);
+    assert.equal(await engine.mayBeWanted(asKey('c:Secret/b/other')), false);
+    gate.resolve();
+    await waitFor(() => evaluated.length === 101, { message: 'the slow rules' });
+    for (const { queue } of engine.queues) await queue.idle(signal);
+    assert.equal(await engine.mayBeWanted(TARGET), false);
   } finally {
     await engine.stop();
   }
@@ -380,8 +376,7 @@ test('if a rule claims its copy, the copy is never an orphan', async () => {
   const target = TARGET;
   const reconciler: WholeReconciler = {
     name: 'rules',
-    // oxlint-disable-next-line require-yield -- one step is enough
-    *evaluate(rule) {
+    evaluate(rule) {
       const owner = { key: rule, title: rule, rank: '' };
       const shape = new LeaveShape(userCause('Left', ''));
       const claims = claimAll([target], { owner, mode: 'own', source: undefined, shape });
@@ -420,8 +415,7 @@ test('a rule reports its failed preparation until the preparation succeeds, even
       if (isRefused) throw new Error('refused');
       isPrepared = true;
     },
-    // oxlint-disable-next-line require-yield -- one step is enough
-    *evaluate(rule) {
+    evaluate(rule) {
       return { owner: { key: rule, title: rule, rank: '' }, version: '1', claims: [], sources: [] };
     },
     ownerOf: () => RULE,
@@ -456,8 +450,7 @@ test('after its evaluation a rule is ready, except if it has a failure or a prob
     name: 'rules',
     needsPreparation: (rule) => isRefused && rule === RULE,
     prepare: async () => await Promise.reject(new Error('refused')),
-    // oxlint-disable-next-line require-yield -- one step is enough
-    *evaluate(rule) {
+    evaluate(rule) {
       const owner = { key: rule, title: rule, rank: '' };
       const shape = new LeaveShape(userCause('Left', ''));
       const targets = rule === 'rules:a/claims' ? [TARGET] : [];
@@ -560,8 +553,7 @@ test('if a rule no longer copies from an object, the object is decided again, be
   engine.addReconciler(
     reconcilerOf({
       name: 'rules',
-      // oxlint-disable-next-line require-yield -- one step is enough
-      *evaluate(rule) {
+      evaluate(rule) {
         return { owner: { key: rule, title: rule, rank: '' }, version: '1', claims: [], sources };
       },
       ownerOf: () => undefined,
@@ -597,8 +589,7 @@ test('a write during a status update counts in the next update, and no write cou
   engine.addReconciler(
     reconcilerOf({
       name: 'rules',
-      // oxlint-disable-next-line require-yield -- one step is enough
-      *evaluate() {
+      evaluate() {
         return { owner, version: '1', claims, sources: [] };
       },
       ownerOf: () => undefined,
@@ -637,8 +628,7 @@ function unpreparedRules(
     reported,
     needsPreparation: (rule) => !prepared.has(rule),
     prepare,
-    // oxlint-disable-next-line require-yield -- one step is enough
-    *evaluate(rule) {
+    evaluate(rule) {
       const owner = { key: rule, title: rule, rank: '' };
       const shape = new LeaveShape(userCause('Left', ''));
       const source: ResourceKey = asKey('c:Secret/a/source');

@@ -6,14 +6,13 @@
  *   status   update the status of a rule, at most once a second
  *
  * Handlers of events only enqueue keys. Before its rule is evaluated, a target looks as if no rule claimed it. So the
- * targets of a backend (`backends.ts`) start only when the backend is synced and every rule was evaluated once. Only
- * heavy rules, whose evaluation takes long, are not waited for: their copies get the answer `later` until then.
- * Besides, a copy is deleted only after its owner was read from the server.
+ * targets of a backend (`backends.ts`) start only when the backend is synced and every rule was evaluated once. The wait
+ * for rules whose evaluation takes long is limited: what they may want gets the answer `later` until then. Besides, a copy is deleted only after its owner was read from the server.
  */
 import { retryAfterMs } from '../../kube/errors.ts';
 import { type Clock, systemClock } from '../../runtime/clock.ts';
 import { KeyedQueue } from '../../runtime/queue/keyed-queue.ts';
-import { Slices, type Steps } from '../../runtime/queue/slices.ts';
+import { pause } from '../../runtime/pause.ts';
 import type { Priority, RunResult, StopOptions } from '../../runtime/queue/keyed-queue-options.ts';
 import type { ObjectEvents, OnObjectChange } from './backend.ts';
 import { Claims, type ClaimsChange } from '../book/claims.ts';
@@ -64,7 +63,7 @@ const UNCLAIMED_DELAY_MS = 500;
 const FEW_CLAIMS = 100;
 const MS_PER_CLAIM = 0.25;
 /** If a source changed during the slow work of a shape, its target waits this long, ms. */
-const WARM_UP_AGAIN_MS = 1000;
+const PREPARE_AGAIN_MS = 1000;
 const STATUS_CONCURRENCY = 4;
 /** Time for aborted work to end when the engine is stopped, ms. */
 const GRACE_MS = 100;
@@ -78,8 +77,6 @@ export class Engine implements ObjectEvents {
     () => this.#clock.monotonic(),
   );
   readonly book = this.claims.book;
-  /** Time slices for all long work on rules and targets, so that such work does not block the event loop. */
-  readonly slices: Slices;
   readonly cycles = this.claims.cycles;
   readonly #clock: Clock;
   readonly backends: Backends;
@@ -95,14 +92,12 @@ export class Engine implements ObjectEvents {
 
   constructor(options: EngineOptions) {
     const clock = (this.#clock = options.clock ?? systemClock);
-    this.slices = new Slices(clock);
     this.#onWritten = options.onWritten;
     this.#onGone = options.onGone;
     const common = { clock, retryAfterMs, retryMaxMsOf: passingWaitMs };
     this.#rules = new RuleLoop({
       ...common,
       claims: this.claims,
-      slices: this.slices,
       onError: (rule, error, retryInMs, attempt) => {
         options.onError('rules', rule, error, retryInMs);
         return isReported(error, attempt);
@@ -139,12 +134,12 @@ export class Engine implements ObjectEvents {
   }
 
   /**
-   * Starts the loops. Call it when the watches of the rules are synced. Settles when every rule except the heavy ones
-   * was evaluated. Then the targets of each backend start as soon as the backend is synced.
+   * Starts the loops. Call it when the watches of the rules are synced. Settles when every rule was evaluated once, or
+   * when that takes too long. Then the targets of each backend start as soon as the backend is synced.
    */
   async start(signal: AbortSignal): Promise<void> {
     this.#started = true;
-    // A target without claims in the book looks like an orphan. For a copy of a heavy rule the answer is `later`.
+    // A target without claims in the book looks like an orphan.
     await this.#rules.start(signal);
     this.#rules.startFinalizers();
     this.backends.start((...run) => this.#runTarget(...run));
@@ -277,6 +272,9 @@ export class Engine implements ObjectEvents {
     });
   };
 
+  /** Whether a rule that is not evaluated yet may claim the target. */
+  readonly mayBeWanted: NonNullable<FactSource['mayBeWanted']> = (target) => this.#rules.mayWant(target);
+
   #evaluated(rule: RuleKey, change: ClaimsChange): void {
     this.#follow(change);
     if (this.claims.versionOf(rule) === undefined) this.#writes.delete(rule);
@@ -293,14 +291,14 @@ export class Engine implements ObjectEvents {
   }
 
   async #runTarget(target: ResourceKey, signal: AbortSignal, since: number): Promise<RunResult | undefined> {
-    await this.slices.pause();
+    await pause();
     for (const { claim } of this.book.on(target)) {
-      const work = (): Steps<void> | undefined => claim.shape.warmUp?.(this.backends.view(claim.source));
-      const steps = work();
-      if (steps === undefined) continue;
-      await this.slices.run(steps, signal);
+      const work = (): Promise<void> | undefined => claim.shape.prepare?.(this.backends.view(claim.source));
+      const first = work();
+      if (first === undefined) continue;
+      await first;
       // The source changed during the work. If it keeps changing, it must not occupy a worker, so the target waits.
-      if (work() !== undefined) return { requeueAfterMs: WARM_UP_AGAIN_MS };
+      if (work() !== undefined) return { requeueAfterMs: PREPARE_AGAIN_MS };
     }
     this.cycles.visited(target);
     this.#running.set(target, since);
@@ -312,7 +310,7 @@ export class Engine implements ObjectEvents {
   }
 
   async #runStatus(rule: RuleKey, signal: AbortSignal): Promise<RunResult | undefined> {
-    await this.slices.pause();
+    await pause();
     const writes = this.#writes.get(rule) ?? 0;
     const { claims } = this;
     const known = {

@@ -65,7 +65,7 @@ export class Manager {
     if (listed !== undefined) await orAborted(listed, signal, 'waiting for the first lists of the home cluster');
   }
 
-  /** Starts the loops. Settles when every rule except the heavy ones was evaluated. */
+  /** Starts the loops. Settles when the first evaluations are over. */
   async start(signal: AbortSignal): Promise<void> {
     await this.engine.start(signal);
     this.#started = true;
@@ -117,7 +117,8 @@ export class Manager {
 
   /** Fails if a worker is stuck. */
   liveness(): CheckResult {
-    for (const { name, queue } of this.queues) {
+    for (const { name, queue, pauses } of this.queues) {
+      if (pauses === true) continue;
       const { longestRunningMs } = queue.metrics();
       if (longestRunningMs > STUCK_MS) {
         return { ok: false, message: `a worker of ${name} has been busy for ${Math.round(longestRunningMs / 1000)} s` };

@@ -1,30 +1,33 @@
 /**
- * The loop of rules: evaluates each changed rule and puts its claims into the claim book. It has three queues:
+ * The loop of rules: evaluates each changed rule and puts its claims into the claim book. It has two queues:
  *
- *   rules        evaluates rules; a rule whose evaluation takes long moves to the next queue
- *   rules heavy  evaluates these rules from then on
+ *   rules        evaluates rules; a long evaluation pauses, so that others go on meanwhile
  *   finalizers   writes missing finalizers; the write is enqueued before the targets, which do not wait for it
  *
  * A rule is *outdated* from its change until its claims are in the book. Until then none of its copies counts as an
- * orphan.
+ * orphan, and no copy that it selects.
  */
 import { KeyedQueue } from '../../runtime/queue/keyed-queue.ts';
-import { type Slices, TooLongError } from '../../runtime/queue/slices.ts';
+import { systemClock } from '../../runtime/clock.ts';
+import { pause } from '../../runtime/pause.ts';
 import type { KeyedQueueOptions, Priority, RunResult, StopOptions } from '../../runtime/queue/keyed-queue-options.ts';
 import type { Claims, ClaimsChange } from '../book/claims.ts';
 import { type Cause, failureOf, sameCause } from '../model/cause.ts';
-import { controllerOf, namespaceOf, type RuleKey } from '../model/keys.ts';
+import { controllerOf, namespaceOf, type ResourceKey, type RuleKey } from '../model/keys.ts';
 import type { NamedQueue, RuleReconciler } from './controller.ts';
 
-const RULE_CONCURRENCY = 8;
-/** If its evaluation takes longer than this, a rule moves to the queue of heavy rules, ms. Most take less than 1 ms. */
-const HEAVY_AFTER_MS = 30;
-const HEAVY_CONCURRENCY = 2;
+/** Evaluations share the slices of `pause`. So if rules of one namespace take long, those of seven others still run. */
+const RULE_WORKERS = { concurrency: 8, share: 1 };
+/**
+ * The targets do not wait longer than this for the first evaluations, ms: a fixed time, and a time for each rule, of which
+ * most take less than 1 ms. Only patterns that are made to be slow take longer.
+ */
+const START_MS = 10_000;
+const START_MS_EACH = 5;
 const FINALIZER_CONCURRENCY = 8;
 
 export interface RuleLoopOptions extends Omit<KeyedQueueOptions<RuleKey>, 'name' | 'groupOf' | 'onError'> {
   readonly claims: Claims;
-  readonly slices: Slices;
   /** As `KeyedQueueOptions.onError`. @returns whether the error is reported to users */
   readonly onError: (...failure: Parameters<KeyedQueueOptions<RuleKey>['onError']>) => boolean;
   /** Called when the claims of a rule were put into the book. */
@@ -37,12 +40,10 @@ export class RuleLoop {
   readonly #options: RuleLoopOptions;
   readonly #reconcilers = new Map<string, RuleReconciler>();
   readonly #rules: KeyedQueue<RuleKey>;
-  readonly #heavy: KeyedQueue<RuleKey>;
   readonly #finalizers: KeyedQueue<RuleKey>;
   /** Rules that may have changed after their last evaluation, so that their claims may be incomplete. */
   readonly #changed = new Set<RuleKey>();
   readonly #evaluating = new Set<RuleKey>();
-  readonly #heavyKeys = new Set<RuleKey>();
   /** The present failure of each rule that fails, for its status. */
   readonly #failures = new Map<RuleKey, Cause>();
 
@@ -57,7 +58,6 @@ export class RuleLoop {
       },
     };
     this.#rules = new KeyedQueue({ ...common, name: 'rules' });
-    this.#heavy = new KeyedQueue({ ...common, name: 'rules heavy' });
     this.#finalizers = new KeyedQueue({ ...common, name: 'finalizers' });
   }
 
@@ -75,8 +75,7 @@ export class RuleLoop {
 
   get queues(): readonly NamedQueue[] {
     return [
-      { name: 'rules', queue: this.#rules },
-      { name: 'rules heavy', queue: this.#heavy },
+      { name: 'rules', queue: this.#rules, pauses: true },
       { name: 'finalizers', queue: this.#finalizers },
     ];
   }
@@ -84,12 +83,22 @@ export class RuleLoop {
   /** Called when a rule may have changed. */
   add(rule: RuleKey, priority: Priority): void {
     this.#changed.add(rule);
-    (this.#heavyKeys.has(rule) ? this.#heavy : this.#rules).add(rule, { priority });
+    this.#rules.add(rule, { priority });
   }
 
   /** Whether the rule may have claims that are not in the book yet. */
   isOutdated(rule: RuleKey): boolean {
     return this.#changed.has(rule) || this.#evaluating.has(rule);
+  }
+
+  /** Whether a rule that may have claims which are not in the book yet selects the target. */
+  async mayWant(target: ResourceKey): Promise<boolean> {
+    for (const rules of [this.#changed, this.#evaluating])
+      for (const rule of rules) {
+        await pause();
+        if (this.#options.claims.ruleSetOf(rule).selects?.(rule, target) === true && this.isOutdated(rule)) return true;
+      }
+    return false;
   }
 
   failureOf(rule: RuleKey): Cause | undefined {
@@ -100,11 +109,17 @@ export class RuleLoop {
     return this.#failures;
   }
 
-  /** Starts the evaluations. Settles when every rule except the heavy ones was evaluated. */
+  /** Starts the evaluations. Settles when every rule was evaluated once, or when that takes too long. */
   async start(signal: AbortSignal): Promise<void> {
-    this.#rules.start((rule, running) => this.#run(rule, running, HEAVY_AFTER_MS), { concurrency: RULE_CONCURRENCY });
-    this.#heavy.start((rule, running) => this.#run(rule, running), { concurrency: HEAVY_CONCURRENCY });
-    await this.#rules.idle(signal);
+    this.#rules.start((rule, running) => this.#run(rule, running), RULE_WORKERS);
+    const late = Promise.withResolvers<void>();
+    const { clock = systemClock } = this.#options;
+    const timer = clock.setTimeout(late.resolve, START_MS + START_MS_EACH * this.#changed.size);
+    try {
+      await Promise.race([this.#rules.idle(signal), late.promise]);
+    } finally {
+      timer.cancel();
+    }
   }
 
   startFinalizers(): void {
@@ -114,46 +129,29 @@ export class RuleLoop {
   }
 
   async stop(options: StopOptions): Promise<void> {
-    await Promise.all([this.#rules, this.#heavy, this.#finalizers].map((queue) => queue.stop(options)));
+    await Promise.all([this.#rules, this.#finalizers].map((queue) => queue.stop(options)));
   }
 
-  /** Evaluates a rule. @param limitMs longest evaluation in this queue, ms; a rule that needs longer becomes heavy */
-  async #run(rule: RuleKey, signal: AbortSignal, limitMs = Infinity): Promise<RunResult | undefined> {
-    const { claims, slices, onEvaluated } = this.#options;
-    if (limitMs !== Infinity && this.#heavyKeys.has(rule)) {
-      this.#heavy.add(rule);
-      return undefined;
-    }
+  /** Evaluates a rule. */
+  async #run(rule: RuleKey, signal: AbortSignal): Promise<RunResult | undefined> {
     const reconciler = this.reconcilerOf(rule);
-    let change: ClaimsChange;
-    let again: RunResult | undefined | void;
-    try {
-      await slices.pause();
-      const steps = reconciler.rules.warmUp?.(rule);
-      if (steps !== undefined) await slices.run(steps, signal, limitMs);
-      again = await reconciler.listed?.(rule, signal);
-      change = await this.#claim(reconciler, rule, signal, limitMs);
-    } catch (error) {
-      if (!(error instanceof TooLongError)) throw error;
-      this.#heavyKeys.add(rule);
-      this.#heavy.add(rule);
-      return undefined;
-    }
-    if (claims.versionOf(rule) === undefined) this.#heavyKeys.delete(rule);
+    await pause();
+    const again = await reconciler.listed?.(rule, signal);
+    const change = await this.#claim(reconciler, rule);
     // A failed preparation (finalizer) is reported until it succeeds, even if the evaluation succeeds.
     if (reconciler.needsPreparation?.(rule) === true) this.#finalizers.add(rule);
     else this.#failures.delete(rule);
-    onEvaluated(rule, change);
+    this.#options.onEvaluated(rule, change);
     return again ?? undefined;
   }
 
   /** Evaluates the rule and puts its claims into the book. If the rule changes meanwhile, the queue runs it again. */
-  async #claim(reconciler: RuleReconciler, rule: RuleKey, signal: AbortSignal, limitMs: number): Promise<ClaimsChange> {
-    const { claims, slices } = this.#options;
+  async #claim(reconciler: RuleReconciler, rule: RuleKey): Promise<ClaimsChange> {
+    const { claims } = this.#options;
     this.#changed.delete(rule);
     this.#evaluating.add(rule);
     try {
-      const evaluation = await slices.run(reconciler.rules.evaluate(rule, claims), signal, limitMs);
+      const evaluation = await reconciler.rules.evaluate(rule, claims);
       reconciler.evaluated?.(rule);
       return claims.put(rule, evaluation);
     } catch (error) {

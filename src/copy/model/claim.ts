@@ -4,7 +4,6 @@
  */
 import { type Cause, causeOf, nobodyCause, sameCause, userCause } from './cause.ts';
 import { type ResourceKey, type RuleKey, parseResourceKey } from './keys.ts';
-import type { Steps } from '../../runtime/queue/slices.ts';
 import type { OwnerReference } from '../../kube/api.ts';
 import type { KeySelection } from './key-selection.ts';
 import { type Observed, contentVersion } from './observed.ts';
@@ -135,8 +134,8 @@ export interface Shape {
   readonly id: string;
   /** The keys of the source that the target gets. Default: all. */
   readonly selection?: KeySelection | undefined;
-  /** Does the slow work of `desiredState` for a source in steps; `undefined`: it is done. Absent: no work is slow. */
-  readonly warmUp?: ((source: SourceView) => Steps<void> | undefined) | undefined;
+  /** Does the slow work of `desiredState` for a source, with pauses; `undefined`: it is done. Absent: no work is slow. */
+  readonly prepare?: ((source: SourceView) => Promise<void> | undefined) | undefined;
   desiredState(source: SourceView, observed: Observed | undefined, now: number): DesiredState;
   /** The version of the source whose content the target has, according to the target's annotations. */
   heldVersion(observed: Observed): string | undefined;

@@ -4,7 +4,6 @@
  *
  * A rule set does no I/O. It reads caches that other code fills: rules, namespaces, states of sources.
  */
-import type { Steps } from '../../runtime/queue/slices.ts';
 import type { Cause } from './cause.ts';
 import type { Claimed, Owner } from './claim.ts';
 import type { ResourceKey, RuleKey } from './keys.ts';
@@ -58,10 +57,11 @@ export interface RuleSet {
   readonly graceMs?: number;
   /** Whether the object of a rule exists, even if it is no longer a rule. A target that it lets go then has no grace. */
   isThere?(rule: RuleKey): boolean;
-  /** Turns a rule into claims; `undefined`: it is gone. A change between two steps must enqueue the rule again. */
-  evaluate(rule: RuleKey, view: EngineView): Steps<Evaluation | undefined>;
-  /** Does slow work before `evaluate`, in steps, for example compiles patterns. */
-  warmUp?(rule: RuleKey): Steps<void>;
+  /**
+   * Turns a rule into claims; `undefined`: it is gone. Long work pauses (`runtime/pause.ts`). A change of what it reads
+   * must enqueue the rule again, also while it pauses.
+   */
+  evaluate(rule: RuleKey, view: EngineView): Promise<Evaluation | undefined> | Evaluation | undefined;
   /**
    * The rule that the controller's marks on an object name. `undefined`: they name none, or the controller creates no
    * copies of this kind or in this cluster. `Claims` checks whether the marks were written for this namespace and name.

@@ -31,14 +31,22 @@ const target = (resourceVersion: string, owner: string): Observed => ({
 
 interface Given {
   readonly observed?: Observed;
-  readonly claimed?: boolean;
+  readonly isClaimed?: boolean;
   readonly view?: SourceView;
   readonly fate?: (owner: string) => OrphanAction | 'later';
   readonly hasNamespace?: boolean;
+  readonly mayBeWanted?: () => boolean;
 }
 
 /** A cluster with one target. `reads` records what the decisions have read, `wanted` which targets they need. */
-function cluster({ observed, claimed = true, view = PRESENT, fate = () => 'delete', hasNamespace = true }: Given) {
+function cluster({
+  observed,
+  isClaimed = true,
+  view = PRESENT,
+  fate = () => 'delete',
+  hasNamespace = true,
+  mayBeWanted = () => false,
+}: Given) {
   const reads: string[] = [];
   const wanted: ResourceKey[] = [];
   const book = new ClaimBook();
@@ -49,7 +57,8 @@ function cluster({ observed, claimed = true, view = PRESENT, fate = () => 'delet
   };
   const owner: Owner = { key: asKey('rule'), title: 'rule', rank: '' };
   const claim: Claim = { owner, mode: 'own', source: SOURCE, shape };
-  if (claimed) book.replace(asKey('rule'), [{ target: TARGET, claim }], [SOURCE]);
+  const claimIt = (): unknown => book.replace(asKey('rule'), [{ target: TARGET, claim }], [SOURCE]);
+  if (isClaimed) claimIt();
   const now: { target: Observed | undefined; source?: Fingerprint; held?: Fingerprint } = { target: observed };
   const reader: TargetReader = {
     state: () => ({
@@ -87,9 +96,13 @@ function cluster({ observed, claimed = true, view = PRESENT, fate = () => 'delet
       reads.push(`owner ${rule}`);
       return await Promise.resolve(fate(rule));
     },
+    mayBeWanted: async () => {
+      reads.push('others');
+      return await Promise.resolve(mayBeWanted());
+    },
     now: () => 0,
   };
-  return { reads, wanted, now, decided: async () => await decide(TARGET, source, reader, signal) };
+  return { reads, wanted, now, claimIt, decided: async () => await decide(TARGET, source, reader, signal) };
 }
 
 test('a decision reads only the facts that the plan needs, in the order in which the plan needs them', async () => {
@@ -99,7 +112,7 @@ test('a decision reads only the facts that the plan needs, in the order in which
   const stale = cluster({ observed: target('1', 'rule') });
   assert.equal((await stale.decided()).plan.do, 'update');
   assert.deepEqual(stale.reads, ['source', 'target']);
-  const foreign = cluster({ observed: target('1', 'rule'), claimed: false, fate: () => 'keep' });
+  const foreign = cluster({ observed: target('1', 'rule'), isClaimed: false, fate: () => 'keep' });
   assert.equal((await foreign.decided()).plan.do, 'nothing');
   assert.deepEqual(foreign.reads, ['owner rule']);
 });
@@ -108,7 +121,7 @@ test('a target counts as wanted if a rule needs it, but not while it is an orpha
   const copy = cluster({ observed: target('1', 'rule') });
   await copy.decided();
   assert.deepEqual(copy.wanted, [TARGET]);
-  const orphan = cluster({ observed: target('1', 'gone'), claimed: false });
+  const orphan = cluster({ observed: target('1', 'gone'), isClaimed: false });
   assert.equal((await orphan.decided()).plan.do, 'delete');
   assert.deepEqual(orphan.wanted, []);
 });
@@ -116,7 +129,7 @@ test('a target counts as wanted if a rule needs it, but not while it is an orpha
 test('if an orphan gets the mark of another rule while its owner is asked about it, the new owner is asked', async () => {
   const { reads, now, decided } = cluster({
     observed: target('1', 'gone'),
-    claimed: false,
+    isClaimed: false,
     fate: (owner) => {
       if (owner === 'there') return 'keep';
       now.target = target('2', 'there');
@@ -127,11 +140,27 @@ test('if an orphan gets the mark of another rule while its owner is asked about 
   assert.deepEqual(reads, ['owner gone', 'owner there']);
 });
 
+test('while a rule that is not evaluated yet may want a copy, the copy is not deleted; if the rule then claims it, it takes it over', async () => {
+  const observed = target('1', 'gone');
+  const orphan = cluster({ observed, isClaimed: false, mayBeWanted: () => true });
+  assert.deepEqual((await orphan.decided()).plan, { do: 'later', because: 'owner', graceMs: undefined });
+  assert.deepEqual(orphan.reads, ['owner gone', 'others']);
+  const renamed = cluster({
+    observed,
+    isClaimed: false,
+    mayBeWanted: () => {
+      renamed.claimIt();
+      return false;
+    },
+  });
+  assert.equal((await renamed.decided()).plan.do, 'replace');
+});
+
 test('while the facts about the owner or the namespace are not up to date, the decision is put off', async () => {
   const observed = target('1', 'gone');
-  const later = cluster({ observed, claimed: false, fate: () => 'later' });
+  const later = cluster({ observed, isClaimed: false, fate: () => 'later' });
   assert.deepEqual((await later.decided()).plan, { do: 'later', because: 'owner', graceMs: undefined });
-  const namespace = cluster({ observed, claimed: false, hasNamespace: false });
+  const namespace = cluster({ observed, isClaimed: false, hasNamespace: false });
   assert.deepEqual((await namespace.decided()).plan, { do: 'later', because: 'namespace', graceMs: undefined });
   assert.deepEqual(namespace.reads, [], 'the owner of a copy in an unknown namespace is not looked up');
 });

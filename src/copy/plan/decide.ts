@@ -51,6 +51,8 @@ export interface FactSource {
     observed: Observed,
     signal: AbortSignal,
   ) => Promise<OrphanAction | 'later'>;
+  /** Whether a rule may claim the target whose claims are not known yet. Default: none. */
+  readonly mayBeWanted?: (target: ResourceKey) => Promise<boolean>;
   /** Wall clock, ms. */
   readonly now: () => number;
 }
@@ -64,7 +66,8 @@ export interface Decision {
 export interface Later {
   readonly do: 'later';
   /**
-   * `namespace`: the namespace is unknown, or is being deleted. `owner`: the claims of the owner are not up to date.
+   * `namespace`: the namespace is unknown, or is being deleted. `owner`: the claims of the owner, or of a rule that may
+   * want the target, are not up to date.
    * `changed`: a source or target changed while it was read.
    */
   readonly because: 'namespace' | 'owner' | 'changed';
@@ -85,10 +88,15 @@ export async function decide(
   /** The action for an orphan, and the version of the target for which it was decided. Later its owner may differ. */
   let orphanAnswer: { readonly version: string; readonly action: OrphanAction } | undefined;
   let isLookedUp = false;
+  let isUnwanted = false;
   let facts = factsOf(target, source, reader);
   for (let round = 0; round < MAX_ROUNDS; round += 1) {
     const decision = plan(facts);
-    if (decision.do !== 'need') {
+    if (decision.do === 'delete' && !isUnwanted) {
+      // For example, a rule was renamed: its copies stay until the new rule is evaluated and takes them over.
+      if ((await source.mayBeWanted?.(target)) === true) return later(facts, 'owner');
+      isUnwanted = true;
+    } else if (decision.do !== 'need') {
       const lacking = lackOf(decision, facts, source.claims);
       if (lacking === undefined && orphanAnswer === undefined) source.claims.wanted(target);
       const graceMs = lacking && source.claims.graceLeft(lacking.owner.key, target);

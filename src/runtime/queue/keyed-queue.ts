@@ -96,12 +96,16 @@ export class KeyedQueue<K extends string = string> {
 
   /**
    * Starts to run keys with `worker`, at most `concurrency` keys (default 1) at a time.
+   * @param options.share number of workers that each group may use while others wait. Default: a third
    * @throws Error if it was started before
    */
-  start(worker: Worker<K>, { concurrency = 1 }: { readonly concurrency?: number } = {}): void {
+  start(
+    worker: Worker<K>,
+    { concurrency = 1, share }: { readonly concurrency?: number; readonly share?: number } = {},
+  ): void {
     if (this.#worker !== undefined) throw new Error(`queue ${this.#options.name} was started twice`);
     this.#concurrency = concurrency;
-    this.#groupRuns = new GroupRuns(concurrency);
+    this.#groupRuns = new GroupRuns(concurrency, share);
     this.#worker = worker;
     this.#schedulePump();
   }

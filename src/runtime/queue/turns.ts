@@ -133,8 +133,8 @@ export class GroupRuns {
   readonly #running = new Map<string, number>();
   #extra = 0;
 
-  constructor(concurrency: number) {
-    this.#share = Math.ceil(concurrency * SHARE);
+  constructor(concurrency: number, share = Math.ceil(concurrency * SHARE)) {
+    this.#share = share;
   }
 
   /** Number of runs beyond the shares of their groups. */

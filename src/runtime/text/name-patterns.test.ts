@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
 import { RE2JS } from 're2js';
-import { PatternCache } from './name-patterns.ts';
+import { PatternCache, RulePatterns } from './name-patterns.ts';
 
 function matches(mode: 'full' | 'search', pattern: string, namespace: string): boolean {
   const compiled = new PatternCache(mode).get(pattern);
@@ -84,6 +84,20 @@ test('patterns of ordinary complexity are not rejected as too complex', () => {
   }
 });
 
+test('a pattern or a rule with too many instructions is refused; a rule may have 700 usual patterns', async () => {
+  const cache = new PatternCache('full');
+  for (const large of ['a{501}b{501}', '((a|b){1,30}c){1,33}', '(?:[a-z]*-[a-z]{9}|x){90}']) {
+    const found = cache.get(large);
+    assert.ok('error' in found && found.error.includes('1000 instructions'), large);
+  }
+  const rule = new RulePatterns(cache);
+  let added = 0;
+  for (; !('error' in rule.add(`team-${added}-.*`)); added += 1);
+  assert.ok(rule.isFull && added >= 700, `${added} patterns`);
+  await cache.prepare(Array.from({ length: 5000 }, (_, index) => `other-${index}-.*`));
+  assert.ok(cache.size < 2000, 'no more than a rule may have are compiled');
+});
+
 test('with 31,000 patterns, the caches of patterns and of match results stay within their limits', () => {
   const cache = new PatternCache('full');
   const patterns = Array.from({ length: 1000 }, (_, index) => {
@@ -127,12 +141,12 @@ test('after the cache of match results was full and has dropped its namespaces, 
 
 test('the cache of compiled programs is bounded, and an evicted program gives the same results again', () => {
   const cache = new PatternCache('full');
-  const patterns = Array.from({ length: 12 }, (_, index) => {
-    const pattern = cache.get(`x${index}${'a{1,900}'.repeat(8)}`);
+  const patterns = Array.from({ length: 60 }, (_, index) => {
+    const pattern = cache.get(`x${index}a{1,450}`);
     assert.ok('matches' in pattern);
     return pattern;
   });
-  assert.ok(cache.programBytes > 0 && cache.programBytes <= 12 * 1024 * 1024, `${cache.programBytes} bytes`);
+  assert.ok(cache.programBytes > 0 && cache.programBytes <= 6 * 1024 * 1024, `${cache.programBytes} bytes`);
   for (const [index, pattern] of patterns.entries()) {
     assert.equal(pattern.matches(`x${index}${'a'.repeat(20)}`), true);
     assert.equal(pattern.matches(`x${index}`), false);

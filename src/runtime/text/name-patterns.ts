@@ -5,7 +5,7 @@
  */
 import { RE2JS } from 're2js';
 import { ByteCache } from '../maps.ts';
-import type { Steps } from '../queue/slices.ts';
+import { pause } from '../pause.ts';
 
 export type RegexMode = 'full' | 'search';
 
@@ -26,11 +26,17 @@ export interface NamePattern {
 export type Pattern = NamePattern | { readonly error: string };
 
 /**
- * Largest number of instructions in all patterns of one rule. RE2's time grows with this number, and repetitions
- * multiply it. For example, `(a|b){1,50}` three hundred times has 60,000 instructions in 3,600 characters, and takes
- * 0.2 s to compile. A list of 800 names has 250 instructions.
+ * Largest number of instructions of one pattern. The longest match then takes about 1 ms, and most take 1 µs. RE2's time
+ * grows with this number, and repetitions multiply it: `(a|b){1,50}` twenty times has 4,000. A list of 800 names has 250.
  */
-const MAX_PATTERN_SIZE = 20_000;
+const MAX_PATTERN_SIZE = 1000;
+/**
+ * Largest number of instructions of one pattern by its text, as it is compiled: for a long list of names without
+ * repetitions, and for others. Compiling takes 5 µs for each.
+ */
+const MAX_ROUGH_SIZE = { list: 8192, other: 2 * MAX_PATTERN_SIZE };
+/** Largest number of instructions in all patterns of one rule: it matches a namespace in a few ms at most. */
+const MAX_RULE_SIZE = 10_000;
 
 /**
  * Estimates the number of instructions of a pattern from its text, never much too low. To compile nested repetitions
@@ -64,8 +70,10 @@ function roughSize(source: string): number {
 /** Parts of a pattern: repetitions with a count, escapes, classes, and single characters. */
 const TOKENS = /\{\d+(?:,\d*)?\}|\\.|\[\^?\]?[^\]]*\]|./gs;
 
+const TOO_COMPLEX = `too complex: it has more than ${MAX_PATTERN_SIZE} instructions`;
+
 /** Smallest size of a pattern that is no plain name. So a rule has at most 1,000 such patterns, as in the CRD. */
-const MIN_PATTERN_SIZE = 20;
+const MIN_PATTERN_SIZE = 10;
 
 /** Compiles the patterns of one rule, up to a limit of their total size. */
 export class RulePatterns {
@@ -74,7 +82,7 @@ export class RulePatterns {
   #size = 0;
 
   /** @param maxSize largest number of instructions in all patterns together */
-  constructor(cache: PatternCache, maxSize: number = MAX_PATTERN_SIZE) {
+  constructor(cache: PatternCache, maxSize: number = MAX_RULE_SIZE) {
     this.#cache = cache;
     this.#maxSize = maxSize;
   }
@@ -98,10 +106,10 @@ const PATTERNS_BYTES = 4 * 1024 * 1024;
 const BYTES_PER_PATTERN = 600;
 
 /**
- * Largest size of the cache of compiled programs, bytes: the programs of one rule can take 10 MiB, and any user can
+ * Largest size of the cache of compiled programs, bytes: the programs of one rule can take 4 MiB, and any user can
  * write rules. An evicted program is compiled again if a namespace has the prefix of its pattern and no cached result.
  */
-const PROGRAMS_BYTES = 12 * 1024 * 1024;
+const PROGRAMS_BYTES = 6 * 1024 * 1024;
 /** Largest memory of one instruction in a compiled program, bytes; measured. */
 const BYTES_PER_INSTRUCTION = 400;
 const BYTES_PER_PROGRAM = 2048;
@@ -206,11 +214,13 @@ export class PatternCache {
     return pattern;
   }
 
-  /** Compiles the patterns of a rule in steps. Stops one pattern above the limit, because such a rule is refused. */
-  *warmUp(sources: readonly string[]): Steps<void> {
-    for (const source of sources.slice(0, MAX_PATTERN_SIZE / MIN_PATTERN_SIZE + 1)) {
-      this.get(source);
-      yield;
+  /** Compiles the patterns of a rule, with pauses. Stops above the limit, because such a rule is refused. */
+  async prepare(sources: readonly string[]): Promise<void> {
+    const patterns = new RulePatterns(this);
+    for (const source of sources) {
+      patterns.add(source);
+      if (patterns.isFull) return;
+      await pause();
     }
   }
 
@@ -251,9 +261,11 @@ export class PatternCache {
     if (MATCH_ALL.has(source)) {
       return { size: 1, literal: undefined, matches: always, matchesWhole: always, occursIn: always };
     }
-    if (roughSize(source) > MAX_PATTERN_SIZE) return { error: 'too complex' };
+    const maxSize = Math.max(MAX_ROUGH_SIZE.other, Math.min(source.length, MAX_ROUGH_SIZE.list));
+    if (roughSize(source) > maxSize) return { error: TOO_COMPLEX };
     try {
       const size = this.#program(source).programSize();
+      if (size > MAX_PATTERN_SIZE) return { error: TOO_COMPLEX };
       const prefix = prefixOf(source);
       const matchesWhole = (name: string): boolean => name.startsWith(prefix) && this.#program(source).testExact(name);
       const occursIn = (name: string): boolean => this.#program(source).test(name);

@@ -179,8 +179,7 @@ export class TwoClusters implements AsyncDisposable {
     const { index } = this.backends.home.store(SECRET);
     return {
       name: 'copier',
-      // oxlint-disable-next-line require-yield -- the evaluation has only one step
-      *evaluate(rule) {
+      evaluate(rule) {
         const name = nameOf(rule);
         const found = index.get('default', name);
         if (found === undefined) return undefined;

@@ -86,6 +86,10 @@ describe('an author of SecretMirrors', () => {
   it('mirrors whose patterns are slow, too many or too long do not delay mirrors of other namespaces', async (t) => {
     await staysResponsive(t, operator, async () => {
       await createMany('slow', (index) => [`${'([a-z0-9-]{1,30}){1,30}.*x'.repeat(8)}${index}`]);
+      // As many and as slow patterns as a mirror may have.
+      await createMany('slowest', (index) =>
+        Array.from({ length: 30 }, (_, other) => `([a-z0-9-]{1,18}){1,18}.*x${index}-${other}`),
+      );
       await createMany('many', (index) => Array.from({ length: 1000 }, (_, other) => `a${index}-${other}.*`));
       await createMany('long', (index) =>
         Array.from({ length: 30 }, (_, other) => `${'x'.repeat(4000)}${index}-${other}.*`),

@@ -91,6 +91,9 @@ describe('an author of annotated Secrets', () => {
         (index) => annotate({ 'replicate-to-namespaces': `${'([a-z0-9-]{1,30}){1,30}.*x'.repeat(8)}${index}` }),
         'slow',
       );
+      // As many and as slow patterns as a Secret may have.
+      const slowest = (index: number): string => list(30, (other) => `(?:[a-z0-9-]*[a-f])*.*x${index}-${other}`);
+      await createMany('bad', 100, (index) => annotate({ 'replicate-to-namespaces': slowest(index) }), 'slowest');
       await createMany(
         'bad',
         200,

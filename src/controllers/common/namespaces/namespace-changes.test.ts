@@ -5,7 +5,6 @@ import { ManualClock } from '../../../../test/support/manual-clock.ts';
 import { userCause } from '../../../copy/model/cause.ts';
 import type { RuleKey } from '../../../copy/model/keys.ts';
 import type { OutOfReach } from '../../../copy/model/rule-set.ts';
-import { Slices, type Steps } from '../../../runtime/queue/slices.ts';
 import { parseSelector } from '../../../runtime/text/label-selector.ts';
 import { NamespaceChanges } from './namespace-changes.ts';
 import type { Changes } from './reach.ts';
@@ -33,7 +32,6 @@ class Scene {
   readonly changes = new NamespaceChanges(
     {
       engine: {
-        slices: new Slices(this.clock),
         enqueueRule: (rule: RuleKey, priority?: string) => this.enqueued.push(`${rule} ${priority ?? 'normal'}`),
         claims: { findingsOf: (rule) => ({ outOfReach: this.outOfReach.get(rule) }) },
       },
@@ -55,13 +53,13 @@ class Scene {
     },
   );
 
-  *#rulesFor(changes: Changes): Steps<readonly RuleKey[]> {
+  async #rulesFor(changes: Changes): Promise<readonly RuleKey[]> {
     this.counts += 1;
     const found = new Set<RuleKey>();
     for (const [namespace, { changed }] of changes) {
       this.searched.push([namespace, ...(changed === 'existence' ? [] : changed)].join(' '));
       for (const rule of namespace) found.add(asKey<RuleKey>(rule));
-      yield;
+      await Promise.resolve();
     }
     if (!this.fails) return [...found];
     this.fails = false;

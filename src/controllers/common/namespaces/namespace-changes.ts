@@ -3,7 +3,7 @@
  *
  * Hundreds of namespaces can appear at the same time, and a search looks at all rules. So only the first change starts
  * a search immediately. If this search finds rules, later changes wait up to a second and share one search. A search
- * pauses often (`engine.slices`), because it may try thousands of patterns.
+ * pauses often, because it may try thousands of patterns.
  *
  * A label can change many times a second. So after a change of labels or consent, further such changes of the same
  * namespace wait for a second and share one search. An added or deleted namespace never waits for this second.
@@ -20,7 +20,7 @@ import type { Engine } from '../../../copy/engine/engine.ts';
 import { namespaceOf, type RuleKey } from '../../../copy/model/keys.ts';
 import type { Log } from '../../../observe/log.ts';
 import type { Clock, Timer } from '../../../runtime/clock.ts';
-import type { Steps } from '../../../runtime/queue/slices.ts';
+import { pause } from '../../../runtime/pause.ts';
 import type { LabelMatcher } from '../../../runtime/text/label-selector.ts';
 import { someOf } from '../../../runtime/text/texts.ts';
 import type { Changes } from './reach.ts';
@@ -34,7 +34,7 @@ const FLIP_MS = 1000;
 
 /** The part of a `ControllerContext` that this file needs. */
 export interface NamespaceChangesContext {
-  readonly engine: Pick<Engine, 'enqueueRule' | 'slices'> & { readonly claims: Pick<Claims, 'findingsOf'> };
+  readonly engine: Pick<Engine, 'enqueueRule'> & { readonly claims: Pick<Claims, 'findingsOf'> };
   readonly cluster: {
     readonly namespaces: { readonly size: number };
     readonly namespaceReads: Pick<NamespaceReads, 'isCurrent'>;
@@ -46,7 +46,7 @@ export interface NamespaceChangesContext {
 /** The part of a rule set that this file needs. */
 export interface RulesInNamespaces {
   /** Finds the rules that must be evaluated again after `changes`. */
-  readonly rulesFor: (changes: Changes) => Steps<readonly RuleKey[]>;
+  readonly rulesFor: (changes: Changes) => Promise<readonly RuleKey[]>;
   /** The label selector of a rule for namespaces; `undefined`: the rule has none. */
   readonly labelsOf?: (rule: RuleKey) => LabelMatcher | undefined;
 }
@@ -136,27 +136,29 @@ export class NamespaceChanges {
   /** Finds the rules for all waiting changes, including changes that arrive later in this turn of the event loop. */
   async #search(): Promise<void> {
     if (this.#searched !== undefined) return;
-    const { engine, log } = this.#context;
     this.#searched = this.#waiting;
-    await engine.slices.pause();
+    await pause();
     while (this.#waiting.size > 0 && this.#timer === undefined) {
       const changes = (this.#searched = this.#waiting);
       this.#waiting = new Map();
       try {
-        await engine.slices.run(this.#searchFor(changes));
+        await this.#searchFor(changes);
       } catch (error) {
         // The changes wait for the next search. Until then `isOutdated` is true, so no copy there is deleted.
         for (const [namespace, change] of changes) this.#delay(namespace, change);
         const namespace = someOf([...changes.keys()], NAMED);
-        log.error('cannot find the rules that a change of a namespace concerns, retrying', { namespace, error });
+        this.#context.log.error('cannot find the rules that a change of a namespace concerns, retrying', {
+          namespace,
+          error,
+        });
       }
     }
     this.#searched = undefined;
   }
 
-  *#searchFor(changes: ReadonlyMap<string, Change>): Steps<void> {
+  async #searchFor(changes: ReadonlyMap<string, Change>): Promise<void> {
     const { engine, clock, cluster } = this.#context;
-    const found = yield* this.#affected.rulesFor(changes);
+    const found = await this.#affected.rulesFor(changes);
     if (this.#isStopped) return;
     const isListed = [...changes.values()].every(({ initial }) => initial);
     for (const rule of found) engine.enqueueRule(rule, isListed ? 'low' : 'normal');

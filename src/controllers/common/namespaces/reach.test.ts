@@ -7,7 +7,6 @@ import type { LimitsConfig } from '../../../config/config.ts';
 import type { NamespaceLimit } from '../../../config/flags/limit-flags.ts';
 import { ACCEPT_FROM_ANNOTATION, type NamespaceFacts } from '../../../copy/cluster/watch/namespaces.ts';
 import type { RuleKey } from '../../../copy/model/keys.ts';
-import { finish } from '../../../runtime/queue/slices.ts';
 import { parseSelector } from '../../../runtime/text/label-selector.ts';
 import { type NamePattern, PatternCache } from '../../../runtime/text/name-patterns.ts';
 import { LeftOut } from './left-out.ts';
@@ -82,7 +81,7 @@ describe('reach', () => {
     assert.deepEqual(reachWith({ destinationNamespaces: byLabel('tier=prod,!team') }).labelKeys, ['tier', 'team']);
   });
 
-  it('the message on refused namespaces names those that the rule itself names, and only counts the others', () => {
+  it('the message on refused namespaces names those that the rule itself names, and only counts the others', async () => {
     const reach = reachWith({ excludedNamespaces: names('kube-.*') });
     const there = ['a', 'closed', 'hidden-1', 'hidden-2', 'home', 'kube-system'];
     const facts = new Map(['closed', 'hidden-1', 'hidden-2'].map((name) => [name, { labels: {}, acceptFrom: '' }]));
@@ -91,7 +90,7 @@ describe('reach', () => {
     const leftOut = new LeftOut('home');
     const all = new PatternCache('full').get('.*') as NamePattern;
     const selection = { names: new Set(['closed']), patterns: [all] };
-    assert.deepEqual(finish(reach.reachedBy(selection, namespaces, leftOut, 'home')), ['a']);
+    assert.deepEqual(await reach.reachedBy(selection, namespaces, leftOut, 'home'), ['a']);
     assert.equal(
       leftOut.outOfReach(none)?.message,
       'namespace closed and 2 other namespaces do not accept copies from namespace home (annotation keyferry.dev/accept-from); ' +
@@ -99,15 +98,15 @@ describe('reach', () => {
     );
     assert.deepEqual([leftOut.outOfReach(none)?.reason, leftOut.outOfReach(none)?.part], ['NotAccepted', 'named']);
     const byPattern = new LeftOut('home');
-    finish(reach.reachedBy({ names: new Set(), patterns: [all] }, namespaces, byPattern, 'home'));
+    await reach.reachedBy({ names: new Set(), patterns: [all] }, namespaces, byPattern, 'home');
     assert.equal(byPattern.outOfReach(none)?.part, 'others', 'the author of the rule cannot know these namespaces');
     assert.match(byPattern.outOfReach(none)?.message ?? '', /^3 namespaces do not accept/);
     const nothing = new LeftOut('other');
-    finish(reach.reachedBy({ names: new Set(), patterns: [all] }, { ...namespaces, names: () => ['closed'] }, nothing));
+    await reach.reachedBy({ names: new Set(), patterns: [all] }, { ...namespaces, names: () => ['closed'] }, nothing);
     assert.equal(nothing.outOfReach(none)?.part, 'named', 'the rule copies into no namespace');
     const parts = new LeftOut('home');
     for (const names of [['a'], ['closed']])
-      finish(reach.reachedBy({ names: new Set(), patterns: [all] }, { ...namespaces, names: () => names }, parts));
+      await reach.reachedBy({ names: new Set(), patterns: [all] }, { ...namespaces, names: () => names }, parts);
     assert.equal(parts.outOfReach(none)?.part, 'others', 'the first selection copies into a namespace');
     const twice = new LeftOut('home');
     for (let target = 0; target < 2; target += 1) twice.add('excluded', 'closed', true);
@@ -120,7 +119,7 @@ describe('reach', () => {
     assert.equal(reached.outOfReach(misread), undefined, 'another pattern selects a namespace');
   });
 
-  it('concernedBy finds the rules that select the name of a changed namespace and have one of its changed labels in their selector', () => {
+  it('concernedBy finds the rules that select the name of a changed namespace and have one of its changed labels in their selector', async () => {
     const NAMES = ['home', 't-a', 't-b'];
     const patterns = new PatternCache('full');
     const selection = fc
@@ -139,8 +138,8 @@ describe('reach', () => {
       keys.map((some) => new Set<string>(some)),
     );
     const changes = fc.dictionary(fc.constantFrom(...NAMES), fc.record({ changed }));
-    fc.assert(
-      fc.property(fc.array(selection), changes, fc.boolean(), (selections, some, hasLimit) => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(selection), changes, fc.boolean(), async (selections, some, hasLimit) => {
         const reach = reachWith(hasLimit ? { sourceNamespaces: byLabel('zone') } : {});
         const rules = selections.map((one, index) => [asKey<RuleKey>(`mirrors:home/${index}`), one] as const);
         const expected = rules.filter(([, { names, patterns: others, labels }]) =>
@@ -151,7 +150,7 @@ describe('reach', () => {
             return isRead && (isSelected || (hasLimit && name === 'home'));
           }),
         );
-        const found = finish(reach.concernedBy(new Map(Object.entries(some)), rules));
+        const found = await reach.concernedBy(new Map(Object.entries(some)), rules);
         assert.deepEqual(
           found,
           expected.map(([rule]) => rule),

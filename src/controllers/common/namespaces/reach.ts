@@ -21,12 +21,12 @@ import {
 import type { Cause } from '../../../copy/model/cause.ts';
 import { namespaceOf, type RuleKey } from '../../../copy/model/keys.ts';
 import { SetMap } from '../../../runtime/maps.ts';
-import type { Steps } from '../../../runtime/queue/slices.ts';
+import { pause } from '../../../runtime/pause.ts';
 import { type Labels, parseSelector } from '../../../runtime/text/label-selector.ts';
 import { WholePatterns } from '../../../runtime/text/whole-patterns.ts';
 import { Consents } from './consent.ts';
 import { type LeftOut, type Refusal, refusalCause } from './left-out.ts';
-import { type NamespaceSelection, selectedIn, selects, type There } from './selection.ts';
+import { matchLarge, type NamespaceSelection, selectedIn, selects, type There } from './selection.ts';
 
 /** A set of namespaces, defined by names or by labels. */
 export interface NamespaceFilter {
@@ -66,35 +66,38 @@ export class Reach {
   /**
    * The rules that must be evaluated after changes of namespaces. If a label changed: the rules that select the
    * namespace's name and whose selector has this label. If the namespace was added or deleted, or if its consent or a
-   * label in the selector of a limit changed: all rules that select the name. Yields after each rule and namespace.
+   * label in the selector of a limit changed: all rules that select the name. Pauses after each rule and namespace.
    */
-  *concernedBy(changes: Changes, rules: Iterable<readonly [RuleKey, NamespaceSelection]>): Steps<readonly RuleKey[]> {
+  async concernedBy(
+    changes: Changes,
+    rules: Iterable<readonly [RuleKey, NamespaceSelection]>,
+  ): Promise<readonly RuleKey[]> {
     const namespaces = new SetMap<string, string>();
     const forAll = [ACCEPT_FROM_ANNOTATION, ...this.labelKeys];
     for (const [namespace, { changed }] of changes) {
       const isForAll = changed === 'existence' || forAll.some((key) => changed.has(key));
       for (const what of isForAll ? [ANYTHING] : changed) namespaces.add(what, namespace);
-      yield;
+      await pause();
     }
     const found: RuleKey[] = [];
     for (const [rule, selection] of rules) {
-      if (yield* this.#isConcerned(rule, selection, namespaces)) found.push(rule);
-      yield;
+      if (await this.#isConcerned(rule, selection, namespaces)) found.push(rule);
     }
     return found;
   }
 
-  *#isConcerned(
+  async #isConcerned(
     rule: RuleKey,
     selection: NamespaceSelection,
     namespaces: Pick<SetMap<string, string>, 'get'>,
-  ): Steps<boolean> {
+  ): Promise<boolean> {
     // A limit of sources may decide by the labels of the rule's own namespace. So their change concerns the rule, too.
     const home = this.labelKeys.length > 0 ? namespaceOf(rule) : undefined;
     for (const what of [ANYTHING, ...(selection.labels?.keys ?? [])]) {
       for (const namespace of namespaces.get(what)) {
+        await pause();
+        await matchLarge(selection, () => [namespace]);
         if (namespace === home || selects(selection, namespace)) return true;
-        yield;
       }
     }
     return false;
@@ -118,14 +121,19 @@ export class Reach {
   }
 
   /**
-   * The existing namespaces that a rule selects and may copy into. Yields after each namespace.
+   * The existing namespaces that a rule selects and may copy into. Pauses after each namespace.
    * @param leftOut receives the selected namespaces that the rule must not copy into
    * @param own a namespace to skip: that of the source, if a copy there would overwrite the source
    */
-  *reachedBy(selection: NamespaceSelection, there: There, leftOut: LeftOut, own?: string): Steps<readonly string[]> {
+  async reachedBy(
+    selection: NamespaceSelection,
+    there: There,
+    leftOut: LeftOut,
+    own?: string,
+  ): Promise<readonly string[]> {
     const reached: string[] = [];
-    for (const namespace of yield* selectedIn(selection, there)) {
-      yield;
+    for (const namespace of await selectedIn(selection, there)) {
+      await pause();
       if (namespace === own) continue;
       const refusal = this.#refusalTo(leftOut.home, namespace, there.factsOf(namespace));
       if (refusal === undefined) reached.push(namespace);

@@ -9,7 +9,7 @@
  */
 import type { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import type { ServedNamespaces } from '../../../kube/watch/served-namespaces.ts';
-import type { Steps } from '../../../runtime/queue/slices.ts';
+import { pause } from '../../../runtime/pause.ts';
 import type { LabelMatcher } from '../../../runtime/text/label-selector.ts';
 import { clipped } from '../../../runtime/text/texts.ts';
 import type { NamePattern } from '../../../runtime/text/name-patterns.ts';
@@ -55,23 +55,38 @@ export function selectsNow(selection: NamespaceSelection, namespace: string, the
   return selection.labels?.matches(there.factsOf(namespace)?.labels ?? {}) !== false;
 }
 
-/** Number of namespaces between two yields if each needs at most one simple match: these take 0.1 ms. */
-const STEP = 32;
+/** Above this number of instructions, a pattern takes so long to compile that a pause follows. */
+const LARGE = 50;
 
 /**
- * The existing namespaces of the selection. Yields often, because there may be thousands of namespaces. If a namespace
+ * Matches the large patterns of a selection, with pauses. Their results are then in the cache, so that `selects` is
+ * fast. It takes pattern by pattern, because the programs of all rules together do not fit into their cache.
+ */
+export async function matchLarge(
+  { patterns, excluded = [] }: NamespaceSelection,
+  namespaces: () => Iterable<string>,
+): Promise<void> {
+  for (const pattern of [...patterns, ...excluded]) {
+    if (pattern.size <= LARGE) continue;
+    for (const namespace of namespaces()) {
+      pattern.matches(namespace);
+      await pause();
+    }
+  }
+}
+
+/**
+ * The existing namespaces of the selection. Pauses often, because there may be thousands of namespaces. If a namespace
  * changes meanwhile, the result may be wrong, but the change starts another evaluation of the rule.
  */
-export function* selectedIn(selection: NamespaceSelection, there: There): Steps<ReadonlySet<string>> {
-  const { names, patterns, excluded = [], labels } = selection;
-  const candidates = patterns.length === 0 ? names : there.names(labels);
-  const isCheap = patterns.length <= 1 && [...patterns, ...excluded].every(({ size }) => size === 1);
+export async function selectedIn(selection: NamespaceSelection, there: There): Promise<ReadonlySet<string>> {
+  const { names, patterns, labels } = selection;
+  const candidates = (): Iterable<string> => (patterns.length === 0 ? names : there.names(labels));
+  await matchLarge(selection, candidates);
   const selected = new Set<string>();
-  let tried = 0;
-  for (const namespace of candidates) {
+  for (const namespace of candidates()) {
     if (selectsNow(selection, namespace, there)) selected.add(namespace);
-    tried += 1;
-    if (!isCheap || tried % STEP === 0) yield;
+    await pause();
   }
   return selected;
 }

@@ -18,7 +18,7 @@ import type { NamespaceSelection } from '../namespaces/selection.ts';
 export const MAX_TARGETS = 10_000;
 /** Targets of all rules in one namespace, for each namespace of the cluster. `MAX_TARGETS` are always allowed. */
 const TARGETS_PER_NAMESPACE = 50;
-/** Largest size of the patterns of all rules in one namespace: that of 50 rules with as many patterns as one may have. */
+/** Largest size of the patterns of all rules in one namespace: that of 100 rules with as many patterns as one may have. */
 const MAX_PATTERN_SIZE = 1_000_000;
 
 /** What counts of a rule. */

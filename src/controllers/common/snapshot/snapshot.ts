@@ -22,7 +22,6 @@ import { withReason } from '../../../copy/model/cause.ts';
 import type { Evaluation } from '../../../copy/model/rule-set.ts';
 import type { KubeApi } from '../../../kube/api.ts';
 import { ServedNamespaces } from '../../../kube/watch/served-namespaces.ts';
-import { finish } from '../../../runtime/queue/slices.ts';
 import { type Reach, reachOf } from '../namespaces/reach.ts';
 import { Contents } from './contents.ts';
 import { type Changes, Inventory, type Lister, listerOf } from './inventory.ts';
@@ -54,7 +53,7 @@ export class Snapshot {
   /** The settings that the snapshot assumes beside the defaults, as `--name=value`. */
   readonly assumed: readonly string[];
   /** All rules that request copies, even if no copy can be made. */
-  readonly rules: ReadonlyMap<RuleKey, Evaluation>;
+  readonly rules = new Map<RuleKey, Evaluation>();
   /** The readers by the controller's name in rule keys; if its rules have no claims, by its name in reports. */
   readonly readers: ReadonlyMap<string, RuleReader>;
   readonly claims: Claims;
@@ -65,13 +64,7 @@ export class Snapshot {
   readonly #reach: Reach;
   readonly #decisions = new Map<ResourceKey, Decision>();
 
-  private constructor(
-    options: SnapshotOptions,
-    inventory: Inventory,
-    readers: readonly RuleReader[],
-    outdated: Set<RuleKey>,
-    reach: Reach,
-  ) {
+  private constructor(options: SnapshotOptions, inventory: Inventory, readers: readonly RuleReader[], reach: Reach) {
     this.inventory = inventory;
     this.assumed = options.config.assumed;
     this.#reach = reach;
@@ -89,8 +82,6 @@ export class Snapshot {
     this.contents.forgetOthers((key) => inventory.objects.get(key)?.resourceVersion);
     [this.#source, this.#reader] = factsFrom(inventory, claims, this.contents, now);
     for (const [key, observed] of inventory.objects) claims.objectChanged(key, undefined, observed);
-    for (const reader of readers) for (const rule of reader.rules?.() ?? []) outdated.add(rule);
-    this.rules = this.#evaluate(outdated);
   }
 
   /**
@@ -100,7 +91,6 @@ export class Snapshot {
   static async at(options: SnapshotOptions): Promise<Snapshot> {
     const { api, lister = listerOf(api), controllers, changes, namespace, signal } = options;
     const inventory = new Inventory(namespace, ServedNamespaces.of(options.config.namespaces, 'command'));
-    const outdated = new Set<RuleKey>();
     const reach = reachOf(options.config.limits);
     const scope = {
       cluster: api.cluster,
@@ -113,7 +103,17 @@ export class Snapshot {
     };
     const readers = controllers.map((Reader) => new Reader({ inventory, scope }));
     await inventory.list(api.cluster, lister, changes, signal);
-    return new Snapshot(options, inventory, readers, outdated, reach);
+    const snapshot = new Snapshot(options, inventory, readers, reach);
+    const { claims, rules } = snapshot;
+    for (const reader of readers) {
+      for (const rule of reader.rules?.() ?? []) {
+        const evaluation = await claims.ruleSetOf(rule).evaluate(rule, claims);
+        if (evaluation === undefined) continue;
+        rules.set(rule, evaluation);
+        claims.put(rule, evaluation);
+      }
+    }
+    return snapshot;
   }
 
   /** The title of a rule: `SecretMirror default/mysecret-mirror`. The rule need not exist. */
@@ -198,19 +198,6 @@ export class Snapshot {
     for (const target of targets) {
       for (const [entry, outcome] of this.outcomesOn(target)) book.settle(entry, outcome);
     }
-  }
-
-  /** @param outdated the rules to evaluate. An evaluation may add younger rules, which no longer fit the limits */
-  #evaluate(outdated: Set<RuleKey>): Map<RuleKey, Evaluation> {
-    const rules = new Map<RuleKey, Evaluation>();
-    for (const rule of outdated) {
-      outdated.delete(rule);
-      const evaluation = finish(this.claims.ruleSetOf(rule).evaluate(rule, this.claims));
-      if (evaluation === undefined) continue;
-      rules.set(rule, evaluation);
-      this.claims.put(rule, evaluation);
-    }
-    return rules;
   }
 }
 

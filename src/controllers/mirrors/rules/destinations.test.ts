@@ -3,7 +3,6 @@ import { test } from 'node:test';
 
 import { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import { ServedNamespaces } from '../../../kube/watch/served-namespaces.ts';
-import { finish } from '../../../runtime/queue/slices.ts';
 import { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import { misreadPatterns, selectedIn } from '../../common/namespaces/selection.ts';
 import type { SecretMirrorDestination } from '../api.ts';
@@ -17,7 +16,10 @@ const THERE: readonly (readonly [string, Record<string, string>])[] = [
 ];
 
 /** The names of the selected namespaces, and the problems. */
-function read(destination: SecretMirrorDestination, served?: ServedNamespaces): readonly [string, readonly string[]] {
+async function read(
+  destination: SecretMirrorDestination,
+  served?: ServedNamespaces,
+): Promise<readonly [string, readonly string[]]> {
   const namespaces = new Namespaces('all');
   for (const [name, labels] of THERE) {
     const metadata = { name, uid: name, resourceVersion: '1', creationTimestamp: '', labels };
@@ -25,10 +27,10 @@ function read(destination: SecretMirrorDestination, served?: ServedNamespaces): 
   }
   const problems: string[] = [];
   const { namespaces: selection } = readDestinations(destination, new PatternCache('full'), served, problems);
-  return [[...finish(selectedIn(selection, namespaces))].join(' '), problems];
+  return [[...(await selectedIn(selection, namespaces))].join(' '), problems];
 }
 
-test('a namespace is selected if it matches a pattern and the selector (as far as the spec has them) and no exclusion', () => {
+test('a namespace is selected if it matches a pattern and the selector (as far as the spec has them) and no exclusion', async () => {
   const prod = { matchLabels: { tier: 'prod' } };
   const table: [SecretMirrorDestination, string][] = [
     [{ namespaces: ['.*'] }, 'prod-1 prod-2 test-1 plain'],
@@ -43,10 +45,10 @@ test('a namespace is selected if it matches a pattern and the selector (as far a
     [{ namespaces: ['prod-1', 'plain'], excludedNamespaces: ['prod-1'] }, 'plain'],
     [{ namespaces: ['.*'], excludedNamespaces: ['.*'] }, ''],
   ];
-  for (const [destination, expected] of table) assert.deepEqual(read(destination), [expected, []]);
+  for (const [destination, expected] of table) assert.deepEqual(await read(destination), [expected, []]);
 });
 
-test('if an exclusion or the selector of a mirror has a mistake, the mirror selects no namespace', () => {
+test('if an exclusion or the selector of a mirror has a mistake, the mirror selects no namespace', async () => {
   const table: [SecretMirrorDestination, RegExp][] = [
     [{ namespaces: ['.*'], excludedNamespaces: ['('] }, /^spec\.destination\.excludedNamespaces\[0\]: /],
     [{ namespaces: ['.*'], excludedNamespaces: [''] }, /^spec\.destination\.excludedNamespaces\[0\]: is empty/],
@@ -54,12 +56,12 @@ test('if an exclusion or the selector of a mirror has a mistake, the mirror sele
     [{}, /^spec\.destination\.namespaces: destination namespaces are empty/],
   ];
   for (const [destination, problem] of table) {
-    const [selected, problems] = read(destination);
+    const [selected, problems] = await read(destination);
     assert.equal(selected, '');
     assert.match(problems.join('\n'), problem);
   }
   const labels = { namespaceSelector: { matchLabels: {} } };
-  assert.match(read(labels, new ServedNamespaces(['plain']))[1].join(), /--namespaces/);
+  assert.match((await read(labels, new ServedNamespaces(['plain'])))[1].join(), /--namespaces/);
 });
 
 test('the selected namespaces of a mirror are shown as its patterns, and its label selector as in a flag: selector:tier=prod', () => {

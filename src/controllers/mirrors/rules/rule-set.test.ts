@@ -9,7 +9,6 @@ import { type ResourceKey, resourceKey, type RuleKey } from '../../../copy/model
 import { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
 import type { RuleState } from '../../../copy/model/rule-set.ts';
-import { finish } from '../../../runtime/queue/slices.ts';
 import type { SecretMirror } from '../api.ts';
 import { createMirrorStore, MAX_LIST } from './mirror-store.ts';
 import { MirrorRules } from './rule-set.ts';
@@ -93,7 +92,7 @@ test('an orphan is deleted only if it has its place, with or without a label, an
 test('if the patterns of a mirror are too long, its copies stay until the mirror is deleted', async () => {
   const copy = object({ ...OWNED_BY, ...PLACE });
   const mirrors = rules('delete', ['x'.repeat(MAX_LIST + 1)]);
-  const evaluation = finish(mirrors.evaluate(RULE, { ownedBy: () => [] }));
+  const evaluation = await mirrors.evaluate(RULE, { ownedBy: () => [] });
   assert.ok(evaluation !== undefined);
   assert.deepEqual(evaluation.claims, []);
   assert.match(evaluation.refusal?.message ?? '', /characters in total/);
@@ -108,10 +107,10 @@ test('if the patterns of a mirror are too long, its copies stay until the mirror
   assert.equal(await fate({ state: 'gone' }), 'delete');
 });
 
-test('if the spec of a mirror is invalid, all its copies stay, and the reason is reported for each copy that is not written', () => {
+test('if the spec of a mirror is invalid, all its copies stay, and the reason is reported for each copy that is not written', async () => {
   const mirrors = rules('delete', ['team-a', '(']);
   const made = resourceKey('c', 'Secret', 'left', 'db');
-  const evaluation = finish(mirrors.evaluate(RULE, { ownedBy: () => [made] }));
+  const evaluation = await mirrors.evaluate(RULE, { ownedBy: () => [made] });
   const claims = evaluation?.claims.map(({ target, claim: { mode, shape } }) => [
     target,
     mode,
@@ -122,24 +121,24 @@ test('if the spec of a mirror is invalid, all its copies stay, and the reason is
   assert.equal(mirrors.orphanPolicy(RULE, object({ ...OWNED_BY, ...PLACE }), true), 'keep');
 });
 
-test('a mirror never copies a Secret onto itself', () => {
+test('a mirror never copies a Secret onto itself', async () => {
   const namespaces = new Namespaces();
   for (const name of ['default', 'team']) {
     namespaces.sink.upsert({ metadata: { name, uid: name, resourceVersion: '1', creationTimestamp: '' } }, true);
   }
   const mirrors = rules('delete', ['.*'], namespaces);
-  const evaluation = finish(mirrors.evaluate(RULE, { ownedBy: () => [] }));
+  const evaluation = await mirrors.evaluate(RULE, { ownedBy: () => [] });
   assert.deepEqual(
     evaluation?.claims.map(({ target }) => target),
     [resourceKey('c', 'Secret', 'team', 'db')],
   );
 });
 
-test('when a mirror is deleted, its copies are deleted, but not a copy that has become its source', () => {
+test('when a mirror is deleted, its copies are deleted, but not a copy that has become its source', async () => {
   const mirrors = rules('delete', ['team'], new Namespaces(), '2026-01-01T00:00:00Z');
   const [source, copy] = ['default', 'team'].map((namespace) => resourceKey('c', 'Secret', namespace, 'db'));
   assert.ok(source !== undefined && copy !== undefined);
-  const evaluation = finish(mirrors.evaluate(RULE, { ownedBy: () => [source, copy] }));
+  const evaluation = await mirrors.evaluate(RULE, { ownedBy: () => [source, copy] });
   const claims = evaluation?.claims.map(({ target, claim: { mode, shape } }) => [
     target,
     mode,
@@ -151,12 +150,12 @@ test('when a mirror is deleted, its copies are deleted, but not a copy that has 
   ]);
 });
 
-test('when a mirror is deleted, it claims also the targets that have no mark yet, because their copies may be under way', () => {
+test('when a mirror is deleted, it claims also the targets that have no mark yet, because their copies may be under way', async () => {
   const namespaces = new Namespaces();
   namespaces.sink.upsert({ metadata: { name: 'team', uid: 't', resourceVersion: '1', creationTimestamp: '' } }, true);
   for (const policy of ['delete', 'retain'] as const) {
     const mirrors = rules(policy, ['team'], namespaces, '2026-01-01T00:00:00Z');
-    const evaluation = finish(mirrors.evaluate(RULE, { ownedBy: () => [] }));
+    const evaluation = await mirrors.evaluate(RULE, { ownedBy: () => [] });
     const claims = evaluation?.claims.map(({ target, claim: { mode, shape } }) => [
       target,
       mode,
@@ -167,17 +166,17 @@ test('when a mirror is deleted, it claims also the targets that have no mark yet
   }
 });
 
-test('a copy that has become the source of its mirror is marked as retained, so it stays when the mirror changes its source', () => {
+test('a copy that has become the source of its mirror is marked as retained, so it stays when the mirror changes its source', async () => {
   const mirrors = rules('delete', ['team'], new Namespaces());
   const [source, copy] = ['default', 'team'].map((namespace) => resourceKey('c', 'Secret', namespace, 'db'));
   assert.ok(source !== undefined && copy !== undefined);
-  const claimsOf = (owned: readonly ResourceKey[]): unknown =>
-    finish(mirrors.evaluate(RULE, { ownedBy: () => owned }))?.claims.map(({ target, claim: { shape } }) => [
+  const claimsOf = async (owned: readonly ResourceKey[]): Promise<unknown> =>
+    (await mirrors.evaluate(RULE, { ownedBy: () => owned }))?.claims.map(({ target, claim: { shape } }) => [
       target,
       shape instanceof RetainShape,
     ]);
-  assert.deepEqual(claimsOf([copy, source]), [[source, true]]);
-  assert.deepEqual(claimsOf([copy]), []);
+  assert.deepEqual(await claimsOf([copy, source]), [[source, true]]);
+  assert.deepEqual(await claimsOf([copy]), []);
 });
 
 test('the effective spec is computed one time for each spec of a mirror, not again for a new status; mirrors with equal specs share none', () => {

@@ -1,5 +1,4 @@
 /** The rule set of SecretMirrors: their claims, the marks on their copies, and the policy for orphans. */
-import type { Steps } from '../../../runtime/queue/slices.ts';
 import { type Cause, nobodyCause, userCause } from '../../../copy/model/cause.ts';
 import {
   type Claimed,
@@ -72,7 +71,7 @@ export class MirrorRules implements RuleSet {
   }
 
   /** The mirrors that must be evaluated again after changes of namespaces. @see RulesInNamespaces */
-  rulesFor(changes: Changes): Steps<readonly RuleKey[]> {
+  rulesFor(changes: Changes): Promise<readonly RuleKey[]> {
     return this.#scope.reach.concernedBy(changes, this.#selections());
   }
 
@@ -90,7 +89,11 @@ export class MirrorRules implements RuleSet {
   }
 
   *#selections(): Iterable<[RuleKey, NamespaceSelection]> {
-    for (const [rule, mirror] of this.#options.mirrors.all()) yield [rule, this.specOf(mirror).namespaces];
+    for (const [rule, mirror] of this.#options.mirrors.all()) {
+      // Without a spec, the mirror is still to be evaluated. It will see the change, and to compute the spec is slow.
+      const spec = this.#specs.get(mirror.spec);
+      if (spec !== undefined) yield [rule, spec.namespaces];
+    }
   }
 
   /** The Secret or ConfigMap that is the source of a mirror; empty: the source is in Vault, or has no valid name. */
@@ -103,19 +106,11 @@ export class MirrorRules implements RuleSet {
     return name === undefined ? [] : [this.#keyOf(mirror.metadata.namespace ?? '', name, kindOf(type))];
   }
 
-  *warmUp(rule: RuleKey): Steps<void> {
-    const mirror = this.#options.mirrors.get(rule);
-    if (mirror === undefined || this.#specs.has(mirror.spec)) return;
-    const { namespaces, excludedNamespaces, copyLabels, copyAnnotations } = mirror.spec?.destination ?? {};
-    // In an object that is older than the schema, these fields may have any content.
-    const texts = [namespaces, excludedNamespaces, copyLabels, copyAnnotations].flatMap((list) => list ?? []);
-    yield* this.#patterns.warmUp(texts.filter((text) => typeof text === 'string'));
-  }
-
-  *evaluate(rule: RuleKey, view: EngineView): Steps<Evaluation | undefined> {
+  async evaluate(rule: RuleKey, view: EngineView): Promise<Evaluation | undefined> {
     const limits = this.#limits;
     const { namespaces } = this.#scope;
     const { mirrors, vault } = this.#options;
+    await this.#patterns.prepare(this.#patternsIn(rule));
     const mirror = mirrors.get(rule);
     if (mirror === undefined || mirror.metadata.deletionTimestamp !== undefined) limits.leave(rule);
     if (mirror === undefined) return undefined;
@@ -132,7 +127,7 @@ export class MirrorRules implements RuleSet {
     const source = this.sourceOf(rule, mirror, spec);
     if (deletionTimestamp !== undefined) {
       // All targets, because a copy that is being created now has no mark yet.
-      const { targets } = yield* this.#targets(mirror, spec, source);
+      const { targets } = await this.#targets(mirror, spec, source);
       const released = { owner, mode: 'release', source: undefined, shape } as const;
       // The source is never deleted, even if it was a copy of this mirror before.
       const claims = Array.from([...targets, ...view.ownedBy(rule)], (target): Claimed => {
@@ -140,7 +135,7 @@ export class MirrorRules implements RuleSet {
       });
       return { owner, version, claims, sources: [] };
     }
-    const { targets, outOfReach } = yield* this.#targets(mirror, spec, source);
+    const { targets, outOfReach } = await this.#targets(mirror, spec, source);
     const common = { owner, version, sources: source === undefined ? [] : [source], outOfReach };
     const leaving = (cause: Cause): Claimed[] => leavingClaims(owner, view.ownedBy(rule), cause);
     // If the labels for a new selector are not read yet, the copies stay. The next evaluation waits for the labels.
@@ -166,6 +161,15 @@ export class MirrorRules implements RuleSet {
       claims.push(...leavingClaims(owner, left, userCause('InvalidSpec', 'the spec of its SecretMirror is invalid')));
     }
     return { ...common, claims };
+  }
+
+  #patternsIn(rule: RuleKey): string[] {
+    const mirror = this.#options.mirrors.get(rule);
+    if (mirror === undefined || this.#specs.has(mirror.spec)) return [];
+    const { namespaces, excludedNamespaces, copyLabels, copyAnnotations } = mirror.spec?.destination ?? {};
+    // In an object that is older than the schema, these fields may have any content.
+    const texts = [namespaces, excludedNamespaces, copyLabels, copyAnnotations].flatMap((list) => list ?? []);
+    return texts.filter((text) => typeof text === 'string');
   }
 
   /** The source of a mirror; `undefined`: the spec has no valid source. */
@@ -241,11 +245,11 @@ export class MirrorRules implements RuleSet {
   }
 
   /** The targets of a mirror in the namespaces that it selects; none for a destination in Vault. */
-  *#targets(
+  async #targets(
     mirror: SecretMirror,
     { copyName, sourceType, namespaces: selected, suspects }: EffectiveSpec,
     source: ResourceKey | undefined,
-  ): Steps<Pick<Evaluation, 'outOfReach'> & { readonly targets: ResourceKey[] }> {
+  ): Promise<Pick<Evaluation, 'outOfReach'> & { readonly targets: ResourceKey[] }> {
     const { namespaces, reach } = this.#scope;
     const { namespace: home = '' } = mirror.metadata;
     const refused = this.#sourceRefusal(mirror);
@@ -254,7 +258,7 @@ export class MirrorRules implements RuleSet {
     const leftOut = new LeftOut(home);
     const kind = kindOf(sourceType);
     const own = this.#keyOf(home, copyName, kind) === source ? home : undefined;
-    const reached = yield* reach.reachedBy(selected, namespaces, leftOut, own);
+    const reached = await reach.reachedBy(selected, namespaces, leftOut, own);
     const targets = reached.map((namespace) => this.#keyOf(namespace, copyName, kind));
     const outOfReach = leftOut.outOfReach(() => misreadPatterns(suspects, namespaces.names()));
     return { targets, outOfReach };

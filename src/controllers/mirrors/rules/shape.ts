@@ -1,7 +1,7 @@
 /** The desired state of a SecretMirror's copies: as ktsstudio/mirrors makes them, but without forbidden metadata. */
 import { createHash } from 'node:crypto';
 import type { KeySelection } from '../../../copy/model/key-selection.ts';
-import type { Choices } from './choices.ts';
+import type { Choices, Travels } from './choices.ts';
 import { causeOf, nobodyCause } from '../../../copy/model/cause.ts';
 import {
   type DesiredState,
@@ -13,7 +13,7 @@ import {
   UNREAD,
 } from '../../../copy/model/claim.ts';
 import { COPY_LABEL, type Observed } from '../../../copy/model/observed.ts';
-import { finish, type Steps } from '../../../runtime/queue/slices.ts';
+import { pause } from '../../../runtime/pause.ts';
 import { copiedMetadata, isCopied, TOO_LARGE } from '../../common/excluded-metadata.ts';
 import { MIRROR_ANNOTATIONS, type SourceType } from '../api.ts';
 
@@ -56,15 +56,15 @@ type PresentSource = Extract<SourceView, { state: 'present' }>;
 
 export class MirrorShape implements Shape {
   readonly id: string;
-  readonly warmUp: Shape['warmUp'];
+  readonly prepare: Shape['prepare'];
   readonly selection: KeySelection | undefined;
   readonly #options: MirrorShapeOptions;
   /** @see CHOICE_ANNOTATION */
   readonly #choice: string | undefined;
   /** The labels and annotations of the copies for one version of the source. All copies share them. */
   #last: { version: string; labels: FieldPatch; annotations: FieldPatch } | undefined;
-  /** The unfinished computation of `#last`, if it is long. The runs of all copies continue this one computation. */
-  #work: { readonly version: string; readonly steps: Steps<void> } | undefined;
+  /** The unfinished computation of `#last`, if it is long. The runs of all copies wait for this one computation. */
+  #work: { readonly version: string; readonly done: Promise<void> } | undefined;
 
   constructor(options: MirrorShapeOptions) {
     this.#options = options;
@@ -76,22 +76,39 @@ export class MirrorShape implements Shape {
     // The id is JSON, because a path in Vault may contain spaces.
     this.id = JSON.stringify(['mirror', owner, retain, vaultPath, choices?.id]);
     const isSlow = choices?.copiesLabel !== undefined || choices?.copiesAnnotation !== undefined;
-    // `warmUp` is set only if it is needed, because with it each run of a target looks up the source once more.
-    this.warmUp = isSlow ? (source) => this.#learning(source) : undefined;
+    // `prepare` is set only if it is needed, because with it each run of a target looks up the source once more.
+    this.prepare = isSlow ? (source) => this.#preparing(source) : undefined;
   }
 
-  /** Computes `#last` in steps: a source may have thousands of labels, and each is matched with up to 200 patterns. */
-  #learning(source: SourceView): Steps<void> | undefined {
+  /** Computes `#last` with pauses: a source may have thousands of labels, and each is matched with up to 200 patterns. */
+  #preparing(source: SourceView): Promise<void> | undefined {
     if (source.state !== 'present' || this.#last?.version === source.version) return undefined;
-    if (this.#work?.version !== source.version) this.#work = { version: source.version, steps: this.#learn(source) };
-    return this.#work.steps;
+    if (this.#work?.version !== source.version)
+      this.#work = { version: source.version, done: this.#matchSlowly(source) };
+    return this.#work.done;
   }
 
-  *#learn({ version, lease, ...source }: PresentSource): Steps<void> {
+  async #matchSlowly(source: PresentSource): Promise<void> {
+    const { copiesLabel = isCopied, copiesAnnotation = isCopied } = this.#options.choices ?? {};
+    const [labels, annotations] = [
+      await matching(source.labels, copiesLabel),
+      await matching(source.annotations, copiesAnnotation),
+    ];
+    this.#learn(
+      source,
+      (key) => labels.has(key),
+      (key) => annotations.has(key),
+    );
+  }
+
+  #learn(
+    { version, lease, ...source }: PresentSource,
+    copiesLabel: Travels = this.#options.choices?.copiesLabel ?? isCopied,
+    copiesAnnotation: Travels = this.#options.choices?.copiesAnnotation ?? isCopied,
+  ): void {
     const { choices, vaultPath } = this.#options;
-    const fromSource = vaultPath === undefined ? source.annotations : {};
-    const labels = yield* copiedMetadata(source.labels, choices?.copiesLabel ?? isCopied);
-    const annotations = yield* copiedMetadata(fromSource, choices?.copiesAnnotation ?? isCopied);
+    const labels = copiedMetadata(source.labels, copiesLabel);
+    const annotations = copiedMetadata(vaultPath === undefined ? source.annotations : {}, copiesAnnotation);
     this.#last = {
       version,
       labels: { ...labels, ...choices?.labels, [COPY_LABEL]: 'mirrors' },
@@ -122,7 +139,7 @@ export class MirrorShape implements Shape {
         return source satisfies never;
     }
     const { choices } = this.#options;
-    if (this.#last?.version !== source.version) finish(this.#learn(source));
+    if (this.#last?.version !== source.version) this.#learn(source);
     return {
       kind: 'be',
       labels: this.#last?.labels ?? {},
@@ -158,6 +175,15 @@ export class MirrorShape implements Shape {
       [MIRROR_ANNOTATIONS.vaultLeaseDuration]: lease === undefined ? null : String(lease.seconds),
     };
   }
+}
+
+async function matching(map: Readonly<Record<string, string>>, travels: Travels): Promise<ReadonlySet<string>> {
+  const keys = new Set<string>();
+  for (const [key, value] of Object.entries(map)) {
+    if (travels(key, value)) keys.add(key);
+    await pause();
+  }
+  return keys;
 }
 
 /**

@@ -11,7 +11,6 @@ import { contentVersion, observe, type Observed } from '../../../copy/model/obse
 import { outcomeOf, outcomesOf } from '../../../copy/plan/contest.ts';
 import { decide, type Decision, type FactSource } from '../../../copy/plan/decide.ts';
 import type { RuleState } from '../../../copy/model/rule-set.ts';
-import { finish } from '../../../runtime/queue/slices.ts';
 import { REPLICATOR_CONTROLLER, ReplicatorRules } from './rule-set.ts';
 
 type Annotations = Readonly<Record<string, string>>;
@@ -58,19 +57,19 @@ class World {
   }
 
   /** Starts the process again: the new one has only what the watches show. */
-  restart(): void {
+  async restart(): Promise<void> {
     this.#claims = this.#newClaims();
     for (const [path, object] of this.index) this.#claims.objectChanged(path, undefined, object);
-    for (const path of this.index.keys()) this.#evaluate(path);
+    for (const path of this.index.keys()) await this.#evaluate(path);
   }
 
   /** Writes an object. `undefined`: deletes it. @param isSeen whether a watch shows the change now */
-  put(
+  async put(
     path: string,
     annotations: Annotations | undefined,
     isSeen = true,
     more: { readonly deletionTimestamp?: string } = {},
-  ): void {
+  ): Promise<void> {
     const at = key(path);
     const { namespace, name } = parseResourceKey(at);
     const prefixed = Object.entries(annotations ?? {}).map(([one, value]) => {
@@ -80,21 +79,21 @@ class World {
     const meta = { name, namespace, uid: path, resourceVersion, creationTimestamp: '', ...more };
     if (annotations === undefined) this.server.delete(at);
     else this.server.set(at, observe({ ...meta, annotations: Object.fromEntries(prefixed) }));
-    if (isSeen) this.#see(at);
+    if (isSeen) await this.#see(at);
   }
 
-  #see(at: ObjectKey): void {
+  async #see(at: ObjectKey): Promise<void> {
     const [before, after] = [this.index.get(at), this.server.get(at)];
     if (after === undefined) this.index.delete(at);
     else this.index.set(at, after);
     this.#claims.objectChanged(at, before, after);
-    this.#evaluate(at);
+    await this.#evaluate(at);
   }
 
-  #evaluate(at: ObjectKey): void {
+  async #evaluate(at: ObjectKey): Promise<void> {
     const { namespace, name } = parseResourceKey(at);
     const rule = ruleKeyOfKind(REPLICATOR_CONTROLLER, 'Secret', namespace, name);
-    this.#claims.put(rule, finish(this.#rules.evaluate(rule, this.#claims)));
+    this.#claims.put(rule, await this.#rules.evaluate(rule, this.#claims));
   }
 
   /** What the process does with an object now: `later 5000`, `delete`, `update minimal`, … */
@@ -116,8 +115,9 @@ class World {
         fingerprint: () => CONTENT,
         load: async (from) => {
           this.reads += 1;
-          if (this.index.get(from as ObjectKey) !== this.server.get(from as ObjectKey)) this.#see(from as ObjectKey);
-          return await Promise.resolve(CONTENT);
+          if (this.index.get(from as ObjectKey) !== this.server.get(from as ObjectKey))
+            await this.#see(from as ObjectKey);
+          return CONTENT;
         },
       },
       hasNamespace: () => true,
@@ -153,8 +153,8 @@ const MARKED = { 'replicated-by': 'home/a', 'replicated-from-version': '1', 'key
 /** A source with a copy that it has pushed. */
 async function pushed(graceMs?: number, annotations: Annotations = PUSHES): Promise<World> {
   const world = new World(graceMs);
-  world.put('home/a', annotations);
-  world.put('team/copy', MARKED);
+  await world.put('home/a', annotations);
+  await world.put('team/copy', MARKED);
   await world.decided('team/copy');
   return world;
 }
@@ -162,8 +162,8 @@ async function pushed(graceMs?: number, annotations: Annotations = PUSHES): Prom
 /** A source, and an object that was filled from it: in this process, or before its start. */
 async function pulled(graceMs?: number, inThisProcess = true): Promise<World> {
   const world = new World(graceMs);
-  world.put('home/a', ALLOWED);
-  world.put('team/b', { 'replicate-from': 'home/a', ...ALLOWED, ...FILLED });
+  await world.put('home/a', ALLOWED);
+  await world.put('team/b', { 'replicate-from': 'home/a', ...ALLOWED, ...FILLED });
   if (inThisProcess) assert.match(await world.decided('team/b'), KEPT);
   return world;
 }
@@ -171,7 +171,7 @@ async function pulled(graceMs?: number, inThisProcess = true): Promise<World> {
 describe('a pushed copy whose source is gone', () => {
   it('is deleted after the grace, and the source is read from the server only then', async () => {
     const world = await pushed();
-    world.put('home/a', undefined);
+    await world.put('home/a', undefined);
     assert.equal(await world.decided('team/copy'), 'later 5000');
     world.nowMs = 4999;
     assert.equal(await world.decided('team/copy'), 'later 1');
@@ -188,19 +188,19 @@ describe('a pushed copy whose source is gone', () => {
     await world.decided('team/copy');
     for (const start of [0, 4000, 100_000]) {
       world.nowMs = start;
-      world.put('home/a', undefined);
+      await world.put('home/a', undefined);
       assert.equal(await world.decided('team/copy'), 'later 5000');
       world.nowMs += 3000;
-      world.put('home/a', once);
+      await world.put('home/a', once);
       assert.match(await world.decided('team/copy'), /^(nothing|update keep)$/);
     }
   });
 
   it('is not deleted if the server has the source again, but no watch has shown it yet', async () => {
     const world = await pushed();
-    world.put('home/a', undefined);
+    await world.put('home/a', undefined);
     await world.decided('team/copy');
-    world.put('home/a', PUSHES, false);
+    await world.put('home/a', PUSHES, false);
     world.nowMs = 5000;
     assert.equal(await world.decided('team/copy'), 'later undefined');
   });
@@ -208,33 +208,33 @@ describe('a pushed copy whose source is gone', () => {
   it('is deleted at once if the source exists, but no longer lists it or has lost its annotation', async () => {
     for (const annotations of [{ 'replicate-to': 'team/other' }, { 'replication-allowed': 'true' }, {}]) {
       const world = await pushed();
-      world.put('home/a', annotations);
+      await world.put('home/a', annotations);
       assert.equal(await world.decided('team/copy'), 'delete', JSON.stringify(annotations));
     }
   });
 
   it('has no grace while its source is being deleted, because such a source exists', async () => {
     const world = await pushed();
-    world.put('home/a', PUSHES, true, DELETING);
+    await world.put('home/a', PUSHES, true, DELETING);
     assert.match(await world.decided('team/copy'), KEPT);
-    world.put('home/a', {}, true, DELETING);
+    await world.put('home/a', {}, true, DELETING);
     assert.equal(await world.decided('team/copy'), 'delete');
   });
 
   it('has a new grace after a restart of the process', async () => {
     const world = await pushed();
-    world.put('home/a', undefined);
+    await world.put('home/a', undefined);
     await world.decided('team/copy');
     world.nowMs = 4000;
-    world.restart();
+    await world.restart();
     assert.equal(await world.decided('team/copy'), 'later 5000');
   });
 
   it('is not taken over by another source during the grace', async () => {
     const world = await pushed();
-    world.put('home/z', PUSHES);
+    await world.put('home/z', PUSHES);
     assert.equal(await world.decided('team/copy'), 'nothing');
-    world.put('home/a', undefined);
+    await world.put('home/a', undefined);
     assert.equal(await world.decided('team/copy'), 'later 5000');
     world.nowMs = 5000;
     assert.equal(await world.decided('team/copy'), 'update source');
@@ -242,16 +242,16 @@ describe('a pushed copy whose source is gone', () => {
 
   it('keeps its grace if another source that lists it, too, lets it go', async () => {
     const world = await pushed();
-    world.put('home/z', PUSHES);
-    world.put('home/a', undefined);
+    await world.put('home/z', PUSHES);
+    await world.put('home/a', undefined);
     assert.equal(await world.decided('team/copy'), 'later 5000');
-    world.put('home/z', { 'replicate-to': 'team/other' });
+    await world.put('home/z', { 'replicate-to': 'team/other' });
     assert.equal(await world.decided('team/copy'), 'later 5000');
   });
 
   it('is deleted at once if there is no grace', async () => {
     const world = await pushed(0);
-    world.put('home/a', undefined);
+    await world.put('home/a', undefined);
     assert.equal(await world.decided('team/copy'), 'delete');
   });
 });
@@ -260,8 +260,8 @@ describe('a mark that names a source of another namespace', () => {
   it('does not show, by the time of the deletion, whether this source exists', async () => {
     for (const source of [undefined, {}, ALLOWED, { 'replicate-to': 'more/secret' }]) {
       const world = new World();
-      if (source !== undefined) world.put('home/a', source);
-      world.put('team/copy', MARKED);
+      if (source !== undefined) await world.put('home/a', source);
+      await world.put('team/copy', MARKED);
       assert.equal(await world.decided('team/copy'), 'later 5000', JSON.stringify(source));
       world.nowMs = 5000;
       assert.equal(await world.decided('team/copy'), 'delete');
@@ -272,7 +272,7 @@ describe('a mark that names a source of another namespace', () => {
 describe('an object that was filled from a source', () => {
   it('is emptied after the grace if the source is gone, also from the server', async () => {
     const world = await pulled();
-    world.put('home/a', undefined);
+    await world.put('home/a', undefined);
     assert.equal(await world.decided('team/b'), 'later 5000');
     world.nowMs = 5000;
     assert.equal(await world.decided('team/b'), 'update minimal');
@@ -282,12 +282,12 @@ describe('an object that was filled from a source', () => {
   it('keeps its data if the source is back on the server, whether a watch has shown this or not', async () => {
     for (const isSeen of [true, false]) {
       const world = await pulled();
-      world.put('home/a', undefined);
+      await world.put('home/a', undefined);
       assert.equal(await world.decided('team/b'), 'later 5000');
-      world.put('home/a', ALLOWED, isSeen);
+      await world.put('home/a', ALLOWED, isSeen);
       world.nowMs = 5000;
       assert.match(await world.decided('team/b'), KEPT);
-      world.put('home/a', undefined);
+      await world.put('home/a', undefined);
       assert.equal(await world.decided('team/b'), 'later 5000', 'a later absence has a whole grace');
     }
   });
@@ -295,7 +295,7 @@ describe('an object that was filled from a source', () => {
   it('is emptied at once if the source exists and no longer allows it', async () => {
     for (const annotations of [{}, { 'replication-allowed': 'false' }]) {
       const world = await pulled();
-      world.put('home/a', annotations);
+      await world.put('home/a', annotations);
       assert.equal(await world.decided('team/b'), 'update minimal');
     }
   });
@@ -303,23 +303,23 @@ describe('an object that was filled from a source', () => {
   it('is emptied at the same time whether the source is missing or forbids it, if this process has never filled it', async () => {
     for (const source of [undefined, {}]) {
       const world = await pulled(GRACE_MS, false);
-      world.put('home/a', source);
+      await world.put('home/a', source);
       for (const start of [0, 20_000]) {
         world.nowMs = start;
         assert.equal(await world.decided('team/b'), 'later 5000');
         world.nowMs += 5000;
         assert.equal(await world.decided('team/b'), 'update minimal');
-        world.put('team/b', { 'replicate-from': 'home/a' });
+        await world.put('team/b', { 'replicate-from': 'home/a' });
         assert.equal(await world.decided('team/b'), 'fail');
         // Its author pretends that it was filled again.
-        world.put('team/b', { 'replicate-from': 'home/a', ...FILLED });
+        await world.put('team/b', { 'replicate-from': 'home/a', ...FILLED });
       }
     }
   });
 
   it('is emptied at once if there is no grace', async () => {
     const world = await pulled(0);
-    world.put('home/a', undefined);
+    await world.put('home/a', undefined);
     assert.equal(await world.decided('team/b'), 'update minimal');
     assert.equal(world.reads, 0, 'its source is not looked up either');
   });
@@ -328,36 +328,36 @@ describe('an object that was filled from a source', () => {
 describe('a chain of objects, each filled from the one before', () => {
   async function chain(): Promise<World> {
     const world = await pulled();
-    world.put('more/c', { 'replicate-from': 'team/b', ...FILLED });
+    await world.put('more/c', { 'replicate-from': 'team/b', ...FILLED });
     assert.match(await world.decided('more/c'), KEPT);
     return world;
   }
 
   it('only the object whose source is gone waits; the next one is emptied as soon as the first has no data', async () => {
     const world = await chain();
-    world.put('home/a', undefined);
+    await world.put('home/a', undefined);
     assert.equal(await world.decided('team/b'), 'later 5000');
     assert.match(await world.decided('more/c'), KEPT);
     world.nowMs = 5000;
     assert.equal(await world.decided('team/b'), 'update minimal');
-    world.put('team/b', { 'replicate-from': 'home/a', ...ALLOWED });
+    await world.put('team/b', { 'replicate-from': 'home/a', ...ALLOWED });
     assert.equal(await world.decided('team/b'), 'fail');
     assert.equal(await world.decided('more/c'), 'update minimal');
   });
 
   it('if an object in the middle is made again and is still empty, the next one waits until it is filled', async () => {
     const world = await chain();
-    world.put('team/b', undefined);
-    world.put('team/b', { 'replicate-from': 'home/a', ...ALLOWED });
+    await world.put('team/b', undefined);
+    await world.put('team/b', { 'replicate-from': 'home/a', ...ALLOWED });
     assert.equal(await world.decided('more/c'), 'later 5000');
     assert.equal(await world.decided('team/b'), 'update source');
-    world.put('team/b', { 'replicate-from': 'home/a', ...ALLOWED, ...FILLED });
+    await world.put('team/b', { 'replicate-from': 'home/a', ...ALLOWED, ...FILLED });
     assert.match(await world.decided('more/c'), KEPT);
   });
 
   it('if an object in the middle is empty and stays so, the next one is emptied after the grace', async () => {
     const world = await chain();
-    world.put('team/b', { 'replicate-from': 'home/a', ...ALLOWED });
+    await world.put('team/b', { 'replicate-from': 'home/a', ...ALLOWED });
     assert.equal(await world.decided('more/c'), 'later 5000');
     world.nowMs = 5000;
     assert.equal(await world.decided('more/c'), 'update minimal');

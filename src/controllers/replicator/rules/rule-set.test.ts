@@ -9,7 +9,6 @@ import { ruleKeyOfKind } from '../../../copy/model/keys.ts';
 import { KeyLists } from '../../../copy/model/key-lists.ts';
 import { Slot } from '../../../copy/model/observed.ts';
 import type { RuleState } from '../../../copy/model/rule-set.ts';
-import { finish } from '../../../runtime/queue/slices.ts';
 import { PushShape } from './push-shape.ts';
 import { REPLICATOR_CONTROLLER, ReplicatorRules } from './rule-set.ts';
 import { ruleScope } from '../../../../test/support/rule-scope.ts';
@@ -27,7 +26,7 @@ test('if no rule claims a copy, it stays while its source has an invalid annotat
     const claims = new Claims({ flowsInto: () => new Map(), onChange: () => undefined });
     const ruleSet = rules(replicateTo);
     claims.add(ruleSet);
-    const evaluation = finish(ruleSet.evaluate(RULE, claims));
+    const evaluation = await ruleSet.evaluate(RULE, claims);
     claims.put(RULE, evaluation);
     const live: RuleState = isThere ? { state: 'there', version: evaluation?.version ?? '' } : { state: 'gone' };
     const lookup = { isOutdated: () => false, getLive: async () => await Promise.resolve(live) };
@@ -38,14 +37,13 @@ test('if no rule claims a copy, it stays while its source has an invalid annotat
   assert.equal(await fate('team/db', true), 'delete');
 });
 
-test('of a pattern that looks like a glob and selects no namespace, one warning is given', () => {
+test('of a pattern that looks like a glob and selects no namespace, one warning is given', async () => {
   const scope = ruleScope();
   scope.namespaces.assume('team-a');
   const source = observedObject({ annotations: { 'k8s-replicator/replicate-to-namespaces': 'team-*' } });
   const ruleSet = new ReplicatorRules(scope, { observed: () => source });
-  const outOfReach = finish(
-    ruleSet.evaluate(RULE, new Claims({ flowsInto: () => new Map(), onChange: () => undefined })),
-  )?.outOfReach;
+  const claims = new Claims({ flowsInto: () => new Map(), onChange: () => undefined });
+  const outOfReach = (await ruleSet.evaluate(RULE, claims))?.outOfReach;
   assert.equal(outOfReach?.part, 'none');
   const reasons = ruleSet.warningsOf(RULE, outOfReach).map(({ reason }) => reason);
   assert.deepEqual(reasons, ['MisreadPattern']);

@@ -7,7 +7,7 @@
  * them unchanged: a mistake never deletes or empties a copy.
  */
 import { getOrCreate } from '../../../runtime/maps.ts';
-import type { Steps } from '../../../runtime/queue/slices.ts';
+import { pause } from '../../../runtime/pause.ts';
 import { type Cause, userCause } from '../../../copy/model/cause.ts';
 import { type Claimed, type Owner, leavingClaims, rankOf } from '../../../copy/model/claim.ts';
 import {
@@ -49,9 +49,6 @@ export const REPLICATOR_CONTROLLER = 'replicator';
 /** The kinds that the replicator can copy, by their names in `--run-replicators`. */
 export const REPLICATED_KINDS = { secret: SECRET, configmap: CONFIG_MAP } as const;
 
-/** Number of targets in one step of an evaluation. A step takes less than 1 ms, so it does not block other work. */
-const STEP = 100;
-
 export interface ReplicatorRulesOptions {
   /** Labels of new objects. A command does not need them, because existing copies keep their labels. */
   readonly createWithLabels?: RuleSettings['createWithLabels'];
@@ -86,7 +83,7 @@ export class ReplicatorRules implements RuleSet {
   }
 
   /** The rules that changes of namespaces concern. @see RulesInNamespaces */
-  rulesFor(changes: Changes): Steps<readonly RuleKey[]> {
+  rulesFor(changes: Changes): Promise<readonly RuleKey[]> {
     return this.#scope.reach.concernedBy(changes, this.#selections);
   }
 
@@ -103,18 +100,10 @@ export class ReplicatorRules implements RuleSet {
     return isRule(settings, annotations) ? ruleVersion(settings, uid, annotations) : undefined;
   }
 
-  *warmUp(rule: RuleKey): Steps<void> {
-    const { names, patterns } = this.settings;
-    const { annotations = {} } = this.objectOf(rule).observed ?? {};
-    const items = [names.to, names.toNamespaces, names.allowedNamespaces].flatMap((name) =>
-      listItems(annotations[name] ?? ''),
-    );
-    yield* patterns.warmUp(items.map((item) => item.split('/')[0] ?? '').filter((item) => !isName(item)));
-  }
-
-  *evaluate(rule: RuleKey, view: EngineView): Steps<Evaluation | undefined> {
+  async evaluate(rule: RuleKey, view: EngineView): Promise<Evaluation | undefined> {
     const { settings } = this;
     const { cluster, reach } = this.#scope;
+    await settings.patterns.prepare(this.#patternsIn(rule));
     const { kind, place, observed } = this.objectOf(rule);
     const version = observed && this.versionOf(observed);
     if (observed === undefined || version === undefined) {
@@ -153,16 +142,23 @@ export class ReplicatorRules implements RuleSet {
       const claim = { owner, mode: 'fill', source, shape } as const;
       return { ...nothing, claims: [{ target: self, claim }], sources: [source] };
     }
-    const { found, outOfReach } = yield* this.#targets(rule, place, replication.targets);
+    const { found, outOfReach } = await this.#targets(rule, place, replication.targets);
     if ('reason' in found) return { ...refused(found), outOfReach };
     const claim = { owner, mode: 'own', source: self, shape: this.#shapeOf(rule, place) } as const;
     const claims: Claimed[] = [];
     for (const path of found) {
       const [namespace = '', name = ''] = path.split('/');
       claims.push({ target: resourceKey(cluster, kind.kind, namespace, name), claim });
-      if (claims.length % STEP === 0) yield;
+      await pause();
     }
     return { ...nothing, claims, outOfReach };
+  }
+
+  #patternsIn(rule: RuleKey): string[] {
+    const { to, toNamespaces, allowedNamespaces } = this.settings.names;
+    const { annotations = {} } = this.objectOf(rule).observed ?? {};
+    const items = [to, toNamespaces, allowedNamespaces].flatMap((name) => listItems(annotations[name] ?? ''));
+    return items.map((item) => item.split('/')[0] ?? '').filter((item) => !isName(item));
   }
 
   /** Why the rule must not copy at all; `undefined`: it may copy. */
@@ -179,17 +175,17 @@ export class ReplicatorRules implements RuleSet {
   }
 
   /** The targets of a rule that pushes, or its refusal if there are too many. */
-  *#targets(
+  async #targets(
     rule: RuleKey,
     place: Place,
     targets: Targets,
-  ): Steps<Pick<Evaluation, 'outOfReach'> & { readonly found: ReadonlySet<string> | Refusal }> {
+  ): Promise<Pick<Evaluation, 'outOfReach'> & { readonly found: ReadonlySet<string> | Refusal }> {
     const { namespaces: there, reach } = this.#scope;
     // Stored before the search, so that a namespace that is added during the search causes another evaluation.
     const selection = unionOf(targets.groups.map(({ namespaces }) => namespaces));
     this.#selections.set(rule, selection);
     const leftOut = new LeftOut(place.namespace);
-    const found = yield* targetsIn(targets, place, there, reach, leftOut);
+    const found = await targetsIn(targets, place, there, reach, leftOut);
     const outOfReach = leftOut.outOfReach(() => this.misreadOf(rule));
     if ('reason' in found) return { found, outOfReach };
     const size = { targets: Math.max(found.size, targets.named), patterns: patternSize(selection) };

@@ -2,7 +2,7 @@
 import { type Cause, userCause } from '../../../copy/model/cause.ts';
 import { isMarkedElsewhere, PLACE_ANNOTATION } from '../../../copy/model/observed.ts';
 import type { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
-import type { Steps } from '../../../runtime/queue/slices.ts';
+import { pause } from '../../../runtime/pause.ts';
 import { type NamePattern, type PatternCache, RulePatterns } from '../../../runtime/text/name-patterns.ts';
 import { type NamespaceSelection, type SuspectPattern, suspectPattern } from '../../common/namespaces/selection.ts';
 import type { LeftOut } from '../../common/namespaces/left-out.ts';
@@ -203,21 +203,21 @@ interface MutableSelection extends NamespaceSelection {
  * The targets in existing namespaces, as `<namespace>/<name>`, without the source; or the refusal if they are too many.
  * @param leftOut gets the namespaces that the rule must not copy into
  */
-export function* targetsIn(
+export async function targetsIn(
   { groups, annotation }: Targets,
   home: Place,
   there: Pick<Namespaces, 'has' | 'names' | 'factsOf'>,
   reach: Reach,
   leftOut: LeftOut,
-): Steps<ReadonlySet<string> | Refusal> {
+): Promise<ReadonlySet<string> | Refusal> {
   const found = new Set<string>();
   for (const { names, namespaces } of groups) {
     const own = names.every((name) => name === home.name) ? home.namespace : undefined;
-    for (const namespace of yield* reach.reachedBy(namespaces, there, leftOut, own)) {
+    for (const namespace of await reach.reachedBy(namespaces, there, leftOut, own)) {
       for (const name of names) found.add(`${namespace}/${name}`);
       if (found.size > MAX_TARGETS + 1)
         return illFormed(...annotation, `selects more targets than the limit of ${MAX_TARGETS} for one object`);
-      yield;
+      await pause();
     }
   }
   found.delete(`${home.namespace}/${home.name}`);

@@ -6,7 +6,6 @@ import { observedObject } from '../../../../test/support/observed-object.ts';
 import type { SourceView } from '../../../copy/model/claim.ts';
 import { KeyLists } from '../../../copy/model/key-lists.ts';
 import { ownersText } from '../../../copy/model/observed.ts';
-import { finish } from '../../../runtime/queue/slices.ts';
 import { RuleStore } from '../../common/rules/rule-store.ts';
 import { SYNC_SECRET, SYNC_SECRET_FINALIZER } from '../api.ts';
 import { ORIGIN_ANNOTATION, UNKNOWN_CLUSTER } from './marks.ts';
@@ -75,7 +74,7 @@ test('the CCM makes the copy of a SyncSecret only when the SyncSecret has the fi
       },
       new KeyLists(),
     );
-    const [claimed] = finish(ccm('cluster', rule).evaluate(asKey(`${CCM_CONTROLLER}:app/db`)))?.claims ?? [];
+    const [claimed] = ccm('cluster', rule).evaluate(asKey(`${CCM_CONTROLLER}:app/db`))?.claims ?? [];
     const source: SourceView = { state: 'present', version: '1', labels: {}, annotations: {} };
     return claimed?.claim.shape.desiredState(source, undefined, 0).kind ?? 'none';
   };

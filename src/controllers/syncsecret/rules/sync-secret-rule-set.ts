@@ -16,7 +16,6 @@ import { type Kind, SECRET } from '../../../copy/model/kind.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
 import type { Evaluation, RuleSet } from '../../../copy/model/rule-set.ts';
 import type { KubeObject } from '../../../kube/api.ts';
-import type { Steps } from '../../../runtime/queue/slices.ts';
 import { finalizerStep } from '../../common/rules/finalizer.ts';
 import type { RuleScope } from '../../common/context.ts';
 import type { RuleStore } from '../../common/rules/rule-store.ts';
@@ -60,8 +59,7 @@ export abstract class SyncSecretRules<
   protected abstract targetOf(object: SyncSecretRule): ResourceKey;
   protected abstract shapeOf(rule: RuleKey, object: SyncSecretRule): Shape;
 
-  // eslint-disable-next-line require-yield -- nothing here takes long
-  *evaluate(rule: RuleKey): Steps<Evaluation | undefined> {
+  evaluate(rule: RuleKey): Evaluation | undefined {
     const object = this.options.store.get(rule);
     if (object === undefined) return undefined;
     const released = this.isActive(object) ? undefined : 'release';

@@ -4,7 +4,6 @@ import { SECRET } from '../../../copy/model/kind.ts';
 import { COPY_LABEL, type Observed } from '../../../copy/model/observed.ts';
 import type { Evaluation, RuleSet } from '../../../copy/model/rule-set.ts';
 import type { KubeObject, ObjectMeta } from '../../../kube/api.ts';
-import type { Steps } from '../../../runtime/queue/slices.ts';
 import type { RuleScope } from '../../common/context.ts';
 import type { RuleStore } from '../../common/rules/rule-store.ts';
 import { MANAGED_BY_KUBELB, MANAGED_BY_LABEL, ORIGIN_LABELS, ORIGINAL_FINALIZER, SYNC_SECRET } from '../api.ts';
@@ -80,8 +79,7 @@ export class SynchronizerRules implements RuleSet {
     this.#travel = new Travel(scope.config.syncsecret);
   }
 
-  // eslint-disable-next-line require-yield -- nothing here takes long
-  *evaluate(rule: RuleKey): Steps<Evaluation | undefined> {
+  evaluate(rule: RuleKey): Evaluation | undefined {
     const object = this.#secrets.get(rule);
     if (object === undefined) return undefined;
     const { immutable, isOffered } = object;

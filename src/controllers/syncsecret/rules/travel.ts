@@ -4,7 +4,6 @@
  * CCM and manager both check this: with its token, a tenant can write SyncSecrets there without the CCM.
  */
 import type { SyncSecretConfig } from '../../../config/config.ts';
-import { finish } from '../../../runtime/queue/slices.ts';
 import { WholePatterns } from '../../../runtime/text/whole-patterns.ts';
 import { copiedMetadata, isCopied, isMark } from '../../common/excluded-metadata.ts';
 
@@ -21,16 +20,16 @@ export class Travel {
   }
 
   labels(map: Texts): Record<string, string> {
-    return finish(copiedMetadata(map, (key) => isAllowed(key, this.#labels)));
+    return copiedMetadata(map, (key) => isAllowed(key, this.#labels));
   }
 
   annotations(map: Texts): Record<string, string> {
-    return finish(copiedMetadata(map, (key) => isAllowed(key, this.#annotations)));
+    return copiedMetadata(map, (key) => isAllowed(key, this.#annotations));
   }
 
   /** Labels for the SyncSecret of a labelled Secret: those that any copy gets, and those that the flag allows. */
   labelsOfSecret(map: Texts): Record<string, string> {
-    return finish(copiedMetadata(map, (key, value) => isCopied(key, value) || isAllowed(key, this.#labels)));
+    return copiedMetadata(map, (key, value) => isCopied(key, value) || isAllowed(key, this.#labels));
   }
 }
 
