@@ -2,7 +2,7 @@
 'use strict';
 
 // Keyferry runs with the Node that started it, or with Node 24 if that Node is older. Node versions after 24 may not
-// know the flag --no-separate-gc-phases below.
+// know some of the flags below.
 const isNode24 = Number(process.versions.node.split('.')[0]) <= 24;
 
 module.exports = [
@@ -12,11 +12,17 @@ module.exports = [
   // The young generation has at most 2 MiB. By default it grows by 9 to 11 MiB when many short-lived JSON objects are
   // read.
   '--max-semi-space-size=2',
-  // No optimizing compilers. They take 12 MiB, and measurements show no higher speed with them, because native code
-  // does most of the work (TLS, JSON).
+  // Of the optimizing compilers only Maglev, and by default it would compile after 400 calls. With 8,000 calls it compiles
+  // only what much work needs: 0.5 MiB for 1,000 copies. For 20,000 copies it takes 8 MiB and saves 16 % of the CPU time,
+  // and patterns match several times faster.
   '--no-opt',
-  '--no-maglev',
-  // By default, Node 24 does not collect the young generation while it marks the old one. On a busy machine the marking
-  // takes long, and the young generation grew to 18 MiB.
-  ...(isNode24 ? ['--no-separate-gc-phases'] : []),
+  '--maglev',
+  ...(isNode24
+    ? [
+        '--invocation-count-for-maglev=8000',
+        // By default, Node 24 does not collect the young generation while it marks the old one. On a busy machine the
+        // marking takes long, and the young generation grew to 18 MiB.
+        '--no-separate-gc-phases',
+      ]
+    : []),
 ];
