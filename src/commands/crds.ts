@@ -4,7 +4,7 @@
 declare const KEYFERRY_CRDS: string | undefined;
 
 /** All CRDs as YAML documents; empty: the program does not run as a bundle. */
-export const BUNDLED_CRDS: string = typeof KEYFERRY_CRDS === 'undefined' ? '' : KEYFERRY_CRDS;
+const BUNDLED_CRDS: string = typeof KEYFERRY_CRDS === 'undefined' ? '' : KEYFERRY_CRDS;
 
 /** The CRDs for `kubectl apply -f -`. @throws Error: the program does not run as a bundle */
 export function crds(): string {

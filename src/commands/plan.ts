@@ -1,11 +1,9 @@
 /** `keyferry plan` shows what `kubectl apply` of manifests would change in this cluster. Writes nothing. */
 import type { PlanReport } from '../../scripts/reports/schemas.ts';
-import { KINDS } from '../controllers/common/snapshot/inventory.ts';
 import { placeOf, titleOf } from '../controllers/common/snapshot/status-report.ts';
 import type { Snapshot } from '../controllers/common/snapshot/snapshot.ts';
-import { parseResourceKey } from '../copy/model/keys.ts';
+import { parseResourceKey, type ResourceKey } from '../copy/model/keys.ts';
 import { EXIT_DONE, EXIT_LOSS_OR_REFUSAL, type PlanOptions } from './actions.ts';
-import { BUNDLED_CRDS } from './crds.ts';
 import {
   type CommandContext,
   type CommandResult,
@@ -17,7 +15,8 @@ import {
 } from './output/reading.ts';
 import type { Paint } from './output/terminal.ts';
 import { copiesText, reportText, TextParts } from './output/text.ts';
-import { changesBy, type Given, givenOf } from './plan/changes.ts';
+import { dryRuns } from './plan/dry-run.ts';
+import { givenOf } from './plan/given.ts';
 import { readManifests } from './plan/manifests.ts';
 import {
   addTargets,
@@ -29,17 +28,16 @@ import {
   type PlannedTarget,
   rowsOf,
 } from './plan/rows.ts';
-import { type Schemas, schemasIn, unknownFields } from './plan/unknown-fields.ts';
 
 /** @throws ManifestError, which names file, document and field; and the errors of `api.request` */
 export async function planFiles(context: CommandContext, options: PlanOptions): Promise<CommandResult> {
-  const { api, namespace: home, stdin, paint, now } = context;
+  const { api, namespace: home, stdin, paint } = context;
   const { all, config, output } = options;
   const collections = await ruleCollections();
-  const kinds = new Set([...KINDS, ...collections].map(({ kind }) => kind));
-  const manifests = await readManifests(options.files, options.recursive, stdin, kinds);
+  const manifests = await readManifests(options.files, options.recursive, stdin);
   const given = givenOf(manifests, collections, api.cluster, home);
-  const snapshot = await readSnapshot(context, { config, changes: changesBy(given, now()) });
+  const { changes, refusals, notes } = await dryRuns(context, given);
+  const snapshot = await readSnapshot(context, { config, changes });
   const hint =
     config.namespaces.length > 0
       ? ''
@@ -48,8 +46,7 @@ export async function planFiles(context: CommandContext, options: PlanOptions): 
   const affected = affectedBy(snapshot, given);
   const rows = await rowsOf(snapshot, affected);
   const changed = rows.filter(({ isChange }) => isChange).map(({ row }) => row);
-  const schemas = schemasIn(BUNDLED_CRDS);
-  const problems = given.flatMap((one) => problemsOf(snapshot, one, schemas));
+  const problems = given.flatMap(({ key }) => problemsOf(snapshot, key, refusals.get(key)));
   const lacking = collections.filter(({ kind }) => {
     const isGiven = given.some((one) => one.kind === kind);
     return isGiven && snapshot.inventory.coverage.get(kind)?.extent === 'not installed';
@@ -71,6 +68,7 @@ export async function planFiles(context: CommandContext, options: PlanOptions): 
     notes: [
       ...lacking.map(({ notInstalled }) => ({ rule: 'cluster', note: notInstalled })),
       ...coverageNotes(snapshot).map((note) => ({ rule: 'rights', note })),
+      ...notes,
       ...elsewhere,
       ...notesOn(snapshot, affected),
     ],
@@ -86,17 +84,10 @@ export async function planFiles(context: CommandContext, options: PlanOptions): 
   return { text, code };
 }
 
-/** Why the server or Keyferry would refuse a manifest. */
-function problemsOf(snapshot: Snapshot, given: Given, schemas: Schemas): PlannedProblem[] {
-  const { kind, key, namespace, problem, manifest } = given;
-  const problems: string[] = [];
-  const isThere = whyUnserved(snapshot, namespace) !== undefined || snapshot.inventory.hasNamespace(namespace);
-  if (kind !== 'Namespace' && !isThere) {
-    problems.push(`namespace ${namespace} does not exist`);
-  }
-  if (problem === undefined) problems.push(...snapshot.problemsOf(key), ...unknownFields(manifest, schemas));
-  else problems.push(problem);
-  return problems.map((text) => ({ rule: titleOf(placeOf(key)), problem: text }));
+/** Why the server refuses a manifest, or Keyferry would refuse it. */
+function problemsOf(snapshot: Snapshot, key: ResourceKey, refusal: string | undefined): PlannedProblem[] {
+  const problems = refusal === undefined ? snapshot.problemsOf(key) : [refusal];
+  return problems.map((problem) => ({ rule: titleOf(placeOf(key)), problem }));
 }
 
 /** Notes on rules in the manifests, and on rules whose source is in the manifests. */

@@ -6,7 +6,7 @@ import { objectPath } from '../../copy/model/kind.ts';
 import type { Observed } from '../../copy/model/observed.ts';
 import { type KubeApi, type KubeObject, METADATA_ONLY } from '../../kube/api.ts';
 import type { Listed } from '../../kube/list-each.ts';
-import { nextVersion } from '../plan/changes.ts';
+import { nextVersion } from '../plan/dry-run.ts';
 import { errorText } from '../../observe/error-fields.ts';
 import type { Change, ProgramReader, Step } from '../../controllers/common/migration.ts';
 import type { CommandContext } from '../output/reading.ts';

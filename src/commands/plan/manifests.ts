@@ -1,34 +1,31 @@
 /**
  * Reads manifests from files and folders as `kubectl apply -f` does: YAML or JSON, several documents in a file, lists.
- * It refuses a manifest that the API server cannot read. Errors name file, document and field, and never quote a value.
+ * The API server checks their fields. Errors name file, document and field, and never quote a value.
  */
 import { readdir, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { type ErrorCode, parseAllDocuments } from 'yaml';
+import { type ErrorCode, parseAllDocuments, type Tags } from 'yaml';
 import { quoted } from '../../config/usage-error.ts';
 import type { ObjectMeta } from '../../kube/api.ts';
 import { notString } from '../../kube/json.ts';
-import { isDnsLabel, nameProblems } from '../../runtime/text/dns-names.ts';
-import { KUBECTL_YAML } from './kubectl-yaml.ts';
+import { isDnsLabel } from '../../runtime/text/dns-names.ts';
 
 const EXTENSIONS: ReadonlySet<string> = new Set(['.json', '.yaml', '.yml']);
 
 /**
  * @param paths files and folders; `-` is standard input, which `stdin` reads
  * @param recursive whether to read subfolders
- * @param kinds the kinds that Keyferry uses
  * @throws ManifestError
  */
 export async function readManifests(
   paths: readonly string[],
   recursive: boolean,
   stdin: () => Promise<string>,
-  kinds: ReadonlySet<string>,
 ): Promise<Manifest[]> {
   const manifests: Manifest[] = [];
   for (const name of paths) {
     if (name === '-') {
-      const found = parseManifests(await stdin(), 'standard input', kinds);
+      const found = parseManifests(await stdin(), 'standard input');
       // In `kustomize build | keyferry plan -`, empty input usually means that the first command has failed.
       if (found.length === 0) throw new ManifestError('standard input: contains no manifest');
       manifests.push(...found);
@@ -36,7 +33,7 @@ export async function readManifests(
     }
     for (const file of await filesOf(name, recursive)) {
       const text = await orManifestError(file, async () => await readFile(file, 'utf8'));
-      manifests.push(...parseManifests(text, file, kinds));
+      manifests.push(...parseManifests(text, file));
     }
   }
   return manifests;
@@ -65,6 +62,7 @@ async function orManifestError<T>(file: string, work: () => Promise<T>): Promise
 export interface Manifest {
   /** Where the manifest is, for errors: `mirror.yaml, document 2`. */
   readonly where: string;
+  readonly apiVersion: string;
   /** apiVersion and kind: `v1 Secret` */
   readonly kind: string;
   /** Without empty fields, and without fields that only the server sets. */
@@ -93,9 +91,24 @@ const MISTAKES: Readonly<Partial<Record<ErrorCode, string>>> = {
   UNEXPECTED_TOKEN: 'a character is in a place where YAML does not allow it',
 };
 
-/** @param kinds the kinds that Keyferry uses: their names are checked as the API server does @throws ManifestError */
-export function parseManifests(text: string, label: string, kinds: ReadonlySet<string>): Manifest[] {
-  return [...parseAllDocuments(text, KUBECTL_YAML)].flatMap((document, index) => {
+/**
+ * YAML 1.1, as kubectl reads it: merge keys work, and `yes` is true. Times, numbers to the base of 60 and numbers like
+ * `e1` are texts.
+ */
+const YAML = {
+  logLevel: 'silent',
+  version: '1.1',
+  customTags: (tags: Tags): Tags =>
+    tags.filter((tag) => {
+      if (typeof tag === 'string') return true;
+      const format = 'format' in tag ? tag.format : undefined;
+      return tag.tag !== 'tag:yaml.org,2002:timestamp' && format !== 'TIME' && format !== 'EXP';
+    }),
+} as const;
+
+/** @throws ManifestError */
+export function parseManifests(text: string, label: string): Manifest[] {
+  return [...parseAllDocuments(text, YAML)].flatMap((document, index) => {
     const where = `${label}, document ${index + 1}`;
     const [error] = document.errors;
     if (error !== undefined) {
@@ -109,7 +122,6 @@ export function parseManifests(text: string, label: string, kinds: ReadonlySet<s
     return objectsOf(
       valueOf(() => document.toJS({ maxAliasCount: MAX_ALIASES }), where),
       where,
-      kinds,
     );
   });
 }
@@ -130,7 +142,7 @@ interface ListType {
 }
 
 /** @param listed apiVersion and kind for items of a list that have none */
-function objectsOf(value: unknown, where: string, kinds: ReadonlySet<string>, listed?: ListType): Manifest[] {
+function objectsOf(value: unknown, where: string, listed?: ListType): Manifest[] {
   if (value === null || value === undefined) return [];
   if (!isMap(value))
     throw new ManifestError(
@@ -141,19 +153,20 @@ function objectsOf(value: unknown, where: string, kinds: ReadonlySet<string>, li
   if (typeof kind !== 'string') throw new ManifestError(`${where}: kind is missing`);
   if (kind.endsWith('List') && (Array.isArray(items) || items === null)) {
     const item = kind === 'List' ? undefined : { apiVersion, kind: kind.slice(0, -'List'.length) };
-    return (items ?? []).flatMap((one: unknown, index) => objectsOf(one, `${where}, items[${index}]`, kinds, item));
+    return (items ?? []).flatMap((one: unknown, index) => objectsOf(one, `${where}, items[${index}]`, item));
   }
   return [
     {
       where,
+      apiVersion,
       kind: `${apiVersion} ${kind}`,
-      metadata: metaOf(value['metadata'], kind, where, kinds.has(kind)),
-      object: value,
+      metadata: metaOf(value['metadata'], kind, where),
+      object: { ...value, apiVersion, kind },
     },
   ];
 }
 
-function metaOf(metadata: unknown, kind: string, where: string, isUsed: boolean): Manifest['metadata'] {
+function metaOf(metadata: unknown, kind: string, where: string): Manifest['metadata'] {
   const { name, namespace, generateName, labels, annotations } = isMap(metadata) ? metadata : {};
   if (typeof name !== 'string' || name === '') {
     const generated = typeof generateName === 'string' ? '; generateName is not supported, as in kubectl apply' : '';
@@ -162,7 +175,7 @@ function metaOf(metadata: unknown, kind: string, where: string, isUsed: boolean)
   }
   const home = namespace === null || namespace === '' ? undefined : namespace;
   const problem =
-    (kind === 'Namespace' ? namespaceProblem('metadata.name', name) : nameProblem(name, isUsed)) ??
+    (kind === 'Namespace' ? namespaceProblem('metadata.name', name) : nameProblem(name)) ??
     (home === undefined ? undefined : namespaceProblem('metadata.namespace', home));
   if (problem !== undefined) throw new ManifestError(`${where}: ${problem}`);
   return {
@@ -173,10 +186,9 @@ function metaOf(metadata: unknown, kind: string, where: string, isUsed: boolean)
   };
 }
 
-/** Names of kinds that Keyferry uses must be valid. Other names (`system:node`) must be usable in a path. */
-function nameProblem(name: string, isUsed: boolean): string | undefined {
-  if (isUsed) return nameProblems('metadata.name', name)[0];
-  const usable = name !== '.' && name !== '..' && !/[%/]/.test(name);
+/** A name must be usable in a path. The API server checks the rest. */
+function nameProblem(name: string): string | undefined {
+  const usable = name !== '.' && name !== '..' && !/[%/?#\s]/.test(name);
   return usable ? undefined : `metadata.name: ${quoted(name)} is not a valid object name`;
 }
 

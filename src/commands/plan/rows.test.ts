@@ -8,7 +8,7 @@ import { userCause } from '../../copy/model/cause.ts';
 import { claimAll, LeaveShape } from '../../copy/model/claim.ts';
 import { resourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import { ClaimBook } from '../../copy/book/claim-book.ts';
-import type { Given } from './changes.ts';
+import type { Given } from './given.ts';
 import { affectedBy } from './rows.ts';
 
 const secret = (namespace: string, name: string): ResourceKey => resourceKey('c', 'Secret', namespace, name);

@@ -13,7 +13,7 @@ import { isReleased, winnerOf } from '../../copy/plan/contest.ts';
 import { command } from '../../runtime/text/command.ts';
 import type { Cell } from '../output/terminal.ts';
 import type { TextParts } from '../output/text.ts';
-import type { Given } from './changes.ts';
+import type { Given } from './given.ts';
 import type { Decision, Later } from '../../copy/plan/decide.ts';
 
 export type PlannedTarget = PlanReport['targets'][number];

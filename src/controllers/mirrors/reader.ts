@@ -21,7 +21,6 @@ import { misreadPatterns, occursIn, selects } from '../common/namespaces/selecti
 import { createMirrorStore } from './rules/mirror-store.ts';
 import { kindOf, MirrorRules } from './rules/rule-set.ts';
 import { RETAIN_ANNOTATION } from './rules/shape.ts';
-import { specProblem } from './spec-form.ts';
 import { type EffectiveSpec, problemsWith, SUSPENDED } from './rules/spec.ts';
 
 const COLLECTION: RuleCollection = {
@@ -32,7 +31,6 @@ const COLLECTION: RuleCollection = {
     [`${MIRRORS_GROUP}/v1alpha1`, 'apiVersion v1alpha1 is not converted: use v1alpha2'],
   ]),
   notInstalled: MIRRORS_CRD_ADVICE.missing,
-  specProblem,
 };
 
 export class MirrorReader implements RuleReader {

@@ -79,7 +79,8 @@ describe('the commands with few rights, few namespaces or limits', () => {
     await api.createMany(['web', 'platform', 'other', 'sandbox'].map((name) => namespace(name)));
     const rules = [
       { apiGroups: [''], resources: ['secrets', 'configmaps'], verbs: ['get', 'list'] },
-      { apiGroups: ['mirrors.kts.studio'], resources: ['secretmirrors'], verbs: ['get', 'list'] },
+      // `plan` needs the rights to write the manifests, too: it sends them as dry runs.
+      { apiGroups: ['mirrors.kts.studio'], resources: ['secretmirrors'], verbs: ['get', 'list', 'create', 'patch'] },
     ];
     const rbac = { apiVersion: `${RBAC}/v1`, metadata: { name: 'look', namespace: 'web' } };
     await api.create({ ...rbac, kind: 'Role', rules });
@@ -152,14 +153,15 @@ describe('the commands with few rights, few namespaces or limits', () => {
   it('without permission to list SyncSecrets, plan works; migrate fails, because a SyncSecret may use a copy', async () => {
     const rules = [
       { apiGroups: [''], resources: ['secrets', 'configmaps', 'namespaces'], verbs: ['get', 'list'] },
-      { apiGroups: ['mirrors.kts.studio'], resources: ['secretmirrors'], verbs: ['list'] },
+      { apiGroups: [''], resources: ['namespaces'], verbs: ['create'] },
+      { apiGroups: ['mirrors.kts.studio'], resources: ['secretmirrors'], verbs: ['get', 'list', 'create', 'patch'] },
     ];
     const rbac = { apiVersion: `${RBAC}/v1`, metadata: { name: READER } };
     await plane.api.create({ ...rbac, kind: 'ClusterRole', rules });
     const roleRef = { apiGroup: RBAC, kind: 'ClusterRole', name: READER };
     const subjects = [{ apiGroup: RBAC, kind: 'User', name: READER }];
     await plane.api.create({ ...rbac, kind: 'ClusterRoleBinding', roleRef, subjects });
-    await waitForRights(plane.api, { user: READER, groups: [] }, '', ['core/secrets: list']);
+    await waitForRights(plane.api, { user: READER, groups: [] }, '', ['core/secrets: list', 'core/namespaces: create']);
     const kubeconfig = await plane.writeKubeconfig({ token: plane.tokenFor(READER) });
     const planned = await runProgram(['plan', '-', '--kubeconfig', kubeconfig], stringify(namespace('new')));
     assert.deepEqual([planned.code, planned.stderr], [0, '']);

@@ -108,7 +108,9 @@ describe('keyferry status, plan and explain', () => {
     assert.deepEqual(await plan(mirror('first', 'one', ['to-a'])), ['nothing to-a/one', 'delete to-b/one']);
     assert.deepEqual(await plan(secret('default', 'one', 'changed')), ['update to-a/one', 'update to-b/one']);
     const tls = { type: 'kubernetes.io/basic-auth' };
-    assert.deepEqual(await plan(secret('default', 'one', CANARY, tls)), ['replace to-a/one', 'replace to-b/one']);
+    const retyped = await run(['plan', '-'], stringify(secret('default', 'one', CANARY, tls)));
+    assert.match(retyped.stdout, /^Secret default\/one: .*type: Invalid value: .*field is immutable\n/);
+    assert.equal(retyped.code, 3);
     // Another mirror with the same target is older, so this mirror has a conflict.
     assert.deepEqual(await plan(mirror('younger', 'one', ['to-a'])), ['nothing to-a/one', 'conflict to-a/one']);
   });
@@ -259,7 +261,7 @@ describe('keyferry status, plan and explain', () => {
     ];
     const { code, stdout } = await run(['plan', '-'], input.map((object) => stringify(object)).join('---\n'));
     assert.equal(code, 3);
-    assert.match(stdout, /^SecretMirror default\/bad: spec\.destination\.namespaces\[1\]: /);
+    assert.match(stdout, /^SecretMirror default\/bad: .*spec\.destination\.namespaces: Invalid value: /);
     assert.match(stdout, /1 object is not used by Keyferry\./);
   });
 
@@ -305,11 +307,6 @@ describe('keyferry status, plan and explain', () => {
       [`a: b\n---\nkind: Secret\n`, /bad\.yaml, document 1: apiVersion is missing\n/],
       [`${stringify(namespace('x'))}---\napiVersion: v1\nkind: Secret\n`, /document 2: metadata\.name is missing\n/],
       [`apiVersion: v1\nkind: Secret\nstringData: {a: "${CANARY}\n`, /document 1, line \d: invalid YAML/],
-      [
-        stringify({ ...secret('default', 's', ''), stringData: { a: 5 } }),
-        /document 1: stringData\.a is a number: put it in quotes\n/,
-      ],
-      [stringify({ ...mirror('m', 's', []), spec: { destination: { namespaces: 'x' } } }), /namespaces is not a list/],
     ];
     for (const [text, expected] of cases) {
       await writeFile(file, text);

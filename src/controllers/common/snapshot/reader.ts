@@ -27,8 +27,6 @@ export interface RuleCollection extends Collection {
   readonly isRare?: true;
   /** Advice if the API is not installed. */
   readonly notInstalled: string;
-  /** Why the server would refuse the form of a spec; `undefined`: the server would accept it. */
-  readonly specProblem?: (spec: Readonly<Record<string, unknown>>) => string | undefined;
   /** If the rules themselves hold content and have no spec: the kind by which their content is read. */
   readonly content?: Kind;
 }
