@@ -173,10 +173,7 @@ export const explainSchema = z.strictObject({
   object: z.strictObject({
     ...place,
     kind: z.string().meta({ description: 'Secret, ConfigMap, or the kind of a rule.' }),
-    exists: z
-      .boolean()
-      .nullable()
-      .meta({ description: 'Whether the object exists; null if the user has no permission to read it.' }),
+    exists: z.boolean(),
     created: z.string().nullable().meta({ description: 'RFC 3339.' }),
     deleting: z.boolean(),
   }),
@@ -184,7 +181,7 @@ export const explainSchema = z.strictObject({
     .enum(['copy', 'filled', 'conflict', 'missing', 'orphan', 'rule', 'source', 'unrelated', 'absent', 'unknown'])
     .meta({
       description:
-        'copy: a rule claims the object, and the object has the mark of that rule. filled: the object belongs to a user, and a rule fills its data. conflict: a rule claims the object, but the object belongs to another owner. missing: a rule claims the object, but it does not exist. orphan: the object has the mark of a rule that does not claim it. rule: the object is a rule, and not a copy. source: the object is not a copy, and a rule makes copies of it. unrelated: the object exists, and no rule concerns it. absent: the object does not exist, and no rule claims it. unknown: the user has no permission to read the object.',
+        'copy: a rule claims the object, and the object has the mark of that rule. filled: the object belongs to a user, and a rule fills its data. conflict: a rule claims the object, but the object belongs to another owner. missing: a rule claims the object, but it does not exist. orphan: the object has the mark of a rule that does not claim it. rule: the object is a rule, and not a copy. source: the object is not a copy, and a rule makes copies of it. unrelated: the object exists, and no rule concerns it. absent: the object does not exist, and no rule claims it. unknown: the user has no permission to read the rule that the mark of the object names.',
     }),
   summary: z.string().meta({ description: 'The verdict in one sentence.' }),
   owner: z

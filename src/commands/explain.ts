@@ -7,7 +7,6 @@ import {
   lacksNamespace,
   coverageNotes,
   readSnapshot,
-  requireSomeCoverage,
   ruleCollections,
   WHERE,
   whyUnread,
@@ -33,12 +32,13 @@ import {
   type RuleKey,
 } from '../copy/model/keys.ts';
 import { withReason } from '../copy/model/cause.ts';
+import type { ObjectMeta } from '../kube/api.ts';
 import type { Entry } from '../copy/book/claim-book.ts';
 import { rowsOn } from './plan/rows.ts';
 import type { Explanation } from '../../scripts/reports/schemas.ts';
 import { explanationText, judge, type OtherRule } from './explain/report.ts';
 import { isNotReady } from './status/report.ts';
-import { lastWriteOf, readStored, type Stored, type Subject, subjectOf, writersOf } from './explain/subject.ts';
+import { lastWriteOf, readStored, type Subject, subjectOf, writersOf } from './explain/subject.ts';
 
 /** @throws UsageError: the kind is unknown or the name invalid; and the errors of `api.request` */
 export async function explain(
@@ -48,14 +48,12 @@ export async function explain(
   const subject = subjectOf(kind, place, [...KINDS, ...(await ruleCollections())]);
   const [stored, snapshot] = await Promise.all([
     readStored(context.api, subject, context.signal),
-    readSnapshot(context, { config, namespace: subject.namespace }),
+    readSnapshot(context, { config }, subject.namespace),
   ]);
-  // If the caller has no permission to read the object, the output says so, even if no list could be read.
-  if (stored.state !== 'refused') requireSomeCoverage(snapshot);
   const explanation = await explanationOf(snapshot, context, subject, stored);
   const text = output === 'table' ? explanationText(explanation, context.paint) : reportText(explanation, output);
   const code = exitCode && isUnready(explanation) ? EXIT_LOSS_OR_REFUSAL : EXIT_DONE;
-  return { text, code: explanation.object.exists === false ? EXIT_FAILED : code };
+  return { text, code: explanation.object.exists ? code : EXIT_FAILED };
 }
 
 /** Whether the object is a rule that is not ready, or a rule claims it and cannot do what it asks for. */
@@ -68,7 +66,7 @@ async function explanationOf(
   snapshot: Snapshot,
   { api, cluster }: CommandContext,
   { collection, namespace, name }: Subject,
-  stored: Stored,
+  metadata: ObjectMeta | undefined,
 ): Promise<Explanation> {
   const { inventory, claims } = snapshot;
   const { kind } = collection;
@@ -90,8 +88,7 @@ async function explanationOf(
   const entry = own ?? entries.find(({ claim }) => claim.owner.title === row?.rule) ?? entries[0];
   const owner = entry?.claim.owner.key ?? marker;
   const view = entry?.claim.source === undefined ? undefined : inventory.view(entry.claim.source);
-  const exists = stored.state === 'refused' ? (observed === undefined ? undefined : true) : stored.state === 'there';
-  const metadata = stored.state === 'there' ? stored.metadata : undefined;
+  const exists = metadata !== undefined;
   const writers = metadata === undefined ? [] : writersOf(metadata);
   const contrary = entries.flatMap(({ claim }) => contraryCondition(snapshot, claim.owner.key) ?? []);
   const unserved = whyUnserved(snapshot, namespace);
@@ -133,7 +130,7 @@ async function explanationOf(
       kind,
       namespace,
       name,
-      exists: exists ?? null,
+      exists,
       created: metadata?.creationTimestamp ?? observed?.created ?? null,
       deleting: metadata?.deletionTimestamp !== undefined || observed?.deleting === true,
     },
@@ -149,7 +146,7 @@ async function explanationOf(
     lastWritten: lastWriteOf(writers),
     writers,
     notes: [
-      ...notesOf(snapshot, key, stored),
+      ...notesOf(snapshot, key),
       ...contrary,
       ...(doubted !== undefined && contrary.length === 0 ? conditionNote(snapshot, doubted) : []),
       ...(verdict === 'orphan' && unready?.ready === false
@@ -240,11 +237,10 @@ function usersOf(snapshot: Snapshot, key: ResourceKey): Explanation['sourceOf'] 
   return Array.from(counts, ([rule, copies]) => ({ rule, copies }));
 }
 
-/** Notes on objects that could not be read, on the object, and on the object as a rule. */
-function notesOf(snapshot: Snapshot, key: ResourceKey, stored: Stored): string[] {
+/** Notes on what was not read, on the object, and on the object as a rule. */
+function notesOf(snapshot: Snapshot, key: ResourceKey): string[] {
   const { namespace } = parseResourceKey(key);
   const notes = coverageNotes(snapshot);
-  if (stored.state === 'refused') notes.push(stored.message);
   if (lacksNamespace(snapshot, namespace)) notes.push(`namespace ${namespace} does not exist, or is being deleted`);
   const rule = snapshot.ruleOf(key);
   const note = rule === undefined ? undefined : snapshot.noteOn(rule);

@@ -18,7 +18,7 @@ import { command } from '../runtime/text/command.ts';
 import type { MigrateOptions } from './actions.ts';
 import { exitCodeOf, type MigrationFinding, type MigrationProgram, migrationText } from './migrate/report.ts';
 import { assumed, refuseWhileRunning, runningPrograms, Writer } from './migrate/writes.ts';
-import { type CommandContext, type CommandResult, readSnapshot, requireCoverage } from './output/reading.ts';
+import { type CommandContext, type CommandResult, readSnapshot, requireKinds } from './output/reading.ts';
 import { reportText } from './output/text.ts';
 import type { Entry } from '../copy/book/claim-book.ts';
 import type { Decision } from '../copy/plan/decide.ts';
@@ -52,7 +52,7 @@ class Migration {
       ({ program }) => from === undefined || from === program,
     );
     const running = await runningPrograms(api, readers, signal);
-    if (apply) refuseWhileRunning(running, readers, deleteLeftovers);
+    if (apply) refuseWhileRunning(running, deleteLeftovers);
     const writer = new Writer(this.#context, apply);
     const prepared = await this.#prepare(readers, writer);
     const before = await this.#firstSnapshot(prepared);
@@ -62,7 +62,7 @@ class Migration {
     const start = await startOf(after, (target) => from === undefined || isOf(found, after.claims.book.on(target)));
     const programs: MigrationProgram[] = [];
     for (const [{ program }, one] of found) {
-      const here = running.found.filter((other) => other.reader.program === program);
+      const here = running.filter((other) => other.reader.program === program);
       const findings = [
         ...(prepared.get(program) ?? []),
         ...(await writer.changes(one.changes, start.different, before.inventory.objects)),
@@ -83,10 +83,7 @@ class Migration {
       programs,
       targets: rows.map(({ row }) => row),
       unchanged: start.unchanged,
-      notes: [
-        ...(running.refusal === undefined ? [] : [`which programs run is not known: ${running.refusal}`]),
-        ...[...found.values()].flatMap(({ notes = [] }) => notes),
-      ],
+      notes: [],
     };
   }
 
@@ -147,16 +144,11 @@ class Migration {
 
   async #snapshot(changes: readonly Change[] = []): Promise<Snapshot> {
     const snapshot = await readSnapshot(this.#context, { config: this.#options.config, changes: assumed(changes) });
-    // Rules with content of their own (SyncSecrets) may be copies, or have a copy as their source.
+    // An object that is not read may use a leftover that the command would delete, above all a rule with content.
     const contents = [...snapshot.readers.values()].flatMap(
       (one) => (one.collection?.content && one.collection.kind) ?? [],
     );
-    requireCoverage(snapshot, '; this command must read the whole cluster', new Set([CONFIG_MAP.kind, ...contents]));
-    for (const [kind, { without = [] }] of snapshot.inventory.coverage) {
-      // If some objects cannot be read, one of them may use a leftover that the command would delete.
-      if (without.length > 0)
-        throw new Error(`no permission to list ${kind}s in ${without.join(', ')}; this command must read all ${kind}s`);
-    }
+    requireKinds(snapshot, [CONFIG_MAP.kind, ...contents]);
     return snapshot;
   }
 

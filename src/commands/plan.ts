@@ -9,7 +9,7 @@ import {
   type CommandResult,
   coverageNotes,
   readSnapshot,
-  requireCoverage,
+  requireKinds,
   ruleCollections,
   whyUnserved,
 } from './output/reading.ts';
@@ -38,18 +38,17 @@ export async function planFiles(context: CommandContext, options: PlanOptions): 
   const given = givenOf(manifests, collections, api.cluster, home);
   const { changes, refusals, notes } = await dryRuns(context, given);
   const snapshot = await readSnapshot(context, { config, changes });
-  const hint =
-    config.namespaces.length > 0
-      ? ''
-      : '; to plan only for the namespaces that you may read, list them with --namespaces';
-  requireCoverage(snapshot, hint, new Set(given.flatMap(({ collection }) => collection?.kind ?? [])));
+  requireKinds(
+    snapshot,
+    given.map(({ kind }) => kind),
+  );
   const affected = affectedBy(snapshot, given);
   const rows = await rowsOf(snapshot, affected);
   const changed = rows.filter(({ isChange }) => isChange).map(({ row }) => row);
   const problems = given.flatMap(({ key }) => problemsOf(snapshot, key, refusals.get(key)));
   const lacking = collections.filter(({ kind }) => {
     const isGiven = given.some((one) => one.kind === kind);
-    return isGiven && snapshot.inventory.coverage.get(kind)?.extent === 'not installed';
+    return isGiven && !snapshot.inventory.isInstalled(kind);
   });
   const unused = [...affected.objects].filter((key) => {
     return parseResourceKey(key).kind === 'ConfigMap' && !affected.used.has(key) && !affected.targets.has(key);

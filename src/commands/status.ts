@@ -7,7 +7,7 @@ import type { StatusReport } from '../../scripts/reports/schemas.ts';
 import type { Contents } from '../controllers/common/snapshot/contents.ts';
 import { type Lister, listerOf } from '../controllers/common/snapshot/inventory.ts';
 import { EXIT_DONE, EXIT_FAILED, EXIT_LOSS_OR_REFUSAL, type StatusOptions } from './actions.ts';
-import { type CommandContext, type CommandResult, readSnapshot, requireSomeCoverage } from './output/reading.ts';
+import { type CommandContext, type CommandResult, readSnapshot } from './output/reading.ts';
 import { reportText } from './output/text.ts';
 import { isNotReady, type StatusFindings, onlyFailed, statusReport, statusText } from './status/report.ts';
 import { leadersOf } from './status/leaders.ts';
@@ -29,9 +29,8 @@ export async function status(context: CommandContext, options: StatusOptions): P
   const report = async (lister: Lister): Promise<StatusFindings> => {
     // The progress line appears only for the first report, because the user waits for it.
     using _ = progress;
-    const snapshot = await readSnapshot(context, { config, contents, namespace, lister });
+    const snapshot = await readSnapshot(context, { config, contents, lister }, namespace);
     contents = snapshot.contents;
-    requireSomeCoverage(snapshot, namespace === undefined ? '; use -n NAMESPACE for one namespace' : '');
     // With `-n`, the caller may have permissions in that namespace only, so the Leases are not read.
     const leaders = namespace === undefined ? await leadersOf(context, options.leaseName) : { leaders: [] };
     return await statusReport(snapshot, cluster, namespace, leaders);

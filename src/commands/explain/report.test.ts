@@ -48,9 +48,6 @@ describe('the verdict', () => {
     [{ exists: false }, 'absent'],
     // No rule makes an object that it only fills. So an object that does not exist is absent, not missing.
     [{ exists: false, claims: [fill('a')] }, 'absent'],
-    [{ exists: undefined }, 'unknown'],
-    [{ exists: undefined, claims: [own('a')] }, 'unknown'],
-    [{ exists: undefined, ...isRule }, 'rule'],
   ];
   for (const [findings, expected] of cases) {
     it(`for ${JSON.stringify(findings, SHOWN)}, the verdict of explain is ${expected}`, () => {

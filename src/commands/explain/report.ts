@@ -19,8 +19,7 @@ export type OtherRule = Explanation['others'][number];
 /** The facts from which the verdict follows. */
 export interface Findings extends Pick<Explanation, 'owner' | 'source' | 'next' | 'rule' | 'sourceOf' | 'others'> {
   readonly object: TargetPlace;
-  /** Whether the object exists; `undefined`: unknown, because the caller has no permission to read it. */
-  readonly exists: boolean | undefined;
+  readonly exists: boolean;
   /** The rule that the object's mark names; `undefined`: no mark, or the mark was written for another place. */
   readonly markedBy: string | undefined;
   /** Why it is unknown whether the rule `markedBy` exists. */
@@ -53,9 +52,7 @@ export function judge(findings: Findings): Pick<Explanation, 'verdict' | 'summar
   const origin = source ?? 'its source';
   const is = (verdict: Verdict, what: string) => ({ verdict, summary: `${it} ${what}.` });
   const isWanted = claims.some(({ mode }) => mode === 'own');
-  if (exists === undefined && (rule === null || claims.length > 0))
-    return { verdict: 'unknown', summary: `Whether ${titleOf(object)} exists is not known: no permission to read it.` };
-  if (exists === false) {
+  if (!exists) {
     if (!isWanted) return is('absent', absence(findings));
     const why = findings.contrary ?? nextText(next);
     return is('missing', `does not exist, although ${maker} asks for it as a copy of ${origin}: ${why}`);
@@ -170,7 +167,7 @@ function factsOf(explanation: Explanation): [string, string][] {
     ['Version', heldVersion === null ? null : versionText(heldVersion, sourceVersion)],
     ['Next', next && (summary.includes(next.reason) ? next.action : `${next.action}: ${next.reason}`)],
     ['Created', object.created],
-    ['Written', owner === null || object.exists === false ? null : (lastWritten ?? 'never by Keyferry')],
+    ['Written', owner === null || !object.exists ? null : (lastWritten ?? 'never by Keyferry')],
     ['Deletion', object.deleting ? 'is being deleted' : null],
     ['Rule', rule && `${rule.state}, ${failureCell(rule).text}`],
     ['Asks for', rule && `copies of ${rule.source} in ${listText(rule.destinations)}`],

@@ -1,4 +1,4 @@
-/** `explain` tries each version of the object's API, and tells a missing permission from a missing object. */
+/** Which object `explain` reads, by which list, and who wrote it. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
@@ -16,20 +16,21 @@ const SUBJECT = {
   namespace: 'default',
   name: 'app',
 };
-const pathIn = (group: string): string => `${group}/namespaces/default/syncsecrets/app`;
+const pathIn = (group: string): string => `${group}/namespaces/default/syncsecrets`;
 
 /** @param answers the HTTP status that the API server gives for each path; for a path without one, 404 */
-async function read(answers: Readonly<Record<string, number>>) {
+async function read(answers: Readonly<Record<string, number>>, items: readonly object[] = []) {
   const paths: string[] = [];
   const api: KubeApi = {
     cluster: 'c',
-    request: async ({ method, path }) => {
+    request: async ({ method, path, query }) => {
       paths.push(path);
+      assert.equal(query?.['fieldSelector'], 'metadata.name=app');
       const status = answers[path] ?? 404;
       const reason = status === 403 ? 'Forbidden' : 'NotFound';
       if (status !== 200)
         throw new ApiError({ cluster: 'c', method, path }, status, { reason, message: reason, causes: [] });
-      return await Promise.resolve({ status, body: Buffer.from(JSON.stringify({ metadata: { name: path } })) });
+      return await Promise.resolve({ status, body: Buffer.from(JSON.stringify({ metadata: {}, items })) });
     },
     stream: () => assert.fail('not used'),
   };
@@ -37,19 +38,22 @@ async function read(answers: Readonly<Record<string, number>>) {
   return { stored, paths };
 }
 
-test('explain reads an object in each version of its API, newest first, until one version has it', async () => {
+test('explain lists the object in the newest version of its API that the server has; without the API it is absent', async () => {
   for (const [index, group] of ['/apis/new/v1', '/apis/new/v1beta1', '/apis/old/v1'].entries()) {
-    const { stored, paths } = await read({ [pathIn(group)]: 200 });
-    assert.ok(stored.state === 'there' && stored.metadata.name === pathIn(group));
+    const { stored, paths } = await read({ [pathIn(group)]: 200 }, [{ metadata: { name: 'app', uid: group } }]);
+    assert.equal(stored?.uid, group);
     assert.equal(paths.length, index + 1);
   }
   const { stored, paths } = await read({});
-  assert.deepEqual([stored.state, paths.length], ['absent', 3]);
+  assert.deepEqual([stored, paths.length], [undefined, 3]);
+  assert.equal((await read({ [pathIn('/apis/new/v1')]: 200 })).stored, undefined);
 });
 
-test('if the caller has no permission to read the object, its state is refused, not absent', async () => {
-  const { stored } = await read({ [pathIn('/apis/new/v1')]: 403 });
-  assert.equal(stored.state, 'refused');
+test('if the caller has no permission to list the object, the error names the right', async () => {
+  await assert.rejects(
+    read({ [pathIn('/apis/new/v1')]: 403 }),
+    /no permission to list syncsecrets\.new in namespace default/,
+  );
 });
 
 test('if reading the object fails with an error other than 403 and 404, explain throws the error', async () => {

@@ -3,18 +3,10 @@
  * last. Keyferry reads only its metadata, no content.
  */
 import type { Explanation } from '../../../scripts/reports/schemas.ts';
-import type { Collection } from '../../controllers/common/snapshot/inventory.ts';
+import { type Collection, listerOf } from '../../controllers/common/snapshot/inventory.ts';
 import { quoted, UsageError } from '../../config/usage-error.ts';
 import { FIELD_MANAGER } from '../../copy/model/observed.ts';
-import {
-  type KubeApi,
-  type KubeObject,
-  type ManagedFieldsEntry,
-  METADATA_ONLY,
-  type ObjectMeta,
-} from '../../kube/api.ts';
-import { isForbidden, isNotFound } from '../../kube/errors.ts';
-import { parseJson } from '../../kube/json.ts';
+import type { KubeApi, ManagedFieldsEntry, ObjectMeta } from '../../kube/api.ts';
 
 export interface Subject {
   readonly collection: Collection;
@@ -44,31 +36,17 @@ export function subjectOf(kind: string, place: string, collections: readonly Col
 /** A client that wrote the object, with the time of its last write. */
 type Writer = Explanation['writers'][number];
 
-export type Stored =
-  | { readonly state: 'there'; readonly metadata: ObjectMeta }
-  | { readonly state: 'absent' }
-  /** The caller has no permission to read the object. */
-  | { readonly state: 'refused'; readonly message: string };
-
-/** Reads the metadata of an object. @throws the errors of `api.request`, but not for 403 and 404 */
+/** @returns the metadata of an object; `undefined`: there is none @throws MissingRight, and the errors of `api.request` */
 export async function readStored(
   api: KubeApi,
   { collection, namespace, name }: Subject,
   signal: AbortSignal | undefined,
-): Promise<Stored> {
-  const { groupPath, olderGroupPaths = [], plural } = collection;
-  for (const group of [groupPath, ...olderGroupPaths]) {
-    const path = `${group}/namespaces/${encodeURIComponent(namespace)}/${plural}/${encodeURIComponent(name)}`;
-    try {
-      const { body } = await api.request({ method: 'GET', path, accept: METADATA_ONLY, signal });
-      return { state: 'there', metadata: (parseJson(body, `the answer to GET ${path}`) as KubeObject).metadata };
-    } catch (error) {
-      if (isForbidden(error)) return { state: 'refused', message: error.message };
-      // Not found: the object does not exist, or the server does not serve this version of the API.
-      if (!isNotFound(error)) throw error;
-    }
-  }
-  return { state: 'absent' };
+): Promise<ObjectMeta | undefined> {
+  let found: ObjectMeta | undefined;
+  // A list, so that the right to list is enough for the whole command.
+  const options = { metadataOnly: true, fieldSelector: `metadata.name=${name}`, signal };
+  await listerOf(api)(collection, [namespace], ({ metadata }) => void (found = metadata), options);
+  return found;
 }
 
 /** The last write of each client, newest first. */

@@ -161,14 +161,10 @@ function pathOf(object: ResourceKey): string {
   return objectPath(known, object);
 }
 
-export interface RunningPrograms {
-  readonly found: readonly {
-    readonly reader: ProgramReader;
-    /** `<namespace>/<name>` of a Deployment that has replicas. */
-    readonly deployment: string;
-  }[];
-  /** The server's message, if the caller has no permission to list Deployments; `undefined`: they were listed. */
-  readonly refusal: string | undefined;
+export interface RunningProgram {
+  readonly reader: ProgramReader;
+  /** `<namespace>/<name>` of a Deployment that has replicas. */
+  readonly deployment: string;
 }
 
 interface Deployment extends KubeObject {
@@ -178,13 +174,13 @@ interface Deployment extends KubeObject {
   };
 }
 
-/** Finds the Deployments in which the programs run. @throws the errors of `api.request`, but not for 403 */
+/** Finds the Deployments in which the programs run. @throws MissingRight, and the errors of `api.request` */
 export async function runningPrograms(
   api: KubeApi,
   readers: readonly ProgramReader[],
   signal: AbortSignal | undefined,
-): Promise<RunningPrograms> {
-  const found: RunningPrograms['found'][number][] = [];
+): Promise<readonly RunningProgram[]> {
+  const found: RunningProgram[] = [];
   const collection = { kind: 'Deployment', groupPath: '/apis/apps/v1', plural: 'deployments' };
   const take = (item: KubeObject): void => {
     const { metadata, spec } = item as Deployment;
@@ -193,27 +189,16 @@ export async function runningPrograms(
     if (reader === undefined || spec?.replicas === 0) return;
     found.push({ reader, deployment: `${metadata.namespace ?? ''}/${metadata.name}` });
   };
-  const reach = await listerOf(api)(collection, undefined, take, { signal });
-  return { found, refusal: reach.extent === 'refused' ? reach.message : undefined };
+  await listerOf(api)(collection, undefined, take, { signal });
+  return found;
 }
 
 /**
  * Refuses writes while a program runs, because Keyferry and the program would overwrite each other's marks.
- * @param readers those of the programs whose objects would be changed
  * @param deletes whether copies would be deleted. If so, no program that may use a copy is allowed to run
- * @throws Error: one of the programs runs, or Deployments cannot be listed to see whether it runs
+ * @throws Error: one of the programs runs
  */
-export function refuseWhileRunning(
-  { found, refusal }: RunningPrograms,
-  readers: readonly ProgramReader[],
-  deletes: boolean,
-): void {
-  const unknown = refusal === undefined ? undefined : readers.find(({ mustBeStopped }) => mustBeStopped || deletes);
-  if (unknown !== undefined) {
-    throw new Error(
-      `--apply needs the right to list Deployments, to see that ${unknown.program} does not run: ${refusal}`,
-    );
-  }
+export function refuseWhileRunning(found: readonly RunningProgram[], deletes: boolean): void {
   const first = found.find(({ reader }) => reader.mustBeStopped || deletes);
   if (first === undefined) return;
   const [namespace = '', name = ''] = first.deployment.split('/');

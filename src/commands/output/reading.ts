@@ -1,9 +1,9 @@
-/** Shared by all commands that read a cluster: context, snapshot, and notes on objects that they could not list. */
-import { KINDS, listerOf } from '../../controllers/common/snapshot/inventory.ts';
+/** Shared by all commands that read a cluster: context, snapshot, and notes on what they did not read. */
+import { listerOf, MissingRight } from '../../controllers/common/snapshot/inventory.ts';
 import type { RuleCollection } from '../../controllers/common/snapshot/reader.ts';
 import { Snapshot, type SnapshotOptions } from '../../controllers/common/snapshot/snapshot.ts';
 import { controllerReaders } from '../../controllers/list.ts';
-import { CONFIG_MAP, SECRET } from '../../copy/model/kind.ts';
+import { CONFIG_MAP } from '../../copy/model/kind.ts';
 import { parseRuleKey, type RuleKey } from '../../copy/model/keys.ts';
 import type { KubeApi } from '../../kube/api.ts';
 import { type Paint, type Progress, withProgress } from './terminal.ts';
@@ -35,42 +35,46 @@ export async function ruleCollections(): Promise<RuleCollection[]> {
   return (await controllerReaders()).flatMap(({ collection }) => collection ?? []);
 }
 
-/** Reads the cluster and evaluates all rules. @throws the errors of `api.request`, but not for a missing permission */
+/**
+ * Reads the cluster and evaluates all rules.
+ * @param namespace what is read if the caller may not read the whole cluster; `undefined`: nothing
+ * @throws MissingRight, and the errors of `api.request`
+ */
 export async function readSnapshot(
   { api, progress, now, signal }: Pick<CommandContext, 'api' | 'progress' | 'now' | 'signal'>,
-  options: Omit<SnapshotOptions, 'api' | 'controllers' | 'now' | 'signal'>,
+  options: Omit<SnapshotOptions, 'api' | 'controllers' | 'now' | 'signal' | 'only'>,
+  namespace?: string,
 ): Promise<Snapshot> {
   const lister = withProgress(options.lister ?? listerOf(api), progress);
-  const controllers = await controllerReaders(options.config.controllers);
-  return await Snapshot.at({ ...options, api, lister, controllers, now: now(), signal });
+  const { config } = options;
+  const controllers = await controllerReaders(config.controllers);
+  const read = async (only?: string): Promise<Snapshot> =>
+    await Snapshot.at({ ...options, api, lister, controllers, now: now(), signal, only });
+  try {
+    return await read();
+  } catch (error) {
+    if (!(error instanceof MissingRight) || config.namespaces.length > 0) throw error;
+    if (namespace !== undefined) return await read(namespace);
+    const hint = 'to read only some namespaces, name them with --namespaces';
+    throw new Error(`${error.message}; ${hint}`, { cause: error });
+  }
 }
 
 /** The settings that say what is read. The reports show what that is. */
 export const WHERE = /^--(?:controllers|namespaces)=/;
 
-/** Notes that name the limits which the command assumes, and the objects which the caller could not list. */
-export function coverageNotes({ assumed, inventory: { coverage, served }, readers }: Snapshot): string[] {
-  const notes = served ? [`Only the namespaces ${served.which} are included: ${served.names.join(', ')}`] : [];
+/** Notes that name the limits which the command assumes, and what was not read. */
+export function coverageNotes({ assumed, inventory: { only, served, unread }, readers }: Snapshot): string[] {
   const limits = assumed.filter((setting) => !WHERE.test(setting));
-  if (limits.length > 0) notes.push(`Settings that this command assumes for Keyferry: ${limits.join(' ')}`);
-  const partly: string[] = [];
   // Only the replicator copies annotated ConfigMaps. If it is off, no note says that ConfigMaps could not be listed.
   const hasAnnotated = [...readers.values()].some(({ collection }) => collection === undefined);
-  for (const [kind, found] of coverage) {
-    const plural = kind === 'Namespace' ? 'namespaces' : `${kind}s`;
-    if (found.extent === 'namespace') partly.push(plural);
-    const { without = [] } = found;
-    if (without.length > 0)
-      notes.push(`${plural} in ${without.join(', ')} are not included: no permission to list them`);
-    if (found.extent === 'refused' && kind !== 'Namespace' && (kind !== CONFIG_MAP.kind || hasAnnotated)) {
-      const lost = kind === SECRET.kind ? ', so neither copies nor problems of single copies are shown' : '';
-      notes.push(`${plural} are not included${lost}: ${found.message}`);
-    }
-  }
-  if (partly.length > 0) {
-    notes.push(`${partly.join(', ')} in other namespaces are not included: no permission to list them`);
-  }
-  return notes;
+  const missed = [...unread].filter(([kind]) => kind !== CONFIG_MAP.kind || hasAnnotated);
+  return [
+    ...(served ? [`Only the namespaces ${served.which} are included: ${served.names.join(', ')}`] : []),
+    ...(limits.length === 0 ? [] : [`Settings that this command assumes for Keyferry: ${limits.join(' ')}`]),
+    ...(only === undefined ? [] : [`Only namespace ${only} is included: no permission to read the whole cluster`]),
+    ...missed.map(([kind, why]) => `${kind}s are not included: ${why}`).toSorted(),
+  ];
 }
 
 /** Why Keyferry does not serve a namespace; `undefined`: it may serve it. */
@@ -93,29 +97,10 @@ export function lacksNamespace({ inventory }: Snapshot, namespace: string): bool
   return inventory.knowsNamespaces && !inventory.namespaces.has(namespace);
 }
 
-/**
- * Requires that something can be reported: Secrets could be listed, or a kind of rules, which have a status.
- * @throws Error: neither could be listed
- */
-export function requireSomeCoverage({ inventory: { coverage } }: Snapshot, hint = ''): void {
-  const plain = new Set(['Namespace', ...KINDS.map(({ kind }) => kind)]);
-  const isKnown = [...coverage].some(([kind, { extent }]) => {
-    return !plain.has(kind) && (extent === 'cluster' || extent === 'namespace');
-  });
-  const secrets = coverage.get(SECRET.kind);
-  if (!isKnown && secrets?.extent === 'refused') throw new Error(`${secrets.message}${hint}`);
-}
-
-/**
- * @param hint advice at the end of the error's message
- * @param needed kinds that may usually be missing, but not for this command: ConfigMaps, and kinds of rules
- * @throws Error: the caller has no permission to list a needed kind, even in one namespace
- */
-export function requireCoverage({ inventory, readers }: Snapshot, hint: string, needed: ReadonlySet<string>): void {
-  const isOptional = new Set([CONFIG_MAP.kind]);
-  for (const { collection } of readers.values()) if (collection?.isOptional === true) isOptional.add(collection.kind);
-  for (const [kind, found] of inventory.coverage) {
-    const isNeeded = needed.has(kind) || !isOptional.has(kind);
-    if (found.extent === 'refused' && isNeeded) throw new Error(`${found.message}${hint}`);
+/** @throws Error: the caller has no permission to list one of these kinds */
+export function requireKinds({ inventory: { unread } }: Snapshot, kinds: readonly string[]): void {
+  for (const kind of kinds) {
+    const why = unread.get(kind);
+    if (why !== undefined) throw new Error(why);
   }
 }

@@ -56,12 +56,12 @@ describe('progress', () => {
     const lister = withProgress(async (_collection, _namespace, take) => {
       await clock.advance(1000);
       take({ metadata });
-      return await Promise.resolve({ extent: 'cluster' });
+      return await Promise.resolve(true);
     }, progress);
     const taken: unknown[] = [];
     for (const kind of ['A', 'B']) {
       const collection = { kind, groupPath: '', plural: '' };
-      assert.deepEqual(await lister(collection, undefined, (item) => taken.push(item)), { extent: 'cluster' });
+      assert.equal(await lister(collection, undefined, (item) => taken.push(item)), true);
     }
     assert.equal(taken.length, 2);
     assert.deepEqual(written, [`${ERASE}reading the cluster: 1 objects`, `${ERASE}reading the cluster: 2 objects`]);

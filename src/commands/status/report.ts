@@ -9,7 +9,6 @@ import {
   titleOf,
 } from '../../controllers/common/snapshot/status-report.ts';
 import type { Snapshot } from '../../controllers/common/snapshot/snapshot.ts';
-import { SECRET } from '../../copy/model/kind.ts';
 import { lacksNamespace, coverageNotes } from '../output/reading.ts';
 import type { StatusOptions } from '../actions.ts';
 import type { Cell, Paint, Style } from '../output/terminal.ts';
@@ -44,8 +43,8 @@ export async function statusReport(
   const isIncluded = (place: string): boolean => namespace === undefined || place === namespace;
   const systems = readers
     .map(({ system, collection }) => {
-      const coverage = collection && inventory.coverage.get(collection.kind);
-      return { system, installed: coverage?.extent !== 'not installed', isRare: collection?.isRare };
+      const installed = collection === undefined || inventory.isInstalled(collection.kind);
+      return { system, installed, isRare: collection?.isRare };
     })
     .filter(({ installed, isRare }) => installed || isRare !== true);
   const selecting = new Set(readers.flatMap(({ collection, ruleSet }) => (ruleSet?.selects && collection?.kind) ?? []));
@@ -79,12 +78,8 @@ export async function statusReport(
     report,
     ruleNames: readers.map((one) => one.ruleNames).join(', '),
     isMissing,
-    hasCounts: ({ kind, reason }) => {
-      // `-n` may list one namespace only. A rule that selects namespaces may have copies in the others.
-      if (inventory.coverage.get(SECRET.kind)?.extent === 'namespace')
-        return reason !== LIMITED && !selecting.has(kind);
-      return kind === 'ConfigMap' || !inventory.isRefused(SECRET.kind);
-    },
+    // If only one namespace was read, a rule that selects namespaces may have copies in the others.
+    hasCounts: ({ kind, reason }) => inventory.only === undefined || (reason !== LIMITED && !selecting.has(kind)),
   };
 }
 

@@ -46,8 +46,6 @@ export interface ProgramFindings {
   readonly copies: number;
   readonly findings: readonly Finding[];
   readonly changes: readonly Change[];
-  /** One sentence for each group of objects that could not be read. */
-  readonly notes?: readonly string[];
   /** Whether an object is a source or a copy of the program. Default: the marks of `controller` decide. */
   readonly concerns?: (object: ResourceKey) => boolean;
 }

@@ -19,7 +19,6 @@ const COLLECTION: RuleCollection = {
   groupPath: `/apis/${ESO_GROUP}/${NEWEST}`,
   olderGroupPaths: OLDER.map((version) => `/apis/${ESO_GROUP}/${version}`),
   plural: 'externalsecrets',
-  isOptional: true,
   isRare: true,
   apiVersions: new Map(ESO_VERSIONS.map((version) => [`${ESO_GROUP}/${version}`, undefined])),
   notInstalled: ESO_ADVICE,

@@ -8,7 +8,7 @@ import { MIRROR_ANNOTATIONS, MIRRORS_CONTROLLER, MIRRORS_CRD_NAME, SECRET_MIRROR
 import { effectiveSpec } from './rules/spec.ts';
 import { parseResourceKey } from '../../copy/model/keys.ts';
 import type { KubeApi, KubeObject } from '../../kube/api.ts';
-import { isForbidden, isNotFound } from '../../kube/errors.ts';
+import { isNotFound } from '../../kube/errors.ts';
 import { parseJson } from '../../kube/json.ts';
 import { listEach } from '../../kube/list-each.ts';
 import type { Finding, ProgramFindings, MigrationContext, ProgramReader, Step } from '../common/migration.ts';
@@ -39,11 +39,7 @@ interface Definition extends KubeObject {
  * @throws the errors of `api.request`
  */
 async function prepare(api: KubeApi, signal: AbortSignal | undefined): Promise<readonly Step[]> {
-  const crd = await definition(api, signal).catch((error: unknown) => {
-    // Without the permission there are no steps: `find` reports this.
-    if (isForbidden(error)) return undefined;
-    throw error;
-  });
+  const crd = await definition(api, signal);
   if (crd?.spec?.conversion?.strategy !== 'Webhook') return [];
   const isOldStored = crd.status?.storedVersions?.includes('v1alpha1') === true;
   const store: Step = {
@@ -80,17 +76,7 @@ async function find({ api, config, objects, namespaces, signal }: MigrationConte
   for (const [key, { annotations }] of objects) {
     if (MIRROR_ANNOTATIONS.ownedBy in annotations && parseResourceKey(key).kind === 'Secret') copies += 1;
   }
-  return { rules, copies, findings, changes: [], notes: await crdNotes(api, signal) };
-}
-
-async function crdNotes(api: KubeApi, signal: AbortSignal | undefined): Promise<readonly string[]> {
-  try {
-    await definition(api, signal);
-    return [];
-  } catch (error) {
-    if (!isForbidden(error)) throw error;
-    return [`whether ${MIRRORS_CRD_NAME} has a conversion webhook is not known: ${error.message}`];
-  }
+  return { rules, copies, findings, changes: [] };
 }
 
 function findingsOn(mirror: SecretMirror, patterns: PatternCache, namespaces: readonly string[]): Finding[] {

@@ -69,7 +69,7 @@ export class MirrorReader implements RuleReader {
     if (destinationType === 'vault')
       return `writes ${vaultPlace(destinationVault)} if it differs; this command does not read Vault`;
     const notes = outOfReach === undefined || outOfReach.part === 'none' ? [] : [withReason(outOfReach)];
-    if (!this.#inventory.isWhole('Namespace'))
+    if (this.#inventory.only !== undefined)
       return [...notes, 'it is not known which other namespaces it selects: no permission to list them'].join('; ');
     if (claims.length === 0 && notes.length === 0) notes.push(unmatched);
     notes.push(...this.misreadOf(rule));
@@ -107,7 +107,7 @@ export class MirrorReader implements RuleReader {
             : `${spec.sourceType} ${namespace}/${spec.sourceName ?? name}`,
         destinations: spec.destinationType === 'vault' ? [vaultPlace(spec.destinationVault)] : spec.patterns,
         // A ready mirror has no failing targets, so its targets need not be decided.
-        isDecided: !state.ready && !inventory.isRefused(kindOf(spec.sourceType)),
+        isDecided: !state.ready && inventory.isListed(kindOf(spec.sourceType), namespace),
         stateOf: () => ({ ...state, lastSyncTime: lastSyncTime === NEVER_SYNCED ? null : lastSyncTime }),
       };
     }

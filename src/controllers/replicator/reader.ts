@@ -64,7 +64,7 @@ export class ReplicatorReader implements RuleReader {
 
   noteOn(rule: RuleKey, evaluation: Evaluation | undefined): string | undefined {
     // If not all namespaces could be listed, the namespaces that a pattern matches are unknown.
-    if (!this.#inventory.isWhole('Namespace')) return undefined;
+    if (this.#inventory.only !== undefined) return undefined;
     return this.ruleSet.warningsOf(rule, evaluation?.outOfReach).map(withReason).join('; ') || undefined;
   }
 
@@ -223,8 +223,7 @@ function stateOf(
 
 /** Whether the state of the rule depends on namespaces that the user has no permission to list. */
 function dependsOnUnlisted(snapshot: Snapshot, replication: ReplicationRule, entries: readonly Entry[]): boolean {
-  if (replication.kind === 'push')
-    return !['Namespace', 'Secret', 'ConfigMap'].every((kind) => snapshot.inventory.isWhole(kind));
+  if (replication.kind === 'push') return snapshot.inventory.only !== undefined;
   return entries.some(({ claim }) => {
     if (claim.source === undefined) return false;
     const { kind, namespace } = parseResourceKey(claim.source);

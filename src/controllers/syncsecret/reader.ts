@@ -31,7 +31,6 @@ const COLLECTION: RuleCollection = {
   apiVersions: new Map([[SYNC_SECRET.apiVersion, undefined]]),
   notInstalled: SYNC_SECRET_CRD_ADVICE.missing,
   content: SYNC_SECRET,
-  isOptional: true,
   isRare: true,
 };
 
@@ -132,7 +131,7 @@ export class SyncSecretReader implements RuleReader {
             ? `secret ${namespace}/${uid}`
             : `syncsecret ${rule.propagated}/${uid} in management`,
         ],
-        isDecided: isManaged(rule) && !state.ready && !inventory.isRefused(SECRET.kind),
+        isDecided: isManaged(rule) && !state.ready,
         stateOf: () => ({
           ...state,
           lastSyncTime: state.ready ? (rule.status.conditions?.[0]?.lastTransitionTime ?? null) : null,

@@ -59,7 +59,7 @@ describe('the commands with few rights, few namespaces or limits', () => {
     const { code, stdout, stderr } = await program;
     assert.ok(code === 0 || code === 1, stderr);
     const explanation = explainSchema.parse(JSON.parse(stdout));
-    assert.equal(code, explanation.object.exists === false ? 1 : 0, explanation.summary);
+    assert.equal(code, explanation.object.exists ? 0 : 1, explanation.summary);
     return explanation;
   };
   const planned = async (objects: readonly object[], ...args: readonly string[]) => {
@@ -123,13 +123,25 @@ describe('the commands with few rights, few namespaces or limits', () => {
       assert.match(stdout, /session .* True +\? +never +Synced: 1 copy is up to date/);
     });
 
-    it('explain of an object in a namespace without permissions answers `unknown` with exit code 0', async () => {
-      const { verdict, notes } = await explained(asTenant('explain', 'secret', 'sandbox/session', '-o', 'json'));
-      assert.equal(verdict, 'unknown');
-      assert.match(notes.join('\n'), /403 Forbidden/);
+    it('a command that lacks a right fails, and its error names verb, resource and namespace', async () => {
+      for (const [args, right] of [
+        [['explain', 'secret', 'sandbox/session'], 'list secrets in namespace sandbox'],
+        [['status', '-n', 'sandbox'], 'list (secrets|secretmirrors.mirrors.kts.studio) in namespace sandbox'],
+        [
+          ['status', '--namespaces=web,sandbox'],
+          'list (secrets|secretmirrors.mirrors.kts.studio) in namespace sandbox',
+        ],
+        [['status'], 'list (secrets|namespaces|secretmirrors.mirrors.kts.studio) in the whole cluster'],
+        [['migrate'], 'list deployments.apps in the whole cluster'],
+      ] as const) {
+        const { code, stdout, stderr } = await asTenant(...args);
+        assert.deepEqual([code, stdout], [1, ''], stderr);
+        assert.match(stderr, new RegExp(`no permission to ${right}: .*403 Forbidden`));
+        assert.equal(stderr.trim().split('\n').length, 1, stderr);
+      }
     });
 
-    it('without permission to list namespaces, plan fails and names --namespaces; with that flag it works, and leaves out SyncSecrets', async () => {
+    it('without permission for the whole cluster, plan fails and names --namespaces; with that flag it works, and leaves out SyncSecrets', async () => {
       const manifest = stringify(rule('web', 'session', { namespaces: ['web'] }));
       const plan = async (input: string, ...args: readonly string[]): Promise<ProgramResult> =>
         await runProgram(['plan', '-', '--kubeconfig', tenant, ...args], input);
@@ -137,11 +149,14 @@ describe('the commands with few rights, few namespaces or limits', () => {
       assert.equal(bare.code, 1);
       assert.match(
         bare.stderr,
-        /403 Forbidden.*; to plan only for the namespaces that you may read, list them with --namespaces\n/,
+        /no permission to list .* in the whole cluster: .*403 Forbidden.*; to read only some namespaces, name them with --namespaces\n/,
       );
       const narrow = await plan(manifest, '--namespaces=web');
       assert.equal(narrow.code, 0, narrow.stderr);
-      assert.match(narrow.stdout, /rights: SyncSecrets are not included: .*403/);
+      assert.match(
+        narrow.stdout,
+        /rights: SyncSecrets are not included: no permission to list syncsecrets.* in namespace web: .*403/,
+      );
       const needed = await plan(
         'apiVersion: kubelb.k8c.io/v1alpha1\nkind: SyncSecret\nmetadata: {name: s}\n',
         '--namespaces=web',
@@ -155,6 +170,7 @@ describe('the commands with few rights, few namespaces or limits', () => {
       { apiGroups: [''], resources: ['secrets', 'configmaps', 'namespaces'], verbs: ['get', 'list'] },
       { apiGroups: [''], resources: ['namespaces'], verbs: ['create'] },
       { apiGroups: ['mirrors.kts.studio'], resources: ['secretmirrors'], verbs: ['get', 'list', 'create', 'patch'] },
+      { apiGroups: ['apps'], resources: ['deployments'], verbs: ['list'] },
     ];
     const rbac = { apiVersion: `${RBAC}/v1`, metadata: { name: READER } };
     await plane.api.create({ ...rbac, kind: 'ClusterRole', rules });
@@ -165,8 +181,9 @@ describe('the commands with few rights, few namespaces or limits', () => {
     const kubeconfig = await plane.writeKubeconfig({ token: plane.tokenFor(READER) });
     const planned = await runProgram(['plan', '-', '--kubeconfig', kubeconfig], stringify(namespace('new')));
     assert.deepEqual([planned.code, planned.stderr], [0, '']);
-    const migrated = await runProgram(['migrate', '--kubeconfig', kubeconfig]);
-    assert.deepEqual([migrated.code, /syncsecrets: 403/.test(migrated.stderr)], [1, true], migrated.stderr);
+    const migrated = await runProgram(['migrate', '--from', 'reflector', '--kubeconfig', kubeconfig]);
+    assert.equal(migrated.code, 1);
+    assert.match(migrated.stderr, /no permission to list syncsecrets\.kubelb\.k8c\.io in the whole cluster: .*403/);
   });
 
   describe('commands that read only some namespaces', () => {

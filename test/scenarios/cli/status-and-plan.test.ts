@@ -53,7 +53,7 @@ describe('keyferry status, plan and explain', () => {
     const { code, stdout, stderr } = await run(['explain', kind, place, '-o', 'json']);
     assert.ok(code === 0 || code === 1, stderr);
     const explanation = explainSchema.parse(JSON.parse(stdout));
-    assert.equal(code, explanation.object.exists === false ? 1 : 0, explanation.summary);
+    assert.equal(code, explanation.object.exists ? 0 : 1, explanation.summary);
     return explanation;
   };
   const settled = async (name: string): Promise<void> => {

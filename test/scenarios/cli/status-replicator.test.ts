@@ -51,7 +51,7 @@ describe('keyferry status of annotated objects', () => {
     assert.ok(code === 0 || code === 1, stderr);
     assert.ok(!stdout.includes(scene.canary), 'a value was printed');
     const explanation = explainSchema.parse(JSON.parse(stdout));
-    assert.equal(code, explanation.object.exists === false ? 1 : 0, explanation.summary);
+    assert.equal(code, explanation.object.exists ? 0 : 1, explanation.summary);
     return explanation;
   };
   const rule = ({ rules }: Report, name: string): Rule => {

@@ -53,7 +53,7 @@ it('keyferry explain prints the last result of an ExternalSecret, or that the ge
     const { code, stdout, stderr } = await run('explain', 'externalsecret', `default/${name}`, '-o', 'json');
     assert.ok(code === 0 || code === 1, stderr);
     const explanation = explainSchema.parse(JSON.parse(stdout));
-    assert.equal(code, explanation.object.exists === false ? 1 : 0, explanation.summary);
+    assert.equal(code, explanation.object.exists ? 0 : 1, explanation.summary);
     return explanation;
   };
   const made = await explain('made');

@@ -1,50 +1,128 @@
-/** Tests what an Inventory tells about objects and namespaces that the caller has no permission to list. */
+/** Tests which lists a command needs, and what it knows after them. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import type { Listed } from '../../../kube/list-each.ts';
+import type { KubeApi } from '../../../kube/api.ts';
+import { ApiError } from '../../../kube/errors.ts';
 import { ServedNamespaces } from '../../../kube/watch/served-namespaces.ts';
-import { Inventory, type Lister, type Coverage } from './inventory.ts';
+import { Inventory, type InventoryOptions, listerOf, MissingRight } from './inventory.ts';
+import type { RuleCollection } from './reader.ts';
 
-const namespace = (name: string): Listed => ({
-  metadata: { name, uid: name, resourceVersion: '1', creationTimestamp: '' },
-});
+const COMMON = { apiVersions: new Map<string, undefined>(), notInstalled: '' };
+const MIRRORS: RuleCollection = { ...COMMON, kind: 'SecretMirror', groupPath: '/apis/m/v1', plural: 'secretmirrors' };
+const RARE: RuleCollection = {
+  ...COMMON,
+  kind: 'Rare',
+  groupPath: '/apis/rare/v2',
+  olderGroupPaths: ['/apis/rare/v1'],
+  plural: 'rares',
+  isRare: true,
+};
 
-/** @param namespaces the existing namespaces; `undefined`: the caller has no permission to list them */
-async function inventoryOf(namespaces: readonly string[] | undefined): Promise<Inventory> {
-  const lister: Lister = async ({ kind }, _home, take) => {
-    if (kind !== 'Namespace') return await Promise.resolve<Coverage>({ extent: 'cluster' });
-    for (const name of namespaces ?? []) take(namespace(name));
-    return namespaces === undefined ? { extent: 'refused', message: 'no' } : { extent: 'cluster' };
+/** The server has the namespaces `home` and `team`, and a Secret in each. */
+async function list(options: InventoryOptions, answers: Readonly<Record<string, number>> = {}) {
+  const paths: string[] = [];
+  const item = (name: string, namespace?: string) => ({
+    metadata: { name, namespace, uid: name, resourceVersion: '1', creationTimestamp: '' },
+  });
+  const itemsAt = (path: string): unknown[] => {
+    if (path === '/api/v1/namespaces') return [item('home'), item('team')];
+    const places = ['home', 'team'].filter((one) => path === '/api/v1/secrets' || path.includes(`/${one}/secrets`));
+    return places.map((place) => item('db', place));
   };
-  const inventory = new Inventory('home');
-  await inventory.list('c', lister);
-  return inventory;
+  const api: KubeApi = {
+    cluster: 'c',
+    request: async ({ method, path }) => {
+      paths.push(path);
+      const status = answers[path] ?? 200;
+      if (status !== 200)
+        throw new ApiError({ cluster: 'c', method, path }, status, { reason: '', message: '', causes: [] });
+      const body = { metadata: { resourceVersion: '1' }, items: itemsAt(path) };
+      return await Promise.resolve({ status, body: Buffer.from(JSON.stringify(body)) });
+    },
+    stream: () => assert.fail('not used'),
+  };
+  const inventory = new Inventory(options);
+  for (const one of [MIRRORS, RARE]) inventory.include(one, () => undefined);
+  await inventory.list('c', listerOf(api));
+  return { inventory, paths: paths.toSorted() };
 }
 
-test('if all namespaces could be listed, hasNamespace is false for a namespace that is not in the list', async () => {
-  const inventory = await inventoryOf(['home', 'team']);
-  assert.deepEqual(
-    ['home', 'team', 'other'].map((name) => inventory.hasNamespace(name)),
-    [true, true, false],
-  );
+const keys = ({ objects }: Inventory): string[] => [...objects.keys()].toSorted();
+
+test('a command lists the whole cluster, and then knows whether a namespace or an object exists', async () => {
+  const { inventory, paths } = await list({});
+  assert.deepEqual(paths, [
+    '/api/v1/configmaps',
+    '/api/v1/namespaces',
+    '/api/v1/secrets',
+    '/apis/m/v1/secretmirrors',
+    '/apis/rare/v2/rares',
+  ]);
+  assert.deepEqual(keys(inventory), ['c:Secret/home/db', 'c:Secret/team/db']);
+  assert.deepEqual([inventory.isWhole, inventory.knowsNamespaces], [true, true]);
+  assert.deepEqual([inventory.hasNamespace('team'), inventory.hasNamespace('other')], [true, false]);
+  assert.equal(inventory.isListed('Secret', 'team'), true);
 });
 
-test('if the caller has no permission to list namespaces, hasNamespace is true for every namespace', async () => {
-  const inventory = await inventoryOf(undefined);
-  assert.deepEqual(
-    ['home', 'other'].map((name) => inventory.hasNamespace(name)),
-    [true, true],
-  );
+test('with --namespaces, a command lists only these namespaces, and for it there are no others', async () => {
+  const { inventory, paths } = await list({ served: new ServedNamespaces(['team'], 'command') });
+  assert.deepEqual(paths, [
+    '/api/v1/namespaces/team/configmaps',
+    '/api/v1/namespaces/team/secrets',
+    '/apis/m/v1/namespaces/team/secretmirrors',
+    '/apis/rare/v2/namespaces/team/rares',
+  ]);
+  assert.deepEqual(keys(inventory), ['c:Secret/team/db']);
+  assert.deepEqual([inventory.isWhole, inventory.knowsNamespaces], [true, false]);
+  assert.deepEqual([inventory.hasNamespace('team'), inventory.hasNamespace('home')], [true, false]);
+  assert.deepEqual([inventory.isListed('Secret', 'team'), inventory.isListed('Secret', 'home')], [true, false]);
+  assert.deepEqual([inventory.isUnserved('home'), inventory.isUnserved('')], [true, false]);
 });
 
-test('if the caller has no permission to list a kind in one of the served namespaces, isWhole is false for this kind', async () => {
-  const served = new ServedNamespaces(['home', 'team']);
-  const inventory = new Inventory('home', served);
-  const without = ['team'];
-  await inventory.list('c', async ({ kind }) => {
-    return await Promise.resolve<Coverage>({ extent: 'cluster', ...(kind === 'Secret' && { without }) });
-  });
-  assert.deepEqual([inventory.isWhole('Secret'), inventory.isWhole('ConfigMap')], [false, true]);
-  assert.deepEqual([inventory.isListed('Secret', 'home'), inventory.isListed('Secret', 'team')], [true, false]);
+test('if a command reads only one namespace, the others may exist, and nothing is known of them', async () => {
+  const { inventory, paths } = await list({ only: 'team' });
+  assert.ok(paths.every((path) => path.includes('/namespaces/team/')));
+  assert.deepEqual(
+    [inventory.isWhole, inventory.knowsNamespaces, inventory.hasNamespace('home')],
+    [false, false, true],
+  );
+  assert.deepEqual([inventory.isListed('Secret', 'home'), inventory.isUnserved('home')], [false, false]);
+});
+
+test('a missing right is an error that names verb, resource and namespace', async () => {
+  for (const [options, path, message] of [
+    [{}, '/api/v1/namespaces', /^no permission to list namespaces in the whole cluster: .*403/],
+    [{}, '/apis/m/v1/secretmirrors', /^no permission to list secretmirrors\.m in the whole cluster: .*403/],
+    [{ only: 'team' }, '/api/v1/namespaces/team/secrets', /^no permission to list secrets in namespace team: .*403/],
+    [
+      { served: new ServedNamespaces(['home', 'team']) },
+      '/apis/m/v1/namespaces/team/secretmirrors',
+      /^no permission to list secretmirrors\.m in namespace team: .*403/,
+    ],
+  ] as const) {
+    await assert.rejects(list(options, { [path]: 403 }), (error) => {
+      assert.ok(error instanceof MissingRight);
+      assert.match(error.message, message);
+      return true;
+    });
+  }
+  await assert.rejects(list({}, { '/api/v1/secrets': 500 }), /500/);
+});
+
+test('ConfigMaps, and kinds that most clusters lack, may be forbidden; the kind then counts as unread', async () => {
+  const answers = { '/api/v1/configmaps': 403, '/apis/rare/v2/rares': 403 };
+  const { inventory } = await list({}, answers);
+  assert.deepEqual([...inventory.unread.keys()].toSorted(), ['ConfigMap', 'Rare']);
+  assert.match(inventory.unread.get('Rare') ?? '', /^no permission to list rares\.rare in the whole cluster/);
+  assert.deepEqual([inventory.isWhole, inventory.isInstalled('Rare')], [false, true]);
+  assert.deepEqual([inventory.isListed('ConfigMap', 'home'), inventory.isListed('Secret', 'home')], [false, true]);
+});
+
+test('a collection is listed in the newest version that the server has; without one, its API is not installed', async () => {
+  const older = await list({}, { '/apis/rare/v2/rares': 404 });
+  assert.ok(older.paths.includes('/apis/rare/v1/rares'));
+  assert.equal(older.inventory.isInstalled('Rare'), true);
+  const none = await list({}, { '/apis/rare/v2/rares': 404, '/apis/rare/v1/rares': 404 });
+  assert.deepEqual([none.inventory.isInstalled('Rare'), none.inventory.isWhole], [false, true]);
 });

@@ -1,8 +1,9 @@
 /** Lists the state of a cluster for one command: the metadata of its objects, and the rules of the controllers. */
 import type { KubeApi, KubeObject } from '../../../kube/api.ts';
-import { isForbidden, isNotFound } from '../../../kube/errors.ts';
+import { type ApiError, isForbidden, isNotFound } from '../../../kube/errors.ts';
 import { listEach, type Listed, type ListOptions } from '../../../kube/list-each.ts';
 import type { ServedNamespaces } from '../../../kube/watch/served-namespaces.ts';
+import { pathIn } from '../../../kube/watch/watch-group.ts';
 import { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import { nobodyCause } from '../../../copy/model/cause.ts';
 import { type SourceView, sourceView } from '../../../copy/model/claim.ts';
@@ -20,77 +21,56 @@ export interface Collection {
   readonly plural: string;
 }
 
-/** How much of a collection could be listed. `without`: the namespaces that the caller has no permission to list. */
-export type Coverage =
-  | { readonly extent: 'cluster' | 'namespace' | 'not installed'; readonly without?: readonly string[] }
-  | { readonly extent: 'refused'; readonly message: string; readonly without?: undefined };
+/** The caller has no permission to list a collection. */
+export class MissingRight extends Error {
+  /** @param namespace `undefined`: in the whole cluster */
+  constructor({ groupPath, plural }: Collection, namespace: string | undefined, cause: ApiError) {
+    const [, , group] = groupPath.startsWith('/apis/') ? groupPath.split('/') : [];
+    const resource = group === undefined ? plural : `${plural}.${group}`;
+    const where = namespace === undefined ? 'in the whole cluster' : `in namespace ${namespace}`;
+    super(`no permission to list ${resource} ${where}: ${cause.message}`, { cause });
+  }
+}
 
-/** The namespace to list if the whole cluster is forbidden; an array: the only namespaces to list. */
-export type Place = string | undefined | readonly string[];
-
-/** Lists a collection and calls `take` for each object. @throws the errors of `api.request` except 403 and 404 */
+/**
+ * Lists a collection in these namespaces (`undefined`: in the whole cluster), and calls `take` for each object.
+ * @returns whether its API is installed
+ * @throws MissingRight, and the errors of `api.request`
+ */
 export type Lister = (
   collection: Collection,
-  namespace: Place,
+  namespaces: readonly string[] | undefined,
   take: (item: Listed) => void,
   options?: ListOptions,
-) => Promise<Coverage>;
+) => Promise<boolean>;
 
-/**
- * Lists a collection in the whole cluster. If the caller has no permission, lists it in the given namespace.
- * @param onListed called with each listed path and the resourceVersion of the list
- */
+/** @param onListed called with each listed path and the resourceVersion of the list */
 export function listerOf(api: KubeApi, onListed?: (path: string, resourceVersion: string) => unknown): Lister {
-  return async (collection, namespace, take, options) =>
-    await tryPermitted(collection, namespace, async (path) => {
-      const resourceVersion = await listEach(api, path, take, options);
-      onListed?.(path, resourceVersion);
-    });
-}
-
-/**
- * Calls `attempt` with the path of the whole cluster; if the server forbids this, with the path of the one namespace.
- * For an array of namespaces: only with the path of each; the permission in one of them is enough.
- * @throws the errors of `attempt` except 403 and 404
- */
-async function tryPermitted(
-  { groupPath, olderGroupPaths = [], ...collection }: Collection,
-  namespace: Place,
-  attempt: (path: string) => Promise<void>,
-): Promise<Coverage> {
-  const { plural } = collection;
-  const served = typeof namespace === 'object' ? namespace : undefined;
-  const pathIn = (name: string): string => `${groupPath}/namespaces/${encodeURIComponent(name)}/${plural}`;
-  const without: string[] = [];
-  try {
-    if (served === undefined) await attempt(`${groupPath}/${plural}`);
-    for (const name of served ?? []) {
+  return async (collection, namespaces, take, options) => {
+    const { groupPath, olderGroupPaths = [], plural } = collection;
+    const listIn = async (path: string, namespace: string | undefined): Promise<void> => {
       try {
-        await attempt(pathIn(name));
+        const resourceVersion = await listEach(api, path, take, options);
+        onListed?.(path, resourceVersion);
       } catch (error) {
-        if (!isForbidden(error) || without.push(name) === served?.length) throw error;
+        throw isForbidden(error) ? new MissingRight(collection, namespace, error) : error;
+      }
+    };
+    for (const group of [groupPath, ...olderGroupPaths]) {
+      const path = `${group}/${plural}`;
+      try {
+        if (namespaces === undefined) await listIn(path, undefined);
+        for (const name of namespaces ?? []) await listIn(pathIn(path, name), name);
+        return true;
+      } catch (error) {
+        if (!isNotFound(error)) throw error;
       }
     }
-    return { extent: 'cluster', without };
-  } catch (error) {
-    const [next, ...others] = olderGroupPaths;
-    if (isNotFound(error)) {
-      if (next === undefined) return { extent: 'not installed' };
-      return await tryPermitted({ ...collection, groupPath: next, olderGroupPaths: others }, namespace, attempt);
-    }
-    if (!isForbidden(error)) throw error;
-    if (typeof namespace !== 'string') return { extent: 'refused', message: error.message };
-  }
-  try {
-    await attempt(pathIn(namespace));
-    return { extent: 'namespace' };
-  } catch (error) {
-    if (!isForbidden(error)) throw error;
-    return { extent: 'refused', message: error.message };
-  }
+    return false;
+  };
 }
 
-/** Both are always listed, because `status` also reports on a kind for which the replicator does not run. */
+/** Both are listed, because `status` also reports on a kind for which the replicator does not run. */
 export const KINDS: readonly Kind[] = [SECRET, CONFIG_MAP];
 const NAMESPACES: Collection = { kind: 'Namespace', groupPath: '/api/v1', plural: 'namespaces' };
 
@@ -103,20 +83,26 @@ export const VAULT_NOT_READ = {
 /** Assumed changes: each function gets an object and returns its state after the change; `undefined`: no object. */
 export type Changes = ReadonlyMap<ResourceKey, (there: Listed | undefined) => Listed | undefined>;
 
+export interface InventoryOptions {
+  /** `--namespaces`: only these are listed, as if there were no others; `undefined`: all. */
+  readonly served?: ServedNamespaces | undefined;
+  /** The only namespace that is listed. The others may exist, but nothing is known of them. `undefined`: all are. */
+  readonly only?: string | undefined;
+}
+
 export class Inventory {
   readonly objects = new Map<ResourceKey, Observed>();
   readonly namespaces = new Namespaces('all');
-  /** How much could be listed of each kind: namespaces, rules, Secrets and ConfigMaps. */
-  readonly coverage = new Map<string, Coverage>();
-  /** The namespaces that Keyferry serves (`--namespaces`). Only these are listed; `undefined`: all. */
   readonly served: ServedNamespaces | undefined;
-  readonly #home: string | undefined;
+  readonly only: string | undefined;
+  /** Why a kind that the command can do without could not be listed: the caller has no permission. */
+  readonly unread = new Map<string, string>();
+  readonly #missing = new Set<string>();
   readonly #rules = new Map<RuleCollection, (item: KubeObject) => void>();
 
-  /** @param home the namespace to list if the caller has no permission to list the whole cluster */
-  constructor(home: string | undefined, served?: ServedNamespaces) {
-    this.#home = home;
+  constructor({ served, only }: InventoryOptions = {}) {
     this.served = served;
+    this.only = only;
   }
 
   /** Adds a collection of rules to the lists. @param put called with each of its objects */
@@ -127,15 +113,20 @@ export class Inventory {
   /**
    * @param cluster name of the cluster in resource keys
    * @param changes changes to assume. Allowed only if the whole cluster is listed
-   * @throws the errors of `api.request`, except for a missing permission (see `coverage`)
+   * @throws MissingRight, and the errors of `api.request`
    */
   async list(cluster: string, lister: Lister, changes: Changes = new Map(), signal?: AbortSignal): Promise<void> {
     const metadata = { metadataOnly: true, signal };
-    const { served } = this;
+    const places = this.only === undefined ? this.served?.names : [this.only];
     const store = (kind: Kind, { metadata: meta }: KubeObject): void => {
       this.objects.set(resourceKey(cluster, kind.kind, meta.namespace ?? '', meta.name), observe(meta, kind));
     };
-    const list = async (collection: Collection, take: (item: KubeObject) => unknown, options: ListOptions) => {
+    const list = async (
+      collection: Collection,
+      take: (item: KubeObject) => unknown,
+      options: ListOptions,
+      isNeeded = true,
+    ) => {
       const { kind } = collection;
       const listed = new Set<ResourceKey>();
       const change = (item: Listed): void => {
@@ -143,11 +134,14 @@ export class Inventory {
         listed.add(key);
         take(changes.get(key)?.(item) ?? item);
       };
-      // The entry is set before the responses, which come in any order, so that the notes have a fixed order.
-      this.coverage.set(kind, { extent: 'cluster' });
-      const found = await lister(collection, served?.names ?? this.#home, changes.size === 0 ? take : change, options);
-      this.coverage.set(kind, found);
-      if (found.extent === 'refused') return;
+      try {
+        const isInstalled = await lister(collection, places, changes.size === 0 ? take : change, options);
+        if (!isInstalled) this.#missing.add(kind);
+      } catch (error) {
+        if (isNeeded || !(error instanceof MissingRight)) throw error;
+        this.unread.set(kind, error.message);
+        return;
+      }
       for (const [key, create] of changes) {
         const place = parseResourceKey(key);
         const isNew = place.kind === kind && !listed.has(key) && !this.isUnserved(place.namespace);
@@ -155,33 +149,27 @@ export class Inventory {
         if (created !== undefined) take(created);
       }
     };
-    if (served !== undefined) {
-      for (const name of served.names) this.namespaces.assume(name);
-      this.coverage.set(NAMESPACES.kind, { extent: 'cluster' });
-    }
+    for (const name of places ?? []) this.namespaces.assume(name);
     await Promise.all([
-      served === undefined && list(NAMESPACES, (item) => this.namespaces.sink.upsert(item, true), metadata),
-      ...Array.from(this.#rules, async ([one, put]) => await list(one, put, { signal })),
-      ...KINDS.map(async (kind) => await list(kind, (item) => store(kind, item), metadata)),
+      places === undefined && list(NAMESPACES, (item) => this.namespaces.sink.upsert(item, true), metadata),
+      ...Array.from(this.#rules, async ([one, put]) => await list(one, put, { signal }, one.isRare !== true)),
+      // An operator without the replicator needs no right to list ConfigMaps.
+      ...KINDS.map(async (kind) => await list(kind, (item) => store(kind, item), metadata, kind !== CONFIG_MAP)),
     ]);
-    if (!this.isWhole('Namespace') && this.#home !== undefined) this.namespaces.assume(this.#home);
   }
 
-  /** Whether all objects of a kind are known, in all namespaces that Keyferry serves. */
-  isWhole(kind: string): boolean {
-    const { without = [] } = this.coverage.get(kind) ?? {};
-    return without.length === 0 && this.#isListed(kind);
+  /** Whether nothing that may concern the served namespaces is unknown. */
+  get isWhole(): boolean {
+    return this.only === undefined && this.unread.size === 0;
   }
 
   /** Whether all namespaces of the cluster were listed. */
   get knowsNamespaces(): boolean {
-    return this.served === undefined && this.isWhole('Namespace');
+    return this.only === undefined && this.served === undefined;
   }
 
-  /** Whether the objects of a kind were listed in all namespaces that the caller has permission to list. */
-  #isListed(kind: string): boolean {
-    const extent = this.coverage.get(kind)?.extent;
-    return extent === 'cluster' || extent === 'not installed';
+  isInstalled(kind: string): boolean {
+    return !this.#missing.has(kind);
   }
 
   /** Whether Keyferry does not serve a namespace. */
@@ -189,20 +177,19 @@ export class Inventory {
     return namespace !== '' && this.served?.has(namespace) === false;
   }
 
-  /** Whether the caller has no permission to list a kind in any namespace. */
-  isRefused(kind: string): boolean {
-    return this.coverage.get(kind)?.extent === 'refused';
+  /** Whether a namespace was read. */
+  isRead(namespace: string): boolean {
+    return !this.isUnserved(namespace) && (this.only === undefined || this.only === namespace);
   }
 
   /** Whether all objects of a kind are known in one namespace. */
   isListed(kind: string, namespace: string): boolean {
-    if (this.isUnserved(namespace) || this.coverage.get(kind)?.without?.includes(namespace) === true) return false;
-    return this.#isListed(kind) || (namespace === this.#home && !this.isRefused(kind));
+    return this.isRead(namespace) && !this.unread.has(kind);
   }
 
   /** Whether a namespace exists, or may exist because not all namespaces are known. */
   hasNamespace(name: string): boolean {
-    return !this.isWhole('Namespace') || this.namespaces.has(name);
+    return this.only !== undefined || this.namespaces.has(name);
   }
 
   /** The view of a source in this snapshot. */

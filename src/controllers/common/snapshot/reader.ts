@@ -21,9 +21,7 @@ export interface ControllerReader {
 export interface RuleCollection extends Collection {
   /** The apiVersions that manifests may have. Value: a problem with one, for example fields that the server drops. */
   readonly apiVersions: ReadonlyMap<string, string | undefined>;
-  /** Set if `plan` works without the permission to list this collection. */
-  readonly isOptional?: true;
-  /** Set if most clusters lack this API, so that `status` does not mention a missing API. */
+  /** Set if most clusters lack this API: then `status` does not mention this, and a caller may lack the right to list. */
   readonly isRare?: true;
   /** Advice if the API is not installed. */
   readonly notInstalled: string;

@@ -39,8 +39,8 @@ export interface SnapshotOptions {
   readonly config: ReadingConfig;
   /** The readers of the controllers, in the order in which Keyferry looks for their marks. */
   readonly controllers: readonly ControllerReader[];
-  /** The namespace to list if the caller has no permission to list the whole cluster. */
-  readonly namespace?: string | undefined;
+  /** @see InventoryOptions.only */
+  readonly only?: string | undefined;
   /** Changes that the snapshot treats as made already, for `plan`. */
   readonly changes?: Changes;
   /** Wall clock, ms. */
@@ -86,11 +86,14 @@ export class Snapshot {
 
   /**
    * Lists the objects of the cluster and makes the claims of all rules.
-   * @throws the errors of `api.request`, except for a missing permission (see `Inventory.coverage`)
+   * @throws MissingRight, and the errors of `api.request`
    */
   static async at(options: SnapshotOptions): Promise<Snapshot> {
-    const { api, lister = listerOf(api), controllers, changes, namespace, signal } = options;
-    const inventory = new Inventory(namespace, ServedNamespaces.of(options.config.namespaces, 'command'));
+    const { api, lister = listerOf(api), controllers, changes, only, signal } = options;
+    const inventory = new Inventory({
+      served: ServedNamespaces.of(options.config.namespaces, 'command'),
+      only,
+    });
     const reach = reachOf(options.config.limits);
     const scope = {
       cluster: api.cluster,
@@ -231,17 +234,12 @@ function factsFrom(inventory: Inventory, claims: Claims, contents: Contents, now
     orphanActionOf: async (owner, target, observed) => {
       const version = claims.versionOf(owner);
       return await claims.orphanActionOf(owner, target, observed, {
-        isOutdated: () => version === undefined && !wouldBeListed(inventory, owner),
+        // If its namespace was read, a rule that the lists do not contain is gone.
+        isOutdated: () => version === undefined && !inventory.isRead(namespaceOf(owner)),
         getLive: () => Promise.resolve(version === undefined ? { state: 'gone' } : { state: 'there', version }),
       });
     },
     now: () => now,
   };
   return [source, reader];
-}
-
-/** Whether the lists would contain the rule if it existed. If so, a rule that they do not contain is gone. */
-function wouldBeListed(inventory: Inventory, rule: RuleKey): boolean {
-  const kinds = [...inventory.coverage.keys()].filter((kind) => kind !== 'Namespace');
-  return kinds.every((kind) => inventory.isRefused(kind) || inventory.isListed(kind, namespaceOf(rule)));
 }

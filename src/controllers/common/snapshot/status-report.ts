@@ -135,7 +135,7 @@ function statusOf(snapshot: Snapshot, reader: RuleReader, rule: ListedRule): Rul
   const state = stateOf(copies.map(([, observed]) => observed));
   // A status is that of the operator, which may have other limits than this command.
   const isRefused =
-    state.ready && outOfReach !== undefined && outOfReach.part !== 'others' && inventory.isWhole('Namespace');
+    state.ready && outOfReach !== undefined && outOfReach.part !== 'others' && inventory.only === undefined;
   const unwanted = key === undefined ? [] : unwantedOf(snapshot, key);
   const left = unwanted.filter((copy) => snapshot.decisionOn(copy).plan.do === 'delete').length;
   const earlier = left === 1 ? '1 earlier copy is' : `${left} earlier copies are`;
@@ -273,8 +273,7 @@ export function leftoverOf(
 /** Why an object may be in use: the rule that makes, fills or uses it, or what cannot be read; `undefined`: unknown. */
 export function heldBy(snapshot: Snapshot, object: ResourceKey): string | undefined {
   const { claims, inventory, readers } = snapshot;
-  const hidden = [...inventory.coverage.keys()].find((kind) => !inventory.isWhole(kind));
-  if (hidden !== undefined) return `not all ${hidden}s can be read, and one of them may use it`;
+  if (!inventory.isWhole) return 'not all objects can be read, and one of them may use it';
   if (inventory.objects.get(object)?.trimmed === true) return 'its labels and annotations are too long to be read';
   const [claimed] = claims.book.on(object);
   if (claimed !== undefined) return `${claimed.claim.owner.title} claims it`;

@@ -43,8 +43,8 @@ export const kubernetesReplicator: ProgramReader = {
   ...annotated,
   find: async (context) => {
     const found = await annotated.find(context);
-    const { findings, notes } = await otherKinds(context.api, context.signal);
-    return { ...found, findings: [...found.findings, ...findings], notes };
+    const others = await otherKinds(context.api, context.signal);
+    return { ...found, findings: [...found.findings, ...others] };
   },
 };
 
@@ -124,16 +124,12 @@ const COLLECTIONS = [
 /** The annotations by which users request copies. An object without any of them is not reported. */
 const REQUESTS = ['replicate-to', 'replicate-to-matching', 'replicate-from'].map((name) => `${PREFIX}${name}`);
 
-/** Finds annotated Roles and other kinds that Keyferry does not copy. @throws errors of `api.request`, except 403 */
-export async function otherKinds(
-  api: KubeApi,
-  signal: AbortSignal | undefined,
-): Promise<{ readonly findings: readonly Finding[]; readonly notes: readonly string[] }> {
+/** Finds annotated Roles and other kinds that Keyferry does not copy. @throws MissingRight, and the errors of `api.request` */
+export async function otherKinds(api: KubeApi, signal: AbortSignal | undefined): Promise<readonly Finding[]> {
   const findings: Finding[] = [];
-  const notes: string[] = [];
   const lister = listerOf(api);
   for (const collection of COLLECTIONS) {
-    const coverage = await lister(
+    await lister(
       collection,
       undefined,
       ({ metadata: { namespace = '', name, annotations = {} } }) => {
@@ -144,7 +140,6 @@ export async function otherKinds(
       },
       { metadataOnly: true, signal },
     );
-    if (coverage.extent === 'refused') notes.push(`${collection.kind}s are not included: ${coverage.message}`);
   }
-  return { findings, notes };
+  return findings;
 }
