@@ -11,7 +11,7 @@ import { isForbidden, retryAfterMs } from '../../kube/errors.ts';
 import type { ServedNamespaces } from '../../kube/watch/served-namespaces.ts';
 import type { WatchSink } from '../../kube/watch/watcher.ts';
 import { sleep } from '../../runtime/abort.ts';
-import { apiInstalled } from '../common/crd-diagnosis.ts';
+import { apiInstalled } from '../common/custom-api.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
 import { RuleClient } from '../common/rules/rule-client.ts';
 import { RuleStore } from '../common/rules/rule-store.ts';
@@ -173,7 +173,7 @@ function create(context: ControllerContext): Controller {
       metadataOnly: false,
       inPages: true,
     };
-    cluster.watch(target, sink, { diagnosis: served.diagnosis(config.controllersNamed, ending) }, namespaces);
+    cluster.watch(target, sink, { custom: served.custom(config.controllersNamed, ending) }, namespaces);
   };
 
   return {

@@ -5,10 +5,9 @@
 import type { KubeApi, KubeObject } from '../../kube/api.ts';
 import { isForbidden, isNotFound } from '../../kube/errors.ts';
 import { ServedNamespaces } from '../../kube/watch/served-namespaces.ts';
-import type { WatchDiagnosis } from '../../kube/watch/watch-group.ts';
+import type { CustomApi } from '../../kube/watch/watch-group.ts';
 import { parseJson } from '../../kube/json.ts';
 import type { ControllerContext } from '../common/context.ts';
-import { CrdDiagnosis } from '../common/crd-diagnosis.ts';
 import type { Log } from '../../observe/log.ts';
 import { ESO_ADVICE, ESO_GROUP, ESO_VERSIONS, type EsoVersion, GENERATOR } from './api.ts';
 import type { ConditionMode } from './request/external-secret.ts';
@@ -65,12 +64,12 @@ export class ServedVersion {
   }
 
   /**
-   * Diagnoses a watch that gets 404, because ESO's CRDs are gone or serve another version. After each 404 the served
-   * version is requested again, and the next try of the watch uses it. If this request fails, the next 404 repeats it.
+   * For a watch that gets 404, because ESO's CRDs are gone or serve another version. After each 404 the served version is
+   * requested again, and the next try of the watch uses it. If this request fails, the next 404 repeats it.
    * @param isNamed whether the user named the controller in `--controllers`. If so, a missing API is an error
    * @param signal aborts the request for the version
    */
-  diagnosis(isNamed: boolean, signal: AbortSignal | undefined): WatchDiagnosis {
+  custom(isNamed: boolean, signal: AbortSignal | undefined): CustomApi {
     const refresh = async (): Promise<void> => {
       try {
         await this.refresh(signal);
@@ -79,15 +78,13 @@ export class ServedVersion {
           this.#log.warn('API discovery failed, retrying', { controller: GENERATOR, error });
       }
     };
-    return new CrdDiagnosis({
-      api: this.#api,
-      kind: this,
-      advice: { missing: ESO_ADVICE, webhook: undefined },
+    return {
+      advice: ESO_ADVICE,
       isOptional: !isNamed,
       // The API existed when the watch was opened, so the process is not ready before the first list.
-      isAlone: true,
+      isAwaited: true,
       onMissing: () => void refresh(),
-    });
+    };
   }
 }
 

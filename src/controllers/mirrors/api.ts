@@ -7,7 +7,7 @@
  */
 import type { KubeObject } from '../../kube/api.ts';
 import type { Condition } from '../common/rules/rule-statuses.ts';
-import { crdAdvice } from '../common/crd-diagnosis.ts';
+import { crdAdvice } from '../common/custom-api.ts';
 import { MIRROR_OWNER } from '../common/excluded-metadata.ts';
 
 /** The controller's name: it begins the rule keys, and is the value of the label `keyferry.dev/copy` on copies. */

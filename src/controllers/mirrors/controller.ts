@@ -5,7 +5,7 @@ import type { WatchGroup } from '../../kube/watch/watch-group.ts';
 import type { WatchSink } from '../../kube/watch/watcher.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
 import { AwaitedWatches, watchCopies } from '../common/awaited-watches.ts';
-import { apiInstalled, CrdDiagnosis } from '../common/crd-diagnosis.ts';
+import { apiInstalled } from '../common/custom-api.ts';
 import { NamespaceChanges } from '../common/namespaces/namespace-changes.ts';
 import { MIRRORS_CONTROLLER, MIRRORS_CRD_ADVICE, MIRRORS_EVENT_COMPONENT, SECRET_MIRROR } from './api.ts';
 import { type MirrorParts, MirrorVault } from './duties/mirror-vault.ts';
@@ -92,17 +92,16 @@ function create(context: ControllerContext): Controller {
 }
 
 function watchMirrors({ cluster, config }: ControllerContext, sink: WatchSink): WatchGroup {
-  const { api, served } = cluster;
-  const diagnosis = new CrdDiagnosis({
-    api,
-    kind: SECRET_MIRROR,
-    advice: MIRRORS_CRD_ADVICE,
+  const custom = {
+    advice: MIRRORS_CRD_ADVICE.watch,
     isOptional: !config.controllersNamed,
-    isAlone: config.controllers.length === 1,
-    get namespace() {
-      return served?.names[0];
-    },
-  });
+    isAwaited: config.controllers.length === 1,
+  };
   const path = `${SECRET_MIRROR.groupPath}/${SECRET_MIRROR.plural}`;
-  return cluster.watch({ collection: SECRET_MIRROR.plural, path, metadataOnly: false }, sink, { diagnosis }, served);
+  return cluster.watch(
+    { collection: SECRET_MIRROR.plural, path, metadataOnly: false },
+    sink,
+    { custom },
+    cluster.served,
+  );
 }

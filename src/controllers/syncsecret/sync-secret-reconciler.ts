@@ -15,7 +15,6 @@ import type { WatchSink } from '../../kube/watch/watcher.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import { AwaitedWatches } from '../common/awaited-watches.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
-import { CrdDiagnosis } from '../common/crd-diagnosis.ts';
 import { Deletions } from '../common/rules/finalizer.ts';
 import { liveRules, RuleClient } from '../common/rules/rule-client.ts';
 import { nextCondition, type RuleEvent, RuleStatuses, sameConditions } from '../common/rules/rule-statuses.ts';
@@ -293,12 +292,9 @@ export const SYNC_SECRET_ENTRY = {
 
 /** Watches all SyncSecrets of this process's cluster. @param isSource see `ContentUse` */
 export function watchSyncSecrets({ cluster, config }: ControllerContext, sink: WatchSink, isSource = true): WatchGroup {
-  const diagnosis = new CrdDiagnosis({
-    api: cluster.api,
-    kind: SYNC_SECRET,
-    advice: SYNC_SECRET_CRD_ADVICE,
+  return cluster.watchContents(SYNC_SECRET, { isSource: () => isSource }, sink, {
+    advice: SYNC_SECRET_CRD_ADVICE.missing,
     isOptional: false,
-    isAlone: config.controllers.every((name) => name.startsWith('syncsecret-')),
+    isAwaited: config.controllers.every((name) => name.startsWith('syncsecret-')),
   });
-  return cluster.watchContents(SYNC_SECRET, { isSource: () => isSource }, sink, diagnosis);
 }

@@ -12,7 +12,7 @@ import type { ServedNamespaces } from '../../kube/watch/served-namespaces.ts';
 import {
   type KnownCause,
   pathIn,
-  type WatchDiagnosis,
+  type CustomApi,
   WatchGroup,
   type WatchGroupOptions,
 } from '../../kube/watch/watch-group.ts';
@@ -198,7 +198,7 @@ export class Cluster implements Backend {
   watch(
     target: WatchTarget,
     sink: WatchSink,
-    options: Pick<WatchGroupOptions, 'diagnosis' | 'isOptional'> = {},
+    options: Pick<WatchGroupOptions, 'custom' | 'isOptional'> = {},
     namespaces?: ServedNamespaces,
   ): WatchGroup {
     const common = { ...this.#watcherOptions(target), api: this.api };
@@ -221,7 +221,7 @@ export class Cluster implements Backend {
    * that need the same objects share one watch: all must call this before its first list.
    * @param sink also gets the events, after the store of the kind
    */
-  watchContents(kind: Kind, scope: ContentScope, sink: WatchSink, diagnosis?: WatchDiagnosis): WatchGroup {
+  watchContents(kind: Kind, scope: ContentScope, sink: WatchSink, custom?: CustomApi): WatchGroup {
     const { namespace, labelSelector } = scope;
     const all = `${kind.groupPath}/${kind.plural}`;
     const path = namespace === undefined ? all : pathIn(all, namespace);
@@ -241,7 +241,7 @@ export class Cluster implements Backend {
       ...(labelSelector === undefined ? {} : { labelSelector }),
       metadataOnly: false,
     };
-    const watcher = this.watch(target, sharedSink(sinks), { diagnosis });
+    const watcher = this.watch(target, sharedSink(sinks), { custom });
     const scopes: ContentUse[] = [scope];
     this.#contentWatches.set(id, { watcher, sinks, scopes });
     sinks.push(store.contentSink(scopes), sink);

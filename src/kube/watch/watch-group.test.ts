@@ -23,6 +23,8 @@ let api: HttpKubeApi;
 let streams: Map<string, Stream[]>;
 /** The namespaces in which the server answers 403. */
 let forbidden: Set<string>;
+/** The status of all answers; `undefined`: 200. */
+let failure: number | undefined;
 
 before(async () => {
   server = createServer((request, response) => {
@@ -30,9 +32,10 @@ before(async () => {
     const stream = { response, isOpen: true };
     response.once('close', () => (stream.isOpen = false));
     streams.set(namespace, [...(streams.get(namespace) ?? []), stream]);
-    if (forbidden.has(namespace)) {
-      response.writeHead(403, { 'content-type': 'application/json' });
-      response.end(JSON.stringify(status(403, 'Forbidden')));
+    const code = failure ?? (forbidden.has(namespace) ? 403 : 200);
+    if (code !== 200) {
+      response.writeHead(code, { 'content-type': 'application/json' });
+      response.end(JSON.stringify(status(code, code === 403 ? 'Forbidden' : 'InternalError')));
       return;
     }
     response.writeHead(200, { 'content-type': 'application/json' });
@@ -48,6 +51,7 @@ before(async () => {
 beforeEach(() => {
   streams = new Map();
   forbidden = new Set();
+  failure = undefined;
 });
 
 afterEach(() => {
@@ -116,4 +120,77 @@ test('a watch group that starts again drops its objects at once, lists them anew
   await waitFor(() => group.held.objects.size === 2 && group.group.isSynced, { message: 'both objects again' });
   await waitFor(() => openIn('a') === 1 && openIn('b') === 1, { message: 'one stream each' });
   assert.deepEqual([...group.held.objects.keys()].toSorted(), ['a/of-a', 'b/of-b']);
+});
+
+test('the watch of a custom API reports its own error with the advice, and excuses only a missing API that is optional', async () => {
+  for (const [code, isOptional, isExcused, missed] of [
+    [404, true, true, true],
+    [404, false, false, true],
+    [500, true, false, false],
+    [403, true, undefined, false],
+    [503, true, undefined, false],
+  ] as const) {
+    failure = code;
+    const causes: [string | undefined, boolean | undefined][] = [];
+    let isMissed = false;
+    const custom = { advice: 'install it', isOptional, isAwaited: false, onMissing: () => (isMissed = true) };
+    const group = new WatchGroup(
+      {
+        api,
+        target: { collection: 'things', path: '/apis/custom/v1/things', metadataOnly: true },
+        sink: new HeldObjects(),
+        reconnect: { baseMs: 5, maxMs: 20, stableMs: 10_000 },
+        onTrouble: (_error, _retryInMs, cause) => causes.push([cause?.advice, cause?.isKnown]),
+        custom,
+      },
+      undefined,
+    ).start();
+    let isSettled = false;
+    group.settled.then(
+      () => (isSettled = true),
+      () => undefined,
+    );
+    try {
+      await waitFor(() => causes.length > 1, { message: 'two failures' });
+      const advice = code === 404 || code === 500 ? 'install it' : undefined;
+      assert.deepEqual(causes.slice(0, 2), [
+        [advice, false],
+        [advice, advice !== undefined],
+      ]);
+      const [health] = group.health;
+      assert.match(health?.error ?? '', new RegExp(`${code}`));
+      assert.deepEqual([health?.advice, health?.isExcused, isMissed], [advice, isExcused, missed], `${code}`);
+      assert.deepEqual([isSettled, group.isSynced], [advice !== undefined, false], `the start waits after ${code}`);
+      failure = undefined;
+      await group.synced;
+      await waitFor(() => group.health[0]?.connected === true, { message: 'the watch' });
+      assert.equal(group.health[0]?.advice, undefined);
+    } finally {
+      await group.stop();
+    }
+  }
+});
+
+test('if all controllers need a custom API, the start waits for its list', async () => {
+  failure = 404;
+  let failures = 0;
+  const group = new WatchGroup(
+    {
+      api,
+      target: { collection: 'things', path: '/apis/custom/v1/things', metadataOnly: true },
+      sink: new HeldObjects(),
+      reconnect: { baseMs: 5, maxMs: 20, stableMs: 10_000 },
+      onTrouble: () => (failures += 1),
+      custom: { advice: 'install it', isOptional: false, isAwaited: true },
+    },
+    undefined,
+  ).start();
+  const order: string[] = [];
+  const settled = group.settled.then(() => order.push('settled'));
+  await waitFor(() => failures > 1, { message: 'two failures' });
+  order.push('answers');
+  failure = undefined;
+  await settled;
+  assert.deepEqual([order, group.isSynced], [['answers', 'settled'], true]);
+  await group.stop();
 });

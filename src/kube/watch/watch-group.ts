@@ -5,23 +5,28 @@
  *
  * A missing permission (403) is *excused* in one of several namespaces, and for a watch that only some rules need: it is
  * reported and tried again, but nothing waits for this watch. Each watch of the group is excused on its own, but none is
- * if no namespace permits the watch. The `WatchDiagnosis` of the group judges other errors.
+ * if no namespace permits the watch.
  */
-import { isForbidden } from '../errors.ts';
+import { ApiError, isForbidden, isNotFound, isStorageStarting } from '../errors.ts';
 import type { ServedNamespaces } from './served-namespaces.ts';
 import { Watcher, type WatcherOptions } from './watcher.ts';
 import type { WatchHealth, WatchTarget } from './watch-target.ts';
 
-/** Finds out why the objects of a group cannot be listed. */
-export interface WatchDiagnosis {
-  /** Called when a watch has failed. @returns whether a watch has failed before with the same cause */
-  failed(error: unknown): boolean;
-  /** Tells the user how to fix the cause. `undefined`: the cause is unknown. */
-  readonly advice: string | undefined;
-  /** @see WatchHealth.isExcused */
-  readonly isExcused: boolean;
-  /** Settles when the cause is found: then nothing waits for the lists. `undefined`: they are always waited for. */
-  readonly found: Promise<void> | undefined;
+/** The API of the watched objects, if it comes from a CRD, which may be missing or broken. */
+export interface CustomApi {
+  /** Tells the user how to install it. Log and readiness have this beside the error of the watch. */
+  readonly advice: string;
+  /** Whether the process is ready without the API. */
+  readonly isOptional: boolean;
+  /** Whether the start waits for the first list even if the API fails, because all controllers need it. */
+  readonly isAwaited: boolean;
+  /** Called each time the server does not know the API. */
+  readonly onMissing?: () => void;
+}
+
+/** Whether a custom API fails: it is not installed (404), or its conversion webhook is gone (500, or 429). */
+function isApiFailure(error: unknown): boolean {
+  return isNotFound(error) || (error instanceof ApiError && error.status === 500) || isStorageStarting(error);
 }
 
 /** The cause of a failed watch, as far as Keyferry knows it. */
@@ -44,7 +49,7 @@ interface Member {
 export interface WatchGroupOptions extends Omit<WatcherOptions, 'onTrouble'> {
   /** @see WatcherOptions.onTrouble */
   readonly onTrouble?: (error: unknown, retryInMs: number, cause?: KnownCause) => void;
-  readonly diagnosis?: WatchDiagnosis | undefined;
+  readonly custom?: CustomApi | undefined;
   /** Only some rules need the watch, and they themselves report a missing permission. */
   readonly isOptional?: boolean;
 }
@@ -59,6 +64,7 @@ export class WatchGroup {
   readonly #members = new Map<string | undefined, Member>();
   /** Watches that were told to stop and have not stopped yet. */
   readonly #ending = new Set<Promise<void>>();
+  readonly #apiFailed = Promise.withResolvers<void>();
 
   /** @param served the namespaces with a watch each; `undefined`: one watch for all namespaces */
   constructor(options: WatchGroupOptions, served: ServedNamespaces | undefined) {
@@ -79,10 +85,9 @@ export class WatchGroup {
     return Promise.all(Array.from(this.#members.values(), ({ listed }) => listed));
   }
 
-  /** As `synced`, but settles also when the diagnosis has found out why the lists fail. */
+  /** As `synced`, but settles also when a custom API has failed, for which the start does not wait. */
   get settled(): Promise<unknown> {
-    const { found } = this.#options.diagnosis ?? {};
-    return found === undefined ? this.synced : Promise.race([this.synced, found]);
+    return Promise.race([this.synced, this.#apiFailed.promise]);
   }
 
   get collection(): string {
@@ -105,7 +110,7 @@ export class WatchGroup {
   }
 
   get health(): readonly WatchHealth[] {
-    const { diagnosis } = this.#options;
+    const { custom } = this.#options;
     const isRefused = ({ connected, cause }: WatchHealth): boolean => !connected && isForbidden(cause);
     const isRefusedEverywhere =
       this.#served !== undefined && [...this.#members.values()].every(({ watcher }) => isRefused(watcher.health));
@@ -113,7 +118,8 @@ export class WatchGroup {
       const { health } = watcher;
       const advice = health.connected ? undefined : this.#excuse(health.cause, namespace);
       if (advice !== undefined) return { ...health, advice, isExcused: !isRefusedEverywhere };
-      return diagnosis === undefined ? health : { ...health, advice: diagnosis.advice, isExcused: diagnosis.isExcused };
+      if (custom === undefined || health.connected || !isApiFailure(health.cause)) return health;
+      return { ...health, advice: custom.advice, isExcused: custom.isOptional && isNotFound(health.cause) };
     });
   }
 
@@ -136,9 +142,10 @@ export class WatchGroup {
   }
 
   #open(namespace: string | undefined): void {
-    const { target, onTrouble, diagnosis, ...options } = this.#options;
+    const { target, onTrouble, custom, ...options } = this.#options;
     const given = Promise.withResolvers<void>();
     let wasExcused = false;
+    let wasFailure = false;
     const watcher = new Watcher({
       ...options,
       target: namespace === undefined ? target : targetIn(target, namespace),
@@ -147,8 +154,14 @@ export class WatchGroup {
         const advice = this.#excuse(error, namespace);
         if (advice === undefined) {
           wasExcused = false;
-          const isKnown = diagnosis?.failed(error) ?? false;
-          onTrouble?.(error, retryInMs, { advice: diagnosis?.advice, isKnown });
+          const isFailure = custom !== undefined && isApiFailure(error);
+          onTrouble?.(error, retryInMs, {
+            advice: isFailure ? custom.advice : undefined,
+            isKnown: wasFailure && isFailure,
+          });
+          wasFailure = isFailure;
+          if (isFailure && isNotFound(error)) custom.onMissing?.();
+          if (isFailure && !custom.isAwaited) this.#apiFailed.resolve();
           return;
         }
         given.resolve();
