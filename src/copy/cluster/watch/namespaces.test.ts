@@ -202,7 +202,7 @@ test('while a read of namespaces runs, further questions wait, and one more read
   };
   const api = { cluster: 'c', request } as unknown as KubeApi;
   const namespaces = new Namespaces();
-  for (let index = 0; index < 99; index += 1) namespaces.sink.upsert(namespace(`n${index}`), false);
+  for (let index = 0; index < 50; index += 1) namespaces.sink.upsert(namespace(`n${index}`), false);
   const reads = new NamespaceReads({ api, namespaces, served: undefined });
   const { signal } = new AbortController();
   const turn = async (): Promise<void> => await new Promise((resolve) => void setImmediate(resolve));
@@ -213,7 +213,7 @@ test('while a read of namespaces runs, further questions wait, and one more read
   await turn();
   stopped.abort(new Error('aborted'));
   await aborted;
-  const names = ['gone', ...Array.from({ length: 99 }, (_, index) => `n${index}`)];
+  const names = ['gone', ...Array.from({ length: 50 }, (_, index) => `n${index}`)];
   const others = names.map(async (name) => await reads.isCurrent(name, signal));
   await turn();
   assert.equal(lists.length, 1, 'the others wait');
