@@ -56,5 +56,5 @@ export const PROGRAM = {
     'Copies Secrets and ConfigMaps between namespaces, and Secrets to and from Vault, and keeps every copy up to date.',
   examples: ['keyferry run', 'keyferry status --failed', 'keyferry plan mirror.yaml'],
   notes:
-    'Exit codes: 0 success, 1 failure, 2 usage error, 3 (plan and migrate) a copy would be lost or refused, or (migrate) something needs a decision. With --exit-code, status and explain exit with 3 if a rule is not ready.',
+    'Exit codes: 0 success, 1 failure, 2 usage error, 3 (plan and migrate) a copy would be lost or refused, or (migrate) something needs a decision. With --exit-code, status and explain exit with 3 if a rule is not ready, or a copy that no rule wants is still there.',
 };

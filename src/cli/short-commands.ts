@@ -11,7 +11,7 @@ import { EXAMPLES, READING_EXAMPLES } from './examples.ts';
 
 const FORMATS = ['table', 'json', 'yaml'] as const;
 const NOT_READY_CODES =
-  'Exit codes: 0 success, 1 failure or the object or namespace does not exist, 2 usage error, 3 (with --exit-code) a rule is not ready.';
+  'Exit codes: 0 success, 1 failure or the object or namespace does not exist, 2 usage error, 3 (with --exit-code) a rule is not ready, or a copy that no rule wants is still there.';
 
 function outputFlag<const Format extends string>(formats: readonly Format[]): Flag<Format> {
   return { ...flag.choice('output', formats, formats[0] as Format, 'output format'), short: 'o' };
@@ -21,7 +21,10 @@ function namespaceOption(help: string): Flag<string | undefined> {
   return { ...flag.text('namespace', 'name', help), short: 'n' };
 }
 
-const exitCode = flag.bool('exit-code', 'exit with code 3 if one of these rules is not ready');
+const exitCode = flag.bool(
+  'exit-code',
+  'exit with code 3 if one of these rules is not ready, or a copy that no rule wants is still there',
+);
 
 const statusFlags = {
   output: outputFlag(['table', 'wide', 'json', 'yaml']),

@@ -56,9 +56,13 @@ export async function explain(
   return { text, code: explanation.object.exists ? code : EXIT_FAILED };
 }
 
-/** Whether the object is a rule that is not ready, or a rule claims it and cannot do what it asks for. */
-function isUnready({ rule, claims }: Explanation): boolean {
-  return (rule !== null && isNotReady(rule)) || claims.some(({ state }) => state !== 'synced' && state !== 'released');
+/**
+ * Whether the object is a rule that is not ready, a rule claims it and cannot do what it asks for, or it is a copy that
+ * no rule wants any more.
+ */
+function isUnready({ rule, claims, next }: Explanation): boolean {
+  const isUndone = claims.some(({ state }) => state !== 'synced' && state !== 'released');
+  return isUndone || next?.action === 'delete' || (rule !== null && isNotReady(rule));
 }
 
 /** @throws the errors of `api.request` */
@@ -87,7 +91,9 @@ async function explanationOf(
   const own = entries.find(({ claim }) => claim.owner.key === marker && claim.mode !== 'fill');
   const entry = own ?? entries.find(({ claim }) => claim.owner.title === row?.rule) ?? entries[0];
   const owner = entry?.claim.owner.key ?? marker;
-  const view = entry?.claim.source === undefined ? undefined : inventory.view(entry.claim.source);
+  // A copy that is pushed and then filled has the content, and so the version, of the claim that fills it.
+  const content = entries.find(({ claim }) => claim.mode === 'fill') ?? entry;
+  const view = content?.claim.source === undefined ? undefined : inventory.view(content.claim.source);
   const exists = metadata !== undefined;
   const writers = metadata === undefined ? [] : writersOf(metadata);
   const contrary = entries.flatMap(({ claim }) => contraryCondition(snapshot, claim.owner.key) ?? []);
@@ -141,7 +147,7 @@ async function explanationOf(
       const { key: rule } = claim.owner;
       return Object.assign(ruleOf(snapshot, rule, states.rules.get(rule)), { state, reason, message });
     }),
-    heldVersion: (observed && entry?.claim.shape.heldVersion(observed)) ?? null,
+    heldVersion: (observed && content?.claim.shape.heldVersion(observed)) ?? null,
     sourceVersion: view?.state === 'present' ? view.version : null,
     lastWritten: lastWriteOf(writers),
     writers,

@@ -37,7 +37,9 @@ export async function status(context: CommandContext, options: StatusOptions): P
   };
   if (!options.watch) {
     const found = await report(listerOf(api));
-    const code = options.exitCode && found.report.rules.some(isNotReady) ? EXIT_LOSS_OR_REFUSAL : EXIT_DONE;
+    const { rules, orphans } = found.report;
+    const isUndone = rules.some(isNotReady) || orphans.some(({ action }) => action === 'delete');
+    const code = options.exitCode && isUndone ? EXIT_LOSS_OR_REFUSAL : EXIT_DONE;
     return { text: statusText(found, options, paint, reportText), code: found.isMissing ? EXIT_FAILED : code };
   }
   await watchStatus({ ...context, report }, options);

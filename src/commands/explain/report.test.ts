@@ -71,7 +71,7 @@ describe('the summary', () => {
 
   it('if an object is absent, the summary of explain mentions rules that make objects with its name elsewhere', () => {
     const absent = { ...NONE, exists: false };
-    assert.equal(summaryOf(absent), 'Secret a/x does not exist, and no rule asks for it.');
+    assert.equal(summaryOf(absent), 'Secret a/x does not exist, and no rule makes it.');
     assert.equal(summaryOf({ ...absent, isRuleKind: true }), 'Secret a/x does not exist.');
     const other = { system: 's', rule: 'r', source: null, destinations: [], why: '' };
     assert.match(summaryOf({ ...absent, others: [other] }), /, though rules make others of this name \(below\)\.$/);
@@ -107,7 +107,7 @@ describe('the summary', () => {
     const flags = ['--excluded-namespaces=a', '--excluded-namespaces=b', '--require-consent=true'];
     assert.equal(
       summaryOf({ ...NONE, exists: false, flags }),
-      'With --excluded-namespaces, --require-consent: Secret a/x does not exist, and no rule asks for it.',
+      'With --excluded-namespaces, --require-consent: Secret a/x does not exist, and no rule makes it.',
     );
   });
 

@@ -89,7 +89,7 @@ function absence({ others, unserved, isRuleKind, lacksNamespace, isRefused }: Fi
   const near = others.length === 0 ? '' : ', though rules make others of this name (below)';
   if (lacksNamespace === true) return `${gone}, because its namespace does not exist${near}`;
   if (isRefused === true) return `${gone}, because the rule that asks for it does not copy there (below)`;
-  return `${gone}, and no rule asks for it${near}`;
+  return `${gone}, and no rule makes it${near}`;
 }
 
 /** The owner's claim to fill the object, if it failed or waits; `undefined`: the object is filled. */

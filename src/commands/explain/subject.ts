@@ -15,13 +15,17 @@ export interface Subject {
 }
 
 /**
- * @param kind a kind or its plural, in upper or lower case, or `cm`: `Secret`, `secrets`
+ * @param kind a kind or its plural, in upper or lower case, perhaps with its group, or `cm`: `Secret`, `secrets`,
+ *   `secretmirror.mirrors.kts.studio`
  * @param place `NAMESPACE/NAME`
  * @throws UsageError, which quotes the argument that is wrong
  */
 export function subjectOf(kind: string, place: string, collections: readonly Collection[]): Subject {
-  const wanted = kind.toLowerCase().replace(/^cm$/, 'configmap');
-  const collection = collections.find((one) => [one.kind.toLowerCase(), one.plural].includes(wanted));
+  const [wanted = '', ...group] = kind.toLowerCase().replace(/^cm$/, 'configmap').split('.');
+  const isWanted = (one: Collection): boolean =>
+    [one.kind.toLowerCase(), one.plural].includes(wanted) &&
+    (group.length === 0 || one.groupPath.split('/')[2] === group.join('.'));
+  const collection = collections.find(isWanted);
   if (collection === undefined) {
     const known = collections.map((one) => one.kind.toLowerCase()).join(', ');
     throw new UsageError(`unknown kind ${quoted(kind)}: must be one of ${known}`);

@@ -291,9 +291,9 @@ describe('the commands with few rights, few namespaces or limits', () => {
     it("if the condition of a rule differs from explain's own answer, explain prints that condition, too", async () => {
       const message = 'copies into namespace lim-c are not permitted by --excluded-namespaces';
       await condition('other', 'lim', 'NotPermitted', message);
-      const advice = 'give this command the flags of the operator';
+      const advice = 'either the server refuses the write, or the operator has other flags than this command';
       const { verdict, summary, notes } = await explained(run('explain', 'secret', 'lim-c/lim', '-o', 'json'));
-      const said = `the condition of SecretMirror other/lim says NotPermitted: ${message}; ${advice}`;
+      const said = `the condition of SecretMirror other/lim says NotPermitted: ${message}: ${advice}`;
       assert.equal(verdict, 'missing');
       assert.ok(summary.endsWith(`: ${said}.`), summary);
       assert.ok(notes.includes(said), notes.join('\n'));

@@ -228,7 +228,7 @@ describe('keyferry status, plan and explain', () => {
       [verdict, summary],
       [
         'orphan',
-        'Secret to-a/two was a copy of SecretMirror default/second: its SecretMirror does not exist; Keyferry will delete it.',
+        'Secret to-a/two was a copy of SecretMirror default/second: its SecretMirror does not exist; Keyferry will delete it, or an event says why it cannot.',
       ],
     );
   });

@@ -176,6 +176,18 @@ describe('keyferry status of annotated objects', () => {
     );
   });
 
+  it('explain gives the version of the source that fills a pushed copy, not that of the object that pushes it', async () => {
+    await users.create('team-a/relay', {}, { 'replicate-from': 'source/open', 'replicate-to': 'team-a/relayed' });
+    const operator = await scene.operator();
+    await users.holds('team-a/relayed', { a: '1' });
+    await operator.stop();
+    const { heldVersion, sourceVersion, next } = await explained('secret', 'team-a/relayed');
+    const version = await users.version('source/open');
+    assert.deepEqual([heldVersion, sourceVersion, next?.action], [version, version, 'nothing']);
+    await users.delete('team-a/relay');
+    await users.delete('team-a/relayed');
+  });
+
   it("status -w prints a user's edit of a copy and its repair by the operator, but no value", async () => {
     await using watch = new RunningProgram(['status', '-w', '--failed', '--kubeconfig', scene.plane.kubeconfigPath]);
     await watch.seen('stdout', /^SYSTEM /);
@@ -210,9 +222,21 @@ describe('keyferry status of annotated objects', () => {
     assert.deepEqual(
       now.orphans.map(({ name, owner, reason }) => [name, owner, reason]),
       [
-        ['map', 'source/map', 'its source does not exist or has no copies; Keyferry will delete it'],
-        ['map', 'source/map', 'its source does not exist or has no copies; Keyferry will delete it'],
-        ['push', 'source/push', 'no longer selected by its source; Keyferry will delete it'],
+        [
+          'map',
+          'source/map',
+          'its source does not exist or has no copies; Keyferry will delete it, or an event says why it cannot',
+        ],
+        [
+          'map',
+          'source/map',
+          'its source does not exist or has no copies; Keyferry will delete it, or an event says why it cannot',
+        ],
+        [
+          'push',
+          'source/push',
+          'no longer selected by its source; Keyferry will delete it, or an event says why it cannot',
+        ],
       ],
     );
   });

@@ -69,7 +69,7 @@ describe('the commands beside an operator', () => {
     assert.equal(would.verdict, 'orphan');
     assert.match(
       would.summary,
-      /^With --require-consent: Secret out-a\/wide was a copy of .*Keyferry will delete it\.$/,
+      /^With --require-consent: Secret out-a\/wide was a copy of .*Keyferry will delete it, or an event says why it cannot\.$/,
     );
     assert.match(
       would.notes.join('\n'),
@@ -124,7 +124,10 @@ describe('the commands beside an operator', () => {
     assert.equal(await code('status', '-n', 'nowhere'), 1);
     assert.equal(await code('explain', 'secretmirror', `${HOME}/shut`, '--exit-code'), 3);
     assert.equal(await code('explain', 'secretmirror', `${HOME}/shut`), 0);
+    assert.equal(await code('explain', 'secretmirror.mirrors.kts.studio', `${HOME}/shut`), 0);
+    assert.equal(await code('explain', 'secretmirror.example.com', `${HOME}/shut`), 2, 'another group');
     assert.equal(await code('explain', 'secret', 'out-a/wide', '--exit-code'), 0);
+    assert.equal(await code('explain', 'secret', 'out-a/wide', '--require-consent', '--exit-code'), 3, 'to be deleted');
     const absent = await run('explain', 'secret', 'closed/shut');
     assert.deepEqual([absent.code, /NotAccepted/.test(absent.stdout)], [1, true], 'the answer is printed all the same');
     assert.equal(await code('explain', 'secret', 'calm/typo', '--exit-code'), 1);

@@ -8,7 +8,7 @@ import { after, before, describe, it } from 'node:test';
 import type { Json } from '../../support/api.ts';
 import type { Keyferry } from '../../support/keyferry.ts';
 import { staysTrue, waitFor } from '../../support/wait-for.ts';
-import { runProgram } from '../cli/program.ts';
+import { type ProgramResult, runProgram } from '../cli/program.ts';
 import { COPY_LABEL, HOME, labels, mirrorPath, MirrorScene, OWNED_BY, PLACE, secretPath } from '../mirrors/support.ts';
 import { annotate } from '../replicator/support.ts';
 import { refuse } from './admission.ts';
@@ -71,8 +71,9 @@ async function mayDelete(namespace: string, wanted: boolean): Promise<void> {
   await waitFor(async () => (await scene.api.create(review)).status.allowed === wanted, { message: 'the permission' });
 }
 
-const keyferry = async (...args: readonly string[]): Promise<string> =>
-  (await runProgram([...args, '--kubeconfig', scene.plane.kubeconfigPath])).stdout;
+const ran = async (...args: readonly string[]): Promise<ProgramResult> =>
+  await runProgram([...args, '--kubeconfig', scene.plane.kubeconfigPath]);
+const keyferry = async (...args: readonly string[]): Promise<string> => (await ran(...args)).stdout;
 const undeleted = async (system: string): Promise<number> =>
   (await operator.metric('keyferry_claims', { system, state: 'undeleted' })) ?? 0;
 /** Waits for a warning in a namespace. */
@@ -149,6 +150,7 @@ describe('the copies of a rule that is gone', () => {
     assert.equal(await undeleted('replicator'), 1);
     const failed = await keyferry('status', '--failed');
     assert.match(failed, /Secret +lost-a +lost +lost-home\/lost +its source does not exist.*Keyferry will delete it/);
+    assert.equal((await ran('status', '--failed', '--exit-code')).code, 3);
     await permit('lost-a');
     await gone(secretPath('lost-a', 'lost'));
     await waitFor(async () => (await undeleted('replicator')) === 0, { message: 'the end of the report' });

@@ -352,6 +352,16 @@ describe('the fence policy', () => {
       await assert.rejects(thief.patch(path, { metadata }), /only copies/);
     }
     await assert.rejects(thief.delete(path), /only copies/);
+    // The garbage collector deletes an object whose owner does not exist.
+    const owner = { apiVersion: 'v1', kind: 'ConfigMap', name: 'none', uid: '0f0f0f0f-0000-4000-8000-000000000000' };
+    for (const metadata of [
+      { ownerReferences: [owner] },
+      { finalizers: ['example.com/held'] },
+      { labels: { 'argocd.argoproj.io/secret-type': 'cluster' } },
+    ]) {
+      await assert.rejects(thief.patch(path, { metadata }), /only copies/);
+    }
+    await assert.rejects(thief.patch(path, { immutable: true }), /only copies/);
     const [[type]] = TOKENS;
     await plane.api.create({
       apiVersion: 'v1',
@@ -386,6 +396,7 @@ describe('the fence policy', () => {
       /only copies/,
     );
     await assert.rejects(thief.patch(path, { metadata: { annotations: { [ACCOUNT]: 'robot' } } }), /only copies/);
+    await assert.rejects(thief.patch(path, { ...without, immutable: true }), /only copies/);
     await thief.patch(path, without);
     await plane.api.patch(path, { metadata: { finalizers: null } });
   });

@@ -131,7 +131,7 @@ describe('status', () => {
       [
         [
           left.secret.metadata.name,
-          'its SyncSecret (of default/lost in tenant) does not exist; Keyferry will delete it',
+          'its SyncSecret (of default/lost in tenant) does not exist; Keyferry will delete it, or an event says why it cannot',
         ],
       ],
     );
@@ -169,7 +169,13 @@ describe('status', () => {
     const { orphans } = await report(scene.clusters.managementPlane);
     assert.deepEqual(
       orphans.map(({ name, owner, reason }: Json) => [name, owner, reason]),
-      [[secret.metadata.name, 'default/left', 'its SyncSecret does not exist; Keyferry will delete it']],
+      [
+        [
+          secret.metadata.name,
+          'default/left',
+          'its SyncSecret does not exist; Keyferry will delete it, or an event says why it cannot',
+        ],
+      ],
     );
     await scene.manager();
     await scene.gone(api, secret);

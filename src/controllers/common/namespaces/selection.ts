@@ -144,7 +144,7 @@ function adviceFor(literal: string, shown: string): string | undefined {
     return 'namespace names contain no spaces; remove those around it';
   }
   if (/[, ]/.test(literal)) {
-    return 'namespace names contain no commas or spaces; write each pattern as a separate list item';
+    return 'namespace names contain no commas or spaces; write each pattern as a separate list item, or in an annotation after a comma';
   }
   if (literal.search(GLOB) < 0) return undefined;
   const meant = shown.replaceAll(GLOB, (sign) => (sign === '*' ? '.*' : '.'));

@@ -143,7 +143,13 @@ function statusOf(snapshot: Snapshot, reader: RuleReader, rule: ListedRule): Rul
     system: reader.system,
     ...described,
     ...state,
-    ...(state.ready && left > 0 && notReady('Outdated', 'Outdated', `${earlier} not deleted; ${state.message}`)),
+    ...(state.ready &&
+      left > 0 &&
+      notReady(
+        'Outdated',
+        'Outdated',
+        `${earlier} not deleted, and an event says why if that lasts; ${state.message}`,
+      )),
     ...(isRefused &&
       notReady(state.state, outOfReach.reason, `${outOfReach.message}; its status says ${withReason(state)}`)),
     copies: copies.map(([copy, observed]) => copyStatus(copy, observed, reader.versionMark)).toSorted(byName),
@@ -170,7 +176,9 @@ export function contraryCondition(snapshot: Snapshot, rule: RuleKey): string | u
   if (causes.some((cause) => cause?.reason === condition.reason)) return undefined;
   const says = `the condition of ${snapshot.titleOf(rule)} says ${withReason(condition)}`;
   // Of a source in Vault, the operator knows more than this command, whatever flags both have.
-  return entries.some(isUnread) ? says : `${says}; give this command the flags of the operator`;
+  return entries.some(isUnread)
+    ? says
+    : `${says}: either the server refuses the write, or the operator has other flags than this command`;
 }
 
 /** Whether nothing is known of the source of a claim, because commands do not read Vault. */
@@ -249,7 +257,7 @@ const STAYS = 'Keyferry keeps it';
 function fateOf(snapshot: Snapshot, copy: ResourceKey): string {
   const { facts, plan } = snapshot.decisionOn(copy);
   if (facts.observed?.deleting === true) return 'it is being deleted';
-  if (plan.do === 'delete') return 'Keyferry will delete it';
+  if (plan.do === 'delete') return 'Keyferry will delete it, or an event says why it cannot';
   if (plan.do === 'later' && plan.because === 'namespace') return 'its namespace is being deleted';
   return facts.usedBy === undefined ? STAYS : `${STAYS} while it is the source of ${facts.usedBy}`;
 }

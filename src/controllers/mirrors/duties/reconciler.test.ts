@@ -17,6 +17,7 @@ import { MirrorMetrics } from '../metrics.ts';
 import { createMirrorStore } from '../rules/mirror-store.ts';
 import { MirrorRules } from '../rules/rule-set.ts';
 import { RetainShape } from '../rules/shape.ts';
+import type { KubeApi } from '../../../kube/api.ts';
 import type { MirrorVault } from './mirror-vault.ts';
 import { MirrorReconciler } from './reconciler.ts';
 import type { RuleKey } from '../../../copy/model/keys.ts';
@@ -25,33 +26,46 @@ import { ruleScope } from '../../../../test/support/rule-scope.ts';
 
 const unused = (): never => assert.fail('not used');
 
-test('after an evaluation, the Vault backend knows which entries a mirror uses; if the mirror is deleted or gone, it uses none', () => {
-  const calls: string[] = [];
-  const vault = {
-    use: (rule: string) => calls.push(`use ${rule}`),
-    release: (rule: string) => calls.push(`release ${rule}`),
-  } as unknown as MirrorVault;
+/** A reconciler with its store. @param request answers the requests to the API server */
+function reconcilerFor(vault: object, request: KubeApi['request'] = unused) {
+  const enqueued: RuleKey[] = [];
   const mirrors = createMirrorStore();
   const namespaces = new Namespaces();
-  const rules = new MirrorRules(ruleScope({ namespaces }), { mirrors, vault, viewOf: unused });
-  const cluster = { api: { cluster: 'c', request: unused, stream: unused }, namespaces };
-  const context = { cluster, config: { deletionTimeoutMs: 0 } } as unknown as ControllerContext;
+  const parts = { mirrors, vault: vault as MirrorVault };
+  const rules = new MirrorRules(ruleScope({ namespaces }), { ...parts, viewOf: unused });
+  const context = {
+    engine: { enqueueStatus: (key: RuleKey) => enqueued.push(key) },
+    cluster: { api: { cluster: 'c', request, stream: unused }, namespaces },
+    config: { deletionTimeoutMs: 1000 },
+    clock: { now: () => 0, monotonic: () => 0 },
+  } as unknown as ControllerContext;
   const reconciler = new MirrorReconciler(context, {
-    mirrors,
+    ...parts,
     rules,
-    vault,
     metrics: new MirrorMetrics(new MetricRegistry()),
     recordEvent: unused,
     watches: new AwaitedWatches(),
     isOutdated: unused,
   });
+  return { reconciler, mirrors, enqueued };
+}
+
+const END = '2026-01-01T00:00:00Z';
+
+test('after an evaluation, the Vault backend knows which entries a mirror uses; if the mirror is deleted or gone, it uses none', () => {
+  const calls: string[] = [];
+  const vault = {
+    use: (rule: string) => calls.push(`use ${rule}`),
+    release: (rule: string) => calls.push(`release ${rule}`),
+  };
+  const { reconciler, mirrors } = reconcilerFor(vault);
   const metadata = { name: 'db', namespace: 'default', uid: 'u', creationTimestamp: '' };
   const put = (resourceVersion: string, deleted: object = {}): unknown =>
     mirrors.put({ metadata: { ...metadata, resourceVersion, ...deleted } } satisfies SecretMirror);
   put('1');
   const rule = mirrors.key('default', 'db');
   reconciler.evaluated(rule);
-  put('2', { deletionTimestamp: '2026-01-01T00:00:00Z' });
+  put('2', { deletionTimestamp: END });
   reconciler.evaluated(rule);
   reconciler.sink.remove({ metadata: { ...metadata, resourceVersion: '3' } });
   reconciler.evaluated(rule);
@@ -64,38 +78,16 @@ test('a mirror that is gone without its finalizer is kept until its copies are r
     ['has a source in Vault', { source: { type: 'vault' } }, [], true],
     ['deletes its copies', { deletePolicy: 'delete' }, [], false],
     ['had another finalizer', { deletePolicy: 'retain' }, ['example.com/other'], true],
-    ['had its finalizer', { deletePolicy: 'retain' }, [SECRET_MIRROR_FINALIZER], false],
+    ['lost its finalizer while it was being deleted', { deletePolicy: 'retain' }, [SECRET_MIRROR_FINALIZER], true],
   ];
-  const end = '2026-01-01T00:00:00Z';
   for (const [[what, spec, finalizers, isKept], shownBy] of cases.flatMap((one) => [
     [one, 'an event'] as const,
     [one, 'a list'] as const,
   ])) {
     let isRevoked = false;
-    const vault = {
-      release: () => undefined,
-      leases: { states: unused, revocation: () => isRevoked },
-    } as unknown as MirrorVault;
-    const enqueued: RuleKey[] = [];
-    const mirrors = createMirrorStore();
-    const namespaces = new Namespaces();
-    const rules = new MirrorRules(ruleScope({ namespaces }), { mirrors, vault, viewOf: unused });
-    const context = {
-      engine: { enqueueStatus: (key: RuleKey) => enqueued.push(key) },
-      cluster: { api: { cluster: 'c', request: unused, stream: unused }, namespaces },
-      config: { deletionTimeoutMs: 1000 },
-      clock: { now: () => 0, monotonic: () => 0 },
-    } as unknown as ControllerContext;
-    const reconciler = new MirrorReconciler(context, {
-      mirrors,
-      rules,
-      vault,
-      metrics: new MirrorMetrics(new MetricRegistry()),
-      recordEvent: unused,
-      watches: new AwaitedWatches(),
-      isOutdated: unused,
-    });
-    const ending = finalizers.length > 0 ? { deletionTimestamp: end } : {};
+    const leases = { states: unused, revocation: () => isRevoked };
+    const { reconciler, mirrors, enqueued } = reconcilerFor({ release: () => undefined, leases });
+    const ending = finalizers.length > 0 ? { deletionTimestamp: END } : {};
     const metadata = { name: 'db', namespace: 'default', uid: 'u', resourceVersion: '1', creationTimestamp: '' };
     const mirror = { metadata: { ...metadata, finalizers, ...ending }, spec };
     mirrors.put(mirror);
@@ -136,4 +128,23 @@ test('a mirror that is gone without its finalizer is kept until its copies are r
     await update(SYNCED);
     assert.equal(mirrors.get(rule), undefined, what);
   }
+});
+
+test('a mirror whose finalizer Keyferry removes is forgotten, also if the watch reports its end before the response', async () => {
+  const metadata = { name: 'db', namespace: 'default', uid: 'u', creationTimestamp: '', deletionTimestamp: END };
+  const mirror: SecretMirror = {
+    metadata: { ...metadata, resourceVersion: '1', finalizers: [SECRET_MIRROR_FINALIZER] },
+    spec: { deletePolicy: 'retain' },
+  };
+  const vault = { release: () => undefined, leases: { states: unused, revocation: () => true } };
+  const { reconciler, mirrors } = reconcilerFor(vault, async () => {
+    const ended = { metadata: { ...metadata, resourceVersion: '2' }, spec: mirror.spec };
+    reconciler.sink.remove(ended);
+    return await Promise.resolve({ status: 200, body: Buffer.from(JSON.stringify(ended)) });
+  });
+  mirrors.put(mirror);
+  const rule = mirrors.key('default', 'db');
+  const progress = { writes: 0, undeleted: [], evaluated: ruleVersion(mirror) };
+  await reconciler.updateStatus(rule, [], progress, new AbortController().signal);
+  assert.equal(mirrors.get(rule), undefined);
 });

@@ -1,15 +1,15 @@
 /**
  * Does the operator's work for each SecretMirror; `rules/rule-set.ts` says what a mirror means. The reconciler writes
  * the finalizer and the defaults, and, once the finalizer is there, the status. After each evaluation it tells the
- * Vault backend which entries the mirror uses. It also records events. A deleted mirror keeps its finalizer until its copies
- * and leases are dealt with:
+ * Vault backend which entries the mirror uses. It also records events. A deleted mirror keeps its finalizer until its
+ * copies and leases are dealt with:
  *
  *   waiting for copies ──all deleted, or marked retained──▶ revoking leases ──done, or time limit──▶ finalizer removed
  *     └──time limit──▶ the same; the remaining copies become orphans
  *
- * A mirror that is deleted before its finalizer is there may have copies, too. They are found by their marks, and are
- * orphans. But only the mirror says that they are retained, or whether its leases are revoked: such a mirror stays in
- * the store (`isGone`) until its copies and leases are dealt with.
+ * A mirror that is gone before that, without its finalizer or because a user removed it, may have copies, too. They are
+ * found by their marks, and are orphans. But only the mirror says that they are retained, or whether its leases are
+ * revoked: such a mirror stays in the store (`isGone`) until its copies and leases are dealt with.
  */
 import type { KubeObject } from '../../../kube/api.ts';
 import { isInvalid } from '../../../kube/errors.ts';
@@ -58,6 +58,8 @@ export class MirrorReconciler implements RuleReconciler {
   readonly #deletions: Deletions;
   /** For each mirror with remarks in its last status: the events that were recorded for these remarks. */
   readonly #told = new Map<RuleKey, readonly RuleEvent[]>();
+  /** By rule: the uid of a deleted mirror whose copies and leases are dealt with, so that it may be gone. */
+  readonly #settled = new Map<RuleKey, string>();
   /** By rule: the uid of a mirror whose spec violates the CRD, so that the server refuses to add defaults to it. */
   readonly #refusedDefaults = new Map<RuleKey, string>();
 
@@ -102,7 +104,8 @@ export class MirrorReconciler implements RuleReconciler {
     const { namespace = '', name } = object.metadata;
     const mirror = mirrors.get(mirrors.key(namespace, name));
     const { deletePolicy, source } = mirror?.spec ?? {};
-    const isLeft = stepOf(mirror) !== 'cleanup' && (deletePolicy === 'retain' || source?.type === 'vault');
+    const isSettled = this.#settled.get(mirrors.key(namespace, name)) === mirror?.metadata.uid;
+    const isLeft = !isSettled && (deletePolicy === 'retain' || source?.type === 'vault');
     if (mirror === undefined || !isLeft) {
       mirrors.sink.remove(object);
       return;
@@ -188,6 +191,7 @@ export class MirrorReconciler implements RuleReconciler {
       this.#deletions.forget(rule);
       this.#refusedDefaults.delete(rule);
       this.#told.delete(rule);
+      this.#settled.delete(rule);
       metrics.removeMirror(ruleName(rule));
       return undefined;
     }
@@ -230,6 +234,7 @@ export class MirrorReconciler implements RuleReconciler {
       if (!vault.leases.revocation(rule, mirror, spec)) return undefined;
       const events = deletionEvents(claims, step.isTimedOut ? remaining : [], spec.destinationType);
       this.#statuses.record(rule, mirror, events);
+      this.#settled.set(rule, mirror.metadata.uid);
       if (mirror.isGone === true) mirrors.sink.remove(mirror);
       else await this.#client.removeFinalizers(mirror, [SECRET_MIRROR_FINALIZER], {}, signal);
       return undefined;
