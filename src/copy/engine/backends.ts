@@ -4,9 +4,11 @@
  * Each backend has its own queues, one for each of its lanes (in Vault: for each server), so that no backend waits for
  * another. The queues accept keys from the beginning, and start when their backend is ready.
  *
- * Turns belong to those who cause the work: the namespaces of rules, and then the namespaces of the targets. All orphans
- * together have one turn, in which the namespaces take turns that the orphans lie in: everybody can forge the mark of a
- * rule, but only in namespaces that they may write to.
+ * Turns belong to those who cause the work: the namespaces of rules, and then the namespaces of the targets. Objects that
+ * are filled from a source belong to the namespace of the source, because one change of it may cause the work on them
+ * all. All orphans together have one turn, in which the namespaces take turns that the orphans lie in: everybody can
+ * forge the mark of a rule, but only in namespaces that they may write to. Objects whose source is missing are with
+ * them: everybody can name any source.
  */
 import type { KeyedQueue } from '../../runtime/queue/keyed-queue.ts';
 import type { KeyedQueueOptions, RunResult, StopOptions } from '../../runtime/queue/keyed-queue-options.ts';
@@ -18,8 +20,8 @@ import { backendOf, namespaceOf, type ResourceKey } from '../model/keys.ts';
 import type { Backend, SourceProvider } from './backend.ts';
 
 export interface BackendsOptions extends Required<Pick<KeyedQueueOptions, 'clock' | 'retryAfterMs' | 'retryMaxMsOf'>> {
-  /** The namespace of the rule that claims a target; '' for an orphan. */
-  readonly ruleNamespaceOf: (target: ResourceKey) => string;
+  /** The namespace in whose turn a target is decided; '': the common turn of orphans. */
+  readonly turnOf: (target: ResourceKey) => string;
   readonly onError: KeyedQueueOptions<ResourceKey>['onError'];
 }
 
@@ -46,14 +48,14 @@ export class Backends {
   }
 
   add<B extends Backend>(backend: B): B {
-    const { clock, retryAfterMs, retryMaxMsOf, ruleNamespaceOf, onError } = this.#options;
+    const { clock, retryAfterMs, retryMaxMsOf, turnOf, onError } = this.#options;
     const { name, concurrency, laneOf, shareBy, ...limits } = backend.queueing;
     const lanes = new QueueLanes<ResourceKey>({
       name,
       concurrency,
       clock,
-      ownerOf: ruleNamespaceOf,
-      groupOf: (target) => (shareBy === 'rule' && ruleNamespaceOf(target)) || namespaceOf(target),
+      ownerOf: turnOf,
+      groupOf: (target) => (shareBy === 'rule' && turnOf(target)) || namespaceOf(target),
       retryAfterMs: (error) => retryAfterMs(error) ?? limits.retryAfterMs(error),
       retryMaxMsOf: (error) => retryMaxMsOf(error) ?? limits.longestWaitMs(error),
       onError,

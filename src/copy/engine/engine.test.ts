@@ -8,7 +8,7 @@ import { ManualClock } from '../../../test/support/manual-clock.ts';
 import { waitFor } from '../../../test/support/wait-for.ts';
 import { stubBackend } from '../../../test/support/stub-backend.ts';
 import { Engine } from './engine.ts';
-import { claimAll, type Owner, LeaveShape } from '../model/claim.ts';
+import { claimAll, type Owner, LeaveShape, type SourceView } from '../model/claim.ts';
 import { observe } from '../model/observed.ts';
 import { observedObject } from '../../../test/support/observed-object.ts';
 import { reconcilerOf, type WholeReconciler } from '../../../test/support/reconciler.ts';
@@ -77,6 +77,37 @@ for (const shareBy of ['rule', 'target'] as const) {
     }
   });
 }
+
+test('objects that are filled from one source have the turn of its namespace, and those without a source that of orphans', async () => {
+  const backend = stubBackend('c');
+  const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
+  const view = (source: ResourceKey): SourceView =>
+    source.endsWith('gone') ? { state: 'unknown' } : { state: 'present', version: '1', labels: {}, annotations: {} };
+  const sources = { ...backend.sourcesOf(asKey('c:Secret/a/b')), view };
+  engine.backends.add({ ...backend, sourcesOf: () => sources });
+  const fill = (source: string, name: string): ResourceKey => {
+    const owner: Owner = { key: asKey(`rules:${name}`), title: name, rank: '' };
+    const target: ResourceKey = asKey(`c:Secret/${name}`);
+    const shape = new LeaveShape(userCause('', ''));
+    const claims = claimAll([target], { owner, mode: 'fill', source: asKey(`c:Secret/${source}`), shape });
+    engine.claims.put(owner.key, { owner, version: '1', claims, sources: [] });
+    return target;
+  };
+  const noisy = Array.from({ length: 100 }, (_, index) => [
+    fill('noisy/source', `${index}/filled`),
+    fill(`any-${index}/gone`, `${index}/empty`),
+  ]).flat();
+  const quiet = fill('quiet/source', '0/quiet');
+  for (const target of [...noisy, quiet]) engine.enqueueTarget(target);
+  try {
+    await engine.start(new AbortController().signal);
+    await waitFor(() => backend.reconciled.length === 201);
+    const place = backend.reconciled.indexOf(quiet);
+    assert.ok(place < 3, `it came at place ${place}: ${backend.reconciled.slice(0, 10).join(', ')}`);
+  } finally {
+    await engine.stop();
+  }
+});
 
 test("a shape's slow work is done before its target is decided, and again if the source changed meanwhile", async () => {
   const backend = stubBackend('c');

@@ -107,9 +107,11 @@ export class Engine implements ObjectEvents {
     });
     this.backends = new Backends({
       ...common,
-      ruleNamespaceOf: (target) => {
-        const entry = this.book.firstOn(target);
-        return entry === undefined ? '' : namespaceOf(entry.claim.owner.key);
+      turnOf: (target) => {
+        const claim = this.book.firstOn(target)?.claim;
+        if (claim?.mode !== 'fill') return claim === undefined ? '' : namespaceOf(claim.owner.key);
+        const { source } = claim;
+        return source !== undefined && this.backends.view(source).state === 'present' ? namespaceOf(source) : '';
       },
       onError: (key, error, retryInMs, attempt) => {
         options.onError('targets', key, error, retryInMs);
