@@ -5,7 +5,7 @@ import { describe, it } from 'node:test';
 import { asKey } from '../../../test/support/keys.ts';
 import { observedObject } from '../../../test/support/observed-object.ts';
 import { userCause } from '../model/cause.ts';
-import { claimAll, LeaveShape } from '../model/claim.ts';
+import { claimAll, type ClaimMode, LeaveShape } from '../model/claim.ts';
 import type { ResourceKey, RuleKey } from '../model/keys.ts';
 import type { RuleSet, RuleState } from '../model/rule-set.ts';
 import type { OrphanAction } from '../plan/facts.ts';
@@ -18,14 +18,14 @@ const GONE: RuleState = { state: 'gone' };
 const live = (version: string): RuleState => ({ state: 'there', version });
 
 /** Claims of a rule that was evaluated in version 1. @param policy for an orphan if the rule exists */
-function setUp(claimed: readonly ResourceKey[] = [], policy: OrphanAction = 'keep'): Claims {
+function setUp(claimed: readonly ResourceKey[] = [], policy: OrphanAction = 'keep', monotonic?: () => number): Claims {
   const rules: RuleSet = {
     name: 'rules',
     evaluate: () => assert.fail('not used'),
     ownerOf: () => RULE,
     orphanPolicy: (_rule, _observed, ruleThere) => (ruleThere ? policy : 'delete'),
   };
-  const claims = new Claims({ flowsInto: () => new Map(), onChange: () => undefined });
+  const claims = new Claims({ flowsInto: () => new Map(), onChange: () => undefined }, monotonic);
   claims.add(rules);
   const owner = { key: RULE, title: RULE, rank: '' };
   const shape = new LeaveShape(userCause('', ''));
@@ -92,5 +92,53 @@ describe('a copy that its rule does not claim', () => {
 
   it('if a rule claims the copy meanwhile, the decision on the orphan is put off', async () => {
     assert.equal(await action(setUp([TARGET]), live('1')), 'later');
+  });
+});
+
+describe('the time for which a copy stays that no rule claims', () => {
+  const owner = { key: RULE, title: RULE, rank: '' };
+  const shape = new LeaveShape(userCause('', ''));
+  const claimBy = (claims: Claims, rule: RuleKey, mode: ClaimMode, targets: readonly ResourceKey[]): void => {
+    const claim = { owner: { ...owner, key: rule }, mode, source: undefined, shape };
+    claims.put(rule, { owner: claim.owner, version: '1', claims: claimAll(targets, claim), sources: [] });
+  };
+
+  it('begins each time that its rule lets it go, and is not asked of a command, which has no clock', () => {
+    let now = 0;
+    for (const clock of [() => now, undefined]) {
+      const claims = setUp([TARGET], 'delete', clock);
+      claims.objectChanged(TARGET, undefined, observedObject({ annotations: { 'keyferry.dev/target': 'team/copy' } }));
+      for (const start of [0, 10_000]) {
+        now = start;
+        claimBy(claims, RULE, 'own', [TARGET]);
+        claimBy(claims, RULE, 'own', []);
+        now += 100;
+        assert.equal(claims.graceLeft(RULE, TARGET), clock && 400);
+        now += 900;
+        assert.equal(claims.graceLeft(RULE, TARGET), clock && 0);
+      }
+    }
+  });
+
+  it('begins when the copy is decided first if no rule let it go, as after a restart', () => {
+    let now = 1000;
+    const claims = setUp([], 'delete', () => now);
+    assert.equal(claims.graceLeft(RULE, TARGET), 500);
+    now = 1500;
+    assert.equal(claims.graceLeft(RULE, TARGET), 0);
+  });
+
+  it('ends when another rule claims the copy, but not if the copy is only filled', () => {
+    const claims = setUp([], 'delete', () => 0);
+    claimBy(claims, asKey('rules:default/filler'), 'fill', [TARGET]);
+    assert.equal(claims.graceLeft(RULE, TARGET), 500);
+    claimBy(claims, asKey('rules:default/other'), 'own', [TARGET]);
+    assert.equal(claims.graceLeft(RULE, TARGET), undefined);
+  });
+
+  it('does not count for an object that is emptied', () => {
+    const claims = setUp([], 'delete', () => 0);
+    claimBy(claims, RULE, 'fill', [TARGET]);
+    assert.equal(claims.graceLeft(RULE, TARGET), undefined);
   });
 });

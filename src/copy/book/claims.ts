@@ -11,7 +11,7 @@
  */
 import { type Outcome, sameOutcome, type Undeleted } from '../model/claim.ts';
 import { controllerOf, parseResourceKey, type ResourceKey, type RuleKey } from '../model/keys.ts';
-import { getOrCreate, SetMap } from '../../runtime/maps.ts';
+import { SetMap } from '../../runtime/maps.ts';
 import { isMarkedElsewhere, type Observed, PLACE_ANNOTATION } from '../model/observed.ts';
 import type { Evaluation, Findings, RuleSet, RuleState } from '../model/rule-set.ts';
 import { type BookChange, ClaimBook } from './claim-book.ts';
@@ -35,6 +35,20 @@ export interface ClaimsChange extends BookChange {
   readonly orphans: readonly ResourceKey[];
 }
 
+/** A target that is to be deleted or emptied. */
+interface Unwanted {
+  /** Monotonic, ms. */
+  readonly since: number;
+  /** Whether a source that exists let the target go. */
+  readonly isLetGo: boolean;
+}
+
+/**
+ * How long a copy stays that no rule claims any more, ms. Meanwhile another rule may claim the copy and take it over, for
+ * example if one `kubectl apply` swaps the targets of two rules, or its own rule may be made again.
+ */
+const UNCLAIMED_MS = 500;
+
 export class Claims {
   readonly book = new ClaimBook();
   /** Finds the claims that are not carried out, because their content would return to its origin. */
@@ -44,14 +58,13 @@ export class Claims {
   /** The findings of each rule whose last evaluation had findings. */
   readonly #findings = new Map<RuleKey, Findings>();
   readonly #owned = new SetMap<RuleKey, ResourceKey>();
-  /** Since when each target is to be deleted or emptied, monotonic ms. -Infinity: a source that exists let it go. */
-  readonly #unwantedSince = new Map<ResourceKey, number>();
-  readonly #monotonic: () => number;
+  readonly #unwanted = new Map<ResourceKey, Unwanted>();
+  readonly #monotonic: (() => number) | undefined;
   /** The copies that their rule did not claim when the last try to delete them failed. Each is in `#owned`. */
   readonly #undeleted = new Map<ResourceKey, Outcome>();
 
-  /** @param monotonic clock, ms. A command needs none */
-  constructor(options: Omit<CyclesOptions, 'book'>, monotonic = (): number => 0) {
+  /** @param monotonic clock, ms. A command has none, so that its decisions do not wait */
+  constructor(options: Omit<CyclesOptions, 'book'>, monotonic?: () => number) {
     this.cycles = new Cycles({ ...options, book: this.book });
     this.#monotonic = monotonic;
   }
@@ -82,9 +95,9 @@ export class Claims {
     else this.#findings.set(rule, { refusal, outOfReach });
     const rules = this.#ruleSets.get(controllerOf(rule));
     const orphans = isSame ? [] : [...this.ownedBy(rule)].filter((target) => !this.book.claims(rule, target));
-    const letGo = rules?.isThere?.(rule) === true ? change.targets : [];
-    for (const target of letGo)
-      if (this.#owned.has(rule, target) && !this.book.claims(rule, target)) this.#unwantedSince.set(target, -Infinity);
+    const unwanted = { since: this.#monotonic?.() ?? 0, isLetGo: rules?.isThere?.(rule) === true };
+    for (const target of change.targets)
+      if (this.#owned.has(rule, target) && !this.book.claims(rule, target)) this.#unwanted.set(target, unwanted);
     return { ...change, orphans };
   }
 
@@ -222,18 +235,25 @@ export class Claims {
   }
 
   /**
-   * How long a target must still be unwanted before it may be deleted or emptied, ms. The first call begins the time.
-   * `undefined`: its rule has no grace. @see RuleSet.graceMs
+   * How long a target must still be unwanted before it may be deleted or emptied, ms: the grace of its rule, and if no
+   * rule claims the target, at least `UNCLAIMED_MS`. The time begins when its rule drops the claim, or else with the
+   * first call. `undefined`: it need not wait.
+   * @param rule that fills the target, or that its mark names
    */
   graceLeft(rule: RuleKey, target: ResourceKey): number | undefined {
-    const { graceMs = 0 } = this.ruleSetOf(rule);
-    if (graceMs === 0) return undefined;
+    if (this.#monotonic === undefined) return undefined;
     const now = this.#monotonic();
-    return Math.max(0, getOrCreate(this.#unwantedSince, target, () => now) + graceMs - now);
+    const unwanted = this.#unwanted.get(target) ?? { since: now, isLetGo: false };
+    const { graceMs = 0 } = this.ruleSetOf(rule);
+    const isClaimed = this.book.on(target).some(({ claim: { mode, owner } }) => mode === 'own' || owner.key === rule);
+    const waitMs = Math.max(unwanted.isLetGo ? 0 : graceMs, isClaimed ? 0 : UNCLAIMED_MS);
+    if (waitMs === 0) return undefined;
+    this.#unwanted.set(target, unwanted);
+    return Math.max(0, unwanted.since + waitMs - now);
   }
 
-  /** Called when a target that may have been unwanted is wanted again, or is gone. */
+  /** Called when a target that may have been unwanted is wanted again, kept, or gone. */
   wanted(target: ResourceKey): void {
-    this.#unwantedSince.delete(target);
+    this.#unwanted.delete(target);
   }
 }

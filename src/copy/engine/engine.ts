@@ -53,12 +53,6 @@ const STATUS_DELAY_MS = 50;
 const STATUS_PENDING_DELAY_MS = 2000;
 /** Number of targets of one event that have normal priority; the others have low. Writing this many takes 0.5 s. */
 const NORMAL_PRIORITY_TARGETS = 250;
-/**
- * If no rule claims a copy any more, Keyferry waits this long before it decides on the copy, ms. Meanwhile another rule
- * may claim the copy and take it over, for example if one `kubectl apply` swaps the names of two rules, or the rule is
- * made again.
- */
-const UNCLAIMED_DELAY_MS = 500;
 /** A decision takes time for each claim on its target. Above this number, each claim delays it by `MS_PER_CLAIM`. */
 const FEW_CLAIMS = 100;
 const MS_PER_CLAIM = 0.25;
@@ -167,14 +161,10 @@ export class Engine implements ObjectEvents {
     this.#rules.add(rule, priority);
   }
 
-  /**
-   * Called when a target may differ from its desired state.
-   * @param unclaimedMs delay if no rule claims the target, ms
-   */
-  enqueueTarget(target: ResourceKey, priority: Priority = 'normal', unclaimedMs = 0): void {
+  /** Called when a target may differ from its desired state. */
+  enqueueTarget(target: ResourceKey, priority: Priority = 'normal'): void {
     const claims = this.book.countOn(target);
-    const contestedMs = claims > FEW_CLAIMS ? claims * MS_PER_CLAIM : 0;
-    this.backends.queueOf(target).add(target, { priority, delayMs: claims === 0 ? unclaimedMs : contestedMs });
+    this.backends.queueOf(target).add(target, { priority, delayMs: claims > FEW_CLAIMS ? claims * MS_PER_CLAIM : 0 });
   }
 
   /** As `enqueueTarget`, but ends a back-off of the target, so that it runs at once. */
@@ -193,10 +183,9 @@ export class Engine implements ObjectEvents {
   }
 
   /** The first targets get `priority`, the others a low one, so that thousands of targets do not delay other rules. */
-  #enqueueTargets(targets: Iterable<ResourceKey>, priority: Priority, unclaimedMs = 0): void {
+  #enqueueTargets(targets: Iterable<ResourceKey>, priority: Priority): void {
     let touched = 0;
-    for (const target of targets)
-      this.enqueueTarget(target, ++touched > NORMAL_PRIORITY_TARGETS ? 'low' : priority, unclaimedMs);
+    for (const target of targets) this.enqueueTarget(target, ++touched > NORMAL_PRIORITY_TARGETS ? 'low' : priority);
   }
 
   enqueueStatus(rule: RuleKey): void {
@@ -280,10 +269,10 @@ export class Engine implements ObjectEvents {
   #evaluated(rule: RuleKey, change: ClaimsChange): void {
     this.#follow(change);
     if (this.claims.versionOf(rule) === undefined) this.#writes.delete(rule);
-    this.#enqueueTargets(change.targets, 'normal', UNCLAIMED_DELAY_MS);
+    this.#enqueueTargets(change.targets, 'normal');
     // Keyferry keeps a copy that other claims use as their source. Now it may be an orphan.
     this.#enqueueTargets(change.unusedSources, 'normal');
-    this.#enqueueTargets(change.orphans, 'normal', UNCLAIMED_DELAY_MS);
+    this.#enqueueTargets(change.orphans, 'normal');
     this.enqueueStatus(rule);
   }
 

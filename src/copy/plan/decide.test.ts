@@ -36,6 +36,9 @@ interface Given {
   readonly fate?: (owner: string) => OrphanAction | 'later';
   readonly hasNamespace?: boolean;
   readonly mayBeWanted?: () => boolean;
+  readonly graceMs?: number;
+  /** Called while the source is read. */
+  readonly onLoad?: (book: ClaimBook) => void;
 }
 
 /** A cluster with one target. `reads` records what the decisions have read, `wanted` which targets they need. */
@@ -46,6 +49,8 @@ function cluster({
   fate = () => 'delete',
   hasNamespace = true,
   mayBeWanted = () => false,
+  graceMs,
+  onLoad,
 }: Given) {
   const reads: string[] = [];
   const wanted: ResourceKey[] = [];
@@ -80,7 +85,7 @@ function cluster({
       book,
       cycles: { viewsOn: () => () => undefined },
       ownerOf: ({ annotations }) => asKey(annotations['owner']),
-      graceLeft: () => undefined,
+      graceLeft: () => graceMs,
       wanted: (key) => void wanted.push(key),
     },
     sources: {
@@ -88,6 +93,7 @@ function cluster({
       fingerprint: () => now.source,
       load: async () => {
         reads.push('source');
+        onLoad?.(book);
         return await Promise.resolve((now.source = NEW));
       },
     },
@@ -124,6 +130,22 @@ test('a target counts as wanted if a rule needs it, but not while it is an orpha
   const orphan = cluster({ observed: target('1', 'gone'), isClaimed: false });
   assert.equal((await orphan.decided()).plan.do, 'delete');
   assert.deepEqual(orphan.wanted, []);
+});
+
+test('a copy that is kept although its rule does not claim it waits again before it is deleted later', async () => {
+  const kept = cluster({ observed: target('1', 'gone'), isClaimed: false, fate: () => 'keep' });
+  assert.equal((await kept.decided()).plan.do, 'nothing');
+  assert.deepEqual(kept.wanted, [TARGET]);
+});
+
+test('if the rule lets the target go while its source is read, the target waits as any orphan', async () => {
+  const { reads, decided } = cluster({
+    observed: target('1', 'rule'),
+    graceMs: 300,
+    onLoad: (book) => book.replace(asKey('rule'), [], []),
+  });
+  assert.deepEqual((await decided()).plan, { do: 'later', because: 'owner', graceMs: 300 });
+  assert.deepEqual(reads, ['source']);
 });
 
 test('if an orphan gets the mark of another rule while its owner is asked about it, the new owner is asked', async () => {

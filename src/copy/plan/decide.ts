@@ -71,7 +71,7 @@ export interface Later {
    * `changed`: a source or target changed while it was read.
    */
   readonly because: 'namespace' | 'owner' | 'changed';
-  /** Set if the target is to be deleted or emptied: its source has so much time to come back, ms. */
+  /** Set if the target is to be deleted or emptied: its source or another rule has so much time to want it, ms. */
   readonly graceMs?: number | undefined;
 }
 
@@ -98,7 +98,7 @@ export async function decide(
       isUnwanted = true;
     } else if (decision.do !== 'need') {
       const lacking = lackOf(decision, facts, source.claims);
-      if (lacking === undefined && orphanAnswer === undefined) source.claims.wanted(target);
+      if (lacking === undefined && orphanAnswer?.action !== 'delete') source.claims.wanted(target);
       const graceMs = lacking && source.claims.graceLeft(lacking.owner.key, target);
       if ((graceMs ?? 0) > 0) return later(facts, 'changed', graceMs);
       if (graceMs === undefined || lacking?.source === undefined || isLookedUp) return { facts, plan: decision };

@@ -4,6 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
 
 import type { FaultProxy } from '../../servers/fault-proxy.ts';
 import { proxied } from '../../servers/proxied.ts';
@@ -110,6 +111,9 @@ async function watchSecrets(namespace: string): Promise<Watcher & { readonly see
   return Object.assign(watcher, { seen });
 }
 
+/** Time between two objects of one `kubectl apply` or of a Helm release, ms. Keyferry waits much longer. */
+const BETWEEN_EDITS_MS = 50;
+
 const isNotModified = (event: string): boolean => !event.startsWith('MODIFIED');
 
 /** Waits until the copy of an annotated Secret has only this value. */
@@ -138,7 +142,12 @@ describe('a copy that its rule no longer selects, and that another rule claims',
   for (const order of ['one after the other', 'at the same time'] as const) {
     const edit = async (edits: readonly (() => Promise<unknown>)[]): Promise<void> => {
       if (order === 'at the same time') await Promise.all(edits.map((one) => one()));
-      else for (const one of edits) await one();
+      else {
+        for (const one of edits) {
+          await one();
+          await setTimeout(BETWEEN_EDITS_MS);
+        }
+      }
     };
 
     it(`if two mirrors swap their sources (${order}), both copies stay the same objects and swap their owners`, async () => {
@@ -167,7 +176,7 @@ describe('a copy that its rule no longer selects, and that another rule claims',
       assert.deepEqual(watch.seen.filter(isNotModified), []);
     });
 
-    it(`if two annotated Secrets swap their targets (${order}), both copies stay the same objects and swap their content`, async () => {
+    it(`if two annotated Secrets swap their targets and change their values (${order}), both copies stay the same objects and swap their content`, async () => {
       const target = `swap-pushed-${order.split(' ')[0]}`;
       await scene.namespaces(target);
       const pushTo = (name: string): Json => ({ metadata: { annotations: { [PUSH]: `${target}/${name}` } } });
@@ -180,10 +189,12 @@ describe('a copy that its rule no longer selects, and that another rule claims',
       const swaps = [names, names.toReversed()];
       await edit(
         swaps.map(([source, copy]) => async () => {
-          await scene.api.patch(secretPath(HOME, `${target}-${source}`), pushTo(copy));
+          // Keyferry reads the new value, and meanwhile the rule lets the copy go.
+          const patch = { ...pushTo(copy), data: scene.data({ [source]: '2' }) };
+          await scene.api.patch(secretPath(HOME, `${target}-${source}`), patch);
         }),
       );
-      for (const [source, copy] of swaps) await pushed(target, source, '1', copy);
+      for (const [source, copy] of swaps) await pushed(target, source, '2', copy);
       assert.deepEqual(watch.seen.filter(isNotModified), []);
     });
   }

@@ -205,12 +205,36 @@ describe('a pushed copy whose source is gone', () => {
     assert.equal(await world.decided('team/copy'), 'later undefined');
   });
 
-  it('is deleted at once if the source exists, but no longer lists it or has lost its annotation', async () => {
+  it('is deleted half a second after a source that exists no longer lists it or has lost its annotation', async () => {
     for (const annotations of [{ 'replicate-to': 'team/other' }, { 'replication-allowed': 'true' }, {}]) {
       const world = await pushed();
       await world.put('home/a', annotations);
+      assert.equal(await world.decided('team/copy'), 'later 500', JSON.stringify(annotations));
+      world.nowMs = 500;
       assert.equal(await world.decided('team/copy'), 'delete', JSON.stringify(annotations));
     }
+  });
+
+  it('stays if two sources swap their targets one after the other, and is taken over at once', async () => {
+    const world = await pushed();
+    await world.put('home/z', { 'replicate-to': 'team/other' });
+    await world.put('team/other', { ...MARKED, 'replicated-by': 'home/z', 'keyferry.dev/target': 'team/other' });
+    await world.put('home/a', { 'replicate-to': 'team/other' });
+    world.nowMs = 499;
+    assert.equal(await world.decided('team/copy'), 'later 1');
+    await world.put('home/z', PUSHES);
+    for (const copy of ['team/copy', 'team/other']) assert.equal(await world.decided(copy), 'update source');
+  });
+
+  it('has another half second each time that a source lets it go', async () => {
+    const world = await pushed();
+    await world.put('home/a', {});
+    assert.equal(await world.decided('team/copy'), 'later 500');
+    world.nowMs = 400;
+    await world.put('home/a', PUSHES);
+    world.nowMs = 10_000;
+    await world.put('home/a', {});
+    assert.equal(await world.decided('team/copy'), 'later 500');
   });
 
   it('has no grace while its source is being deleted, because such a source exists', async () => {
@@ -218,6 +242,7 @@ describe('a pushed copy whose source is gone', () => {
     await world.put('home/a', PUSHES, true, DELETING);
     assert.match(await world.decided('team/copy'), KEPT);
     await world.put('home/a', {}, true, DELETING);
+    world.nowMs = 500;
     assert.equal(await world.decided('team/copy'), 'delete');
   });
 
@@ -249,9 +274,11 @@ describe('a pushed copy whose source is gone', () => {
     assert.equal(await world.decided('team/copy'), 'later 5000');
   });
 
-  it('is deleted at once if there is no grace', async () => {
+  it('is deleted after half a second if there is no grace', async () => {
     const world = await pushed(0);
     await world.put('home/a', undefined);
+    assert.equal(await world.decided('team/copy'), 'later 500');
+    world.nowMs = 500;
     assert.equal(await world.decided('team/copy'), 'delete');
   });
 });
