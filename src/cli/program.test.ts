@@ -348,11 +348,14 @@ describe('the argument of the actions', () => {
       ],
       [
         ['plan', 'a', '-', '--kubeconfig=k'],
-        ['plan', { ...plain, kubeconfig: 'k', files: ['a', '-'], output: 'table', config }],
+        ['plan', { ...plain, namespace: undefined, kubeconfig: 'k', files: ['a', '-'], output: 'table', config }],
       ],
       [
-        ['plan', '-R', '--all', '--mirrors-regex=search', 'a', '-oyaml'],
-        ['plan', { ...cluster, files: ['a'], output: 'yaml', config: search, recursive: true, all: true }],
+        ['plan', '-R', '--all', '-n', 'b', '--mirrors-regex=search', 'a', '-oyaml'],
+        [
+          'plan',
+          { ...cluster, namespace: 'b', files: ['a'], output: 'yaml', config: search, recursive: true, all: true },
+        ],
       ],
       [
         ['status', '-n', 'a', '-A', '--failed', '--mirrors-regex', 'search'],
@@ -382,7 +385,7 @@ describe('the argument of the actions', () => {
       ],
       [
         ['plan', 'a', '-f', 'b', '--filename=c'],
-        ['plan', { ...plain, files: ['a', 'b', 'c'], output: 'table', config }],
+        ['plan', { ...plain, namespace: undefined, files: ['a', 'b', 'c'], output: 'table', config }],
       ],
       ...[['secret/b', '-n', 'a'], ['secret', 'b', '-n', 'a'], ['secret/a/b']].map(
         (words) =>

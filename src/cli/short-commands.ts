@@ -43,6 +43,7 @@ const statusFlags = {
 
 const planFlags = {
   output: outputFlag(FORMATS),
+  namespace: namespaceOption('the namespace of objects that name none, as in kubectl'),
   filename: {
     ...flag.list('filename', 'file', 'a manifest or a folder of manifests, as in kubectl; can be repeated', () => {}),
     short: 'f',

@@ -31,6 +31,8 @@ export interface StatusOptions extends ReadingOptions<'table' | 'wide' | 'json' 
 }
 
 export interface PlanOptions extends ReadingOptions {
+  /** The namespace of objects that name none; `undefined`: that of the kubeconfig's context. */
+  readonly namespace?: string | undefined;
   /** Paths of manifests and folders; `-` is standard input. */
   readonly files: readonly string[];
   /** Whether to read subfolders. */

@@ -31,8 +31,8 @@ import {
 
 /** @throws ManifestError, which names file, document and field; and the errors of `api.request` */
 export async function planFiles(context: CommandContext, options: PlanOptions): Promise<CommandResult> {
-  const { api, namespace: home, stdin, paint } = context;
-  const { all, config, output } = options;
+  const { api, stdin, paint } = context;
+  const { all, config, output, namespace: home = context.namespace } = options;
   const collections = await ruleCollections();
   const manifests = await readManifests(options.files, options.recursive, stdin);
   const given = givenOf(manifests, collections, api.cluster, home);
@@ -69,6 +69,10 @@ export async function planFiles(context: CommandContext, options: PlanOptions): 
       ...coverageNotes(snapshot).map((note) => ({ rule: 'rights', note })),
       ...notes,
       ...elsewhere,
+      ...given.flatMap(({ kind, manifest: { metadata } }) => {
+        const consent = kind === 'Namespace' ? snapshot.consentNotesOf(metadata.name) : [];
+        return consent.map((note) => ({ rule: `Namespace ${metadata.name}`, note }));
+      }),
       ...notesOn(snapshot, affected),
     ],
     unchanged: rows.length - changed.length,

@@ -54,6 +54,23 @@ describe('plan of a Namespace', () => {
     ['a label that a limit selects by changes', 'apps', { labels: { tenant: 'b' } }, copies],
     ['nothing of this changes', 'shop', { labels: { color: 'blue' } }, []],
   ];
+  it('plan names a mistake in a consent, and plans objects without a namespace for that of -n', async () => {
+    const input = [
+      stringify({ ...namespace('other'), metadata: { name: 'other', annotations: { [CONSENT]: '(' } } }),
+      stringify({ ...namespace('shop'), metadata: { name: 'shop', annotations: { [CONSENT]: 'app*' } } }),
+      stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'one' }, data: { a: '1' } }),
+    ].join('---\n');
+    const args = ['plan', '-', '-n', 'nowhere', LIMIT, '-o', 'json', '--kubeconfig', scene.plane.kubeconfigPath];
+    const { stdout, stderr } = await runProgram(args, input);
+    const { notes, problems } = planSchema.parse(JSON.parse(stdout || `{"stderr":${JSON.stringify(stderr)}}`));
+    assert.match(notes.find(({ rule }) => rule === 'Namespace other')?.note ?? '', /"\(" is not a pattern: /);
+    assert.match(notes.find(({ rule }) => rule === 'Namespace shop')?.note ?? '', /"app\*" matches no namespace/);
+    assert.match(
+      problems.find(({ rule }) => rule === 'ConfigMap nowhere/one')?.problem ?? '',
+      /^namespace nowhere does not exist$/,
+    );
+  });
+
   for (const [what, name, metadata, lost] of cases) {
     it(`if ${what}, plan lists exactly the copies that the operator then deletes`, async () => {
       const uids = await Promise.all(copies.map(async (copy) => (await found(copy))?.metadata.uid as unknown));

@@ -50,6 +50,22 @@ export class Consents {
     }
     return { patterns };
   }
+
+  /** What is wrong with a consent, or looks so; `undefined`: nothing. @param namespaces all names */
+  mistakeIn(text: string, namespaces: Iterable<string>): Pick<EventInput, 'reason' | 'message'> | undefined {
+    const field = `annotation ${ACCEPT_FROM_ANNOTATION}`;
+    const consent = this.of(text);
+    if ('problem' in consent) {
+      const message = `${field} ${consent.problem}; no rule of another namespace copies into this namespace`;
+      return { reason: 'InvalidConsent', message };
+    }
+    const items = text.split(',').map((item) => item.trim());
+    const suspects = consent.patterns.flatMap(
+      (pattern, index) => suspectPattern(field, items[index] ?? '', pattern) ?? [],
+    );
+    const misread = misreadPatterns(suspects, namespaces);
+    return misread.length === 0 ? undefined : { reason: 'MisreadPattern', message: misread.join('; ') };
+  }
 }
 
 /** Records one Warning event on each Namespace whose consent has a mistake. */
@@ -75,7 +91,7 @@ export class ConsentWatch {
   #check(name: string): void {
     const uid = this.#namespaces.uidOf(name);
     const text = this.#namespaces.factsOf(name)?.acceptFrom;
-    const mistake = text === undefined ? undefined : this.#mistakeIn(text);
+    const mistake = text === undefined ? undefined : this.#consents.mistakeIn(text, this.#namespaces.names());
     if (uid === undefined || mistake === undefined) {
       this.#reported.delete(name);
       return;
@@ -85,20 +101,5 @@ export class ConsentWatch {
     this.#reported.set(name, report);
     const subject = { apiVersion: 'v1', kind: 'Namespace', name, uid };
     this.#record({ ...mistake, subject, type: 'Warning' });
-  }
-
-  #mistakeIn(text: string): Pick<EventInput, 'reason' | 'message'> | undefined {
-    const field = `annotation ${ACCEPT_FROM_ANNOTATION}`;
-    const consent = this.#consents.of(text);
-    if ('problem' in consent) {
-      const message = `${field} ${consent.problem}; no rule of another namespace copies into this namespace`;
-      return { reason: 'InvalidConsent', message };
-    }
-    const items = text.split(',').map((item) => item.trim());
-    const suspects = consent.patterns.flatMap(
-      (pattern, index) => suspectPattern(field, items[index] ?? '', pattern) ?? [],
-    );
-    const misread = misreadPatterns(suspects, this.#namespaces.names());
-    return misread.length === 0 ? undefined : { reason: 'MisreadPattern', message: misread.join('; ') };
   }
 }

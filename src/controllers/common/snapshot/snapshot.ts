@@ -149,6 +149,14 @@ export class Snapshot {
     return [...this.readers.values()].flatMap((reader) => reader.notesOf?.(object) ?? []);
   }
 
+  /** What is wrong with the consent of a namespace. */
+  consentNotesOf(name: string): string[] {
+    const { namespaces } = this.inventory;
+    const text = namespaces.factsOf(name)?.acceptFrom;
+    const mistake = text === undefined ? undefined : this.#reach.consents.mistakeIn(text, namespaces.names());
+    return mistake === undefined ? [] : [mistake.message];
+  }
+
   /** What a user should know about a valid rule; `undefined`: nothing. */
   noteOn(rule: RuleKey): string | undefined {
     return this.readers.get(controllerOf(rule))?.noteOn?.(rule, this.rules.get(rule));
