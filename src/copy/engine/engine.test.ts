@@ -648,6 +648,46 @@ test('a write during a status update counts in the next update, and no write cou
   }
 });
 
+test('while claims of a rule are pending, only an urgent update of its status does not wait', async () => {
+  const clock = new ManualClock();
+  let updates = 0;
+  const engine = new Engine({ clock, onError: (_loop, _key, error) => assert.fail(String(error)) });
+  engine.backends.add(stubBackend('c'));
+  const owner = { key: RULE, title: RULE, rank: '' };
+  // The stub backend records no outcomes, so the claim stays pending.
+  const shape = new LeaveShape(userCause('Left', ''));
+  const claims = claimAll([TARGET], { owner, mode: 'own', source: undefined, shape });
+  engine.addReconciler(
+    reconcilerOf({
+      name: 'rules',
+      evaluate: () => ({ owner, version: '1', claims, sources: [] }),
+      ownerOf: () => undefined,
+      getLive: async () => await Promise.resolve({ state: 'there', version: '1' }),
+      orphanPolicy: () => 'keep',
+      updateStatus: async () => {
+        updates++;
+        return await Promise.resolve(undefined);
+      },
+    }),
+  );
+  engine.enqueueRule(RULE);
+  try {
+    await engine.start(new AbortController().signal);
+    await clock.advance(10_000);
+    updates = 0;
+    engine.enqueueStatus(RULE);
+    await clock.advance(1000);
+    assert.equal(updates, 0);
+    engine.enqueueStatus(RULE, 0);
+    await clock.advance(1);
+    assert.equal(updates, 1);
+    await clock.advance(10_000);
+    assert.equal(updates, 1, 'one update for both requests');
+  } finally {
+    await engine.stop();
+  }
+});
+
 /** Rules whose preparation is missing until they are in `prepared`. Each rule claims the target with its own name. */
 function unpreparedRules(
   prepare: (rule: RuleKey) => Promise<void>,

@@ -188,8 +188,8 @@ export class Engine implements ObjectEvents {
     for (const target of targets) this.enqueueTarget(target, ++touched > NORMAL_PRIORITY_TARGETS ? 'low' : priority);
   }
 
-  enqueueStatus(rule: RuleKey): void {
-    this.#status.add(rule, { delayMs: this.book.isUnderWay(rule) ? STATUS_PENDING_DELAY_MS : STATUS_DELAY_MS });
+  enqueueStatus(rule: RuleKey, delayMs = this.book.isUnderWay(rule) ? STATUS_PENDING_DELAY_MS : STATUS_DELAY_MS): void {
+    this.#status.add(rule, { delayMs });
   }
 
   /**

@@ -50,12 +50,12 @@ export type VaultAuthRef = (
   readonly loginNamespace?: string;
 };
 
-/** The object with the credential, as text: logins with different objects have different queues. */
-export function accountOf(auth: VaultAuthRef): string {
-  if (auth.method === 'environment') return auth.method;
-  const { namespace, name } =
+/** The namespace of the object with the credential; empty if the process itself has it. */
+export function credentialNamespaceOf(auth: VaultAuthRef | undefined): string {
+  if (auth === undefined || auth.method === 'environment') return '';
+  const object =
     auth.method === 'kubernetes' ? auth.serviceAccount : auth.method === 'token' ? auth.token : auth.secretId;
-  return `${namespace}/${name}`;
+  return object.namespace;
 }
 
 export interface VaultLocation {

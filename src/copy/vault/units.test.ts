@@ -51,8 +51,12 @@ describe('a source in Vault', () => {
   let onRead: () => void;
   let errors: unknown[];
   let failedRules: readonly string[];
+  /** Opens a connection for a poll. */
+  let open: (location: VaultLocation) => Promise<void>;
+  let polls: number;
   /** How many times a connection was closed. */
   let closes: number;
+  let onChange: (key: EntryKey) => void;
   let locations: VaultLocations;
   let sources: VaultSources;
   let leases: VaultLeases;
@@ -106,7 +110,9 @@ describe('a source in Vault', () => {
     createdTime = 't';
     leaseId = (read) => `lease-${read}`;
     onRead = () => undefined;
-    closes = 0;
+    onChange = () => undefined;
+    open = () => Promise.resolve();
+    [polls, closes] = [0, 0];
     errors = [];
     locations = new VaultLocations(() => undefined);
     leases = new VaultLeases({
@@ -123,14 +129,18 @@ describe('a source in Vault', () => {
     sources = new VaultSources({
       locations,
       access: {
-        open: async () => await Promise.resolve(connection),
+        open: async (_key: EntryKey, location: VaultLocation) => {
+          polls++;
+          await open(location);
+          return connection;
+        },
         follow: () => undefined,
         close: () => closes++,
       } as unknown as VaultAccess,
       leases,
       clock,
       random: () => 0,
-      onChange: () => undefined,
+      onChange: (key) => onChange(key),
       onError: ({ error, rules }) => {
         errors.push(error);
         failedRules = rules;
@@ -305,6 +315,44 @@ describe('a source in Vault', () => {
     assert.deepEqual([leaseOf(key), reads], ['lease lease-1', 2]);
     sources.leaseRecorded(key, 'lease-2');
     assert.deepEqual(await shown(), ['lease lease-2', 'lease lease-2', 'lease-2']);
+  });
+
+  it('while the status does not name a new lease, decisions on copies cause no polls', async () => {
+    [kind, isRecording] = ['other', false];
+    const key = follow(ONE);
+    await settle();
+    sources.leaseRecorded(key, 'lease-1');
+    gone = () => reads === 1;
+    await settle(POLL_MS);
+    assert.equal(sources.lease(key)?.id, 'lease-2');
+    onChange = (changed) => void sources.load(changed);
+    polls = 0;
+    assert.equal(await sources.load(key), undefined);
+    await settle();
+    assert.equal(polls, 0);
+    await settle(POLL_MS);
+    assert.deepEqual([polls, reads], [1, 2], 'the usual poll');
+  });
+
+  it('if the polls of all mounts of one namespace hang, other namespaces still get their share of the workers', async () => {
+    const hanging = new Map<string, number>();
+    open = async ({ auth }) => {
+      const namespace = auth.method === 'token' ? auth.token.namespace : '';
+      hanging.set(namespace, (hanging.get(namespace) ?? 0) + 1);
+      await Promise.withResolvers<void>().promise;
+    };
+    const followAll = async (namespace: string, count: number): Promise<void> => {
+      const auth = { method: 'token', token: { namespace, name: 'token', key: 'token' } } as const;
+      for (let mount = 0; mount < count; mount++) {
+        follow(asKey(`mirrors:${namespace}/${mount}`), { ...locationOf(), auth, path: `mount-${mount}/app` });
+      }
+      await settle();
+    };
+    await followAll('noisy', 30);
+    assert.deepEqual([...hanging], [['noisy', 24]]);
+    await followAll('quiet', 10);
+    await followAll('other', 1);
+    assert.deepEqual([...hanging], Object.entries({ noisy: 24, quiet: 8, other: 1 }));
   });
 
   it('a source in Vault with encoding base64 fails without a read if it is not in a KV store', async () => {

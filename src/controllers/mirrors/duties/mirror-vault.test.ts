@@ -1,15 +1,15 @@
-/** Checks which Vault leases are revoked when their SecretMirror is deleted. */
+/** Checks which Vault leases are revoked when their SecretMirror is deleted, and when the status records a new lease. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import type { SecretMirror } from '../api.ts';
 import type { ControllerContext } from '../../common/context.ts';
-import { MirrorLeases } from './mirror-vault.ts';
+import { MirrorLeases, type MirrorParts, MirrorVault } from './mirror-vault.ts';
 import type { LeaseStatus } from '../rules/lease-records.ts';
 import { effectiveSpec } from '../rules/spec.ts';
 import { asKey } from '../../../../test/support/keys.ts';
-import type { RuleKey } from '../../../copy/model/keys.ts';
+import type { EntryKey, RuleKey } from '../../../copy/model/keys.ts';
 
 const RULE: RuleKey = asKey('mirrors:default/db');
 const VAULT = { addr: 'https://v', path: 'database/creds/app' };
@@ -52,4 +52,25 @@ async function revokedFor(deletePolicy: 'delete' | 'retain'): Promise<string[]> 
 test('when a mirror is deleted, all its leases are revoked; if it retains its copies, only the leases that no copy uses', async () => {
   assert.deepEqual(await revokedFor('retain'), ['free']);
   assert.deepEqual(await revokedFor('delete'), ['free', 'held', 'present']);
+});
+
+test('a new lease of a mirror is recorded in the status at once, because its copies wait for that', () => {
+  const enqueued: unknown[] = [];
+  const context = {
+    engine: { enqueueStatus: (...request: unknown[]) => enqueued.push(request) },
+    vault: { setLeaseObserver: () => undefined, locations: { get: () => undefined, users: () => [RULE] } },
+  } as unknown as ControllerContext;
+  const parts = {
+    mirrors: { get: () => ({}) },
+    metrics: { leaseRenewed: () => undefined },
+    recordEvent: () => undefined,
+  } as unknown as MirrorParts;
+  const vault = new MirrorVault(context, parts);
+  const key: EntryKey = asKey('vault:https://v/database/creds/app#1');
+  vault.onLease(key, { type: 'granted', leaseId: 'new' });
+  vault.onLease(key, { type: 'renewed', leaseId: 'new' });
+  assert.deepEqual(enqueued, [
+    [RULE, 0],
+    [RULE, undefined],
+  ]);
 });

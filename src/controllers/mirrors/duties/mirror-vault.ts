@@ -332,7 +332,8 @@ export class MirrorVault implements LeaseObserver {
       } else if (event.type === 'renewFailed') {
         metrics.leaseRenewFailed(name, addr, event.httpStatus);
       }
-      this.#engine.enqueueStatus(rule);
+      // Copies get new credentials only when the status names their lease, so this update does not wait for the copies.
+      this.#engine.enqueueStatus(rule, event.type === 'granted' ? 0 : undefined);
     }
   }
 }

@@ -3,17 +3,15 @@
  * and copies it has.
  *
  * `unit-reader.ts` reads the units, and says what a unit is. Only polls call Vault. There is one queue for each server,
- * whose workers the credentials and mounts share, so that a mount that hangs does not block another: the client refuses
- * most of its calls (`vault/client/lanes.ts`). A slow Vault does not delay writes of copies: `load` returns the cached
- * content at once, or requests a poll and returns `undefined`.
+ * whose workers the namespaces of the credentials share, so that a namespace does not block another, however many of
+ * its mounts hang. If a mount hangs, the client refuses most of its calls (`vault/client/lanes.ts`). A slow Vault does
+ * not delay writes of copies: `load` returns the cached content at once, or requests a poll and returns `undefined`.
  */
 import { ByteCache } from '../../../runtime/maps.ts';
 import type { Clock } from '../../../runtime/clock.ts';
 import type { RunResult } from '../../../runtime/queue/keyed-queue-options.ts';
 import type { KeyedQueue } from '../../../runtime/queue/keyed-queue.ts';
 import { QueueLanes } from '../../../runtime/queue/queue-lanes.ts';
-import { mountOfPath } from '../../../vault/client/lanes.ts';
-import { normalizePath } from '../../../vault/path.ts';
 import type { QueueFigures, SourceProvider } from '../../engine/backend.ts';
 import { causeOf } from '../../model/cause.ts';
 import type { SourceLease, SourceView } from '../../model/claim.ts';
@@ -31,7 +29,7 @@ import {
 import { VaultAuthMissingError } from '../access/login-tokens.ts';
 import { NotKnownYetError } from '../access/credentials.ts';
 import type { VaultLeases } from '../leases/leases.ts';
-import { accountOf, vaultPollKey, type VaultLocations } from '../locations.ts';
+import { credentialNamespaceOf, vaultPollKey, type VaultLocations } from '../locations.ts';
 import { type DynamicUnit, Unit, UNKNOWN, contentKey, leaseFacts, UnitReader } from './unit-reader.ts';
 
 /** A failed poll. `retryInMs`: when it is tried again, ms; `undefined`: not by itself. */
@@ -86,8 +84,7 @@ export class VaultSources implements SourceProvider {
       clock: options.clock,
       random: options.random,
       concurrency: POLLS_AT_ONCE,
-      groupOf: (key) => this.#groupOf(key),
-      ownerOf: (key) => this.#groupOf(key).split('/', 1)[0] ?? '',
+      groupOf: (key) => credentialNamespaceOf(this.#units.get(key)?.location.auth),
       retryBaseMs: 500,
       retryAfterMs: vaultRetryAfterMs,
       retryMaxMsOf: vaultLongestWaitMs,
@@ -144,7 +141,8 @@ export class VaultSources implements SourceProvider {
     const { lease, view } = unit;
     const content =
       lease?.content.version === view.version ? lease.content : this.#contents.get(contentKey(unit, view.version));
-    if (content === undefined) {
+    // While the status does not name a new lease, a poll cannot bring content: `leaseRecorded` does.
+    if (content === undefined && lease?.isRecorded !== false) {
       unit.needsContent = true;
       this.#refresh(unit);
     }
@@ -233,12 +231,6 @@ export class VaultSources implements SourceProvider {
 
   #lane({ key }: Unit): KeyedQueue<EntryKey> {
     return this.#polls.of(serverOf(key));
-  }
-
-  /** The credential, which begins with its namespace, and the mount. */
-  #groupOf(key: EntryKey): string {
-    const location = this.#units.get(key)?.location;
-    return location === undefined ? '' : `${accountOf(location.auth)} ${mountOfPath(normalizePath(location.path))}`;
   }
 
   #changed(unit: Unit): void {

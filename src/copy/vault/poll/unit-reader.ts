@@ -63,7 +63,10 @@ export class UnitReader {
     const { location } = unit;
     if (isDynamic(unit)) {
       const waitMs = await this.#maintain(unit, connection, signal);
-      if (waitMs !== undefined) return waitMs;
+      if (waitMs !== undefined) {
+        unit.needsContent = false;
+        return waitMs;
+      }
     }
     if (unit.view.state !== 'present') {
       const place = await connection.entries.resolve(location.path, signal);
