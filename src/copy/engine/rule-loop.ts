@@ -96,7 +96,8 @@ export class RuleLoop {
     for (const rules of [this.#changed, this.#evaluating])
       for (const rule of rules) {
         await pause();
-        if (this.#options.claims.ruleSetOf(rule).selects?.(rule, target) === true && this.isOutdated(rule)) return true;
+        if (this.#options.claims.ruleSetOf(rule).selects?.(rule, target, true) === true && this.isOutdated(rule))
+          return true;
       }
     return false;
   }

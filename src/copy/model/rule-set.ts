@@ -71,6 +71,9 @@ export interface RuleSet {
   orphanPolicy(rule: RuleKey, observed: Observed, ruleThere: boolean): 'delete' | 'keep';
   /** Why the rule is not ready, if neither its evaluation nor the outcomes of its claims show it: unreadable source. */
   problemOf?(rule: RuleKey): Cause | undefined;
-  /** Whether a rule selects the object's namespace. `undefined`: the rule never copies objects of this kind or name. */
-  selects?(rule: RuleKey, object: ResourceKey): boolean | undefined;
+  /**
+   * Whether a rule selects the object's namespace. `undefined`: the rule never copies objects of this kind or name.
+   * @param isQuick the answer is `true`, too, if it takes long to compute: the rule's patterns are not compiled yet
+   */
+  selects?(rule: RuleKey, object: ResourceKey, isQuick?: boolean): boolean | undefined;
 }

@@ -94,8 +94,33 @@ test('a pattern or a rule with too many instructions is refused; a rule may have
   let added = 0;
   for (; !('error' in rule.add(`team-${added}-.*`)); added += 1);
   assert.ok(rule.isFull && added >= 700, `${added} patterns`);
-  await cache.prepare(Array.from({ length: 5000 }, (_, index) => `other-${index}-.*`));
+  const others = Array.from({ length: 5000 }, (_, index) => `other-${index}-.*`);
+  await cache.prepare(() => others);
   assert.ok(cache.size < 2000, 'no more than a rule may have are compiled');
+});
+
+test('refused patterns count in the limit of a rule if they were compiled, and above the limit nothing is compiled', () => {
+  const cache = new PatternCache('full');
+  const rule = new RulePatterns(cache);
+  for (let index = 0; index < 1000; index += 1)
+    assert.ok('error' in rule.add(`(?:[a-z]*-[a-z]{9}|x${index}){90}`), 'too complex');
+  assert.ok(rule.isFull && cache.size < 20, `${cache.size} compiled`);
+});
+
+test('if the patterns of a rule change while they are compiled, the new ones are compiled, too, but not without end', async () => {
+  const cache = new PatternCache('full');
+  let asked = 0;
+  const changing = Array.from({ length: 10 }, (_, version) => [`v${version}-.*`]);
+  await cache.prepare(() => changing[(asked += 1) >> 1] ?? []);
+  assert.ok(asked < 10, `asked ${asked} times`);
+  let now = ['old-.*'];
+  const prepared = cache.prepare(() => {
+    if (cache.isPrepared(['old-.*'])) now = ['new-.*'];
+    return now;
+  });
+  await prepared;
+  assert.ok(cache.isPrepared(['new-.*', 'old-.*']));
+  assert.equal(cache.isPrepared(['new-.*', 'other-.*']), false);
 });
 
 test('with 31,000 patterns, the caches of patterns and of match results stay within their limits', () => {

@@ -23,7 +23,13 @@ export interface NamePattern {
   occursIn(name: string): boolean;
 }
 
-export type Pattern = NamePattern | { readonly error: string };
+/** A pattern that is refused. `size`: what it cost to compile it, in instructions. Default: it was not compiled. */
+export interface RefusedPattern {
+  readonly error: string;
+  readonly size?: number;
+}
+
+export type Pattern = NamePattern | RefusedPattern;
 
 /**
  * Largest number of instructions of one pattern. The longest match then takes about 1 ms, and most take 1 µs. RE2's time
@@ -72,6 +78,8 @@ const TOKENS = /\{\d+(?:,\d*)?\}|\\.|\[\^?\]?[^\]]*\]|./gs;
 
 const TOO_COMPLEX = `too complex: it has more than ${MAX_PATTERN_SIZE} instructions`;
 
+const TOO_COMPLEX_TOGETHER: Pattern = { error: 'too complex in combination with the preceding patterns' };
+
 /** Smallest size of a pattern that is no plain name. So a rule has at most 1,000 such patterns, as in the CRD. */
 const MIN_PATTERN_SIZE = 10;
 
@@ -93,12 +101,20 @@ export class RulePatterns {
   }
 
   add(source: string): Pattern {
+    // Above the limit, nothing more is compiled. Refused patterns count, too, because to compile them takes as long.
+    if (this.isFull) return TOO_COMPLEX_TOGETHER;
     const pattern = this.#cache.get(source);
-    if ('error' in pattern) return pattern;
+    if ('error' in pattern) {
+      this.#size += pattern.size ?? 0;
+      return pattern;
+    }
     this.#size += pattern.literal === undefined ? Math.max(pattern.size, MIN_PATTERN_SIZE) : 1;
-    return this.isFull ? { error: 'too complex in combination with the preceding patterns' } : pattern;
+    return this.isFull ? TOO_COMPLEX_TOGETHER : pattern;
   }
 }
+
+/** How often the patterns of a rule are prepared if they change meanwhile. */
+const MAX_PREPARATIONS = 3;
 
 /** Largest size of the cache of patterns, bytes. Their compiled programs do not count. */
 const PATTERNS_BYTES = 4 * 1024 * 1024;
@@ -214,14 +230,31 @@ export class PatternCache {
     return pattern;
   }
 
-  /** Compiles the patterns of a rule, with pauses. Stops above the limit, because such a rule is refused. */
-  async prepare(sources: readonly string[]): Promise<void> {
+  /**
+   * Compiles the patterns of a rule, with pauses. Stops above the limit, because such a rule is refused.
+   * @param sources the present patterns. If the rule has others after the pauses, these are compiled, too, but a rule
+   *   that changes all the time does not hold up its evaluation
+   */
+  async prepare(sources: () => readonly string[]): Promise<void> {
+    for (let round = 0; round < MAX_PREPARATIONS && !this.isPrepared(sources()); round += 1) {
+      const patterns = new RulePatterns(this);
+      for (const source of sources()) {
+        patterns.add(source);
+        if (patterns.isFull) break;
+        await pause();
+      }
+    }
+  }
+
+  /** Whether all patterns of a rule are compiled, as far as the limit permits. */
+  isPrepared(sources: readonly string[]): boolean {
     const patterns = new RulePatterns(this);
     for (const source of sources) {
+      if (patterns.isFull) return true;
+      if (this.#patterns.get(source) === undefined) return false;
       patterns.add(source);
-      if (patterns.isFull) return;
-      await pause();
     }
+    return true;
   }
 
   get size(): number {
@@ -262,10 +295,11 @@ export class PatternCache {
       return { size: 1, literal: undefined, matches: always, matchesWhole: always, occursIn: always };
     }
     const maxSize = Math.max(MAX_ROUGH_SIZE.other, Math.min(source.length, MAX_ROUGH_SIZE.list));
-    if (roughSize(source) > maxSize) return { error: TOO_COMPLEX };
+    const rough = roughSize(source);
+    if (rough > maxSize) return { error: TOO_COMPLEX };
     try {
       const size = this.#program(source).programSize();
-      if (size > MAX_PATTERN_SIZE) return { error: TOO_COMPLEX };
+      if (size > MAX_PATTERN_SIZE) return { error: TOO_COMPLEX, size };
       const prefix = prefixOf(source);
       const matchesWhole = (name: string): boolean => name.startsWith(prefix) && this.#program(source).testExact(name);
       const occursIn = (name: string): boolean => this.#program(source).test(name);
@@ -277,7 +311,7 @@ export class PatternCache {
           : (name: string) => remembered(name, occursIn);
       return { size, literal: undefined, matches, matchesWhole, occursIn };
     } catch (error) {
-      return { error: error instanceof Error ? error.message : String(error) };
+      return { error: error instanceof Error ? error.message : String(error), size: rough };
     }
   }
 }

@@ -29,13 +29,17 @@ const unused = (): never => assert.fail('not used');
 /** A reconciler with its store. @param request answers the requests to the API server */
 function reconcilerFor(vault: object, request: KubeApi['request'] = unused) {
   const enqueued: RuleKey[] = [];
+  const labels: string[] = [];
   const mirrors = createMirrorStore();
   const namespaces = new Namespaces();
   const parts = { mirrors, vault: vault as MirrorVault };
   const rules = new MirrorRules(ruleScope({ namespaces }), { ...parts, viewOf: unused });
+  const labelsKnown = async (keys: readonly string[]): Promise<void> => {
+    await Promise.resolve(labels.push(...keys));
+  };
   const context = {
     engine: { enqueueStatus: (key: RuleKey) => enqueued.push(key) },
-    cluster: { api: { cluster: 'c', request, stream: unused }, namespaces },
+    cluster: { api: { cluster: 'c', request, stream: unused }, namespaces, namespaceReads: { labelsKnown } },
     config: { deletionTimeoutMs: 1000 },
     clock: { now: () => 0, monotonic: () => 0 },
   } as unknown as ControllerContext;
@@ -47,8 +51,19 @@ function reconcilerFor(vault: object, request: KubeApi['request'] = unused) {
     watches: new AwaitedWatches(),
     isOutdated: unused,
   });
-  return { reconciler, mirrors, enqueued };
+  return { reconciler, mirrors, enqueued, labels };
 }
+
+test('a mirror waits for the labels in its selector before its evaluation, and its patterns are not compiled yet', async (t) => {
+  const { reconciler, mirrors, labels } = reconcilerFor({});
+  const metadata = { name: 'db', namespace: 'default', uid: 'u', creationTimestamp: '', resourceVersion: '1' };
+  const namespaceSelector = { matchLabels: { tier: 'x' }, matchExpressions: [{ key: 'team', operator: 'Exists' }] };
+  mirrors.put({ metadata, spec: { destination: { namespaces: ['a.*'], namespaceSelector } } } as SecretMirror);
+  const specOf = t.mock.method(reconciler.rules, 'specOf');
+  await reconciler.listed(mirrors.key('default', 'db'), new AbortController().signal);
+  assert.deepEqual(labels, ['tier', 'team']);
+  assert.equal(specOf.mock.callCount(), 0);
+});
 
 const END = '2026-01-01T00:00:00Z';
 

@@ -123,8 +123,7 @@ export class MirrorReconciler implements RuleReconciler {
   async listed(rule: RuleKey, signal: AbortSignal): Promise<void> {
     // An evaluation must know all copies of the mirror. Only the list of all copies shows them.
     await this.#parts.watches.listed(signal);
-    const labels = this.rules.labelsOf(rule);
-    if (labels !== undefined) await this.#context.cluster.namespaceReads.labelsKnown(labels.keys, signal);
+    await this.#context.cluster.namespaceReads.labelsKnown(this.rules.labelKeysOf(rule), signal);
   }
 
   needsPreparation(rule: RuleKey): boolean {

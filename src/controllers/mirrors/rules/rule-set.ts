@@ -110,7 +110,7 @@ export class MirrorRules implements RuleSet {
     const limits = this.#limits;
     const { namespaces } = this.#scope;
     const { mirrors, vault } = this.#options;
-    await this.#patterns.prepare(this.#patternsIn(rule));
+    await this.#patterns.prepare(() => this.#patternsIn(rule));
     const mirror = mirrors.get(rule);
     if (mirror === undefined || mirror.metadata.deletionTimestamp !== undefined) limits.leave(rule);
     if (mirror === undefined) return undefined;
@@ -184,11 +184,16 @@ export class MirrorRules implements RuleSet {
     return resourceKey(this.#scope.cluster, kind, namespace, name);
   }
 
-  selects(rule: RuleKey, object: ResourceKey): boolean | undefined {
+  selects(rule: RuleKey, object: ResourceKey, isQuick = false): boolean | undefined {
     const mirror = this.#options.mirrors.get(rule);
-    const spec = mirror && this.specOf(mirror);
+    if (mirror === undefined) return undefined;
+    const { source, destination } = mirror.spec ?? {};
     const { kind, namespace, name } = parseResourceKey(object);
-    if (spec?.copyName !== name || kindOf(spec.sourceType) !== kind) return undefined;
+    const copyName = destination?.name || source?.name || mirror.metadata.name;
+    if (copyName !== name || kindOf(source?.type ?? MIRROR_DEFAULTS.sourceType) !== kind) return undefined;
+    if (isQuick && !this.#specs.has(mirror.spec)) return true;
+    const spec = this.specOf(mirror);
+    if (spec.copyName !== name) return undefined;
     return selectsNow(spec.namespaces, namespace, this.#scope.namespaces);
   }
 

@@ -103,7 +103,7 @@ export class ReplicatorRules implements RuleSet {
   async evaluate(rule: RuleKey, view: EngineView): Promise<Evaluation | undefined> {
     const { settings } = this;
     const { cluster, reach } = this.#scope;
-    await settings.patterns.prepare(this.#patternsIn(rule));
+    await settings.patterns.prepare(() => this.#patternsIn(rule));
     const { kind, place, observed } = this.objectOf(rule);
     const version = observed && this.versionOf(observed);
     if (observed === undefined || version === undefined) {
@@ -159,6 +159,13 @@ export class ReplicatorRules implements RuleSet {
     const { annotations = {} } = this.objectOf(rule).observed ?? {};
     const items = [to, toNamespaces, allowedNamespaces].flatMap((name) => listItems(annotations[name] ?? ''));
     return items.map((item) => item.split('/')[0] ?? '').filter((item) => !isName(item));
+  }
+
+  /** The names of the targets, in any namespace, as in the annotations. */
+  #namesIn(rule: RuleKey): string[] {
+    const { place, observed } = this.objectOf(rule);
+    const to = observed?.annotations[this.settings.names.to];
+    return to === undefined ? [place.name] : listItems(to).map((item) => item.split('/').at(-1) ?? '');
   }
 
   /** Why the rule must not copy at all; `undefined`: it may copy. */
@@ -233,8 +240,10 @@ export class ReplicatorRules implements RuleSet {
     return this.objectOf(rule).observed !== undefined;
   }
 
-  selects(rule: RuleKey, object: ResourceKey): boolean | undefined {
+  selects(rule: RuleKey, object: ResourceKey, isQuick = false): boolean | undefined {
     const { kind, namespace, name } = parseResourceKey(object);
+    if (isQuick && !this.settings.patterns.isPrepared(this.#patternsIn(rule)))
+      return parseRuleKey(rule).kind === kind && this.#namesIn(rule).includes(name) ? true : undefined;
     const groups = this.#targetsOf(rule)?.groups.filter(({ names }) => names.includes(name)) ?? [];
     if (groups.length === 0 || parseRuleKey(rule).kind !== kind || this.ruleOf(object) === rule) return undefined;
     return groups.some((group) => selectsNow(group.namespaces, namespace, this.#scope.namespaces));
