@@ -63,6 +63,9 @@ test('each label key of the source is matched one time for all copies, with paus
   assert.equal(desired.kind === 'be' && Object.keys(desired.labels).length, 1001, 'with the label of all copies');
   assert.equal(matched, 1001);
   assert.notEqual(shape.prepare?.(source('2')), undefined);
+  const [late, next] = [shape.prepare?.(source('3')), shape.prepare?.({ ...source('4'), labels: {} })];
+  await Promise.all([next, late]);
+  assert.equal(shape.prepare?.(source('4')), undefined, 'the late result for an earlier version is not used');
   const plain = new MirrorShape({ owner: 'default/m', retain: false, choices: NOTHING_CHOSEN });
   assert.equal(plain.prepare?.(source('1')), undefined);
 });

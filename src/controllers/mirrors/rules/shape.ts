@@ -94,6 +94,8 @@ export class MirrorShape implements Shape {
       await matching(source.labels, copiesLabel),
       await matching(source.annotations, copiesAnnotation),
     ];
+    // If the source has another version by now, its own computation follows or has ended.
+    if (this.#work?.version !== source.version) return;
     this.#learn(
       source,
       (key) => labels.has(key),

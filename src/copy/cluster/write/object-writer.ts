@@ -35,7 +35,6 @@ const QUERY = { fieldManager: FIELD_MANAGER };
 export interface CreateOptions {
   /** Whether the request is a dry run. */
   readonly dryRun?: boolean;
-  readonly immutable?: boolean;
   /** Requests a full response: the stored object with its data. */
   readonly fullResponse?: boolean;
 }
@@ -60,7 +59,7 @@ export class ObjectWriter {
     desired: DesiredObject,
     content: Content,
     signal: AbortSignal,
-    { dryRun = false, immutable = desired.immutable, fullResponse = false }: CreateOptions = {},
+    { dryRun = false, fullResponse = false }: CreateOptions = {},
   ): Promise<Written> {
     const { kind } = this.#store;
     const { namespace, name } = parseResourceKey(key);
@@ -79,7 +78,7 @@ export class ObjectWriter {
       kind: kind.kind,
       metadata,
       ...(type === '' ? {} : { type }),
-      ...(immutable === true ? { immutable } : {}),
+      ...(desired.immutable === true ? { immutable: true } : {}),
     });
     const pieces: Buffer[] = [Buffer.from(head.slice(0, -1))];
     for (const { field, json } of piecesFor(kind, content)) pieces.push(Buffer.from(`,"${field}":`), json.bytes());
