@@ -11,7 +11,7 @@
  */
 import { type Outcome, sameOutcome, type Undeleted } from '../model/claim.ts';
 import { controllerOf, parseResourceKey, type ResourceKey, type RuleKey } from '../model/keys.ts';
-import { SetMap } from '../../runtime/maps.ts';
+import { getOrCreate, SetMap } from '../../runtime/maps.ts';
 import { isMarkedElsewhere, type Observed, PLACE_ANNOTATION } from '../model/observed.ts';
 import type { Evaluation, Findings, RuleSet, RuleState } from '../model/rule-set.ts';
 import { type BookChange, ClaimBook } from './claim-book.ts';
@@ -99,6 +99,19 @@ export class Claims {
     for (const target of change.targets)
       if (this.#owned.has(rule, target) && !this.book.claims(rule, target)) this.#unwanted.set(target, unwanted);
     return { ...change, orphans };
+  }
+
+  /**
+   * As `put`, for an evaluation after which the rule, or what it reads, has changed. What it claims newly may be forbidden
+   * now, so the rule gets no new targets. But what it no longer claims ends at once: otherwise the author of a rule with
+   * a slow evaluation could keep what others forbid, by changing the rule again and again. The version stays.
+   * @returns `undefined`: the rule has no claims yet
+   */
+  putOutdated(rule: RuleKey, evaluation: Evaluation | undefined): ClaimsChange | undefined {
+    const version = this.#versions.get(rule);
+    if (evaluation === undefined || version === undefined) return undefined;
+    const known = evaluation.claims.filter(({ target }) => this.book.claims(rule, target));
+    return this.put(rule, { ...evaluation, version, claims: known });
   }
 
   /** The version of the rule that its claims were made from; `undefined`: not evaluated, or the rule does not exist. */
@@ -250,6 +263,12 @@ export class Claims {
     if (waitMs === 0) return undefined;
     this.#unwanted.set(target, unwanted);
     return Math.max(0, unwanted.since + waitMs - now);
+  }
+
+  /** How long a target that is to be deleted has been unwanted, ms. The time begins as in `graceLeft`. */
+  unwantedMs(target: ResourceKey): number {
+    const now = this.#monotonic?.() ?? 0;
+    return now - getOrCreate(this.#unwanted, target, () => ({ since: now, isLetGo: false })).since;
   }
 
   /** Called when a target that may have been unwanted is wanted again, kept, or gone. */

@@ -327,6 +327,50 @@ test('while a rule is evaluated, none of its copies is an orphan; if it changes 
   }
 });
 
+test('if a rule changes while it is evaluated, it gets no new target from this evaluation, and loses what it no longer claims', async () => {
+  const results = ['b c', 'c'];
+  const before: string[] = [];
+  const targetsOf = (): string => [...engine.book.of(RULE)].map(({ target }) => target.at(-1)).join(' ');
+  const reconciler: WholeReconciler = {
+    name: 'rules',
+    async evaluate(rule) {
+      before.push(targetsOf());
+      const [names = ''] = results.splice(0, 1);
+      await setImmediate();
+      if (results.length > 0) engine.enqueueRule(RULE);
+      const owner: Owner = { key: rule, title: rule, rank: '' };
+      const targets = names.split(' ').map((name): ResourceKey => asKey(`c:Secret/b/${name}`));
+      const claims = claimAll(targets, {
+        owner,
+        mode: 'own',
+        source: undefined,
+        shape: new LeaveShape(userCause('', '')),
+      });
+      return { owner, version: String(before.length), claims, sources: [] };
+    },
+    ownerOf: () => undefined,
+    getLive: async () => await Promise.resolve({ state: 'gone' }),
+    orphanPolicy: () => 'delete',
+    updateStatus: async () => await Promise.resolve(undefined),
+  };
+  const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
+  engine.backends.add(stubBackend('c'));
+  engine.addReconciler(reconcilerOf(reconciler));
+  const owner: Owner = { key: RULE, title: RULE, rank: '' };
+  const first = asKeys<ResourceKey>(['c:Secret/b/a', 'c:Secret/b/b']);
+  const claim = { owner, mode: 'own', source: undefined, shape: new LeaveShape(userCause('', '')) } as const;
+  engine.enqueueRule(RULE);
+  try {
+    engine.claims.put(RULE, { owner, version: '0', claims: claimAll(first, claim), sources: [] });
+    await engine.start(new AbortController().signal);
+    assert.deepEqual(before, ['a b', 'b']);
+    assert.equal(targetsOf(), 'c');
+    assert.equal(engine.claims.versionOf(RULE), '2');
+  } finally {
+    await engine.stop();
+  }
+});
+
 test('while the evaluation of a changed rule fails, none of its copies is an orphan', async () => {
   let fails = false;
   const failed = Promise.withResolvers<void>();
@@ -394,6 +438,12 @@ test('slow evaluations delay the start only for a while, and no rule of another 
     assert.deepEqual(evaluated, ['rules:n/quick']);
     assert.equal(await engine.mayBeWanted(TARGET), true);
     assert.equal(await engine.mayBeWanted(asKey('c:Secret/b/other')), false);
+    await clock.advance(59_000);
+    assert.equal(await engine.mayBeWanted(TARGET), true);
+    await clock.advance(1000);
+    assert.equal(await engine.mayBeWanted(TARGET), false, 'it was unwanted for a minute');
+    engine.claims.wanted(TARGET);
+    assert.equal(await engine.mayBeWanted(TARGET), true, 'the time begins again');
     gate.resolve();
     await waitFor(() => evaluated.length === 101, { message: 'the slow rules' });
     for (const { queue } of engine.queues) await queue.idle(signal);

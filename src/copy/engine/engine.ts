@@ -59,6 +59,11 @@ const FEW_CLAIMS = 100;
 const MS_PER_CLAIM = 0.25;
 /** If a source changed during the slow work of a shape, its target waits this long, ms. */
 const PREPARE_AGAIN_MS = 1000;
+/**
+ * How long a rule that is not evaluated yet may keep a copy that nobody else wants, ms. Otherwise any user could stop the
+ * deletion of other users' copies, by a rule that is slow to evaluate and changes again and again.
+ */
+const MAY_WANT_MS = 60_000;
 const STATUS_CONCURRENCY = 4;
 /** Time for aborted work to end when the engine is stopped, ms. */
 const GRACE_MS = 100;
@@ -264,8 +269,10 @@ export class Engine implements ObjectEvents {
     });
   };
 
-  /** Whether a rule that is not evaluated yet may claim the target. */
-  readonly mayBeWanted: NonNullable<FactSource['mayBeWanted']> = (target) => this.#rules.mayWant(target);
+  /** Whether a rule that is not evaluated yet may claim the target. It has a minute: its evaluation may fail forever. */
+  readonly mayBeWanted: NonNullable<FactSource['mayBeWanted']> = async (target) => {
+    return this.claims.unwantedMs(target) < MAY_WANT_MS && (await this.#rules.mayWant(target));
+  };
 
   #evaluated(rule: RuleKey, change: ClaimsChange): void {
     this.#follow(change);

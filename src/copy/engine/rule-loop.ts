@@ -139,6 +139,7 @@ export class RuleLoop {
     await pause();
     const again = await reconciler.listed?.(rule, signal);
     const change = await this.#claim(reconciler, rule);
+    if (change === undefined) return again ?? undefined;
     // A failed preparation (finalizer) is reported until it succeeds, even if the evaluation succeeds.
     if (reconciler.needsPreparation?.(rule) === true) this.#finalizers.add(rule);
     else this.#failures.delete(rule);
@@ -146,15 +147,19 @@ export class RuleLoop {
     return again ?? undefined;
   }
 
-  /** Evaluates the rule and puts its claims into the book. If the rule changes meanwhile, the queue runs it again. */
-  async #claim(reconciler: RuleReconciler, rule: RuleKey): Promise<ClaimsChange> {
+  /**
+   * Evaluates the rule and puts its claims into the book. If the rule changes meanwhile, the queue runs it again.
+   * @returns `undefined`: nothing was put, because the rule changed meanwhile
+   */
+  async #claim(reconciler: RuleReconciler, rule: RuleKey): Promise<ClaimsChange | undefined> {
     const { claims } = this.#options;
     this.#changed.delete(rule);
     this.#evaluating.add(rule);
     try {
       const evaluation = await reconciler.rules.evaluate(rule, claims);
-      reconciler.evaluated?.(rule);
-      return claims.put(rule, evaluation);
+      const change = this.#changed.has(rule) ? claims.putOutdated(rule, evaluation) : claims.put(rule, evaluation);
+      if (change !== undefined) reconciler.evaluated?.(rule);
+      return change;
     } catch (error) {
       this.#changed.add(rule);
       throw error;

@@ -60,9 +60,9 @@ function cluster({
     desiredState: () => ({ kind: 'be', labels: {}, annotations: {}, bookkeeping: {}, data: 'source' }),
     heldVersion: () => undefined,
   };
-  const owner: Owner = { key: asKey('rule'), title: 'rule', rank: '' };
+  const owner: Owner = { key: asKey('c:rule'), title: 'c:rule', rank: '' };
   const claim: Claim = { owner, mode: 'own', source: SOURCE, shape };
-  const claimIt = (): unknown => book.replace(asKey('rule'), [{ target: TARGET, claim }], [SOURCE]);
+  const claimIt = (): unknown => book.replace(asKey('c:rule'), [{ target: TARGET, claim }], [SOURCE]);
   if (isClaimed) claimIt();
   const now: { target: Observed | undefined; source?: Fingerprint; held?: Fingerprint } = { target: observed };
   const reader: TargetReader = {
@@ -115,16 +115,16 @@ test('a decision reads only the facts that the plan needs, in the order in which
   const missing = cluster({});
   assert.equal((await missing.decided()).plan.do, 'create');
   assert.deepEqual(missing.reads, ['source']);
-  const stale = cluster({ observed: target('1', 'rule') });
+  const stale = cluster({ observed: target('1', 'c:rule') });
   assert.equal((await stale.decided()).plan.do, 'update');
   assert.deepEqual(stale.reads, ['source', 'target']);
-  const foreign = cluster({ observed: target('1', 'rule'), isClaimed: false, fate: () => 'keep' });
+  const foreign = cluster({ observed: target('1', 'c:rule'), isClaimed: false, fate: () => 'keep' });
   assert.equal((await foreign.decided()).plan.do, 'nothing');
-  assert.deepEqual(foreign.reads, ['owner rule']);
+  assert.deepEqual(foreign.reads, ['owner c:rule']);
 });
 
 test('a target counts as wanted if a rule needs it, but not while it is an orphan, so that a refused deletion waits for no second grace', async () => {
-  const copy = cluster({ observed: target('1', 'rule') });
+  const copy = cluster({ observed: target('1', 'c:rule') });
   await copy.decided();
   assert.deepEqual(copy.wanted, [TARGET]);
   const orphan = cluster({ observed: target('1', 'gone'), isClaimed: false });
@@ -140,9 +140,9 @@ test('a copy that is kept although its rule does not claim it waits again before
 
 test('if the rule lets the target go while its source is read, the target waits as any orphan', async () => {
   const { reads, decided } = cluster({
-    observed: target('1', 'rule'),
+    observed: target('1', 'c:rule'),
     graceMs: 300,
-    onLoad: (book) => book.replace(asKey('rule'), [], []),
+    onLoad: (book) => book.replace(asKey('c:rule'), [], []),
   });
   assert.deepEqual((await decided()).plan, { do: 'later', because: 'owner', graceMs: 300 });
   assert.deepEqual(reads, ['source']);
@@ -176,6 +176,19 @@ test('while a rule that is not evaluated yet may want a copy, the copy is not de
     },
   });
   assert.equal((await renamed.decided()).plan.do, 'replace');
+});
+
+test('a copy that another rule takes over by an update is wanted again, even if its deletion was decided before', async () => {
+  const taken = cluster({
+    observed: target('1', 'c:gone'),
+    isClaimed: false,
+    mayBeWanted: () => {
+      taken.claimIt();
+      return false;
+    },
+  });
+  assert.equal((await taken.decided()).plan.do, 'update');
+  assert.deepEqual(taken.wanted, [TARGET]);
 });
 
 test('while the facts about the owner or the namespace are not up to date, the decision is put off', async () => {

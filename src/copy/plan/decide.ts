@@ -98,7 +98,8 @@ export async function decide(
       isUnwanted = true;
     } else if (decision.do !== 'need') {
       const lacking = lackOf(decision, facts, source.claims);
-      if (lacking === undefined && orphanAnswer?.action !== 'delete') source.claims.wanted(target);
+      const isKept = lacking === undefined && decision.do !== 'delete' && decision.do !== 'replace';
+      if (isKept) source.claims.wanted(target);
       const graceMs = lacking && source.claims.graceLeft(lacking.owner.key, target);
       if ((graceMs ?? 0) > 0) return later(facts, 'changed', graceMs);
       if (graceMs === undefined || lacking?.source === undefined || isLookedUp) return { facts, plan: decision };
