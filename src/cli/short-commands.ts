@@ -154,7 +154,9 @@ export function shortCommands({ actions, build, stdout, processInfo: { env } }: 
           if (own.apply && own.from === undefined)
             throw new UsageError('--apply needs --from: changes are written for one program at a time');
           if (own.deleteLeftovers && !own.apply) throw new UsageError('--delete-leftovers needs --apply');
-          return await actions.migrate({ ...own, ...configured(values, texts) });
+          // Only the rules of all controllers show what is in use, and what Keyferry would not take over.
+          const others = new Map([...texts].filter(([name]) => name !== 'controllers'));
+          return await actions.migrate({ ...own, ...configured({ ...values, operator: { controllers: [] } }, others) });
         },
       },
       env,

@@ -113,8 +113,10 @@ async function dryRun({ api, now, signal }: Context, given: Given, isNew: boolea
       throw error;
     }
   } catch (error) {
-    if (!(error instanceof ApiError) || isUnauthorized(error) || isServerFailure(error)) throw error;
-    return { refusal: told(error, given, there) };
+    if (!(error instanceof ApiError)) throw error;
+    const message = told(error, given, there);
+    if (isUnauthorized(error) || isServerFailure(error)) throw error.reworded({ message });
+    return { refusal: message };
   }
 }
 
@@ -128,7 +130,9 @@ function collectionPath({ manifest, kind, content, collection, namespace }: Give
 /** The object in a manifest. A value `null` in labels and annotations is '', as in the API server. */
 function fieldsOf({ manifest: { object, metadata }, namespace }: Given): Fields {
   const given = isMap(object['metadata']) ? object['metadata'] : {};
-  return { ...object, metadata: { ...given, ...metadata, ...(namespace !== '' && { namespace }) } };
+  // kubectl always sends annotations, if only `{}`: without them the patch would remove those that others have added.
+  const { annotations = {} } = metadata;
+  return { ...object, metadata: { ...given, ...metadata, annotations, ...(namespace !== '' && { namespace }) } };
 }
 
 /**
@@ -175,7 +179,7 @@ function folded({ content }: Given, object: Fields): Fields {
 }
 
 /** An object as the server would store it: with a uid and versions that a dry run does not give. @param now ms */
-function assumed({ index, content, manifest }: Given, there: Listed | undefined, after: Listed, now: number): Listed {
+function assumed({ index, content }: Given, there: Listed | undefined, after: Listed, now: number): Listed {
   const { metadata } = after;
   if (there === undefined) {
     // Of two rules of the same second, that with the smaller uid counts as older: so the first manifest is oldest.
@@ -183,11 +187,14 @@ function assumed({ index, content, manifest }: Given, there: Listed | undefined,
     const stored = { uid, resourceVersion: '1', generation: 1, creationTimestamp: rfc3339(now) };
     return { ...after, metadata: { ...metadata, ...stored } };
   }
-  const texts = ({ labels = {}, annotations = {} }: Listed['metadata']): object[] => [labels, annotations];
   const { resourceVersion } = there.metadata;
-  const fields = [...(content?.fields.map(({ name }) => name) ?? []), 'stringData', 'type', 'immutable'];
-  const setsContent = fields.some((field) => manifest.object[field] !== undefined && manifest.object[field] !== null);
-  const isSame = !setsContent && isDeepStrictEqual(texts(metadata), texts(there.metadata));
+  const fields = [...(content?.fields.map(({ name }) => name) ?? []), 'type', 'immutable'];
+  const copied = ({ metadata: { labels = {}, annotations = {} }, ...object }: Listed): unknown[] => [
+    labels,
+    annotations,
+    ...fields.map((field) => (object as Fields)[field]),
+  ];
+  const isSame = isDeepStrictEqual(copied(after), copied(there));
   return {
     ...after,
     metadata: { ...metadata, resourceVersion: isSame ? resourceVersion : nextVersion(resourceVersion) },

@@ -70,7 +70,11 @@ describe('Go flags', () => {
 
   it('-h and --help request help', () => {
     for (const argv of [['-h'], ['--help'], ['-help'], ['--file', 'a', '-h', '--nonsense']]) {
-      assert.equal(parseFlags({ table }, argv).isHelp, true);
+      assert.equal(
+        parseFlags({ table }, argv, { KEYFERRY_NAMESPACE_SELECTOR: 'a=b' }).isHelp,
+        true,
+        'and reads nothing else',
+      );
     }
   });
 
@@ -92,6 +96,7 @@ describe('Go flags', () => {
       [['--nope'], 'unknown flag --nope'],
       [['--constructor=1'], 'unknown flag --constructor'],
       [['-x=1'], 'unknown flag -x'],
+      [['-hostname=x'], 'unknown flag -hostname'],
       [['-le'], 'unknown flag -le'],
       [['---file'], 'unknown flag ---file; did you mean --file?'],
       [['--=a'], 'unknown flag --'],

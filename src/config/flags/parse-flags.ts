@@ -6,7 +6,7 @@
 import { parseArgs, type ParseArgsOptionsConfig } from 'node:util';
 import { isWithinEdits } from '../../runtime/text/texts.ts';
 import { quoted, UsageError } from '../usage-error.ts';
-import { insteadOf, refuseGoneVariables } from './gone-flags.ts';
+import { insteadOf, NAMESPACES_FLAG, refuseGoneVariables } from './gone-flags.ts';
 import { type Flag, type FlagSections, flagsOf, mapValues, type ProcessInfo, type SectionValues } from './flags.ts';
 
 export interface ParsedFlags<Sections extends FlagSections> {
@@ -36,10 +36,13 @@ export function parseFlags<Sections extends FlagSections>(
   env: ProcessInfo['env'] = {},
   operands: Operands = 'last',
 ): ParsedFlags<Sections> {
-  refuseGoneVariables(env);
   const flags = flagsOf(sections);
   const split = splitArguments(argv, flags, operands);
   const { found, rest } = split ?? { found: [], rest: [] };
+  const variables = split === undefined ? {} : env;
+  // Commands that read no objects, as `version`, have neither.
+  const isConcerned = operands === 'last' || flags.some(({ name }) => name === NAMESPACES_FLAG);
+  if (isConcerned) refuseGoneVariables(variables);
   const texts = new Map<string, string>();
   const given = new Map<string, unknown>();
   for (const [flag, text] of found) {
@@ -50,7 +53,7 @@ export function parseFlags<Sections extends FlagSections>(
     given.set(name, parseOne(flag, all, `--${name}`));
   }
   for (const { name, variable = '' } of flags) {
-    const text = env[variable];
+    const text = variables[variable];
     if (text !== undefined && !given.has(name)) texts.set(name, text);
   }
   const valueOf = (flag: Flag<unknown>): unknown => {
@@ -116,7 +119,9 @@ function withTwoDashes(word: string, known: ReadonlyMap<string, unknown>, longs:
   if (name === undefined) return word;
   const long = longs.get(name);
   if (long !== undefined) return value === undefined ? word : `--${long}${value}`;
-  return known.has(name) || name === 'help' || !longs.has(name.charAt(0)) ? `-${word}` : word;
+  // `-h` alone asks for help. A longer word is a flag, also an unknown one.
+  const isShorts = longs.has(name.charAt(0)) && !name.startsWith('h');
+  return known.has(name) || !isShorts ? `-${word}` : word;
 }
 
 function unknownFlag(written: string, name: string, names: readonly string[]): UsageError {

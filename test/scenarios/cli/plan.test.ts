@@ -371,6 +371,20 @@ describe('keyferry plan', () => {
     assert.deepEqual(await rows([push({})]), [['delete to-a/push ConfigMap default/push'], 3]);
   });
 
+  it('if somebody else has annotated an object that kubectl applied without annotations, plan keeps that annotation', async () => {
+    const metadata = { name: 'kept', namespace: 'default' };
+    const manifest = { apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { a: '1' } };
+    // kubectl adds `annotations: {}` to what it remembers.
+    const last = JSON.stringify({ ...manifest, metadata: { annotations: {}, ...metadata } });
+    const annotations = {
+      'kubectl.kubernetes.io/last-applied-configuration': last,
+      'k8s-replicator/replicate-to': 'to-a/kept',
+    };
+    await plane.api.create({ ...manifest, metadata: { ...metadata, annotations } });
+    assert.deepEqual((await rows([manifest]))[0], ['create to-a/kept ConfigMap default/kept']);
+    await plane.api.delete('/api/v1/namespaces/default/configmaps/kept');
+  });
+
   it('plan reads objects in lists: for hundreds of copies it sends at most ten requests, and two for each manifest', async () => {
     const names = Array.from({ length: MANY }, (_, index) => `many-${index}`);
     await plane.api.createMany(names.map((name) => namespace(name)));

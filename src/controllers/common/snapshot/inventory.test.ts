@@ -20,7 +20,7 @@ const RARE: RuleCollection = {
 };
 
 /** The server has the namespaces `home` and `team`, and a Secret in each. */
-async function list(options: InventoryOptions, answers: Readonly<Record<string, number>> = {}) {
+async function list(options: InventoryOptions, answers: Readonly<Record<string, number>> = {}, copies = true) {
   const paths: string[] = [];
   const item = (name: string, namespace?: string) => ({
     metadata: { name, namespace, uid: name, resourceVersion: '1', creationTimestamp: '' },
@@ -44,7 +44,7 @@ async function list(options: InventoryOptions, answers: Readonly<Record<string, 
   };
   const inventory = new Inventory(options);
   for (const one of [MIRRORS, RARE]) inventory.include(one, () => undefined);
-  await inventory.list('c', listerOf(api));
+  await inventory.list('c', listerOf(api), undefined, undefined, copies);
   return { inventory, paths: paths.toSorted() };
 }
 
@@ -125,4 +125,13 @@ test('a collection is listed in the newest version that the server has; without 
   assert.equal(older.inventory.isInstalled('Rare'), true);
   const none = await list({}, { '/apis/rare/v2/rares': 404, '/apis/rare/v1/rares': 404 });
   assert.deepEqual([none.inventory.isInstalled('Rare'), none.inventory.isWhole], [false, true]);
+});
+
+test('without a controller that copies into namespaces, namespaces and Secrets may be unread, and nothing is known of them', async () => {
+  const answers = { '/api/v1/namespaces': 403, '/api/v1/secrets': 403, '/api/v1/configmaps': 403 };
+  await assert.rejects(list({}, answers), MissingRight);
+  const { inventory } = await list({}, answers, false);
+  assert.deepEqual([...inventory.unread.keys()].toSorted(), ['ConfigMap', 'Namespace', 'Secret']);
+  assert.deepEqual([inventory.isWhole, inventory.knowsNamespaces, inventory.hasNamespace('x')], [false, false, true]);
+  assert.equal(inventory.isListed('Secret', 'x'), false);
 });

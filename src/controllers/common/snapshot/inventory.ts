@@ -113,9 +113,17 @@ export class Inventory {
   /**
    * @param cluster name of the cluster in resource keys
    * @param changes changes to assume. Allowed only if the whole cluster is listed
+   * @param copies whether a controller copies into namespaces. The state of the rules of the others is in their status,
+   *   and their operator has no right to list namespaces or Secrets
    * @throws MissingRight, and the errors of `api.request`
    */
-  async list(cluster: string, lister: Lister, changes: Changes = new Map(), signal?: AbortSignal): Promise<void> {
+  async list(
+    cluster: string,
+    lister: Lister,
+    changes: Changes = new Map(),
+    signal?: AbortSignal,
+    copies = true,
+  ): Promise<void> {
     const metadata = { metadataOnly: true, signal };
     const places = this.only === undefined ? this.served?.names : [this.only];
     const store = (kind: Kind, { metadata: meta }: KubeObject): void => {
@@ -151,10 +159,12 @@ export class Inventory {
     };
     for (const name of places ?? []) this.namespaces.assume(name);
     await Promise.all([
-      places === undefined && list(NAMESPACES, (item) => this.namespaces.sink.upsert(item, true), metadata),
+      places === undefined && list(NAMESPACES, (item) => this.namespaces.sink.upsert(item, true), metadata, copies),
       ...Array.from(this.#rules, async ([one, put]) => await list(one, put, { signal }, one.isRare !== true)),
       // An operator without the replicator needs no right to list ConfigMaps.
-      ...KINDS.map(async (kind) => await list(kind, (item) => store(kind, item), metadata, kind !== CONFIG_MAP)),
+      ...KINDS.map(async (kind) => {
+        await list(kind, (item) => store(kind, item), metadata, copies && kind !== CONFIG_MAP);
+      }),
     ]);
   }
 
@@ -165,7 +175,7 @@ export class Inventory {
 
   /** Whether all namespaces of the cluster were listed. */
   get knowsNamespaces(): boolean {
-    return this.only === undefined && this.served === undefined;
+    return this.only === undefined && this.served === undefined && !this.unread.has(NAMESPACES.kind);
   }
 
   isInstalled(kind: string): boolean {
@@ -189,7 +199,7 @@ export class Inventory {
 
   /** Whether a namespace exists, or may exist because not all namespaces are known. */
   hasNamespace(name: string): boolean {
-    return this.only !== undefined || this.namespaces.has(name);
+    return this.only !== undefined || this.unread.has(NAMESPACES.kind) || this.namespaces.has(name);
   }
 
   /** The view of a source in this snapshot. */

@@ -105,7 +105,8 @@ export class Snapshot {
       onRoom: () => undefined,
     };
     const readers = controllers.map((Reader) => new Reader({ inventory, scope }));
-    await inventory.list(api.cluster, lister, changes, signal);
+    const copies = readers.some(({ collection }) => collection?.isRare !== true);
+    await inventory.list(api.cluster, lister, changes, signal, copies);
     const snapshot = new Snapshot(options, inventory, readers, reach);
     const { claims, rules } = snapshot;
     for (const reader of readers) {

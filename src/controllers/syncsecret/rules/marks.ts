@@ -11,7 +11,7 @@ import { ORIGIN_LABELS } from '../api.ts';
 
 /** On a copy in the management cluster: `<uid of the tenant's kube-system>/<namespace>/<name>` of the SyncSecret. */
 export const ORIGIN_ANNOTATION = `${OWN_PREFIX}origin`;
-/** On a tenant's SyncSecret: the namespace of its copy. A manager in the tenant's cluster ignores such a SyncSecret. */
+/** On a tenant's SyncSecret: the namespace of its copy. Only the CCM reads it. */
 export const PROPAGATED_ANNOTATION = `${OWN_PREFIX}propagated`;
 /** On a Secret: the name of its SyncSecret in the same namespace. */
 export const OWNER_ANNOTATION = `${OWN_PREFIX}syncsecret`;
