@@ -64,10 +64,12 @@ function cluster({
   const claim: Claim = { owner, mode: 'own', source: SOURCE, shape };
   const claimIt = (): unknown => book.replace(asKey('c:rule'), [{ target: TARGET, claim }], [SOURCE]);
   if (isClaimed) claimIt();
-  const now: { target: Observed | undefined; source?: Fingerprint; held?: Fingerprint } = { target: observed };
+  const now: { target: Observed | undefined; isUnseen?: boolean; source?: Fingerprint; held?: Fingerprint } = {
+    target: observed,
+  };
   const reader: TargetReader = {
     state: () => ({
-      presence: now.target === undefined ? 'absent' : 'present',
+      presence: now.target !== undefined ? 'present' : now.isUnseen === true ? 'unknown' : 'absent',
       observed: now.target,
       goingAway: false,
       held: now.held && { version: now.target?.resourceVersion ?? '', fingerprint: now.held },
@@ -130,6 +132,16 @@ test('a target counts as wanted if a rule needs it, but not while it is an orpha
   const orphan = cluster({ observed: target('1', 'gone'), isClaimed: false });
   assert.equal((await orphan.decided()).plan.do, 'delete');
   assert.deepEqual(orphan.wanted, []);
+});
+
+test('an object that no watch shows does not count as wanted: if it lost its label, its grace goes on', async () => {
+  const { wanted, now, decided } = cluster({ isClaimed: false });
+  now.isUnseen = true;
+  assert.equal((await decided()).plan.do, 'nothing');
+  assert.deepEqual(wanted, []);
+  now.isUnseen = false;
+  await decided();
+  assert.deepEqual(wanted, [TARGET], 'it is gone');
 });
 
 test('a copy that is kept although its rule does not claim it waits again before it is deleted later', async () => {

@@ -99,7 +99,8 @@ export async function decide(
     } else if (decision.do !== 'need') {
       const lacking = lackOf(decision, facts, source.claims);
       const isKept = lacking === undefined && decision.do !== 'delete' && decision.do !== 'replace';
-      if (isKept) source.claims.wanted(target);
+      // Nothing is decided yet about an object that may exist and was not seen: it may have lost Keyferry's label.
+      if (isKept && facts.presence !== 'unknown') source.claims.wanted(target);
       const graceMs = lacking && source.claims.graceLeft(lacking.owner.key, target);
       if ((graceMs ?? 0) > 0) return later(facts, 'changed', graceMs);
       if (graceMs === undefined || lacking?.source === undefined || isLookedUp) return { facts, plan: decision };
