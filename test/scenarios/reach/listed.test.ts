@@ -95,6 +95,7 @@ describe('keyferry run --namespaces', () => {
     const pushed = { 'k8s-replicator/replicate-to': 'home/pushed' };
     await scene.secret('one', 'pushed', { password: 'x' }, { metadata: { annotations: pushed } });
     await waitFor(async () => await scene.find('home', 'pushed'), { message: 'the pushed copy' });
+    for (const earlier of scene.operators) await earlier.stop();
     const less = await scene.operator(options('home'));
     await scene.api.delete(secretPath('one', 'pushed'));
     // Makes the operator decide on the copy: the copy is changed, and another copy is written later.
