@@ -314,9 +314,9 @@ test('if the outcomes are unchanged, the status equals the last status, so it is
   assert.ok(worse && !sameStatus(status, worse.status));
 });
 
-test('if a spec has a thousand problems, the message of the status lists the first problems up to its maximum length', () => {
+test('if a spec has a thousand problems, the message of the status lists the first problems, and is not too long for the API', () => {
   const namespaces = Array.from({ length: 1000 }, (_, index) => `(${'x'.repeat(200)}${index}`);
   const condition = fold({ outcomes: [], namespaces })?.status.conditions?.[0];
-  assert.match(condition?.message ?? '', /^spec\.destination\.namespaces\[0\]: .*\[1\]: .*…$/s);
+  assert.match(condition?.message ?? '', /^spec\.destination\.namespaces\[0\]: .*\[1\]: /s);
   assert.ok((condition?.message.length ?? 0) < 32_768);
 });
