@@ -123,6 +123,10 @@ describe('the condition Created', () => {
   it('after a Vault entry is deleted, the condition Created has the reason Recreating until the generator has made a new value', async () => {
     await scene.externalSecret('deleted', [{ key: 'app/deleted', property: 'password' }]);
     await created('deleted', SUCCESS);
+    // The annotation comes after the condition. Only with it, Keyferry knows that the value was there.
+    const isRecorded = async (): Promise<boolean> =>
+      RESULT in (await scene.api.get(scene.path('deleted'))).metadata.annotations;
+    await waitFor(isRecorded, { message: 'the result in the annotation' });
     const { 'key-0': old } = await scene.synced('deleted');
     const seen: string[] = [];
     const watch = await scene.api.watch(scene.path('').slice(0, -1), ({ object }) => {
