@@ -2,9 +2,6 @@
 import { UsageError } from '../usage-error.ts';
 import { type ProcessInfo, variableOf } from './flags.ts';
 
-/** The flag in place of those that are gone. */
-export const NAMESPACES_FLAG = 'namespaces';
-
 /** What to do instead, by the name of the flag. */
 const GONE: Readonly<Record<string, string>> = {
   'namespace-selector': 'name the namespaces with --namespaces',

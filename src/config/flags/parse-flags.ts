@@ -1,12 +1,12 @@
 /**
  * Reads a command line. It is parsed so that arguments in a Deployment of an original, which is a program in Go, keep
  * their meaning: a flag has one or two dashes, its value comes after `=` or is the next argument, and a boolean never
- * takes the next argument. What is odd is refused with the name of the flag.
+ * takes the next argument. Other forms are refused with the name of the flag.
  */
 import { parseArgs, type ParseArgsOptionsConfig } from 'node:util';
 import { isWithinEdits } from '../../runtime/text/texts.ts';
 import { quoted, UsageError } from '../usage-error.ts';
-import { insteadOf, NAMESPACES_FLAG, refuseGoneVariables } from './gone-flags.ts';
+import { insteadOf, refuseGoneVariables } from './gone-flags.ts';
 import { type Flag, type FlagSections, flagsOf, mapValues, type ProcessInfo, type SectionValues } from './flags.ts';
 
 export interface ParsedFlags<Sections extends FlagSections> {
@@ -40,9 +40,8 @@ export function parseFlags<Sections extends FlagSections>(
   const split = splitArguments(argv, flags, operands);
   const { found, rest } = split ?? { found: [], rest: [] };
   const variables = split === undefined ? {} : env;
-  // Commands that read no objects, as `version`, have neither.
-  const isConcerned = operands === 'last' || flags.some(({ name }) => name === NAMESPACES_FLAG);
-  if (isConcerned) refuseGoneVariables(variables);
+  // A command without variables, as `version`, reads no cluster.
+  if (flags.some(({ variable }) => variable !== undefined)) refuseGoneVariables(variables);
   const texts = new Map<string, string>();
   const given = new Map<string, unknown>();
   for (const [flag, text] of found) {

@@ -102,9 +102,9 @@ export class Claims {
   }
 
   /**
-   * As `put`, for an evaluation after which the rule, or what it reads, has changed. What it claims newly may be forbidden
-   * now, so the rule gets no new targets. But what it no longer claims ends at once: otherwise the author of a rule with
-   * a slow evaluation could keep what others forbid, by changing the rule again and again. The version stays.
+   * As `put`, for an outdated evaluation: the rule, or an object that it reads, has changed meanwhile. A new claim may be
+   * forbidden now, so the rule gets no new targets. But claims that the rule dropped end at once: otherwise the author
+   * of a slow rule could keep forbidden copies by changing the rule again and again. The version stays.
    * @returns `undefined`: the rule has no claims yet
    */
   putOutdated(rule: RuleKey, evaluation: Evaluation | undefined): ClaimsChange | undefined {

@@ -7,8 +7,8 @@
  *
  * Handlers of events only enqueue keys. Before its rule is evaluated, a target looks as if no rule claimed it. So the
  * targets of a backend (`backends.ts`) start only when the backend is synced and every rule was evaluated once. The wait
- * for rules whose evaluation takes long is limited: until then, what they may want is deleted only after a minute.
- * Besides, a copy is deleted only after its owner was read from the server.
+ * for rules whose evaluation takes long is limited. Until they are evaluated, a copy that they may claim is deleted only
+ * after a minute. Besides, a copy is deleted only after its owner was read from the server.
  */
 import { retryAfterMs } from '../../kube/errors.ts';
 import { type Clock, systemClock } from '../../runtime/clock.ts';

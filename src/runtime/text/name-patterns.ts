@@ -23,7 +23,7 @@ export interface NamePattern {
   occursIn(name: string): boolean;
 }
 
-/** A pattern that is refused. `size`: what it cost to compile it, in instructions. Default: it was not compiled. */
+/** A pattern that is refused. `size`: its instructions, if it was compiled before it was refused. */
 export interface RefusedPattern {
   readonly error: string;
   readonly size?: number;
