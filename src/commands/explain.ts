@@ -1,5 +1,5 @@
 /** `keyferry explain` says why an object exists or not, which rule owns it, and when it was written. Writes nothing. */
-import { KINDS } from '../controllers/common/snapshot/inventory.ts';
+import { KINDS } from './snapshot/inventory.ts';
 import { EXIT_DONE, EXIT_FAILED, EXIT_LOSS_OR_REFUSAL, type ExplainOptions } from './actions.ts';
 import {
   type CommandContext,
@@ -20,8 +20,8 @@ import {
   type RuleStatus,
   ruleStatuses,
   type TargetPlace,
-} from '../controllers/common/snapshot/status-report.ts';
-import type { Snapshot } from '../controllers/common/snapshot/snapshot.ts';
+} from './snapshot/status-report.ts';
+import type { Snapshot } from './snapshot/snapshot.ts';
 import {
   controllerOf,
   isEntryKey,
@@ -45,7 +45,7 @@ export async function explain(
   context: CommandContext,
   { kind, place, output, config, exitCode }: ExplainOptions,
 ): Promise<CommandResult> {
-  const subject = subjectOf(kind, place, [...KINDS, ...(await ruleCollections())]);
+  const subject = subjectOf(kind, place, [...KINDS, ...ruleCollections()]);
   const [stored, snapshot] = await Promise.all([
     readStored(context.api, subject, context.signal),
     readSnapshot(context, { config }, subject.namespace),

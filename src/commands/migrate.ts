@@ -5,11 +5,11 @@
  *   objects and marks ──▶ findings and changes ──▶ what Keyferry would then do in the cluster ──▶ report ──▶ writes
  */
 import type { MigrationReport } from '../../scripts/reports/schemas.ts';
-import { heldBy, orphansIn, type OrphanStatus } from '../controllers/common/snapshot/status-report.ts';
-import type { Snapshot } from '../controllers/common/snapshot/snapshot.ts';
-import { MIGRATED_PROGRAMS, type MigratedProgram } from '../config/migrated-programs.ts';
-import type { Change, Finding, ProgramFindings, ProgramReader } from '../controllers/common/migration.ts';
-import { programReaders } from '../controllers/list.ts';
+import { heldBy, orphansIn, type OrphanStatus } from './snapshot/status-report.ts';
+import type { Snapshot } from './snapshot/snapshot.ts';
+import type { MigratedProgram } from '../config/migrated-programs.ts';
+import type { Change, Finding, ProgramFindings, ProgramReader } from './migrate/program.ts';
+import { PROGRAMS } from './migrate/programs.ts';
 import { controllerOf, type ResourceKey } from '../copy/model/keys.ts';
 import { CONFIG_MAP } from '../copy/model/kind.ts';
 import { ApiError } from '../kube/errors.ts';
@@ -47,10 +47,7 @@ class Migration {
   async run(): Promise<MigrationReport> {
     const { api, signal } = this.#context;
     const { from, apply, deleteLeftovers } = this.#options;
-    const all = await programReaders();
-    const readers = MIGRATED_PROGRAMS.flatMap((name) => all.filter(({ program }) => program === name)).filter(
-      ({ program }) => from === undefined || from === program,
-    );
+    const readers = PROGRAMS.filter(({ program }) => from === undefined || from === program);
     const running = await runningPrograms(api, readers, signal);
     if (apply) refuseWhileRunning(running, deleteLeftovers);
     const writer = new Writer(this.#context, apply);

@@ -1,7 +1,7 @@
 /** `keyferry plan` shows what `kubectl apply` of manifests would change in this cluster. Writes nothing. */
 import type { PlanReport } from '../../scripts/reports/schemas.ts';
-import { placeOf, titleOf } from '../controllers/common/snapshot/status-report.ts';
-import type { Snapshot } from '../controllers/common/snapshot/snapshot.ts';
+import { placeOf, titleOf } from './snapshot/status-report.ts';
+import type { Snapshot } from './snapshot/snapshot.ts';
 import { parseResourceKey, type ResourceKey } from '../copy/model/keys.ts';
 import { EXIT_DONE, EXIT_LOSS_OR_REFUSAL, type PlanOptions } from './actions.ts';
 import {
@@ -33,7 +33,7 @@ import {
 export async function planFiles(context: CommandContext, options: PlanOptions): Promise<CommandResult> {
   const { api, stdin, paint } = context;
   const { all, config, output, namespace: home = context.namespace } = options;
-  const collections = await ruleCollections();
+  const collections = ruleCollections();
   const manifests = await readManifests(options.files, options.recursive, stdin);
   const given = givenOf(manifests, collections, api.cluster, home);
   const { changes, refusals, notes } = await dryRuns(context, given);

@@ -4,8 +4,8 @@
  */
 import { stringify } from 'yaml';
 import type { StatusReport } from '../../scripts/reports/schemas.ts';
-import type { Contents } from '../controllers/common/snapshot/contents.ts';
-import { type Lister, listerOf } from '../controllers/common/snapshot/inventory.ts';
+import type { Contents } from './snapshot/contents.ts';
+import { type Lister, listerOf } from './snapshot/inventory.ts';
 import { EXIT_DONE, EXIT_FAILED, EXIT_LOSS_OR_REFUSAL, type StatusOptions } from './actions.ts';
 import { type CommandContext, type CommandResult, readSnapshot } from './output/reading.ts';
 import { reportText } from './output/text.ts';

@@ -59,9 +59,14 @@ describe('imports point one way', () => {
       'controllers are reached by controllers/list.ts',
     ],
     [
-      'src/cli/plan/a.ts',
+      'src/commands/plan/a.ts',
       `import type { A } from '../../controllers/replicator/b.ts';`,
       'controllers are reached by controllers/list.ts',
+    ],
+    [
+      'src/controllers/common/a.ts',
+      `import type { A } from '../../commands/snapshot/b.ts';`,
+      'controllers may not import commands',
     ],
     [
       'src/new/a.ts',

@@ -1,4 +1,4 @@
-import type { RuleStatus } from '../../src/controllers/common/snapshot/status-report.ts';
+import type { RuleStatus } from '../../src/commands/snapshot/status-report.ts';
 
 /** A ready rule without copies, as the reports of status have it. */
 export function ruleStatus(of: Pick<RuleStatus, 'system' | 'kind' | 'namespace' | 'name'>): RuleStatus {

@@ -3,7 +3,7 @@
  * last. Keyferry reads only its metadata, no content.
  */
 import type { Explanation } from '../../../scripts/reports/schemas.ts';
-import { type Collection, listerOf } from '../../controllers/common/snapshot/inventory.ts';
+import { type Collection, listerOf } from '../snapshot/inventory.ts';
 import { quoted, UsageError } from '../../config/usage-error.ts';
 import { FIELD_MANAGER } from '../../copy/model/observed.ts';
 import type { KubeApi, ManagedFieldsEntry, ObjectMeta } from '../../kube/api.ts';

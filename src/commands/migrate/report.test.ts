@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { MigrationReport } from '../../../scripts/reports/schemas.ts';
 
-import type { FindingVerdict } from '../../controllers/common/migration.ts';
+import type { FindingVerdict } from './program.ts';
 import { exitCodeOf, type MigrationFinding, migrationText } from './report.ts';
 
 const OBJECT = { kind: 'Secret', namespace: 'team', name: 'db' };

@@ -7,7 +7,7 @@ import { EXIT_DONE, EXIT_FAILED, EXIT_LOSS_OR_REFUSAL, type MigrateOptions } fro
 import { addTargets, hasLossOrRefusal } from '../plan/rows.ts';
 import { command } from '../../runtime/text/command.ts';
 import { MIGRATED_PROGRAMS } from '../../config/migrated-programs.ts';
-import type { FindingVerdict } from '../../controllers/common/migration.ts';
+import type { FindingVerdict } from './program.ts';
 import { copiesText, TextParts } from '../output/text.ts';
 import type { Cell, Paint, Style } from '../output/terminal.ts';
 

@@ -1,6 +1,6 @@
 /** Makes the writes of `keyferry migrate --apply`. Before that, it refuses to write while a program still runs. */
-import { type Changes, KINDS, listerOf } from '../../controllers/common/snapshot/inventory.ts';
-import { placeOf } from '../../controllers/common/snapshot/status-report.ts';
+import { type Changes, KINDS, listerOf } from '../snapshot/inventory.ts';
+import { placeOf } from '../snapshot/status-report.ts';
 import { parseResourceKey, type ResourceKey, resourceKey } from '../../copy/model/keys.ts';
 import { objectPath } from '../../copy/model/kind.ts';
 import type { Observed } from '../../copy/model/observed.ts';
@@ -8,7 +8,7 @@ import { type KubeApi, type KubeObject, METADATA_ONLY } from '../../kube/api.ts'
 import type { Listed } from '../../kube/list-each.ts';
 import { nextVersion } from '../plan/dry-run.ts';
 import { errorText } from '../../observe/error-fields.ts';
-import type { Change, ProgramReader, Step } from '../../controllers/common/migration.ts';
+import type { Change, ProgramReader, Step } from './program.ts';
 import type { CommandContext } from '../output/reading.ts';
 import type { MigrationFinding } from './report.ts';
 

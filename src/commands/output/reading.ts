@@ -1,8 +1,8 @@
 /** Shared by all commands that read a cluster: context, snapshot, and notes on what they did not read. */
-import { listerOf, MissingRight } from '../../controllers/common/snapshot/inventory.ts';
-import type { RuleCollection } from '../../controllers/common/snapshot/reader.ts';
-import { Snapshot, type SnapshotOptions } from '../../controllers/common/snapshot/snapshot.ts';
-import { controllerReaders } from '../../controllers/list.ts';
+import { listerOf, MissingRight } from '../snapshot/inventory.ts';
+import type { RuleCollection } from '../snapshot/reader.ts';
+import { Snapshot, type SnapshotOptions } from '../snapshot/snapshot.ts';
+import { controllerReaders } from '../readers.ts';
 import { CONFIG_MAP } from '../../copy/model/kind.ts';
 import { parseRuleKey, type RuleKey } from '../../copy/model/keys.ts';
 import type { KubeApi } from '../../kube/api.ts';
@@ -31,8 +31,8 @@ export interface CommandResult {
 }
 
 /** The collections of objects that are rules by their kind: SecretMirror, SyncSecret, ExternalSecret. */
-export async function ruleCollections(): Promise<RuleCollection[]> {
-  return (await controllerReaders()).flatMap(({ collection }) => collection ?? []);
+export function ruleCollections(): RuleCollection[] {
+  return controllerReaders().flatMap(({ collection }) => collection ?? []);
 }
 
 /**
@@ -47,7 +47,7 @@ export async function readSnapshot(
 ): Promise<Snapshot> {
   const lister = withProgress(options.lister ?? listerOf(api), progress);
   const { config } = options;
-  const controllers = await controllerReaders(config.controllers);
+  const controllers = controllerReaders(config.controllers);
   const read = async (only?: string): Promise<Snapshot> =>
     await Snapshot.at({ ...options, api, lister, controllers, now: now(), signal, only });
   try {

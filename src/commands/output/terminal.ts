@@ -3,7 +3,7 @@
  * operator loads this file, too.
  */
 import { styleText } from 'node:util';
-import type { Lister } from '../../controllers/common/snapshot/inventory.ts';
+import type { Lister } from '../snapshot/inventory.ts';
 import { type Clock, systemClock } from '../../runtime/clock.ts';
 
 const FORMATS = { good: 'green', bad: 'red', waiting: 'yellow', quiet: 'gray', title: 'bold' } as const;

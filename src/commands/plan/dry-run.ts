@@ -3,8 +3,8 @@
  * admission policies and webhooks take part in them.
  */
 import { isDeepStrictEqual } from 'node:util';
-import type { Changes } from '../../controllers/common/snapshot/inventory.ts';
-import { placeOf, titleOf } from '../../controllers/common/snapshot/status-report.ts';
+import type { Changes } from '../snapshot/inventory.ts';
+import { placeOf, titleOf } from '../snapshot/status-report.ts';
 import type { ResourceKey } from '../../copy/model/keys.ts';
 import { SECRET } from '../../copy/model/kind.ts';
 import { LAST_APPLIED } from '../../copy/model/observed.ts';

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { asKey, asKeys } from '../../../test/support/keys.ts';
-import type { Snapshot } from '../../controllers/common/snapshot/snapshot.ts';
+import type { Snapshot } from '../snapshot/snapshot.ts';
 import { userCause } from '../../copy/model/cause.ts';
 import { claimAll, LeaveShape } from '../../copy/model/claim.ts';
 import { resourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { FailingTarget, RuleStatus } from '../../controllers/common/snapshot/status-report.ts';
+import type { FailingTarget, RuleStatus } from '../snapshot/status-report.ts';
 import { ruleStatus } from '../../../test/support/rule-status.ts';
 import { changesBetween } from './changes.ts';
 import type { StatusReport } from '../../../scripts/reports/schemas.ts';

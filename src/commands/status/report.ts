@@ -1,14 +1,7 @@
 /** Makes the report of `keyferry status` from a snapshot, and the tables for people. */
 import { command } from '../../runtime/text/command.ts';
-import {
-  byName,
-  LIMITED,
-  orphansIn,
-  type RuleStatus,
-  ruleStatuses,
-  titleOf,
-} from '../../controllers/common/snapshot/status-report.ts';
-import type { Snapshot } from '../../controllers/common/snapshot/snapshot.ts';
+import { byName, LIMITED, orphansIn, type RuleStatus, ruleStatuses, titleOf } from '../snapshot/status-report.ts';
+import type { Snapshot } from '../snapshot/snapshot.ts';
 import { lacksNamespace, coverageNotes } from '../output/reading.ts';
 import type { StatusOptions } from '../actions.ts';
 import type { Cell, Paint, Style } from '../output/terminal.ts';

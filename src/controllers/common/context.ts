@@ -15,9 +15,7 @@ import type { LogFields, Log } from '../../observe/log.ts';
 import type { Metrics } from '../../observe/metrics/metrics.ts';
 import type { Reply } from '../../observe/routes.ts';
 import type { Clock } from '../../runtime/clock.ts';
-import type { ProgramReader } from './migration.ts';
 import type { Reach } from './namespaces/reach.ts';
-import type { ControllerReader } from './snapshot/reader.ts';
 
 /** The parameters of the rule sets of a cluster. The operator and the commands create their rule sets from them. */
 export interface RuleScope {
@@ -69,8 +67,4 @@ export interface ControllerEntry {
    * @param stuck names of the liveness checks that fail at present
    */
   healthz?(context: Pick<ControllerContext, 'cluster' | 'config'>, stuck: readonly string[]): Reply;
-  /** Loads the reader for `status` and `plan`. The operator does not load its code, which saves memory. */
-  reader?(): Promise<ControllerReader>;
-  /** Loads the readers for `migrate`: one for each program whose objects this controller can take over. */
-  programs?(): Promise<readonly ProgramReader[]>;
 }

@@ -37,7 +37,6 @@ export const generator: ControllerEntry = {
   // Keyferry stores Secrets and ConfigMaps with the annotations that controllers read. The generator reads none.
   annotationReader: () => () => false,
   create,
-  reader: async () => (await import('./reader.ts')).GeneratorReader,
 };
 
 /** The component in the `source` of the generator's Events. */

@@ -19,8 +19,6 @@ export const mirrors: ControllerEntry = {
   name: 'mirrors',
   annotationReader: () => isReadOfCopies,
   create,
-  reader: async () => (await import('./reader.ts')).MirrorReader,
-  programs: async () => [(await import('./migration.ts')).mirrorsMigration],
 };
 
 function create(context: ControllerContext): Controller {

@@ -28,8 +28,6 @@ export const replicator: ControllerEntry = {
     });
     return replicatorHealth(unsynced, stuck);
   },
-  reader: async () => (await import('./reader.ts')).ReplicatorReader,
-  programs: async () => (await import('./migration.ts')).REPLICATOR_PROGRAMS,
 };
 
 /** The name in the original's `/healthz` for both replicators: one Go type serves Secrets and ConfigMaps. */

@@ -21,8 +21,6 @@ export const syncSecretManager: ControllerEntry = {
   name: MANAGER_CONTROLLER,
   ...SYNC_SECRET_ENTRY,
   create,
-  reader: async () => (await import('./reader.ts')).SyncSecretReader,
-  programs: async () => [(await import('./migration.ts')).kubelbMigration],
 };
 
 function create(context: ControllerContext): Controller {

@@ -15,7 +15,7 @@ import { explainSchema, statusSchema } from '../../../scripts/reports/schemas.ts
 import { readCrds } from '../../../scripts/crd/read-crds.ts';
 import type { StatusFindings } from '../../../src/commands/status/report.ts';
 import { watchStatus } from '../../../src/commands/status.ts';
-import type { Lister } from '../../../src/controllers/common/snapshot/inventory.ts';
+import type { Lister } from '../../../src/commands/snapshot/inventory.ts';
 import { loadKubeconfig } from '../../../src/kube/auth/kubeconfig.ts';
 import { HttpKubeApi } from '../../../src/kube/http.ts';
 import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';

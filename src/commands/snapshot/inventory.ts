@@ -1,15 +1,15 @@
 /** Lists the state of a cluster for one command: the metadata of its objects, and the rules of the controllers. */
-import type { KubeApi, KubeObject } from '../../../kube/api.ts';
-import { type ApiError, isForbidden, isNotFound } from '../../../kube/errors.ts';
-import { listEach, type Listed, type ListOptions } from '../../../kube/list-each.ts';
-import type { ServedNamespaces } from '../../../kube/watch/served-namespaces.ts';
-import { pathIn } from '../../../kube/watch/watch-group.ts';
-import { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
-import { nobodyCause } from '../../../copy/model/cause.ts';
-import { type SourceView, sourceView } from '../../../copy/model/claim.ts';
-import { parseResourceKey, type ResourceKey, resourceKey } from '../../../copy/model/keys.ts';
-import { CONFIG_MAP, type Kind, SECRET } from '../../../copy/model/kind.ts';
-import { observe, type Observed } from '../../../copy/model/observed.ts';
+import type { KubeApi, KubeObject } from '../../kube/api.ts';
+import { type ApiError, isForbidden, isNotFound } from '../../kube/errors.ts';
+import { listEach, type Listed, type ListOptions } from '../../kube/list-each.ts';
+import type { ServedNamespaces } from '../../kube/watch/served-namespaces.ts';
+import { pathIn } from '../../kube/watch/watch-group.ts';
+import { Namespaces } from '../../copy/cluster/watch/namespaces.ts';
+import { nobodyCause } from '../../copy/model/cause.ts';
+import { type SourceView, sourceView } from '../../copy/model/claim.ts';
+import { parseResourceKey, type ResourceKey, resourceKey } from '../../copy/model/keys.ts';
+import { CONFIG_MAP, type Kind, SECRET } from '../../copy/model/kind.ts';
+import { observe, type Observed } from '../../copy/model/observed.ts';
 import type { RuleCollection } from './reader.ts';
 
 /** A collection of objects on the API server, for example `Secret`, `/api/v1` and `secrets`. */

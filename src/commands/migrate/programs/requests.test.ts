@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { array, assert as check, constantFrom, property } from 'fast-check';
 import { PatternCache } from '../../../runtime/text/name-patterns.ts';
-import { isListed } from '../rules/namespace-lists.ts';
+import { isListed } from '../../../controllers/replicator/rules/namespace-lists.ts';
 import { common } from './reflector.ts';
 import { namespaceList } from './requests.ts';
 

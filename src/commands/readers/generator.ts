@@ -4,12 +4,18 @@
  */
 import { parseResourceKey, type ResourceKey } from '../../copy/model/keys.ts';
 import type { KubeObject } from '../../kube/api.ts';
-import type { ListedRule, ReaderContext, RuleCollection, RuleReader } from '../common/snapshot/reader.ts';
-import { notReady } from '../common/snapshot/status-report.ts';
-import { optInOf, RESULT_ANNOTATION, settingsOf, SettingError } from './request/settings.ts';
-import { ESO_ADVICE, ESO_GROUP, ESO_VERSIONS, type ExternalSecret, GENERATOR } from './api.ts';
-import { requestsOf } from './request/requests.ts';
-import { parseResult, WRONG_ANNOTATION } from './run/result.ts';
+import type { ListedRule, ReaderContext, RuleCollection, RuleReader } from '../snapshot/reader.ts';
+import { notReady } from '../snapshot/status-report.ts';
+import { optInOf, RESULT_ANNOTATION, settingsOf, SettingError } from '../../controllers/generator/request/settings.ts';
+import {
+  ESO_ADVICE,
+  ESO_GROUP,
+  ESO_VERSIONS,
+  type ExternalSecret,
+  GENERATOR,
+} from '../../controllers/generator/api.ts';
+import { requestsOf } from '../../controllers/generator/request/requests.ts';
+import { parseResult, WRONG_ANNOTATION } from '../../controllers/generator/run/result.ts';
 
 const KIND = 'ExternalSecret';
 const [NEWEST, ...OLDER] = ESO_VERSIONS;

@@ -4,7 +4,7 @@ import type { MigratedProgram } from '../../config/migrated-programs.ts';
 import type { ResourceKey } from '../../copy/model/keys.ts';
 import type { Observed } from '../../copy/model/observed.ts';
 import type { KubeApi } from '../../kube/api.ts';
-import type { TargetPlace } from './snapshot/status-report.ts';
+import type { TargetPlace } from '../snapshot/status-report.ts';
 
 /**
  * - `change`: `--apply` makes the change.

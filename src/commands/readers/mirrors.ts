@@ -3,11 +3,11 @@ import { namespaceOf, parseResourceKey, type ResourceKey, type RuleKey, ruleName
 import { withReason } from '../../copy/model/cause.ts';
 import { COPY_LABEL, isMarkedElsewhere, type Observed, PLACE_ANNOTATION } from '../../copy/model/observed.ts';
 import type { Evaluation } from '../../copy/model/rule-set.ts';
-import type { ListedRule, ReaderContext, RuleCollection, RuleReader, Unwanted } from '../common/snapshot/reader.ts';
-import type { Inventory } from '../common/snapshot/inventory.ts';
-import type { Condition } from '../common/rules/rule-statuses.ts';
-import type { Snapshot } from '../common/snapshot/snapshot.ts';
-import { currentCondition, stateByCondition } from '../common/snapshot/status-report.ts';
+import type { ListedRule, ReaderContext, RuleCollection, RuleReader, Unwanted } from '../snapshot/reader.ts';
+import type { Inventory } from '../snapshot/inventory.ts';
+import type { Condition } from '../../controllers/common/rules/rule-statuses.ts';
+import type { Snapshot } from '../snapshot/snapshot.ts';
+import { currentCondition, stateByCondition } from '../snapshot/status-report.ts';
 import {
   MIRROR_ANNOTATIONS,
   MIRRORS_CONTROLLER,
@@ -16,12 +16,12 @@ import {
   NEVER_SYNCED,
   SECRET_MIRROR,
   type VaultBlock,
-} from './api.ts';
-import { misreadPatterns, occursIn, selects } from '../common/namespaces/selection.ts';
-import { createMirrorStore } from './rules/mirror-store.ts';
-import { kindOf, MirrorRules } from './rules/rule-set.ts';
-import { RETAIN_ANNOTATION } from './rules/shape.ts';
-import { type EffectiveSpec, problemsWith, SUSPENDED } from './rules/spec.ts';
+} from '../../controllers/mirrors/api.ts';
+import { misreadPatterns, occursIn, selects } from '../../controllers/common/namespaces/selection.ts';
+import { createMirrorStore } from '../../controllers/mirrors/rules/mirror-store.ts';
+import { kindOf, MirrorRules } from '../../controllers/mirrors/rules/rule-set.ts';
+import { RETAIN_ANNOTATION } from '../../controllers/mirrors/rules/shape.ts';
+import { type EffectiveSpec, problemsWith, SUSPENDED } from '../../controllers/mirrors/rules/spec.ts';
 
 const COLLECTION: RuleCollection = {
   ...SECRET_MIRROR,

@@ -3,8 +3,8 @@
  * same rule sets, claims and decisions as the operator. Content is read only if metadata are not enough, for many
  * targets at the same time. Nothing is written or watched.
  */
-import type { ReadingConfig } from '../../../config/config.ts';
-import { type Outcome, PENDING } from '../../../copy/model/claim.ts';
+import type { ReadingConfig } from '../../config/config.ts';
+import { type Outcome, PENDING } from '../../copy/model/claim.ts';
 import {
   controllerOf,
   namespaceOf,
@@ -13,21 +13,21 @@ import {
   type ResourceKey,
   ruleKey,
   type RuleKey,
-} from '../../../copy/model/keys.ts';
-import type { Entry } from '../../../copy/book/claim-book.ts';
-import { Claims } from '../../../copy/book/claims.ts';
-import { decide, type Decision, type FactSource, flowsIn, type TargetReader } from '../../../copy/plan/decide.ts';
-import { outcomeOf, outcomesOf } from '../../../copy/plan/contest.ts';
-import { withReason } from '../../../copy/model/cause.ts';
-import type { Evaluation } from '../../../copy/model/rule-set.ts';
-import type { KubeApi } from '../../../kube/api.ts';
-import { ServedNamespaces } from '../../../kube/watch/served-namespaces.ts';
-import { type Reach, reachOf } from '../namespaces/reach.ts';
+} from '../../copy/model/keys.ts';
+import type { Entry } from '../../copy/book/claim-book.ts';
+import { Claims } from '../../copy/book/claims.ts';
+import { decide, type Decision, type FactSource, flowsIn, type TargetReader } from '../../copy/plan/decide.ts';
+import { outcomeOf, outcomesOf } from '../../copy/plan/contest.ts';
+import { withReason } from '../../copy/model/cause.ts';
+import type { Evaluation } from '../../copy/model/rule-set.ts';
+import type { KubeApi } from '../../kube/api.ts';
+import { ServedNamespaces } from '../../kube/watch/served-namespaces.ts';
+import { type Reach, reachOf } from '../../controllers/common/namespaces/reach.ts';
 import { Contents } from './contents.ts';
 import { type Changes, Inventory, type Lister, listerOf } from './inventory.ts';
 import type { ControllerReader, RuleReader } from './reader.ts';
-import { SECRET } from '../../../copy/model/kind.ts';
-import { immutableBy } from '../../../copy/model/observed.ts';
+import { SECRET } from '../../copy/model/kind.ts';
+import { immutableBy } from '../../copy/model/observed.ts';
 
 export interface SnapshotOptions {
   readonly api: KubeApi;

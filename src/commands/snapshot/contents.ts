@@ -3,21 +3,15 @@
  * time are read together: many objects with the same name or namespace by one list, the others by a GET each.
  */
 import { setImmediate } from 'node:timers/promises';
-import { getObject } from '../../../copy/cluster/objects/get-object.ts';
-import { Content, type Fingerprint } from '../../../copy/model/content.ts';
-import type { KeySelection } from '../../../copy/model/key-selection.ts';
-import {
-  isEntryKey,
-  type ObjectKey,
-  parseResourceKey,
-  type ResourceKey,
-  resourceKey,
-} from '../../../copy/model/keys.ts';
-import { collectionPath, type Kind } from '../../../copy/model/kind.ts';
-import { versionOf } from '../../../copy/model/observed.ts';
-import type { KubeApi } from '../../../kube/api.ts';
-import { type Listed, listEach } from '../../../kube/list-each.ts';
-import { getOrCreate } from '../../../runtime/maps.ts';
+import { getObject } from '../../copy/cluster/objects/get-object.ts';
+import { Content, type Fingerprint } from '../../copy/model/content.ts';
+import type { KeySelection } from '../../copy/model/key-selection.ts';
+import { isEntryKey, type ObjectKey, parseResourceKey, type ResourceKey, resourceKey } from '../../copy/model/keys.ts';
+import { collectionPath, type Kind } from '../../copy/model/kind.ts';
+import { versionOf } from '../../copy/model/observed.ts';
+import type { KubeApi } from '../../kube/api.ts';
+import { type Listed, listEach } from '../../kube/list-each.ts';
+import { getOrCreate } from '../../runtime/maps.ts';
 import { type Changes, KINDS } from './inventory.ts';
 
 export interface ReadContent {

@@ -7,11 +7,11 @@ import { KeyLists } from '../../copy/model/key-lists.ts';
 import { COPY_LABEL, observe, type Observed } from '../../copy/model/observed.ts';
 import { parseResourceKey, type ResourceKey, resourceKey, type RuleKey, ruleName } from '../../copy/model/keys.ts';
 import { SECRET } from '../../copy/model/kind.ts';
-import type { ListedRule, ReaderContext, RuleCollection, RuleReader, Unwanted } from '../common/snapshot/reader.ts';
-import { RuleStore } from '../common/rules/rule-store.ts';
-import type { Inventory } from '../common/snapshot/inventory.ts';
-import type { Snapshot } from '../common/snapshot/snapshot.ts';
-import { type RuleState, stateByCondition } from '../common/snapshot/status-report.ts';
+import type { ListedRule, ReaderContext, RuleCollection, RuleReader, Unwanted } from '../snapshot/reader.ts';
+import { RuleStore } from '../../controllers/common/rules/rule-store.ts';
+import type { Inventory } from '../snapshot/inventory.ts';
+import type { Snapshot } from '../snapshot/snapshot.ts';
+import { type RuleState, stateByCondition } from '../snapshot/status-report.ts';
 import {
   MANAGED_BY_KUBELB,
   MANAGED_BY_LABEL,
@@ -19,10 +19,15 @@ import {
   SYNC_SECRET_CRD_ADVICE,
   SYNC_SECRET_FINALIZER,
   SYNCED_CONDITION,
-} from './api.ts';
-import { MANAGER_CONTROLLER, ManagerRules } from './rules/sync-secret-rule-set.ts';
-import { COPY_OF_SYNC_SECRET, originPlace, SECRET_ANNOTATION, SOURCE_VERSION_ANNOTATION } from './rules/marks.ts';
-import { ruleOf, ruleVersion, type SyncSecretRule } from './rules/rule.ts';
+} from '../../controllers/syncsecret/api.ts';
+import { MANAGER_CONTROLLER, ManagerRules } from '../../controllers/syncsecret/rules/sync-secret-rule-set.ts';
+import {
+  COPY_OF_SYNC_SECRET,
+  originPlace,
+  SECRET_ANNOTATION,
+  SOURCE_VERSION_ANNOTATION,
+} from '../../controllers/syncsecret/rules/marks.ts';
+import { ruleOf, ruleVersion, type SyncSecretRule } from '../../controllers/syncsecret/rules/rule.ts';
 
 const COLLECTION: RuleCollection = {
   kind: SYNC_SECRET.kind,

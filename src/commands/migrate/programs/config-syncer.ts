@@ -1,5 +1,5 @@
 /** Reads the annotations and labels of config-syncer (formerly Kubed), as its guides describe them. Pure. */
-import { EVERYWHERE } from '../rules/namespace-lists.ts';
+import { EVERYWHERE } from '../../../controllers/replicator/rules/namespace-lists.ts';
 import { type Foreign, type ForeignSource, type Remark, selectorText } from './requests.ts';
 
 const PREFIX = 'kubed.appscode.com/';

@@ -2,12 +2,12 @@
  * Reads the annotations of one other copier (reflector, for example) on all objects of a cluster: which objects are
  * its sources and its copies, and which objects its rules may write. Pure.
  */
-import { type AnnotationNames, isName } from '../rules/annotations.ts';
-import { isListed } from '../rules/namespace-lists.ts';
+import { type AnnotationNames, isName } from '../../../controllers/replicator/rules/annotations.ts';
+import { isListed } from '../../../controllers/replicator/rules/namespace-lists.ts';
 import { backendOf, parseResourceKey, type ResourceKey, resourceKey } from '../../../copy/model/keys.ts';
 import { lengthProblem, type Observed } from '../../../copy/model/observed.ts';
 import { isDnsLabel, isSubdomain } from '../../../runtime/text/dns-names.ts';
-import type { ProgramReader, FindingVerdict } from '../../common/migration.ts';
+import type { ProgramReader, FindingVerdict } from '../program.ts';
 import { getOrCreate } from '../../../runtime/maps.ts';
 import { selectorObject } from '../../../runtime/text/label-selector.ts';
 import { PatternCache } from '../../../runtime/text/name-patterns.ts';

@@ -5,13 +5,13 @@
  * The annotations of the other copier stay, so that a user may go back. If Keyferry cannot translate an annotation, for
  * example a label selector, the user names the namespaces in an annotation of Keyferry, and that annotation counts.
  */
-import { type AnnotationNames, annotationNames, listItems } from '../rules/annotations.ts';
+import { type AnnotationNames, annotationNames, listItems } from '../../../controllers/replicator/rules/annotations.ts';
 import { parseResourceKey, type ResourceKey } from '../../../copy/model/keys.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
-import { leftoverOf, placeOf } from '../../common/snapshot/status-report.ts';
-import type { Change, Finding, ProgramFindings, MigrationContext, ProgramReader } from '../../common/migration.ts';
-import { isListed } from '../rules/namespace-lists.ts';
-import { permission } from '../rules/permission.ts';
+import { leftoverOf, placeOf } from '../../snapshot/status-report.ts';
+import type { Change, Finding, ProgramFindings, MigrationContext, ProgramReader } from '../program.ts';
+import { isListed } from '../../../controllers/replicator/rules/namespace-lists.ts';
+import { permission } from '../../../controllers/replicator/rules/permission.ts';
 import {
   type Foreign,
   type ForeignCopy,

@@ -1,11 +1,11 @@
 /** Reads the annotations of mittwald/kubernetes-replicator, as its README describes them. Pure. */
-import type { Annotations } from '../rules/annotations.ts';
+import type { Annotations } from '../../../controllers/replicator/rules/annotations.ts';
 import type { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import { parseBool } from '../../../runtime/text/go-bool.ts';
 import { foreignReader } from './foreign.ts';
-import type { Finding, ProgramReader } from '../../common/migration.ts';
+import type { Finding, ProgramReader } from '../program.ts';
 import { type Foreign, type ForeignSource, namespaceList, type Remark, selectorText } from './requests.ts';
-import { listerOf } from '../../common/snapshot/inventory.ts';
+import { listerOf } from '../../snapshot/inventory.ts';
 import type { KubeApi } from '../../../kube/api.ts';
 
 const PREFIX = 'replicator.v1.mittwald.de/';

@@ -1,7 +1,7 @@
 /** Reads the annotations of emberstack/kubernetes-reflector, as its README describes them. Pure. */
-import type { Annotations } from '../rules/annotations.ts';
+import type { Annotations } from '../../../controllers/replicator/rules/annotations.ts';
 import type { PatternCache } from '../../../runtime/text/name-patterns.ts';
-import { EVERYWHERE, intersection } from '../rules/namespace-lists.ts';
+import { EVERYWHERE, intersection } from '../../../controllers/replicator/rules/namespace-lists.ts';
 import { type Foreign, type ForeignSource, namespaceList, type Remark, selectorText } from './requests.ts';
 
 const PREFIX = 'reflector.v1.k8s.emberstack.com/';

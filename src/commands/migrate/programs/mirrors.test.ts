@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import type { KubeApi } from '../../kube/api.ts';
-import { ApiError } from '../../kube/errors.ts';
-import { ruleScope } from '../../../test/support/rule-scope.ts';
-import { mirrorsMigration } from './migration.ts';
+import type { KubeApi } from '../../../kube/api.ts';
+import { ApiError } from '../../../kube/errors.ts';
+import { ruleScope } from '../../../../test/support/rule-scope.ts';
+import { mirrorsMigration } from './mirrors.ts';
 
 /** The findings on a mirror with this destination, in a cluster with the namespaces `web` and `web-sandbox`. */
 async function findings(destination: object): Promise<string[]> {

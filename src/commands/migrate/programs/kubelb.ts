@@ -1,13 +1,19 @@
 /** Finds, for `keyferry migrate`, objects of KubeLB that Keyferry would treat differently. It changes none of them. */
-import { someOf } from '../../runtime/text/texts.ts';
-import { MANAGED_BY_KUBELB, MANAGED_BY_LABEL, ORIGIN_LABELS, ORIGINAL_FINALIZER, SYNC_SECRET } from './api.ts';
-import type { KubeObject } from '../../kube/api.ts';
-import { isNotFound } from '../../kube/errors.ts';
-import { listEach } from '../../kube/list-each.ts';
-import { isMark } from '../common/excluded-metadata.ts';
-import type { Finding, ProgramFindings, MigrationContext, ProgramReader } from '../common/migration.ts';
-import { MANAGER_CONTROLLER } from './rules/sync-secret-rule-set.ts';
-import { Travel } from './rules/travel.ts';
+import { someOf } from '../../../runtime/text/texts.ts';
+import {
+  MANAGED_BY_KUBELB,
+  MANAGED_BY_LABEL,
+  ORIGIN_LABELS,
+  ORIGINAL_FINALIZER,
+  SYNC_SECRET,
+} from '../../../controllers/syncsecret/api.ts';
+import type { KubeObject } from '../../../kube/api.ts';
+import { isNotFound } from '../../../kube/errors.ts';
+import { listEach } from '../../../kube/list-each.ts';
+import { isMark } from '../../../controllers/common/excluded-metadata.ts';
+import type { Finding, ProgramFindings, MigrationContext, ProgramReader } from '../program.ts';
+import { MANAGER_CONTROLLER } from '../../../controllers/syncsecret/rules/sync-secret-rule-set.ts';
+import { Travel } from '../../../controllers/syncsecret/rules/travel.ts';
 
 /** Maximum number of keys that one finding names. */
 const MAX_NAMED = 10;

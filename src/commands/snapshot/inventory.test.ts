@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import type { KubeApi } from '../../../kube/api.ts';
-import { ApiError } from '../../../kube/errors.ts';
-import { ServedNamespaces } from '../../../kube/watch/served-namespaces.ts';
+import type { KubeApi } from '../../kube/api.ts';
+import { ApiError } from '../../kube/errors.ts';
+import { ServedNamespaces } from '../../kube/watch/served-namespaces.ts';
 import { Inventory, type InventoryOptions, listerOf, MissingRight } from './inventory.ts';
 import type { RuleCollection } from './reader.ts';
 

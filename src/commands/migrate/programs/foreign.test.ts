@@ -4,9 +4,9 @@ import { assert as check, asyncProperty, constantFrom, record, uniqueArray } fro
 import { observedObject } from '../../../../test/support/observed-object.ts';
 import type { ReadingConfig } from '../../../config/config.ts';
 import { parseResourceKey, type ResourceKey, resourceKey } from '../../../copy/model/keys.ts';
-import type { MigrationContext } from '../../common/migration.ts';
+import type { MigrationContext } from '../program.ts';
 import { foreignReader } from './foreign.ts';
-import { FOREIGN } from '../migration.ts';
+import { FOREIGN } from '../programs.ts';
 import { ForeignRequests } from './requests.ts';
 
 const REFLECTOR = 'reflector.v1.k8s.emberstack.com/';

@@ -1,17 +1,23 @@
 /** For `migrate`: takes over a cluster of ktsstudio/mirrors. SecretMirrors stay, the conversion webhook is removed. */
-import type { TargetPlace } from '../common/snapshot/status-report.ts';
-import { command } from '../../runtime/text/command.ts';
-import { someOf } from '../../runtime/text/texts.ts';
-import { PatternCache } from '../../runtime/text/name-patterns.ts';
-import { occursIn, selects } from '../common/namespaces/selection.ts';
-import { MIRROR_ANNOTATIONS, MIRRORS_CONTROLLER, MIRRORS_CRD_NAME, SECRET_MIRROR, type SecretMirror } from './api.ts';
-import { effectiveSpec } from './rules/spec.ts';
-import { parseResourceKey } from '../../copy/model/keys.ts';
-import type { KubeApi, KubeObject } from '../../kube/api.ts';
-import { isNotFound } from '../../kube/errors.ts';
-import { parseJson } from '../../kube/json.ts';
-import { listEach } from '../../kube/list-each.ts';
-import type { Finding, ProgramFindings, MigrationContext, ProgramReader, Step } from '../common/migration.ts';
+import type { TargetPlace } from '../../snapshot/status-report.ts';
+import { command } from '../../../runtime/text/command.ts';
+import { someOf } from '../../../runtime/text/texts.ts';
+import { PatternCache } from '../../../runtime/text/name-patterns.ts';
+import { occursIn, selects } from '../../../controllers/common/namespaces/selection.ts';
+import {
+  MIRROR_ANNOTATIONS,
+  MIRRORS_CONTROLLER,
+  MIRRORS_CRD_NAME,
+  SECRET_MIRROR,
+  type SecretMirror,
+} from '../../../controllers/mirrors/api.ts';
+import { effectiveSpec } from '../../../controllers/mirrors/rules/spec.ts';
+import { parseResourceKey } from '../../../copy/model/keys.ts';
+import type { KubeApi, KubeObject } from '../../../kube/api.ts';
+import { isNotFound } from '../../../kube/errors.ts';
+import { parseJson } from '../../../kube/json.ts';
+import { listEach } from '../../../kube/list-each.ts';
+import type { Finding, ProgramFindings, MigrationContext, ProgramReader, Step } from '../program.ts';
 
 const CRD_PATH = `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${MIRRORS_CRD_NAME}`;
 const CRD: TargetPlace = { kind: 'CustomResourceDefinition', namespace: '', name: MIRRORS_CRD_NAME };

@@ -2,19 +2,19 @@
  * Makes the parts of the report of `keyferry status` about rules and their copies, and about copies that no rule claims
  * (orphans). The whole report: `commands/status/report.ts`.
  */
-import type { Entry } from '../../../copy/book/claim-book.ts';
-import type { Claimed } from '../../../copy/model/claim.ts';
-import { withReason } from '../../../copy/model/cause.ts';
-import { controllerOf, parseResourceKey, type ResourceKey, type RuleKey } from '../../../copy/model/keys.ts';
-import { type Observed, PLACE_ANNOTATION } from '../../../copy/model/observed.ts';
-import type { KubeObject } from '../../../kube/api.ts';
-import { command } from '../../../runtime/text/command.ts';
-import type { Condition } from '../rules/rule-statuses.ts';
+import type { Entry } from '../../copy/book/claim-book.ts';
+import type { Claimed } from '../../copy/model/claim.ts';
+import { withReason } from '../../copy/model/cause.ts';
+import { controllerOf, parseResourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
+import { type Observed, PLACE_ANNOTATION } from '../../copy/model/observed.ts';
+import type { KubeObject } from '../../kube/api.ts';
+import { command } from '../../runtime/text/command.ts';
+import type { Condition } from '../../controllers/common/rules/rule-statuses.ts';
 import { VAULT_NOT_READ } from './inventory.ts';
 import type { ListedRule, RuleReader, Unwanted } from './reader.ts';
 import type { Snapshot } from './snapshot.ts';
-import type { StatusReport } from '../../../../scripts/reports/schemas.ts';
-import type { MigratedProgram } from '../../../config/migrated-programs.ts';
+import type { StatusReport } from '../../../scripts/reports/schemas.ts';
+import type { MigratedProgram } from '../../config/migrated-programs.ts';
 
 /** A rule with its state and its copies. */
 export type RuleStatus = StatusReport['rules'][number];

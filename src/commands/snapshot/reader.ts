@@ -1,11 +1,11 @@
 /** The interface through which commands such as `status` and `plan` read the rules of a controller. */
-import type { MigratedProgram } from '../../../config/migrated-programs.ts';
-import type { Kind } from '../../../copy/model/kind.ts';
-import type { ResourceKey, RuleKey } from '../../../copy/model/keys.ts';
-import type { Observed } from '../../../copy/model/observed.ts';
-import type { Evaluation, RuleSet } from '../../../copy/model/rule-set.ts';
-import type { RuleScope } from '../context.ts';
-import type { Condition } from '../rules/rule-statuses.ts';
+import type { MigratedProgram } from '../../config/migrated-programs.ts';
+import type { Kind } from '../../copy/model/kind.ts';
+import type { ResourceKey, RuleKey } from '../../copy/model/keys.ts';
+import type { Observed } from '../../copy/model/observed.ts';
+import type { Evaluation, RuleSet } from '../../copy/model/rule-set.ts';
+import type { RuleScope } from '../../controllers/common/context.ts';
+import type { Condition } from '../../controllers/common/rules/rule-statuses.ts';
 import type { Collection, Inventory } from './inventory.ts';
 import type { Snapshot } from './snapshot.ts';
 import type { RuleState, RuleStatus } from './status-report.ts';

@@ -5,17 +5,22 @@ import type { Observed } from '../../copy/model/observed.ts';
 import type { Evaluation, Findings, OutOfReach } from '../../copy/model/rule-set.ts';
 import type { Entry } from '../../copy/book/claim-book.ts';
 import { command } from '../../runtime/text/command.ts';
-import type { Inventory } from '../common/snapshot/inventory.ts';
-import type { ListedRule, ReaderContext, RuleReader, Unwanted } from '../common/snapshot/reader.ts';
-import type { Snapshot } from '../common/snapshot/snapshot.ts';
-import { LIMITED, notReady, type RuleState } from '../common/snapshot/status-report.ts';
-import { type AnnotationNames, isAnnotated, listItems } from './rules/annotations.ts';
-import { isFilled } from './rules/bookkeeping.ts';
-import { FOREIGN } from './migration.ts';
-import { ForeignRequests } from './foreign/requests.ts';
-import { REPLICATOR_CONTROLLER, ReplicatorRules } from './rules/rule-set.ts';
-import { eventsOf } from './rules/rule-events.ts';
-import { readRule, type ReplicationRule, type RuleSettings, unknownOn } from './rules/rule.ts';
+import type { Inventory } from '../snapshot/inventory.ts';
+import type { ListedRule, ReaderContext, RuleReader, Unwanted } from '../snapshot/reader.ts';
+import type { Snapshot } from '../snapshot/snapshot.ts';
+import { LIMITED, notReady, type RuleState } from '../snapshot/status-report.ts';
+import { type AnnotationNames, isAnnotated, listItems } from '../../controllers/replicator/rules/annotations.ts';
+import { isFilled } from '../../controllers/replicator/rules/bookkeeping.ts';
+import { FOREIGN } from '../migrate/programs.ts';
+import { ForeignRequests } from '../migrate/programs/requests.ts';
+import { REPLICATOR_CONTROLLER, ReplicatorRules } from '../../controllers/replicator/rules/rule-set.ts';
+import { eventsOf } from '../../controllers/replicator/rules/rule-events.ts';
+import {
+  readRule,
+  type ReplicationRule,
+  type RuleSettings,
+  unknownOn,
+} from '../../controllers/replicator/rules/rule.ts';
 
 export class ReplicatorReader implements RuleReader {
   static readonly collection = undefined;

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import type { KubeApi } from '../../../kube/api.ts';
+import type { KubeApi } from '../../kube/api.ts';
 import { Contents } from './contents.ts';
-import { asKey } from '../../../../test/support/keys.ts';
-import type { ResourceKey } from '../../../copy/model/keys.ts';
+import { asKey } from '../../../test/support/keys.ts';
+import type { ResourceKey } from '../../copy/model/keys.ts';
 
 const key = (namespace: string, name: string): ResourceKey => asKey(`c:Secret/${namespace}/${name}`);
 
