@@ -17,7 +17,7 @@ import { parseCount, parseDuration } from './flags/values.ts';
 export type VaultEnvironment = Readonly<ReturnType<typeof vaultEnvironment>>;
 
 /** Both are PEM. */
-export interface VaultClientCertificate {
+interface VaultClientCertificate {
   readonly certificate: string;
   readonly key: SecretBytes;
 }

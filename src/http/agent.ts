@@ -26,7 +26,7 @@ export interface TlsMaterial {
   readonly rejectUnauthorized: boolean;
 }
 
-export interface PoolOptions extends Pick<AgentOptions, 'maxSockets' | 'lookup'> {
+interface PoolOptions extends Pick<AgentOptions, 'maxSockets' | 'lookup'> {
   /** Time after which an idle connection is closed, and longest time to open a tunnel through a proxy, ms. */
   readonly idleMs: number;
   readonly tls: TlsMaterial;

@@ -28,7 +28,7 @@ export interface Route {
 }
 
 /** An array of pieces is written piece by piece, so that a secret value need not become a part of a string. */
-export type RequestBody = string | Uint8Array | readonly Uint8Array[];
+type RequestBody = string | Uint8Array | readonly Uint8Array[];
 
 export interface HttpRequest {
   readonly method: string;
@@ -210,7 +210,7 @@ function lengthHeader({ method, body }: HttpRequest): readonly string[] {
 }
 
 /** The length of a body in bytes. */
-export function lengthOf(body: RequestBody | undefined): number {
+function lengthOf(body: RequestBody | undefined): number {
   if (body === undefined) return 0;
   if (typeof body === 'string') return Buffer.byteLength(body);
   if (body instanceof Uint8Array) return body.byteLength;

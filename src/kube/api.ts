@@ -46,7 +46,7 @@ export interface KubeObject {
   readonly metadata: ObjectMeta;
 }
 
-export type HttpMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+type HttpMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 export interface KubeRequest {
   readonly method: HttpMethod;

@@ -38,7 +38,7 @@ interface Outage {
   mayTry: boolean;
 }
 
-export interface CallGateOptions {
+interface CallGateOptions {
   readonly slots: number;
   /** Longest time that one Retry-After holds the calls, ms. */
   readonly maxHoldMs: number;

@@ -15,7 +15,7 @@ export interface CredentialSource {
 }
 
 /** The file that a connection was read from, if the client checks it for changes. */
-export interface ConnectionSource {
+interface ConnectionSource {
   /** Time between two checks of the file, ms. */
   readonly intervalMs: number;
   /** Reads the file again. @returns the same object as before if nothing has changed or the file cannot be used */

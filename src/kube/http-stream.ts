@@ -7,7 +7,7 @@ import type { KubeStream } from './api.ts';
 import type { CallLimit } from './call-limit.ts';
 import { toConnectionError } from './errors.ts';
 
-export interface HttpStreamListener {
+interface HttpStreamListener {
   /** Called for each chunk. */
   readonly onChunk: () => void;
   /** Called once, when the connection is closed. */

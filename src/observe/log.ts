@@ -63,7 +63,7 @@ export interface Log {
   error(msg: string, fields?: LogFields): void;
 }
 
-export interface LogOptions {
+interface LogOptions {
   readonly level: LogLevel;
   /** Writes a line. Default: to standard error. */
   readonly write?: (line: string) => void;

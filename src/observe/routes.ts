@@ -25,7 +25,7 @@ export interface Check extends CheckResult {
 export type Checks = () => readonly Check[];
 
 /** Answers a GET; for a HEAD the server omits the body. If the handler throws, the server answers 500 and logs. */
-export type RouteHandler = (query: URLSearchParams) => Reply | Promise<Reply>;
+type RouteHandler = (query: URLSearchParams) => Reply | Promise<Reply>;
 
 /** For each exact path, for example `/metrics`, its handler. */
 export type Routes = Readonly<Record<string, RouteHandler>>;

@@ -10,7 +10,7 @@ import { formatAddress, type ListenAddress } from './listen-address.ts';
 import type { Log } from './log.ts';
 import { textReply, type Reply, type Routes } from './routes.ts';
 
-export interface ListenOptions {
+interface ListenOptions {
   readonly address: ListenAddress;
   /** The flag that sets the address, for error texts. */
   readonly flag: string;

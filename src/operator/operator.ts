@@ -33,7 +33,7 @@ import { systemClock } from '../runtime/clock.ts';
 import { VaultAddresses } from '../vault/client/server.ts';
 import { vaultHooks } from './vault-hooks.ts';
 
-export interface OperatorOptions {
+interface OperatorOptions {
   readonly config: Config;
   /** The cluster that this process runs in. */
   readonly api: KubeApi;

@@ -1,5 +1,5 @@
 /** The signals that end a command. A closed terminal sends SIGHUP. */
-export const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
+const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 
 /** Signals within this time count as one, ms: npm, terminals and systemd signal all processes of a group, npm twice. */
 const SAME_STOP_MS = 1000;

@@ -60,7 +60,7 @@ export function sleep(ms: number, signal?: AbortSignal, clock: Clock = systemClo
 }
 
 /** A signal that is aborted together with other signals, until it is disposed. */
-export interface LinkedSignal extends Disposable {
+interface LinkedSignal extends Disposable {
   readonly signal: AbortSignal;
   /** Aborts only this signal, not the signals that it follows. */
   abort(reason?: unknown): void;
@@ -89,7 +89,7 @@ export function anySignal(...signals: readonly (AbortSignal | undefined)[]): Lin
   };
 }
 
-export interface TimeLimit {
+interface TimeLimit {
   /** Names the work in the error: `renewing the lease keyferry/leader`. */
   readonly what: string;
   readonly limitMs: number;

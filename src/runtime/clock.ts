@@ -8,7 +8,7 @@ export interface Timer extends Disposable {
   cancel(): void;
 }
 
-export interface TimerOptions {
+interface TimerOptions {
   /** `true`: the timer alone does not keep the process alive. Default `false`. */
   readonly unref?: boolean;
 }

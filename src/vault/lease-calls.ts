@@ -3,7 +3,7 @@ import { isVaultError } from './errors.ts';
 import { booleanMember, stringMember } from './json.ts';
 import type { VaultCaller } from './session/session.ts';
 
-export interface LeaseRenewal {
+interface LeaseRenewal {
   /** Counted from the time of the request. Shorter than requested if `max_ttl` limits the life of the lease. */
   readonly durationSeconds: number;
   readonly renewable: boolean;

@@ -106,6 +106,33 @@ export function violations(sources: readonly SourceFile[]): string[] {
   );
 }
 
+/** The files that import each other in a circle, types included: one list of files for each group of such files. */
+export function circles(sources: readonly SourceFile[]): string[][] {
+  const next = new Map(
+    sources.map(({ file, text }) => [
+      file,
+      importsOf(text).map(({ specifier }) => path.posix.join(path.posix.dirname(file), specifier)),
+    ]),
+  );
+  const reachable = (from: string): Set<string> => {
+    const found = new Set<string>();
+    const walk = (file: string): void => {
+      for (const to of next.get(file) ?? []) {
+        if (found.has(to)) continue;
+        found.add(to);
+        walk(to);
+      }
+    };
+    walk(from);
+    return found;
+  };
+  const reach = new Map(Array.from(next.keys(), (file) => [file, reachable(file)]));
+  const groups = [...reach].flatMap(([file, others]) =>
+    others.has(file) ? [[...others].filter((other) => reach.get(other)?.has(file) === true).toSorted()] : [],
+  );
+  return [...new Map(groups.map((group) => [group.join(' '), group])).values()];
+}
+
 /** All imports in a source file: static, dynamic, for side effects only, and in `export … from`. */
 export function importsOf(text: string): Import[] {
   const code = text.replaceAll(/\/\*[^]*?\*\//g, '');

@@ -24,7 +24,7 @@ export interface ParsedFlags<Sections extends FlagSections> {
 }
 
 /** Where arguments may be: `last`: the first one ends the flags, as in Go; `anywhere`: also before flags. */
-export type Operands = 'last' | 'anywhere';
+type Operands = 'last' | 'anywhere';
 
 /**
  * Reads a command line, and the environment variables of flags that are not given.

@@ -42,7 +42,7 @@ export interface VaultTargetsOptions extends Pick<FactSource, 'claims' | 'now'> 
 }
 
 /** The content of a target when it was last written or read. */
-export interface LastWrite {
+interface LastWrite {
   readonly fingerprint: Fingerprint;
   /** The version of the source that had this content. */
   sourceVersion: string;

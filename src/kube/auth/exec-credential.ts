@@ -12,7 +12,7 @@ import { CredentialError } from '../errors.ts';
 import { isRecord } from '../json.ts';
 
 /** The credentials that a program returned. */
-export interface PluginCredential {
+interface PluginCredential {
   readonly token?: string | undefined;
   /** PEM. `cert` and `key` are both set, or both `undefined`. */
   readonly cert?: string | undefined;

@@ -49,7 +49,7 @@ export interface LeaderElectorOptions {
   readonly random?: () => number;
 }
 
-export interface ElectionOptions {
+interface ElectionOptions {
   /**
    * Does the work of the leader. The signal is aborted when the Lease is lost or the run ends: the work must then stop
    * writing, and settle its promise when it has stopped. If the work rejects while this process leads, the run rejects.

@@ -29,7 +29,7 @@ export interface LeaseObservation {
 }
 
 /** `create`: there is no Lease. `renew`: this process holds it. `take`: the Lease was released or has run out. */
-export type HoldingStep = { readonly do: 'create' } | { readonly do: 'renew' | 'take'; readonly lease: Lease };
+type HoldingStep = { readonly do: 'create' } | { readonly do: 'renew' | 'take'; readonly lease: Lease };
 
 export type ElectionStep =
   | HoldingStep
@@ -50,7 +50,7 @@ export function observe(lease: Lease, before: LeaseObservation | undefined, now:
   return before?.fingerprint === fingerprint ? before : { fingerprint, at: now };
 }
 
-export interface StepFacts {
+interface StepFacts {
   /** The Lease as read now; `undefined` if there is none. */
   readonly lease: Lease | undefined;
   readonly observation: LeaseObservation | undefined;
@@ -79,7 +79,7 @@ export function holderOf(lease: Lease): string | undefined {
   return typeof holder === 'string' && holder !== '' ? holder : undefined;
 }
 
-export interface LeaseHolder {
+interface LeaseHolder {
   readonly namespace: string;
   readonly name: string;
   readonly identity: string;
@@ -114,7 +114,7 @@ export function microTime(ms: number): string {
   return new Date(ms).toISOString().replace('Z', '000Z');
 }
 
-export interface LeaseClientOptions extends LeaseHolder {
+interface LeaseClientOptions extends LeaseHolder {
   readonly api: KubeApi;
   /** Time limit of each call, ms. */
   readonly timeoutMs: number;

@@ -14,7 +14,7 @@ interface Disconnected {
 }
 
 /** The watcher has to list the collection next. */
-export interface Unlisted extends Disconnected {
+interface Unlisted extends Disconnected {
   readonly at: 'unlisted';
   /** The last version that was seen. If a list has an older one, the server's etcd was restored from a backup. */
   readonly newest?: string | undefined;
@@ -30,7 +30,7 @@ export interface Listing extends Disconnected {
 }
 
 /** The sink has everything up to `resourceVersion`. The watcher has to open a stream from this version next. */
-export interface Listed extends Disconnected {
+interface Listed extends Disconnected {
   readonly at: 'listed';
   readonly resourceVersion: string;
   /** Number of streams in a row that sent only an error. */

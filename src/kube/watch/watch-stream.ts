@@ -20,7 +20,7 @@ export class StalledWatchError extends Error {
   override readonly name = 'StalledWatchError';
 }
 
-export interface WatchStreamOptions {
+interface WatchStreamOptions {
   readonly clock: Clock;
   /** Whether the server sends bookmarks, as far as the watcher knows at the moment. */
   readonly hasBookmarks: () => boolean;

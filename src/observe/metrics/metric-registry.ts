@@ -18,7 +18,7 @@ export interface Counter<L extends string> {
   inc(labels: LabelValues<L>, by?: number): void;
 }
 
-export interface Gauge<L extends string> {
+interface Gauge<L extends string> {
   set(labels: LabelValues<L>, value: number): void;
 }
 

@@ -3,7 +3,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { BoundedLabel, MAX_VAULTS, type LabelValues, MetricRegistry, type Sample } from './metric-registry.ts';
 
 /** The state of a work queue at a scrape. */
-export interface QueueSnapshot {
+interface QueueSnapshot {
   readonly queue: string;
   /** Keys that wait for a worker. */
   readonly depth: number;
@@ -14,7 +14,7 @@ export interface QueueSnapshot {
 }
 
 /** The state of a watch at a scrape. */
-export interface WatchSnapshot {
+interface WatchSnapshot {
   readonly cluster: string;
   readonly kind: string;
   /** Distinguishes watches of the same kind: `copies`, `sources`, … */
@@ -28,7 +28,7 @@ export interface WatchSnapshot {
 }
 
 /** The number of a controller's claims in one state. Claims in `conflict` also count in `keyferry_conflicts`. */
-export interface ClaimSnapshot {
+interface ClaimSnapshot {
   readonly system: string;
   readonly state: string;
   readonly count: number;
@@ -45,7 +45,7 @@ export interface RuleSnapshot {
 }
 
 /** The state of a Vault lease of dynamic credentials at a scrape. */
-export interface LeaseSnapshot {
+interface LeaseSnapshot {
   /** Address of the server. */
   readonly vault: string;
   /** `live`: copies have the lease's credentials, and Keyferry renews it. Other leases expire or are being revoked. */
@@ -55,7 +55,7 @@ export interface LeaseSnapshot {
 }
 
 /** Functions that read the state of the operator at each scrape. */
-export interface MetricSources {
+interface MetricSources {
   readonly queues: () => readonly QueueSnapshot[];
   readonly watches: () => readonly WatchSnapshot[];
   readonly claims: () => readonly ClaimSnapshot[];

@@ -7,7 +7,7 @@
  */
 import { type Clock, systemClock } from '../clock.ts';
 
-export interface BackoffOptions {
+interface BackoffOptions {
   /** Longest first wait, ms. */
   readonly baseMs: number;
   /** Longest wait, ms. Only a longer Retry-After exceeds this limit. */

@@ -12,7 +12,7 @@ export interface LabelSelector {
   readonly matchExpressions?: readonly LabelRequirement[];
 }
 
-export interface LabelRequirement {
+interface LabelRequirement {
   readonly key: string;
   /** `In`, `NotIn`, `Exists` or `DoesNotExist`; any text in an object that was stored before the CRD had its schema. */
   readonly operator: string;

@@ -7,7 +7,7 @@ import { RE2JS } from 're2js';
 import { ByteCache } from '../maps.ts';
 import { pause } from '../pause.ts';
 
-export type RegexMode = 'full' | 'search';
+type RegexMode = 'full' | 'search';
 
 /** A valid pattern. */
 export interface NamePattern {
@@ -24,12 +24,12 @@ export interface NamePattern {
 }
 
 /** A pattern that is refused. `size`: its instructions, if it was compiled before it was refused. */
-export interface RefusedPattern {
+interface RefusedPattern {
   readonly error: string;
   readonly size?: number;
 }
 
-export type Pattern = NamePattern | RefusedPattern;
+type Pattern = NamePattern | RefusedPattern;
 
 /**
  * Largest number of instructions of one pattern. The longest match then takes about 1 ms, and most take 1 µs. RE2's time

@@ -13,7 +13,7 @@ import { orAborted } from '../../runtime/abort.ts';
 import type { Clock } from '../../runtime/clock.ts';
 import { Backoff } from '../../runtime/queue/backoff.ts';
 
-export interface HealthOptions {
+interface HealthOptions {
   readonly clock: Clock;
   /** Returns r, 0 ≤ r < 1, to spread waits at random. Default `Math.random`. */
   readonly random?: (() => number) | undefined;

@@ -113,7 +113,7 @@ function trimSlashes(text: string | undefined): string | undefined {
 }
 
 /** A host name resolves only to addresses that must not be called. */
-export class ForbiddenAddressError extends Error {
+class ForbiddenAddressError extends Error {
   override readonly name = 'ForbiddenAddressError';
 }
 

@@ -7,13 +7,13 @@ import type { SecretBytes } from '../../runtime/secret-bytes.ts';
 import type { VaultAddresses, VaultServer } from './server.ts';
 import { SharedSlots } from './lanes.ts';
 
-export interface TransportRequest extends HttpRequest {
+interface TransportRequest extends HttpRequest {
   readonly signal: AbortSignal;
   /** Whether the call may be sent a second time if the kept connection was closed before an answer began. */
   readonly repeatable: boolean;
 }
 
-export interface TransportOptions {
+interface TransportOptions {
   /** Largest number of open connections. */
   readonly connections: number;
   readonly large: SharedSlots;
@@ -139,7 +139,7 @@ export function largeAnswerSlots(): SharedSlots {
 }
 
 /** The slot that one large answer takes while it is in memory. */
-export interface LargeAnswer {
+interface LargeAnswer {
   /** Frees the slot after the answer has left the memory. @param wasFinished whether the whole answer arrived */
   readonly end: (wasFinished: boolean) => void;
 }

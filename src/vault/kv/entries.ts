@@ -31,13 +31,13 @@ import { Holds } from '../../runtime/queue/backoff.ts';
 import type { VaultCaller } from '../session/session.ts';
 import type { VaultValues } from './values.ts';
 
-export interface VaultEntriesOptions {
+interface VaultEntriesOptions {
   readonly clock: Clock;
   /** Time limit of a read that may create credentials, ms: databases create users slowly. Default: as other calls. */
   readonly credentialsTimeoutMs?: number | undefined;
 }
 
-export interface UpdateOptions {
+interface UpdateOptions {
   /** `true`: in KV 1 the pairs are written below one key `data`, as in the original. Both forms count as equal. */
   readonly nestedInKv1?: boolean | undefined;
 }
@@ -49,7 +49,7 @@ export interface WriteResult {
   readonly createdTime: string | undefined;
 }
 
-export interface UpdateResult extends WriteResult {
+interface UpdateResult extends WriteResult {
   readonly written: boolean;
 }
 
@@ -270,7 +270,7 @@ export class VaultEntries {
 }
 
 /** `ifVersion` for the next write. KV 1 has no versions: there 1 stands for an entry that exists. */
-export function versionToReplace(current: KvEntry): number {
+function versionToReplace(current: KvEntry): number {
   return current.version ?? 1;
 }
 

@@ -12,9 +12,9 @@ import { objectMember, stringMember } from '../json.ts';
 import { callPath } from '../path.ts';
 import type { VaultCaller } from '../session/session.ts';
 
-export type MountKind = 'kv1' | 'kv2' | 'other';
+type MountKind = 'kv1' | 'kv2' | 'other';
 
-export interface Mount {
+interface Mount {
   /** With a slash at the end: `secret/`. */
   readonly path: string;
   readonly kind: MountKind;

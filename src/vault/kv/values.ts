@@ -147,7 +147,7 @@ function converted<T, U>(
 }
 
 /** Converts one value. @throws NotBase64Error, NotUtf8Error */
-export function toSecretBytes(value: JsonValue, encoding: ValueEncoding = 'plain'): SecretBytes {
+function toSecretBytes(value: JsonValue, encoding: ValueEncoding = 'plain'): SecretBytes {
   if (typeof value !== 'string') return SecretBytes.fromUtf8(canonicalJson(value));
   return encoding === 'base64' ? SecretBytes.fromBase64(value) : SecretBytes.fromUtf8(value);
 }

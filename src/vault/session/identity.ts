@@ -11,7 +11,7 @@ interface InNamespace {
   readonly loginNamespace?: string | undefined;
 }
 
-export interface TokenIdentity extends InNamespace {
+interface TokenIdentity extends InNamespace {
   readonly method: 'token';
   readonly token: SecretBytes;
 }
@@ -24,7 +24,7 @@ export interface AppRoleIdentity extends InNamespace {
   readonly secretId: SecretBytes;
 }
 
-export interface KubernetesIdentity extends InNamespace {
+interface KubernetesIdentity extends InNamespace {
   readonly method: 'kubernetes';
   /** Path of the auth method's mount, below `auth/`. Default `kubernetes`. */
   readonly mount?: string | undefined;
@@ -38,7 +38,7 @@ export interface KubernetesIdentity extends InNamespace {
 export type LoginIdentity = AppRoleIdentity | KubernetesIdentity;
 export type VaultIdentity = TokenIdentity | LoginIdentity;
 
-export interface LoginRequest {
+interface LoginRequest {
   readonly path: string;
   readonly body: Buffer;
   readonly redact: () => readonly string[];

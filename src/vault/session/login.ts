@@ -1,28 +1,10 @@
 /** Gets a session's token, by a login or from the configuration, and decides when a failed login may be tried again. */
-import type { Clock } from '../../runtime/clock.ts';
 import { SecretBytes } from '../../runtime/secret-bytes.ts';
-import type { VaultCalls } from '../client/client.ts';
 import { isVaultError, VaultError } from '../errors.ts';
 import { identityLabel, type LoginIdentity, loginRequest, withoutLineEnd, type VaultIdentity } from './identity.ts';
 import { booleanMember, type JsonObject, numberMember, stringMember } from '../json.ts';
-import { SessionToken } from './token.ts';
+import { type SessionContext, SessionToken } from './token.ts';
 import { Backoff } from '../../runtime/queue/backoff.ts';
-
-/** The settings that all parts of a session share. */
-export interface LoginContext {
-  readonly identity: VaultIdentity;
-  /** Sends the calls of this identity. */
-  readonly client: VaultCalls;
-  readonly namespace: string | undefined;
-  readonly clock: Clock;
-  /** The client's time limit of a call, ms. */
-  readonly timeoutMs?: number | undefined;
-}
-
-/** Whether the token comes from the configuration, so that a login cannot replace it. */
-export function isConfigured({ identity }: LoginContext): boolean {
-  return identity.method === 'token';
-}
 
 /** Status codes with which Vault refuses a credential. Vault ≤ 1.13 answers a wrong secret id with 500. */
 const REFUSING_STATUS = new Set([400, 403, 404, 500]);
@@ -32,7 +14,7 @@ const REFUSING_STATUS = new Set([400, 403, 404, 500]);
  * @param name the token's id if it has no accessor
  * @throws VaultError: `authFailed` with Vault's message if Vault refused the login
  */
-export async function logIn(context: LoginContext, identity: LoginIdentity, name: string): Promise<SessionToken> {
+export async function logIn(context: SessionContext, identity: LoginIdentity, name: string): Promise<SessionToken> {
   const { client, clock, namespace, timeoutMs } = context;
   // No caller can abort a login: Vault may already have made a token, which nobody would then revoke.
   const request = await loginRequest(client.server, identity, AbortSignal.timeout(timeoutMs ?? 10_000));
@@ -82,7 +64,7 @@ function isWrapped(identity: LoginIdentity): boolean {
  * @throws VaultError: `tokenInvalid`; any other error of the lookup except a 403
  */
 export async function lookUpConfiguredToken(
-  context: LoginContext,
+  context: SessionContext,
   given: SecretBytes,
   name: string,
   known: boolean,

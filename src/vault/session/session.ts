@@ -20,12 +20,19 @@ import type { VaultResponse } from '../client/answer.ts';
 import type { VaultRequest } from '../client/client.ts';
 import { isVaultError, VaultError } from '../errors.ts';
 import { identityLabel } from './identity.ts';
-import { isConfigured, lookUpConfiguredToken, logIn, type LoginContext, tokenInvalid, LoginBackoff } from './login.ts';
-import { RetiredTokens, type SessionObserver, type SessionToken, type TokenEvent } from './token.ts';
+import { lookUpConfiguredToken, logIn, tokenInvalid, LoginBackoff } from './login.ts';
+import {
+  isConfigured,
+  RetiredTokens,
+  type SessionContext,
+  type SessionObserver,
+  type SessionToken,
+  type TokenEvent,
+} from './token.ts';
 import { TokenCheck } from './token-check.ts';
 import { TokenKeeper } from './token-keeper.ts';
 
-export interface SessionOptions extends LoginContext {
+interface SessionOptions extends SessionContext {
   /** Returns r, 0 ≤ r < 1, to spread waits at random. Default `Math.random`. */
   readonly random?: (() => number) | undefined;
   /** The namespace of Vault for all calls except logins and token calls, which use `namespace`. */
@@ -33,7 +40,7 @@ export interface SessionOptions extends LoginContext {
   readonly onEvent?: SessionObserver | undefined;
 }
 
-export type SessionRequest = Omit<VaultRequest, 'token' | 'namespace'>;
+type SessionRequest = Omit<VaultRequest, 'token' | 'namespace'>;
 
 export interface SessionResponse extends VaultResponse {
   /** Names the token that the call used. A lease in the answer ends together with this token. */
@@ -52,7 +59,7 @@ export interface VaultCaller {
 /** If a call fails because the last login failed, its error sets at least this wait before a retry, ms. */
 const SHORTEST_RECALL_MS = 500;
 
-export type SessionState = 'idle' | 'live' | 'failed' | 'closed';
+type SessionState = 'idle' | 'live' | 'failed' | 'closed';
 
 export class VaultSession implements VaultCaller {
   readonly #options: SessionOptions;

@@ -11,21 +11,20 @@ import { Backoff } from '../../runtime/queue/backoff.ts';
 import { SingleFlight } from '../../runtime/queue/single-flight.ts';
 import { isVaultError } from '../errors.ts';
 import { numberMember } from '../json.ts';
-import { isConfigured, type LoginContext } from './login.ts';
-import type { SessionToken } from './token.ts';
+import { isConfigured, type SessionContext, type SessionToken } from './token.ts';
 
 const VALID_FOR_MS = 1_000;
 /** Wait after a login whose token got a 403 for the same call, ms. Each login gives up the old token and its leases. */
 const NOT_HELPFUL = { baseMs: 60_000, maxMs: 960_000 };
 
 export class TokenCheck {
-  readonly #context: LoginContext;
+  readonly #context: SessionContext;
   readonly #lookups = new SingleFlight<boolean>();
   readonly #waits = new Backoff(NOT_HELPFUL);
   /** Before this time (monotonic ms) no login is tried to find out whether a token is invalid. */
   #noTrialBefore = -Infinity;
 
-  constructor(context: LoginContext) {
+  constructor(context: SessionContext) {
     this.#context = context;
   }
 

@@ -5,11 +5,10 @@
  */
 import type { Timer } from '../../runtime/clock.ts';
 import { isVaultError, type VaultError } from '../errors.ts';
-import { isConfigured, type LoginContext } from './login.ts';
-import type { SessionToken, TokenEvent } from './token.ts';
+import { isConfigured, type SessionContext, type SessionToken, type TokenEvent } from './token.ts';
 
-export interface KeeperOptions {
-  readonly context: LoginContext;
+interface KeeperOptions {
+  readonly context: SessionContext;
   readonly random: () => number;
   /** Logs in again; the session then calls `keep` for the new token. */
   readonly replace: () => Promise<unknown>;

@@ -1,9 +1,27 @@
 /** The tokens of a session: the life of a token, the end of tokens that a new login replaced, and events for logs. */
+import type { Clock } from '../../runtime/clock.ts';
 import type { SecretBytes } from '../../runtime/secret-bytes.ts';
+import type { VaultCalls } from '../client/client.ts';
 import { isVaultError, type VaultError } from '../errors.ts';
-import type { LoginContext } from './login.ts';
+import type { VaultIdentity } from './identity.ts';
 
-export interface TokenFacts {
+/** The settings that all parts of a session share. */
+export interface SessionContext {
+  readonly identity: VaultIdentity;
+  /** Sends the calls of this identity. */
+  readonly client: VaultCalls;
+  readonly namespace: string | undefined;
+  readonly clock: Clock;
+  /** The client's time limit of a call, ms. */
+  readonly timeoutMs?: number | undefined;
+}
+
+/** Whether the token comes from the configuration, so that a login cannot replace it. */
+export function isConfigured({ identity }: SessionContext): boolean {
+  return identity.method === 'token';
+}
+
+interface TokenFacts {
   readonly token: SecretBytes;
   /** The token's accessor. A batch token has no accessor, so it gets a generated name. */
   readonly id: string;
@@ -17,7 +35,7 @@ export interface TokenFacts {
 }
 
 /** Whether a policy allows the token to call `lookup-self`. The policy `default` does. */
-export type LookupSelf = 'unknown' | 'works' | 'forbidden';
+type LookupSelf = 'unknown' | 'works' | 'forbidden';
 
 /** If a renewal gives less than this share of the token's longest life, `max_ttl` has cut the life. */
 const CAPPED_BELOW = 0.75;
@@ -81,12 +99,12 @@ const REMEMBERED = 100;
  * have ended, the token is revoked.
  */
 export class RetiredTokens {
-  readonly #context: LoginContext;
+  readonly #context: SessionContext;
   readonly #emit: (event: TokenEvent) => void;
   readonly #tokens = new Set<SessionToken>();
   readonly #ended = new Set<string>();
 
-  constructor(context: LoginContext, emit: (event: TokenEvent) => void) {
+  constructor(context: SessionContext, emit: (event: TokenEvent) => void) {
     this.#context = context;
     this.#emit = emit;
   }

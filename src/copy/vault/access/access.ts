@@ -41,7 +41,7 @@ interface OpenLogin {
   };
 }
 
-export interface VaultAccessOptions {
+interface VaultAccessOptions {
   readonly sessions: VaultSessions;
   readonly credentials: VaultCredentials;
   readonly clock: Clock;

@@ -9,7 +9,7 @@ import { CredentialUnavailableError } from '../../../vault/errors.ts';
 import { isPassing, type Fault } from '../../model/cause.ts';
 import type { ObjectRef } from '../locations.ts';
 
-export interface TokenRequest {
+interface TokenRequest {
   /** The audiences of the token. Empty: the audiences of the API server. */
   readonly audiences: readonly string[];
   /** Whether the API server may accept the token, too: only if the administrator trusts the Vault server. */
@@ -124,7 +124,7 @@ export function causedBy<E extends Error>(error: unknown, of: abstract new (...a
 /** Returns the token of the process; `undefined`: there is none. */
 export type EnvironmentToken = () => SecretBytes | undefined;
 
-export interface TokenSource {
+interface TokenSource {
   /** $VAULT_TOKEN */
   readonly token: SecretBytes | undefined;
   /** `~/.vault-token` */

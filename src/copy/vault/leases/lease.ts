@@ -176,7 +176,7 @@ export interface LeaseTimes {
   readonly tokenDeadline?: number | undefined;
 }
 
-export interface LeasePlan {
+interface LeasePlan {
   readonly action: 'renew' | 'replace' | 'wait';
   /** When `next` must be done. If `action` is `renew` or `replace`, this is now; if it is `wait`, it is later. */
   readonly at: number;
@@ -231,7 +231,7 @@ export function leasePlan(lease: LeaseTimes, now: number, jitter: number): Lease
 }
 
 /** Whether a lease ended early, if Vault no longer has it at `now`. */
-export function endedEarly({ issuedAt, expiresAt }: Pick<LeaseTimes, 'issuedAt' | 'expiresAt'>, now: number): boolean {
+function endedEarly({ issuedAt, expiresAt }: Pick<LeaseTimes, 'issuedAt' | 'expiresAt'>, now: number): boolean {
   return now - issuedAt < (expiresAt - issuedAt) * EARLY;
 }
 

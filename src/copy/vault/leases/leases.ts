@@ -41,7 +41,7 @@ export interface LeaseRecord {
   readonly entryVersion?: string | undefined;
 }
 
-export interface VaultLeasesOptions extends UpkeepOptions {
+interface VaultLeasesOptions extends UpkeepOptions {
   /** Returns a number r, 0 ≤ r < 1. */
   readonly random: () => number;
   /** The recorded lease of a source's rule, but only if it has the origin of this source. */

@@ -33,7 +33,7 @@ import { credentialNamespaceOf, vaultPollKey, type VaultLocations } from '../loc
 import { type DynamicUnit, Unit, UNKNOWN, contentKey, leaseFacts, UnitReader } from './unit-reader.ts';
 
 /** A failed poll. `retryInMs`: when it is tried again, ms; `undefined`: not by itself. */
-export interface FailedPoll {
+interface FailedPoll {
   readonly source: EntryKey;
   /** The rules that use the source. */
   readonly rules: readonly RuleKey[];

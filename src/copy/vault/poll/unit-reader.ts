@@ -23,7 +23,7 @@ import { leaseVersion, type VaultLeases } from '../leases/leases.ts';
 import { vaultLeaseOrigin, type VaultLocations, type VaultLocation } from '../locations.ts';
 import type { EntryKey, RuleKey } from '../../model/keys.ts';
 
-export interface UnitReaderOptions {
+interface UnitReaderOptions {
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
   readonly locations: VaultLocations;
   readonly leases: VaultLeases;
@@ -288,6 +288,6 @@ export class Unit<R extends RuleKey | undefined = RuleKey | undefined> {
 /** A unit that reads dynamic credentials for one rule. */
 export type DynamicUnit = Unit<RuleKey>;
 
-export function isDynamic(unit: Unit): unit is DynamicUnit {
+function isDynamic(unit: Unit): unit is DynamicUnit {
   return unit.rule !== undefined;
 }
