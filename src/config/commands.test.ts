@@ -283,7 +283,13 @@ describe('replicator', () => {
       [['--annotations-prefix='], { replicator: { ...initial, annotationsPrefix: '' } }],
       [['-annotations-prefix', 'a.example.com'], { replicator: { ...initial, annotationsPrefix: 'a.example.com' } }],
       [['-allow-all', '-ignore-unknown=true'], { replicator: { ...initial, allowAll: true, ignoreUnknown: true } }],
-      [['--resync-period=1h30m'], { replicator: { ...initial, resyncPeriodMs: 5_400_000 } }],
+      [
+        ['--resync-period=1h30m'],
+        {
+          replicator: { ...initial, resyncPeriodMs: 5_400_000 },
+          notes: ['the resync period has no effect: watches show every change'],
+        },
+      ],
       [['--resync-period=0'], { replicator: { ...initial, resyncPeriodMs: 0 } }],
       [['--source-grace=0'], { replicator: { ...initial, sourceGraceMs: 0 } }],
       [['--run-replicators', 'ConfigMap, SECRET'], { replicator: initial }],

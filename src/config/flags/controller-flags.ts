@@ -94,11 +94,10 @@ const annotationFlags = withVariables(
 /** The flags of the original k8s-replicator, which have a prefix under `run`, and `--source-grace`, which has none. */
 export const replicatorFlags = {
   ...annotationFlags,
-  resyncPeriodMs: flag.duration(
-    'resync-period',
-    '30m',
-    'time after which every annotated object is reconciled again; 0 to disable',
-  ),
+  resyncPeriodMs: {
+    ...flag.duration('resync-period', '30m', 'accepted; watches show every change'),
+    note: () => 'the resync period has no effect: watches show every change',
+  },
   createWithLabels: flag.parsed(
     'create-with-labels',
     'labels',

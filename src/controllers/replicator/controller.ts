@@ -1,9 +1,7 @@
 /** The replicator controller: constructs its parts, opens its watches, and enqueues the rules of changed objects. */
 import type { OnObjectChange } from '../../copy/engine/backend.ts';
 import type { Controller } from '../../copy/engine/controller.ts';
-import { parseResourceKey } from '../../copy/model/keys.ts';
 import { jsonReply, type Reply } from '../../observe/routes.ts';
-import type { Timer } from '../../runtime/clock.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
 import { NamespaceChanges } from '../common/namespaces/namespace-changes.ts';
 import { annotationNames, isAnnotated, isReplicatorAnnotation, SUSPEND_ANNOTATION } from './rules/annotations.ts';
@@ -47,8 +45,8 @@ export function replicatorHealth(unsynced: readonly string[], stuck: readonly st
 }
 
 function create(context: ControllerContext): Controller {
-  const { engine, cluster, clock } = context;
-  const { createWithLabels, resyncPeriodMs, sourceGraceMs } = context.config.replicator;
+  const { engine, cluster } = context;
+  const { createWithLabels, sourceGraceMs } = context.config.replicator;
   const rules = new ReplicatorRules(context.scope, {
     createWithLabels,
     graceMs: sourceGraceMs,
@@ -64,39 +62,13 @@ function create(context: ControllerContext): Controller {
     const [was, is] = [before && rules.versionOf(before), after && rules.versionOf(after)];
     if (was !== is) engine.enqueueRule(rule, initial ? 'low' : 'normal');
   };
-  /** Enqueues all rules and targets, as the original does every `--resync-period`. Correct copies are not written. */
-  const resync = (): void => {
-    for (const { index } of kinds.map((kind) => cluster.store(kind))) {
-      for (const key of index.keys()) {
-        const rule = rules.ruleOf(key);
-        const { namespace, name } = parseResourceKey(key);
-        const observed = index.get(namespace, name);
-        const isRule = observed !== undefined && rules.versionOf(observed) !== undefined;
-        if (rule !== undefined && isRule) engine.enqueueRule(rule, 'low');
-        if (engine.book.isClaimed(key)) engine.enqueueTarget(key, 'low');
-      }
-    }
-  };
-  let timer: Timer | undefined;
-  const armResync = (): void => {
-    if (resyncPeriodMs <= 0) return;
-    const due = (): void => {
-      resync();
-      armResync();
-    };
-    timer = clock.setTimeout(due, resyncPeriodMs, { unref: true });
-  };
   return {
     reconciler,
     open: () => {
       engine.onObjects({ objectChanged });
       cluster.watchNamespaces(changes.add);
       for (const kind of kinds) cluster.watchAll(kind, ({ annotations }) => isAnnotated(settings.names, annotations));
-      armResync();
     },
-    stop: () => {
-      timer?.cancel();
-      changes.stop();
-    },
+    stop: () => changes.stop(),
   };
 }
