@@ -349,9 +349,10 @@ export class ReachProcess {
   }
 
   get #facts(): FactSource {
-    const { claims, orphanActionOf } = this.#engine;
+    const { claims, cycles, orphanActionOf } = this.#engine;
     return {
       claims,
+      cycles,
       sources: { view: (source) => this.#viewOf(source), fingerprint: () => CONTENT, load: unread },
       orphanActionOf,
       hasNamespace: (name) => this.namespaces.has(name),

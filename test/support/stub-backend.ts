@@ -26,7 +26,13 @@ export function stubBackend(
         return await Promise.resolve(undefined);
       },
       failed: () => undefined,
-      flowsInto: () => new Map(),
+      contestOf: () => ({
+        entries: [],
+        markedBy: undefined,
+        observed: undefined,
+        viewOf: () => ({ state: 'unknown' }),
+        now: 0,
+      }),
     }),
     queueing: {
       name: 'targets',

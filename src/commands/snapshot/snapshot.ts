@@ -16,7 +16,8 @@ import {
 } from '../../copy/model/keys.ts';
 import type { Entry } from '../../copy/book/claim-book.ts';
 import { Claims } from '../../copy/book/claims.ts';
-import { decide, type Decision, type FactSource, flowsIn, type TargetReader } from '../../copy/plan/decide.ts';
+import { Cycles } from '../../copy/plan/cycles.ts';
+import { contestOf, decide, type Decision, type FactSource, type TargetReader } from '../../copy/plan/decide.ts';
 import { outcomeOf, outcomesOf } from '../../copy/plan/contest.ts';
 import { withReason } from '../../copy/model/cause.ts';
 import type { Evaluation } from '../../copy/model/rule-set.ts';
@@ -70,10 +71,7 @@ export class Snapshot {
     this.#reach = reach;
     this.#signal = options.signal ?? new AbortController().signal;
     this.readers = new Map(readers.map((reader) => [reader.ruleSet?.name ?? reader.system, reader]));
-    const claims: Claims = new Claims({
-      flowsInto: (target) => flowsIn(target, this.#source, this.#reader),
-      onChange: () => undefined,
-    });
+    const claims = new Claims();
     this.claims = claims;
     for (const { ruleSet } of readers) if (ruleSet !== undefined) claims.add(ruleSet);
     const { api, changes, controllers, now, signal } = options;
@@ -234,6 +232,11 @@ function factsFrom(inventory: Inventory, claims: Claims, contents: Contents, now
   };
   const source: FactSource = {
     claims,
+    cycles: new Cycles({
+      book: claims.book,
+      contestOf: (target) => contestOf(target, source, reader),
+      onChange: () => undefined,
+    }),
     sources: {
       view: (source) => inventory.view(source),
       fingerprint: (source) => (source === undefined ? undefined : contents.of(source)?.fingerprint),

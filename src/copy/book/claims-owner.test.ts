@@ -42,7 +42,7 @@ const claim = (key: RuleKey, mode: ClaimMode, target = TARGET, source?: Resource
 });
 
 const claimsOf = (...claimed: readonly Claimed[]): Claims => {
-  const made = new Claims({ flowsInto: () => new Map(), onChange: () => undefined });
+  const made = new Claims();
   for (const controller of CONTROLLERS) made.add(controller);
   for (const one of claimed) made.book.replace(one.claim.owner.key, [one], []);
   return made;

@@ -8,7 +8,7 @@ import { userCause } from '../model/cause.ts';
 import { claimAll, type ClaimMode, LeaveShape } from '../model/claim.ts';
 import type { ResourceKey, RuleKey } from '../model/keys.ts';
 import type { RuleSet, RuleState } from '../model/rule-set.ts';
-import type { OrphanAction } from '../plan/facts.ts';
+import type { OrphanAction } from '../model/rule-set.ts';
 import { Claims } from './claims.ts';
 
 const RULE: RuleKey = asKey('rules:default/x');
@@ -25,7 +25,7 @@ function setUp(claimed: readonly ResourceKey[] = [], policy: OrphanAction = 'kee
     ownerOf: () => RULE,
     orphanPolicy: (_rule, _observed, ruleThere) => (ruleThere ? policy : 'delete'),
   };
-  const claims = new Claims({ flowsInto: () => new Map(), onChange: () => undefined }, monotonic);
+  const claims = new Claims(monotonic);
   claims.add(rules);
   const owner = { key: RULE, title: RULE, rank: '' };
   const shape = new LeaveShape(userCause('', ''));

@@ -13,10 +13,8 @@ import { type Outcome, sameOutcome, type Undeleted } from '../model/claim.ts';
 import { controllerOf, parseResourceKey, type ResourceKey, type RuleKey } from '../model/keys.ts';
 import { getOrCreate, SetMap } from '../../runtime/maps.ts';
 import { isMarkedElsewhere, type Observed, PLACE_ANNOTATION } from '../model/observed.ts';
-import type { Evaluation, Findings, RuleSet, RuleState } from '../model/rule-set.ts';
+import type { Evaluation, Findings, OrphanAction, RuleSet, RuleState } from '../model/rule-set.ts';
 import { type BookChange, ClaimBook } from './claim-book.ts';
-import { Cycles, type CyclesOptions } from './cycles.ts';
-import type { OrphanAction } from '../plan/facts.ts';
 
 /** Finds out whether the claims of a rule are up to date. */
 export interface RuleLookup {
@@ -51,8 +49,6 @@ const UNCLAIMED_MS = 500;
 
 export class Claims {
   readonly book = new ClaimBook();
-  /** Finds the claims that are not carried out, because their content would return to its origin. */
-  readonly cycles: Cycles;
   readonly #ruleSets = new Map<string, RuleSet>();
   readonly #versions = new Map<RuleKey, string>();
   /** The findings of each rule whose last evaluation had findings. */
@@ -64,8 +60,7 @@ export class Claims {
   readonly #undeleted = new Map<ResourceKey, Outcome>();
 
   /** @param monotonic clock, ms. A command has none, so that its decisions do not wait */
-  constructor(options: Omit<CyclesOptions, 'book'>, monotonic?: () => number) {
-    this.cycles = new Cycles({ ...options, book: this.book });
+  constructor(monotonic?: () => number) {
     this.#monotonic = monotonic;
   }
 

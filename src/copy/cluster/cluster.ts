@@ -149,6 +149,7 @@ export class Cluster implements Backend {
       store,
       reachability: isHome ? undefined : this.reachability,
       claims: engine.claims,
+      cycles: engine.cycles,
       sources: engine.backends,
       hasNamespace: (name) => this.hasNamespace(name),
       // Keyferry cannot read a rule of a namespace that it does not serve.

@@ -7,7 +7,7 @@ import type { WatchHealth } from '../../kube/watch/watch-target.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import type { ObjectKey, ResourceKey } from '../model/keys.ts';
 import type { Observed } from '../model/observed.ts';
-import type { Flows } from '../book/cycles.ts';
+import type { Contest } from '../plan/facts.ts';
 import type { SourceView } from '../model/claim.ts';
 import type { Content, Fingerprint } from '../model/content.ts';
 
@@ -87,8 +87,8 @@ export interface SourceProvider {
 
 export interface TargetWriter {
   reconcile(target: ResourceKey, signal: AbortSignal): Promise<RunResult | undefined>;
-  /** The claims that would copy their source into this target if it were written now. From memory alone. */
-  flowsInto(target: ResourceKey): Flows;
+  /** What is known about the claims on a target, from memory alone. @see CyclesOptions.contestOf */
+  contestOf(target: ResourceKey): Contest;
   /** Called if `reconcile` fails repeatedly, or with an error that is not transient. Reports the error to the rules. */
   failed(target: ResourceKey, error: unknown): void;
 }

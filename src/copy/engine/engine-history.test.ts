@@ -135,8 +135,9 @@ class Process {
 
   #facts(): FactSource {
     const sources = { view: () => PRESENT, fingerprint: () => CONTENT, load: unread };
-    const { claims, orphanActionOf, mayBeWanted } = this.engine;
-    return { claims, sources, orphanActionOf, mayBeWanted, hasNamespace: () => true, now: () => this.#clock.now() };
+    const { claims, cycles, orphanActionOf, mayBeWanted } = this.engine;
+    const rest = { hasNamespace: () => true, now: () => this.#clock.now() };
+    return { claims, cycles, sources, orphanActionOf, mayBeWanted, ...rest };
   }
 }
 

@@ -21,6 +21,7 @@ import type { Entry } from '../book/claim-book.ts';
 import { isPassing } from '../model/cause.ts';
 import type { Undeleted } from '../model/claim.ts';
 import { namespaceOf, type ObjectKey, type ResourceKey, type RuleKey } from '../model/keys.ts';
+import { Cycles } from '../plan/cycles.ts';
 import type { FactSource } from '../plan/decide.ts';
 import type { NamedQueue, RuleReadiness, RuleReconciler } from './controller.ts';
 import { worstOutcome } from '../plan/contest.ts';
@@ -69,15 +70,13 @@ const STATUS_CONCURRENCY = 4;
 const GRACE_MS = 100;
 
 export class Engine implements ObjectEvents {
-  readonly claims = new Claims(
-    {
-      flowsInto: (target) => this.backends.of(target).targetsOf(target).flowsInto(target),
-      onChange: (targets) => this.#enqueueTargets(targets, 'normal'),
-    },
-    () => this.#clock.monotonic(),
-  );
+  readonly claims = new Claims(() => this.#clock.monotonic());
   readonly book = this.claims.book;
-  readonly cycles = this.claims.cycles;
+  readonly cycles = new Cycles({
+    book: this.book,
+    contestOf: (target) => this.backends.of(target).targetsOf(target).contestOf(target),
+    onChange: (targets) => this.#enqueueTargets(targets, 'normal'),
+  });
   readonly #clock: Clock;
   readonly backends: Backends;
   readonly #rules: RuleLoop;

@@ -47,6 +47,9 @@ export interface Evaluation extends Findings {
 /** Whether a rule exists on the server, and in which version. */
 export type RuleState = { readonly state: 'gone' } | { readonly state: 'there'; readonly version: string };
 
+/** What to do with a target that its owner does not claim. */
+export type OrphanAction = 'delete' | 'keep';
+
 export interface RuleSet {
   /** The controller's name, with which its rule keys begin: `mirrors`. */
   readonly name: string;
@@ -68,7 +71,7 @@ export interface RuleSet {
    */
   ownerOf(observed: Observed, target: ResourceKey): RuleKey | undefined;
   /** Whether to delete a target that its rule does not claim. `ruleThere`: the rule exists and is not refused. */
-  orphanPolicy(rule: RuleKey, observed: Observed, ruleThere: boolean): 'delete' | 'keep';
+  orphanPolicy(rule: RuleKey, observed: Observed, ruleThere: boolean): OrphanAction;
   /** Why the rule is not ready, if neither its evaluation nor the outcomes of its claims show it: unreadable source. */
   problemOf?(rule: RuleKey): Cause | undefined;
   /**

@@ -29,6 +29,8 @@ function entryOf(key: RuleKey, mode: ClaimMode): Entry {
   return { target: asKey('c:Secret/x/x'), claim, outcome: PENDING };
 }
 
+const UNSEEN = { observed: undefined, viewOf: () => ({ state: 'unknown' }) as const, now: 0 };
+
 /** The outcome of a release claim of `RULE`, for these facts about the target and this outcome of its plan. */
 function released(
   presence: Facts['presence'],
@@ -37,7 +39,7 @@ function released(
   ...others: readonly Entry[]
 ): OutcomeState | undefined {
   const release = entryOf(RULE, 'release');
-  const contest = { entries: [release, ...others], markedBy, viewOf: () => ({ state: 'unknown' }) as const, now: 0 };
+  const contest = { ...UNSEEN, entries: [release, ...others], markedBy };
   const outcomes = new Map(outcomesOf({ ...contest, presence }, outcome));
   return outcomes.get(release)?.state;
 }
@@ -61,7 +63,7 @@ test('a release claim is done if another rule claims the target', () => {
 test('a failed takeover is given up at once after a permanent error, but after a transient one only when it was reported', () => {
   const isGivenUp = (error: unknown, outcome: Outcome): boolean => {
     const entries = [Object.assign(entryOf(asKey('mirrors:a/b'), 'own'), { outcome })];
-    return shouldGiveUpTakeover(error, { entries, markedBy: RULE, viewOf: () => ({ state: 'unknown' }), now: 0 });
+    return shouldGiveUpTakeover(error, { ...UNSEEN, entries, markedBy: RULE });
   };
   const call = { cluster: 'c', method: 'PATCH', path: '/' };
   const [refused, unavailable] = [422, 503].map(

@@ -15,9 +15,8 @@ import type { ClaimBook } from '../book/claim-book.ts';
 import { Claims } from '../book/claims.ts';
 import type { ResourceKey, RuleKey } from '../model/keys.ts';
 import { type Observed, PLACE_ANNOTATION } from '../model/observed.ts';
-import type { RuleSet } from '../model/rule-set.ts';
-import type { Facts, Held, OrphanAction } from './facts.ts';
-import type { Contest } from './facts.ts';
+import type { OrphanAction, RuleSet } from '../model/rule-set.ts';
+import type { Contest, Facts, Held } from './facts.ts';
 import type { Fingerprint } from '../model/content.ts';
 import { plan } from './plan.ts';
 import { winnerOf } from './contest.ts';
@@ -40,7 +39,7 @@ const CONTROLLER: RuleSet = {
 };
 
 function newClaims(): Claims {
-  const claims = new Claims({ flowsInto: () => new Map(), onChange: () => undefined });
+  const claims = new Claims();
   claims.add(CONTROLLER);
   return claims;
 }
@@ -227,6 +226,7 @@ class World {
     return {
       entries: this.book.on(target),
       markedBy: thing && this.claims.ownerOf(observedOf(thing), target),
+      observed: thing && observedOf(thing),
       viewOf: ({ source = NONE }) => {
         if (this.unreported.has(source)) return { state: 'unknown' };
         return this.sources.get(source)?.view ?? { state: 'missing', ...userCause('NoSecret', '') };

@@ -6,9 +6,10 @@ import type { Fingerprint } from '../model/content.ts';
 import type { Observed } from '../model/observed.ts';
 import { ClaimBook } from '../book/claim-book.ts';
 import { decide, type FactSource, type TargetReader } from './decide.ts';
-import type { OrphanAction } from './facts.ts';
+import type { OrphanAction } from '../model/rule-set.ts';
 import { asKey } from '../../../test/support/keys.ts';
 import type { ResourceKey } from '../model/keys.ts';
+import { NO_CYCLES } from '../../../test/support/no-cycles.ts';
 
 const TARGET: ResourceKey = asKey('c:Secret/team/db');
 const SOURCE: ResourceKey = asKey('c:Secret/home/db');
@@ -85,7 +86,6 @@ function cluster({
   const source: FactSource = {
     claims: {
       book,
-      cycles: { viewsOn: () => () => undefined },
       ownerOf: ({ annotations }) => asKey(annotations['owner']),
       graceLeft: () => graceMs,
       wanted: (key) => void wanted.push(key),
@@ -99,6 +99,7 @@ function cluster({
         return await Promise.resolve((now.source = NEW));
       },
     },
+    cycles: NO_CYCLES,
     hasNamespace: () => hasNamespace,
     orphanActionOf: async (rule) => {
       reads.push(`owner ${rule}`);

@@ -15,12 +15,16 @@ import type { KeySelection } from '../model/key-selection.ts';
 import { parseResourceKey, type ResourceKey, type RuleKey } from '../model/keys.ts';
 import type { Observed } from '../model/observed.ts';
 import type { Claims } from '../book/claims.ts';
-import { type Cycles, type Flows, flowsOf } from '../book/cycles.ts';
-import type { Contest, Facts, Need, OrphanAction, Plan } from './facts.ts';
+import type { OrphanAction } from '../model/rule-set.ts';
+import type { Cycles } from './cycles.ts';
+import type { Contest, Facts, Need, Plan } from './facts.ts';
 import { plan } from './plan.ts';
 
 /** The part of the facts that the caches have about the target itself. */
-export type TargetState = Omit<Facts, keyof Contest | 'target' | 'usedBy' | 'fingerprintOf' | 'orphanAction'>;
+export type TargetState = Omit<
+  Facts,
+  Exclude<keyof Contest, 'observed'> | 'target' | 'usedBy' | 'fingerprintOf' | 'orphanAction'
+>;
 
 export interface TargetReader {
   state(target: ResourceKey): TargetState;
@@ -31,9 +35,8 @@ export interface TargetReader {
 /** Gives all facts except those about the target itself. */
 export interface FactSource {
   /** The claims on targets, and the owners by the marks on them. */
-  readonly claims: Pick<Claims, 'book' | 'ownerOf' | 'graceLeft' | 'wanted'> & {
-    readonly cycles: Pick<Cycles, 'viewsOn'>;
-  };
+  readonly claims: Pick<Claims, 'book' | 'ownerOf' | 'graceLeft' | 'wanted'>;
+  readonly cycles: Pick<Cycles, 'viewsOn'>;
   readonly sources: {
     /** The state of a source, from the caches. */
     view(source: ResourceKey | undefined): SourceView;
@@ -157,26 +160,34 @@ function lackOf(plan: Exclude<Plan, Need>, facts: Facts, { book }: Pick<Claims, 
 }
 
 /** All facts about a target that the caches have. */
-export function factsOf(target: ResourceKey, { claims, sources, now }: FactSource, reader: TargetReader): Facts {
-  const state = reader.state(target);
-  const inCycle = claims.cycles.viewsOn(target);
+export function factsOf(target: ResourceKey, source: FactSource, reader: TargetReader): Facts {
+  const { claims, cycles, sources } = source;
+  const contest = contestOf(target, source, reader);
+  const inCycle = cycles.viewsOn(target);
   return {
-    ...state,
+    ...contest,
     target,
-    entries: claims.book.on(target),
-    markedBy: state.unmarked ? state.unmarked.holder : state.observed && claims.ownerOf(state.observed, target),
-    viewOf: (claim) => inCycle(claim) ?? viewFor(claim, sources),
-    now: now(),
+    viewOf: (claim) => inCycle(claim) ?? contest.viewOf(claim),
     usedBy: claims.book.userOf(target),
     fingerprintOf: (claim) => fingerprintFor(claim, sources),
     orphanAction: undefined,
   };
 }
 
-/** The claims that copy content into a target, from the caches alone. Its views ignore cycles, which follow from it. */
-export function flowsIn(target: ResourceKey, source: FactSource, reader: TargetReader): Flows {
-  const facts = factsOf(target, source, reader);
-  return flowsOf({ ...facts, viewOf: (claim) => viewFor(claim, source.sources) });
+/** The facts about a target that do not depend on cycles, because these follow from them. @see CyclesOptions.contestOf */
+export function contestOf(
+  target: ResourceKey,
+  { claims, sources, now }: Omit<FactSource, 'cycles'>,
+  reader: TargetReader,
+): Contest & TargetState {
+  const state = reader.state(target);
+  return {
+    ...state,
+    entries: claims.book.on(target),
+    markedBy: state.unmarked ? state.unmarked.holder : state.observed && claims.ownerOf(state.observed, target),
+    viewOf: (claim) => viewFor(claim, sources),
+    now: now(),
+  };
 }
 
 type KnownSources = Pick<FactSource['sources'], 'view' | 'fingerprint'>;

@@ -5,6 +5,7 @@ import type { Claim, ClaimMode, DesiredObject, Outcome, SourceView, WaitsFor } f
 import type { Fingerprint } from '../model/content.ts';
 import type { ResourceKey, RuleKey } from '../model/keys.ts';
 import type { Observed } from '../model/observed.ts';
+import type { OrphanAction } from '../model/rule-set.ts';
 
 /** The content that the target has in one of its versions. */
 export interface Held {
@@ -13,14 +14,13 @@ export interface Held {
   readonly fingerprint: Fingerprint;
 }
 
-/** What to do with a target that its owner does not claim. */
-export type OrphanAction = 'delete' | 'keep';
-
 /** The facts that decide which of several claims on a target gets it. */
 export interface Contest {
   readonly entries: readonly Entry[];
   /** The rule whose mark on the target counts (@see Claims.ownerOf); for a Vault entry `Unmarked.holder`. */
   readonly markedBy: RuleKey | undefined;
+  /** The metadata of the target; `undefined`: it is not known to exist, or is an entry in Vault. */
+  readonly observed: Observed | undefined;
   readonly viewOf: (claim: Claim) => SourceView;
   /** Wall clock, ms. */
   readonly now: number;
@@ -41,7 +41,6 @@ export interface Facts extends Contest {
   readonly unmarked?: Unmarked | undefined;
   /** `unknown`: the caches do not have the target, but it may exist. */
   readonly presence: 'present' | 'absent' | 'unknown';
-  readonly observed: Observed | undefined;
   /** A rule that copies from the target, for messages. Only the target's own rule may delete it, to replace it. */
   readonly usedBy: string | undefined;
   /** Whether Keyferry has deleted the target, and no watch has confirmed this yet. */

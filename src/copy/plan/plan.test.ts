@@ -16,7 +16,8 @@ import {
 } from '../model/claim.ts';
 import type { Entry } from '../book/claim-book.ts';
 import { type Observed, ownersText, PLACE_ANNOTATION } from '../model/observed.ts';
-import type { Facts, OrphanAction, Plan } from './facts.ts';
+import type { OrphanAction } from '../model/rule-set.ts';
+import type { Facts, Plan } from './facts.ts';
 import type { Fingerprint } from '../model/content.ts';
 import { OVERWRITTEN_MARK } from './plan-write.ts';
 import { plan, KEPT_AS_SOURCE } from './plan.ts';

@@ -140,6 +140,7 @@ export class VaultBackend implements Backend {
     this.targets = new VaultTargets({
       ...common,
       claims: engine.claims,
+      cycles: engine.cycles,
       sources: engine.backends,
       now: () => clock.now(),
       onOutcome: (entry, wrote) => engine.outcomeChanged(entry, wrote),

@@ -14,6 +14,7 @@ import { VaultTargets } from './targets.ts';
 import { asKey } from '../../../test/support/keys.ts';
 import type { RuleKey, ResourceKey } from '../model/keys.ts';
 import { parseServer } from '../../vault/client/server.ts';
+import { NO_CYCLES } from '../../../test/support/no-cycles.ts';
 
 const RULE: RuleKey = asKey('mirrors:default/mirror');
 const SOURCE: ResourceKey = asKey('c:Secret/default/db');
@@ -64,10 +65,10 @@ test('if another client has recreated an entry in Vault, it is written again, ev
     claims: {
       book,
       ownerOf: () => undefined,
-      cycles: { viewsOn: () => () => undefined },
       graceLeft: () => undefined,
       wanted: () => undefined,
     },
+    cycles: NO_CYCLES,
     sources: {
       view: () => view,
       fingerprint: () => content.fingerprint,
@@ -162,10 +163,10 @@ test('if a Vault entry has the content of a rule, this rule keeps the entry; oth
     claims: {
       book,
       ownerOf: () => undefined,
-      cycles: { viewsOn: () => () => undefined },
       graceLeft: () => undefined,
       wanted: () => undefined,
     },
+    cycles: NO_CYCLES,
     sources: {
       view: (source) => (sourceless.has(source ?? '') ? absent : present),
       fingerprint: () => content.fingerprint,

@@ -15,10 +15,9 @@ import { causeOf, operatorCause, userCause } from '../model/cause.ts';
 import type { Outcome } from '../model/claim.ts';
 import type { Entry } from '../book/claim-book.ts';
 import { winnerOf, outcomeOf, outcomesOf } from '../plan/contest.ts';
-import { decide, type FactSource, factsOf, flowsIn, type TargetReader } from '../plan/decide.ts';
-import type { Facts } from '../plan/facts.ts';
+import { contestOf, decide, type FactSource, factsOf, type TargetReader } from '../plan/decide.ts';
+import type { Contest, Facts } from '../plan/facts.ts';
 import type { Content, Fingerprint } from '../model/content.ts';
-import type { Flows } from '../book/cycles.ts';
 import type { EntryKey, RuleKey } from '../model/keys.ts';
 import { SECRET } from '../model/kind.ts';
 import type { TargetWriter } from '../engine/backend.ts';
@@ -29,7 +28,7 @@ import { distinctVersionOf, secretContent, versionOf } from './poll/entry-view.t
 import { NotKnownYetError } from './access/credentials.ts';
 import type { VaultLocations, VaultLocation } from './locations.ts';
 
-export interface VaultTargetsOptions extends Pick<FactSource, 'claims' | 'now'> {
+export interface VaultTargetsOptions extends Pick<FactSource, 'claims' | 'cycles' | 'now'> {
   readonly sources: Sources;
   readonly locations: VaultLocations;
   readonly access: VaultAccess;
@@ -137,9 +136,9 @@ export class VaultTargets implements TargetWriter {
     }
   }
 
-  /** @see TargetWriter.flowsInto */
-  flowsInto(target: EntryKey): Flows {
-    return flowsIn(target, this.#facts, readerOf(this.#memory.get(target)));
+  /** @see TargetWriter.contestOf */
+  contestOf(target: EntryKey): Contest {
+    return contestOf(target, this.#facts, readerOf(this.#memory.get(target)));
   }
 
   /** Called when the runs of a target fail. Reports the error, except one of Vault, which `reconcile` has reported. */

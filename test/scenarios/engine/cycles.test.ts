@@ -142,6 +142,26 @@ describe('a ring of SecretMirrors', () => {
   });
 });
 
+describe('a mirror that may not write the source of another one', () => {
+  it('a mirror back to a retained copy reports Conflict, and the mirror of that copy goes on copying', async () => {
+    await scene.namespaces('kept-home', 'kept-a', 'kept-b');
+    await scene.secret('kept-home', NAME, { a: '1' });
+    await scene.mirror(NAME, ['kept-a'], { deletePolicy: 'retain' }, 'kept-home');
+    await scene.copied('kept-a', NAME, { a: '1' });
+    await scene.api.delete(mirrorPath(NAME, 'kept-home'));
+    await waitFor(async () => (await scene.api.find(mirrorPath(NAME, 'kept-home'))) === undefined);
+    assert.ok((await scene.find('kept-a', NAME)).metadata.annotations[OWNED_BY]);
+    await scene.mirror(NAME, ['kept-b'], {}, 'kept-a');
+    await scene.copied('kept-b', NAME, { a: '1' });
+    await scene.mirror(NAME, ['kept-a'], {}, 'kept-b');
+    await scene.ready(NAME, 'Conflict', /kept-a/, 'kept-b');
+    await change('kept-a', { a: '2' });
+    await scene.copied('kept-b', NAME, { a: '2' });
+    await scene.ready(NAME, 'Synced', /(?:)/, 'kept-a');
+    assert.ok(sameData((await scene.find('kept-a', NAME)).data, scene.data({ a: '2' })));
+  });
+});
+
 describe('mirrors in a chain, and two ways of mirrors to one target', () => {
   it('mirrors in a chain, and two mirrors that reach one target in different ways, do not report Cycle', async () => {
     await scene.namespaces('top', 'left', 'right', 'bottom');

@@ -97,7 +97,7 @@ test('if the patterns of a mirror are too long, its copies stay until the mirror
   assert.deepEqual(evaluation.claims, []);
   assert.match(evaluation.refusal?.message ?? '', /characters in total/);
   const fate = async (live: RuleState): Promise<string> => {
-    const claims = new Claims({ flowsInto: () => new Map(), onChange: () => undefined });
+    const claims = new Claims();
     claims.add(mirrors);
     claims.put(RULE, evaluation);
     const lookup = { isOutdated: () => false, getLive: async () => await Promise.resolve(live) };

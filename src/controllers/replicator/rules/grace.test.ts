@@ -12,6 +12,7 @@ import { outcomeOf, outcomesOf } from '../../../copy/plan/contest.ts';
 import { decide, type Decision, type FactSource } from '../../../copy/plan/decide.ts';
 import type { RuleState } from '../../../copy/model/rule-set.ts';
 import { REPLICATOR_CONTROLLER, ReplicatorRules } from './rule-set.ts';
+import { NO_CYCLES } from '../../../../test/support/no-cycles.ts';
 
 type Annotations = Readonly<Record<string, string>>;
 
@@ -51,7 +52,7 @@ class World {
   }
 
   #newClaims(): Claims {
-    const claims = new Claims({ flowsInto: () => new Map(), onChange: () => undefined }, () => this.nowMs);
+    const claims = new Claims(() => this.nowMs);
     claims.add(this.#rules);
     return claims;
   }
@@ -110,6 +111,7 @@ class World {
     const claims = this.#claims;
     const source: FactSource = {
       claims,
+      cycles: NO_CYCLES,
       sources: {
         view: (from) => sourceView(from ?? target, from && this.index.get(from as ObjectKey), () => true),
         fingerprint: () => CONTENT,

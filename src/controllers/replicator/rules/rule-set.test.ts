@@ -23,7 +23,7 @@ function rules(replicateTo: string): ReplicatorRules {
 test('if no rule claims a copy, it stays while its source has an invalid annotation; it is deleted if the source is gone or valid', async () => {
   const copy = observedObject({ annotations: { 'k8s-replicator/replicated-by': 'home/db' } });
   const fate = async (replicateTo: string, isThere: boolean): Promise<string> => {
-    const claims = new Claims({ flowsInto: () => new Map(), onChange: () => undefined });
+    const claims = new Claims();
     const ruleSet = rules(replicateTo);
     claims.add(ruleSet);
     const evaluation = await ruleSet.evaluate(RULE, claims);
@@ -51,7 +51,7 @@ test('of a pattern that looks like a glob and selects no namespace, one warning 
   scope.namespaces.assume('team-a');
   const source = observedObject({ annotations: { 'k8s-replicator/replicate-to-namespaces': 'team-*' } });
   const ruleSet = new ReplicatorRules(scope, { observed: () => source });
-  const claims = new Claims({ flowsInto: () => new Map(), onChange: () => undefined });
+  const claims = new Claims();
   const outOfReach = (await ruleSet.evaluate(RULE, claims))?.outOfReach;
   assert.equal(outOfReach?.part, 'none');
   const reasons = ruleSet.warningsOf(RULE, outOfReach).map(({ reason }) => reason);

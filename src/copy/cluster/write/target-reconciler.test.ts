@@ -18,6 +18,7 @@ import { TargetReconciler } from './target-reconciler.ts';
 import type { Observed } from '../../model/observed.ts';
 import { stubBackend } from '../../../../test/support/stub-backend.ts';
 import { asKey } from '../../../../test/support/keys.ts';
+import { NO_CYCLES } from '../../../../test/support/no-cycles.ts';
 
 const MARK = 'example.com/owner';
 const STAYS = 'example.com/stays';
@@ -74,12 +75,12 @@ const targetsOf = (
     reachability: undefined,
     claims: {
       book,
-      cycles: { viewsOn: () => () => undefined },
       ownerOf: ({ annotations }) => asKey(annotations[MARK]),
       graceLeft: () => graceMs,
       wanted: () => undefined,
       versionOf: () => undefined,
     },
+    cycles: NO_CYCLES,
     sources: stubBackend('c').sourcesOf(asKey('c:Secret/default/x')),
     hasNamespace: () => true,
     orphanActionOf,

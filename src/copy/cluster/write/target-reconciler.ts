@@ -4,9 +4,8 @@ import type { Failed, Waiting } from '../../model/claim.ts';
 import { failureOf } from '../../model/cause.ts';
 import { COPY_LABEL, type Observed } from '../../model/observed.ts';
 import type { ObjectKey } from '../../model/keys.ts';
-import type { Flows } from '../../book/cycles.ts';
-import { decide, type Decision, factsOf, flowsIn } from '../../plan/decide.ts';
-import type { Facts } from '../../plan/facts.ts';
+import { contestOf, decide, type Decision, factsOf } from '../../plan/decide.ts';
+import type { Contest, Facts } from '../../plan/facts.ts';
 import { isHandOver, shouldGiveUpTakeover, outcomesOf } from '../../plan/contest.ts';
 import {
   type ActionResult,
@@ -99,9 +98,9 @@ export class TargetReconciler {
     return !isOver;
   }
 
-  /** @see TargetWriter.flowsInto */
-  flowsInto(target: ObjectKey): Flows {
-    return flowsIn(target, this.#options, this.#cached(target));
+  /** @see TargetWriter.contestOf */
+  contestOf(target: ObjectKey): Contest {
+    return contestOf(target, this.#options, this.#cached(target));
   }
 
   /** Called for each change of the target's object. Drops the content of a deleted object, and notes a lost label. */
