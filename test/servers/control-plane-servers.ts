@@ -166,19 +166,15 @@ export class ControlPlaneServers {
     await this.startApiServer();
   }
 
-  /** Suspends the API server (SIGSTOP). Connections stay open, but get no answers until `resumeApiServer`. */
-  async pauseApiServer(): Promise<void> {
-    await this.#apiServer?.pause();
-  }
-
-  resumeApiServer(): void {
-    this.#apiServer?.resume();
+  /** The process id of the API server. @throws Error if the API server was never started */
+  get apiServerPid(): number {
+    if (this.#apiServer?.pid === undefined) throw new Error('kube-apiserver was never started');
+    return this.#apiServer.pid;
   }
 
   /** The private memory of the API server, bytes. Linux only. @throws Error if the API server does not run */
   async apiServerMemory(): Promise<number> {
-    if (this.#apiServer?.pid === undefined) throw new Error('kube-apiserver does not run');
-    return (await readMemory(this.#apiServer.pid)).private;
+    return (await readMemory(this.apiServerPid)).private;
   }
 
   /** Ends both servers and deletes their folder. Further calls do nothing. */

@@ -11,6 +11,7 @@ import path from 'node:path';
 import { TestApi } from '../support/api.ts';
 import { CertificateAuthority, type Certificate, type Subject } from './certificates.ts';
 import { controllerManagerArgs } from './control-plane-args.ts';
+import type { UserOptions } from './control-plane-files.ts';
 import {
   apiServerUrl,
   type ControlPlaneAccess,
@@ -21,8 +22,10 @@ import {
 import { ensureServer } from './ensure.ts';
 import { type KubeconfigOptions, writeKubeconfigFile } from './kubeconfig.ts';
 import { borrow, type Loan } from './lending/borrower.ts';
+import { LENT_USERS } from './lending/protocol.ts';
 import { Reaper } from './reaper.ts';
 import { ServerProcess } from './server-process.ts';
+import { resumeProcess, suspendProcess } from './suspend.ts';
 
 export interface ControlPlaneOptions extends ControlPlaneServersOptions {
   /**
@@ -33,9 +36,9 @@ export interface ControlPlaneOptions extends ControlPlaneServersOptions {
   /** Flags of kube-controller-manager, in addition to the default ones. */
   readonly controllerManagerFlags?: readonly string[];
   /**
-   * Whether the servers must be new. A test needs this if it uses `servers`, writes files of the servers, or creates
+   * Whether the servers must be new. A test needs this if it uses `servers`, writes files of the servers, or leaves
    * objects whose effect lasts after their deletion, such as admission policies. Default: false. The servers may then
-   * be borrowed, if the test asks for neither flags nor users.
+   * be borrowed, if the test asks for no flags, and for no users but those of `LENT_USERS`.
    */
   readonly own?: boolean;
 }
@@ -113,6 +116,15 @@ export class ControlPlane {
     });
   }
 
+  /** Suspends the API server (SIGSTOP). Connections stay open, but get no answers until `resumeApiServer`. */
+  async pauseApiServer(): Promise<void> {
+    await suspendProcess(this.#source.apiServerPid);
+  }
+
+  resumeApiServer(): void {
+    resumeProcess(this.#source.apiServerPid);
+  }
+
   async startControllerManager(): Promise<void> {
     if (this.#controllerManager?.running === true) return;
     const name = 'kube-controller-manager';
@@ -165,5 +177,7 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
 }
 
 function isBorrowable({ own = false, users = [], apiServerFlags = [] }: ControlPlaneOptions): boolean {
-  return !own && users.length === 0 && apiServerFlags.length === 0;
+  const isLent = ({ name, groups = [] }: UserOptions): boolean =>
+    LENT_USERS.some((lent) => lent.name === name && String(lent.groups ?? []) === String(groups));
+  return !own && users.every(isLent) && apiServerFlags.length === 0;
 }

@@ -1,7 +1,14 @@
 /** Requests tokens of ServiceAccounts, for programs under test that run as such a user. */
+import type { UserOptions } from '../servers/control-plane-files.ts';
 import type { TestApi } from './api.ts';
 
 const DEFAULT_SECONDS = 3600;
+
+/** Keyferry's ServiceAccount in `deploy/` as a user. A control plane with this user has a token for it from the start. */
+export const KEYFERRY_ACCOUNT = {
+  name: 'system:serviceaccount:keyferry:keyferry',
+  groups: ['system:serviceaccounts', 'system:serviceaccounts:keyferry', 'system:authenticated'],
+} satisfies UserOptions;
 
 /** Requests a token, as the kubelet does for a Pod. The API server accepts durations of 600 s and more. */
 export async function requestToken(

@@ -534,7 +534,7 @@ describe('a release', () => {
     await plane.api.find(`/apis/apps/v1/namespaces/${NAMESPACE}/deployments/${RELEASE}`);
 
   before(async () => {
-    plane = await startControlPlane({ audit: true, users: [{ name: user, groups: [] }] });
+    plane = await startControlPlane({ audit: true });
   });
   after(async () => {
     await operator?.kill9();
@@ -640,11 +640,7 @@ describe('a release for some namespaces', () => {
   let operator: Keyferry | undefined;
 
   before(async () => {
-    plane = await startControlPlane({
-      audit: true,
-      controllerManager: false,
-      users: [{ name: user, groups: [] }],
-    });
+    plane = await startControlPlane({ audit: true, controllerManager: false });
     await plane.api.createNamespaces(['team-a', 'team-b', 'other']);
   });
   after(async () => {

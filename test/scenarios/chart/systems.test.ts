@@ -18,7 +18,7 @@ let scene: GeneratorScene;
 let operator: Keyferry | undefined;
 
 before(async () => {
-  scene = await GeneratorScene.open({ eso: false, plane: { audit: true, users: [{ name: user, groups: [] }] } });
+  scene = await GeneratorScene.open({ eso: false, plane: { audit: true } });
 });
 after(async () => {
   await operator?.kill9();

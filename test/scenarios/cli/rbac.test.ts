@@ -9,12 +9,12 @@ import { type ControlPlane, startControlPlane } from '../../servers/control-plan
 import { readAuditLog } from '../../support/audit-log.ts';
 import { GRANTED, manifest } from '../../support/granted.ts';
 import { assertUsed, callsOf, reviewRights, waitForRights } from '../../support/permissions.ts';
+import { KEYFERRY_ACCOUNT } from '../../support/service-account.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { mirror, namespace, secret } from './objects.ts';
 import { startOperator } from './operator-process.ts';
 
-const USER = 'system:serviceaccount:keyferry:keyferry';
-const GROUPS = ['system:serviceaccounts', 'system:serviceaccounts:keyferry', 'system:authenticated'];
+const USER = KEYFERRY_ACCOUNT.name;
 const MIRROR = '/apis/mirrors.kts.studio/v1alpha2/namespaces/default/secretmirrors/mysecret-mirror';
 const {
   'ClusterRole keyferry': COPYING,
@@ -24,7 +24,7 @@ const {
 
 let plane: ControlPlane;
 before(async () => {
-  plane = await startControlPlane({ controllerManager: false, audit: true, users: [{ name: USER, groups: GROUPS }] });
+  plane = await startControlPlane({ controllerManager: false, audit: true, users: [KEYFERRY_ACCOUNT] });
   await plane.api.apply(readCrds());
   await plane.api.apply(manifest('rbac.yaml'));
 });
@@ -32,7 +32,7 @@ after(() => plane.stop());
 
 it('deploy/rbac.yaml grants every permission that SecretMirrors need, and each of these permissions is used', async () => {
   const rights = [...COPYING, ...LEASES];
-  await waitForRights(plane.api, { user: USER, groups: GROUPS }, 'keyferry', rights);
+  await waitForRights(plane.api, { user: USER, groups: KEYFERRY_ACCOUNT.groups }, 'keyferry', rights);
   const kubeconfig = await plane.writeKubeconfig({ token: plane.tokenFor(USER) });
   const operator = await startOperator(plane, kubeconfig);
   try {

@@ -9,11 +9,12 @@ import type { FaultProxy } from '../../servers/fault-proxy.ts';
 import { proxied } from '../../servers/proxied.ts';
 import { kubernetesFault } from '../../servers/fault-rules.ts';
 import type { Json } from '../../support/api.ts';
+import { KEYFERRY_ACCOUNT } from '../../support/service-account.ts';
 import { staysTrue, waitFor } from '../../support/wait-for.ts';
 import { HOME, mirrorPath, MirrorScene } from '../mirrors/support.ts';
 
 const RBAC = path.join(import.meta.dirname, '../../../deploy/rbac.yaml');
-const USER = 'system:serviceaccount:keyferry:keyferry';
+const USER = KEYFERRY_ACCOUNT.name;
 
 let scene: MirrorScene;
 let proxy: FaultProxy;
@@ -21,8 +22,7 @@ let proxy: FaultProxy;
 let roles: Json[];
 
 before(async () => {
-  const groups = ['system:serviceaccounts', 'system:serviceaccounts:keyferry', 'system:authenticated'];
-  scene = await MirrorScene.open({ users: [{ name: USER, groups }] });
+  scene = await MirrorScene.open({ users: [KEYFERRY_ACCOUNT] });
   roles = parseAllDocuments(await readFile(RBAC, 'utf8')).map((document) => document.toJS());
   await scene.api.apply(roles);
   const through = await proxied(scene.plane, USER);

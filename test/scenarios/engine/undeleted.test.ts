@@ -7,13 +7,14 @@ import { after, before, describe, it } from 'node:test';
 
 import type { Json } from '../../support/api.ts';
 import type { Keyferry } from '../../support/keyferry.ts';
+import { KEYFERRY_ACCOUNT } from '../../support/service-account.ts';
 import { staysTrue, waitFor } from '../../support/wait-for.ts';
 import { type ProgramResult, runProgram } from '../cli/program.ts';
 import { COPY_LABEL, HOME, labels, mirrorPath, MirrorScene, OWNED_BY, PLACE, secretPath } from '../mirrors/support.ts';
 import { annotate } from '../replicator/support.ts';
 import { refuse } from './admission.ts';
 
-const USER = 'system:serviceaccount:keyferry:keyferry';
+const USER = KEYFERRY_ACCOUNT.name;
 const RBAC = '/apis/rbac.authorization.k8s.io/v1';
 /** Longer than the pause before a refused deletion is tried again, ms. */
 const RETRY_MS = 90_000;
@@ -23,7 +24,7 @@ let operator: Keyferry;
 let kubeconfig: string;
 
 before(async () => {
-  scene = await MirrorScene.open({ users: [{ name: USER, groups: ['system:authenticated'] }] });
+  scene = await MirrorScene.open({ users: [KEYFERRY_ACCOUNT] });
   kubeconfig = await scene.plane.writeKubeconfig({ token: scene.plane.tokenFor(USER) });
   // Keyferry may delete Secrets in the namespaces that have this Role, in no others.
   await scene.api.apply([

@@ -20,7 +20,7 @@ let plane: ControlPlane;
 let api: HttpKubeApi;
 
 before(async () => {
-  plane = await startControlPlane({ controllerManager: false, own: true });
+  plane = await startControlPlane({ controllerManager: false });
   api = await kubeApi(plane.kubeconfigPath);
   await plane.api.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'shop' } });
 });
@@ -215,14 +215,14 @@ test('while the API server hangs, record() does not block; events beyond the lim
   const timeoutMs = 300 * (await currentStretch());
   await using events = recorder({ maxPending: 5, timeoutMs, onDrop: (input) => drops.push(input.subject.name) });
   const mirrors = Array.from({ length: 8 }, (_, index) => subject(`waiting-${index}`));
-  await plane.servers.pauseApiServer();
+  await plane.pauseApiServer();
   try {
     for (const mirror of mirrors) events.record('mirrors.kts.studio', noSecret(mirror));
     assert.deepEqual(drops, ['waiting-5', 'waiting-6', 'waiting-7']);
     events.record('mirrors.kts.studio', noSecret(mirrors[0]!));
     await staysTrue(() => events.pending === 5, 500, 'five wait, and are tried again and again');
   } finally {
-    plane.servers.resumeApiServer();
+    plane.resumeApiServer();
   }
   await written(events);
   assert.equal(drops.length, 3);
@@ -244,7 +244,7 @@ test('stop() writes the waiting events; while the API server hangs, stop() ends 
   assert.equal(drops.length, 1);
 
   const stuck = recorder({ onDrop });
-  await plane.servers.pauseApiServer();
+  await plane.pauseApiServer();
   try {
     stuck.record('mirrors.kts.studio', noSecret(mirror, 'never written'));
     await within(700, 'the stop', async () => {
@@ -252,6 +252,6 @@ test('stop() writes the waiting events; while the API server hangs, stop() ends 
     });
     assert.deepEqual([drops.length, stuck.pending], [2, 0]);
   } finally {
-    plane.servers.resumeApiServer();
+    plane.resumeApiServer();
   }
 });

@@ -27,7 +27,7 @@ let plane: ControlPlane;
 let api: HttpKubeApi;
 
 before(async () => {
-  plane = await startControlPlane({ controllerManager: false, own: true });
+  plane = await startControlPlane({ controllerManager: false });
   api = await kubeApi(plane.kubeconfigPath);
 });
 after(async () => {
@@ -164,7 +164,7 @@ test("while the API server hangs, the leader's work is aborted before its Lease 
   await using replica = new Replica('hang', 'a');
   await replica.leading();
   using yardstick = new Yardstick();
-  await plane.servers.pauseApiServer();
+  await plane.pauseApiServer();
   const begin = performance.now();
   try {
     await waitFor(() => replica.log.includes('stopped'), { intervalMs: 10 });
@@ -173,7 +173,7 @@ test("while the API server hangs, the leader's work is aborted before its Lease 
     assert.match(String(replica.reasons[0]), LOST);
     assert.equal(replica.elector.isLeader, false);
   } finally {
-    plane.servers.resumeApiServer();
+    plane.resumeApiServer();
   }
   await waitFor(() => replica.failure !== undefined, { message: 'the run to end' });
   assert.match(String(replica.failure), LOST);
@@ -264,11 +264,11 @@ test('while the API server hangs, a leader and a standby stop within 2.4 s', asy
   await leader.leading();
   const standby = new Replica('end', 'b');
   await waitFor(() => standby.elector.leader === 'a');
-  await plane.servers.pauseApiServer();
+  await plane.pauseApiServer();
   try {
     await within(2400, 'the end', async () => await Promise.all([leader.stop(), standby.stop()]));
   } finally {
-    plane.servers.resumeApiServer();
+    plane.resumeApiServer();
   }
 });
 

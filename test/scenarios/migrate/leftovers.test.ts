@@ -25,7 +25,7 @@ let throughProxy: string;
 const resources = new AsyncDisposableStack();
 
 before(async () => {
-  plane = await startControlPlane({ controllerManager: false, own: true });
+  plane = await startControlPlane({ controllerManager: false });
   resources.defer(() => plane.stop());
   const through = await proxied(plane);
   ({ proxy, kubeconfig: throughProxy } = through);

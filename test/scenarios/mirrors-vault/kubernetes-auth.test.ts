@@ -13,11 +13,9 @@ import type { Json } from '../../support/api.ts';
 import type { Keyferry } from '../../support/keyferry.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { failOnLeaks } from '../../support/leaks.ts';
+import { KEYFERRY_ACCOUNT } from '../../support/service-account.ts';
 import { HOME, mirrorPath } from '../mirrors/support.ts';
 import { documentedRoleBinding, policy, VaultScene } from './support.ts';
-
-const KEYFERRY = 'system:serviceaccount:keyferry:keyferry';
-const GROUPS = ['system:serviceaccounts', 'system:serviceaccounts:keyferry', 'system:authenticated'];
 
 const ISSUER = 'https://kubernetes.default.svc.cluster.local';
 
@@ -48,7 +46,7 @@ describe('logins by a ServiceAccount', () => {
   let scene: VaultScene;
   let operator: Keyferry;
   before(async () => {
-    scene = await VaultScene.open({}, { users: [{ name: KEYFERRY, groups: GROUPS }] });
+    scene = await VaultScene.open({}, { users: [KEYFERRY_ACCOUNT] });
     const { mirrors, vault } = scene;
     await mirrors.api.apply(await readFile(new URL('../../../deploy/rbac.yaml', import.meta.url), 'utf8'));
     await mirrors.api.apply(
@@ -63,7 +61,7 @@ describe('logins by a ServiceAccount', () => {
     await role('reader', HOME, { audience: 'vault' });
     await scene.put('secret/data/app', { password: 'deadbeef' });
     operator = await mirrors.operator({
-      kubeconfig: await mirrors.plane.writeKubeconfig({ token: mirrors.plane.tokenFor(KEYFERRY) }),
+      kubeconfig: await mirrors.plane.writeKubeconfig({ token: mirrors.plane.tokenFor(KEYFERRY_ACCOUNT.name) }),
     });
     await mirrors.namespaces('target');
   });
@@ -162,7 +160,7 @@ describe('logins by a ServiceAccount', () => {
     const received: string[] = [];
     await using trusted = await startRecorder(received);
     await mirrors.operator({
-      kubeconfig: await mirrors.plane.writeKubeconfig({ token: mirrors.plane.tokenFor(KEYFERRY) }),
+      kubeconfig: await mirrors.plane.writeKubeconfig({ token: mirrors.plane.tokenFor(KEYFERRY_ACCOUNT.name) }),
       args: [`--vault-addresses=${trusted.url},*.vault.svc`],
     });
     const serviceAccountRef = { name: 'reader' };

@@ -12,7 +12,7 @@ let scene: MirrorScene;
 const running: Keyferry[] = [];
 
 before(async () => {
-  scene = await MirrorScene.open({ controllerManager: false, own: true });
+  scene = await MirrorScene.open({ controllerManager: false });
 });
 after(() => scene.close());
 afterEach(async () => {
@@ -78,7 +78,7 @@ it("with --mirrors-regex=search, a pattern may match any part of a namespace's n
 
 it('after a start, /healthz answers 200 immediately, and /readyz answers 503 until the caches are complete', async () => {
   const silent = scene.plane;
-  await silent.servers.pauseApiServer();
+  await silent.pauseApiServer();
   let operator: Keyferry;
   try {
     operator = await Keyferry.start({ kubeconfig: silent.kubeconfigPath });
@@ -87,7 +87,7 @@ it('after a start, /healthz answers 200 immediately, and /readyz answers 503 unt
     const unready = await operator.probe('/readyz');
     assert.equal(unready.status, 503);
   } finally {
-    silent.servers.resumeApiServer();
+    silent.resumeApiServer();
   }
   await operator.ready();
   assert.match((await operator.probe('/readyz?verbose')).text, /secretmirrors/);

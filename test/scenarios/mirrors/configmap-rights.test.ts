@@ -8,19 +8,17 @@ import { after, before, it } from 'node:test';
 
 import { readCrds } from '../../../scripts/crd/read-crds.ts';
 import { startControlPlane } from '../../servers/control-plane.ts';
+import { KEYFERRY_ACCOUNT } from '../../support/service-account.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { HOME, MirrorScene } from './support.ts';
 
 const RBAC = readFileSync(new URL('../../../deploy/rbac.yaml', import.meta.url), 'utf8');
 const BINDING = '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/keyferry-replicator';
-const USER = 'system:serviceaccount:keyferry:keyferry';
-const GROUPS = ['system:serviceaccounts', 'system:serviceaccounts:keyferry', 'system:authenticated'];
+const USER = KEYFERRY_ACCOUNT.name;
 
 let scene: MirrorScene;
 before(async () => {
-  scene = new MirrorScene(
-    await startControlPlane({ controllerManager: false, users: [{ name: USER, groups: GROUPS }] }),
-  );
+  scene = new MirrorScene(await startControlPlane({ controllerManager: false, users: [KEYFERRY_ACCOUNT] }));
   await scene.api.apply(readCrds());
   await scene.api.apply(RBAC);
   await scene.api.delete(BINDING);

@@ -16,7 +16,7 @@ let scene: MirrorScene;
 let operator: Keyferry;
 
 before(async () => {
-  scene = await MirrorScene.open({ audit: true, own: true });
+  scene = await MirrorScene.open({ audit: true });
   operator = await scene.operator();
 });
 after(() => scene.close());
@@ -133,12 +133,12 @@ describe('SIGTERM', () => {
   });
 
   it('SIGTERM ends the operator with code 0 while the API server does not answer', async () => {
-    await scene.plane.servers.pauseApiServer();
+    await scene.plane.pauseApiServer();
     try {
       const { code } = await within(STOP_MS, 'the stop', async () => await operator.stop());
       assert.equal(code, 0, operator.output.slice(-2000));
     } finally {
-      scene.plane.servers.resumeApiServer();
+      scene.plane.resumeApiServer();
     }
   });
 });

@@ -7,12 +7,15 @@ import { type Offer, RETURN, SOCKET_VARIABLE, type Wish } from './protocol.ts';
 /** Servers that belong to the lender. This test file uses them until it returns them. */
 export class Loan {
   readonly access: ControlPlaneAccess;
+  /** The process id of the API server. A test may suspend it, and must resume it before it returns the servers. */
+  readonly apiServerPid: number;
   /** The connection to the lender. It ends with this process, at the latest. */
   readonly #socket: Socket;
   #isReturned = false;
 
-  constructor(access: ControlPlaneAccess, socket: Socket) {
+  constructor(access: ControlPlaneAccess, apiServerPid: number, socket: Socket) {
     this.access = access;
+    this.apiServerPid = apiServerPid;
     this.#socket = socket;
   }
 
@@ -40,7 +43,7 @@ export async function borrow(options: { readonly audit?: boolean }): Promise<Loa
   // Without this, the connection would keep the test's process alive.
   socket.unref();
   if ('error' in offer) throw new Error(`the lender of control planes: ${offer.error}`);
-  return new Loan(offer.access, socket);
+  return new Loan(offer.access, offer.apiServerPid, socket);
 }
 
 async function readOffer(socket: Socket): Promise<Offer> {

@@ -13,7 +13,7 @@ import path from 'node:path';
 import { ControlPlaneServers } from '../control-plane-servers.ts';
 import { Reaper } from '../reaper.ts';
 import { Baseline } from './baseline.ts';
-import { type Offer, RETURN, type Wish } from './protocol.ts';
+import { LENT_USERS, type Offer, RETURN, type Wish } from './protocol.ts';
 
 /**
  * The largest number of idle servers for each kind of `Wish`. A test file borrows at most two; a few run in parallel.
@@ -77,7 +77,7 @@ export class Lender implements AsyncDisposable {
       shelf = wish.audit ? this.#audited : this.#others;
       lent = shelf.take();
       lent.then(
-        ({ servers }) => send(socket, { access: servers.access }),
+        ({ servers }) => send(socket, { access: servers.access, apiServerPid: servers.apiServerPid }),
         (error: unknown) => send(socket, { error: error instanceof Error ? error.message : String(error) }),
       );
     });
@@ -127,7 +127,7 @@ class Shelf {
   }
 
   async #start(): Promise<Lendable> {
-    const servers = await ControlPlaneServers.start({ audit: this.#audit });
+    const servers = await ControlPlaneServers.start({ audit: this.#audit, users: LENT_USERS });
     try {
       const lendable = { servers, baseline: await Baseline.take(servers.access) };
       this.#all.add(lendable);

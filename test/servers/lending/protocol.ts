@@ -4,6 +4,8 @@
  * The connection stays open until the process of the file ends. After that, the next file gets the servers. If the
  * process ends without `RETURN`, the servers are stopped.
  */
+import { KEYFERRY_ACCOUNT } from '../../support/service-account.ts';
+import type { UserOptions } from '../control-plane-files.ts';
 import type { ControlPlaneAccess } from '../control-plane-servers.ts';
 
 /**
@@ -13,9 +15,18 @@ export const SOCKET_VARIABLE = 'KEYFERRY_TEST_LENDER';
 
 export const RETURN = 'return';
 
+/**
+ * The users of each lent control plane, besides `admin`: all that test files ask for. They have no permissions until a
+ * test grants some, and `baseline.ts` takes these away.
+ */
+export const LENT_USERS: readonly UserOptions[] = [
+  KEYFERRY_ACCOUNT,
+  ...['alice', 'bob', 'both', 'keyferry', 'limited', 'nobody', 'reader', 'served', 'tenant'].map((name) => ({ name })),
+];
+
 /** The properties that the borrowed servers must have. */
 export interface Wish {
   readonly audit: boolean;
 }
 
-export type Offer = { readonly access: ControlPlaneAccess } | { readonly error: string };
+export type Offer = { readonly access: ControlPlaneAccess; readonly apiServerPid: number } | { readonly error: string };
