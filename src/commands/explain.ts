@@ -7,20 +7,13 @@ import {
   lacksNamespace,
   coverageNotes,
   readSnapshot,
-  ruleCollections,
   WHERE,
   whyUnread,
   whyUnserved,
 } from './output/reading.ts';
 import { reportText } from './output/text.ts';
-import {
-  contraryCondition,
-  copyOf,
-  orphansIn,
-  type RuleStatus,
-  ruleStatuses,
-  type TargetPlace,
-} from './snapshot/status-report.ts';
+import { contraryCondition, orphansIn, type RuleStatus, ruleStatuses } from './snapshot/status-report.ts';
+import type { TargetPlace } from './snapshot/places.ts';
 import type { Snapshot } from './snapshot/snapshot.ts';
 import {
   controllerOf,
@@ -35,6 +28,7 @@ import { withReason } from '../copy/model/cause.ts';
 import type { ObjectMeta } from '../kube/api.ts';
 import type { Entry } from '../copy/book/claim-book.ts';
 import { rowsOn } from './plan/rows.ts';
+import { ruleCollections } from './readers.ts';
 import type { Explanation } from '../../scripts/reports/schemas.ts';
 import { explanationText, judge, type OtherRule } from './explain/report.ts';
 import { isNotReady } from './status/report.ts';
@@ -171,7 +165,7 @@ function sourceText(entry: Entry | undefined): string | null {
 
 /** If a rule is ready although this snapshot contradicts: the operator's limits may differ from those of this command. */
 function conditionNote(snapshot: Snapshot, rule: RuleKey): string[] {
-  const condition = snapshot.readers.get(controllerOf(rule))?.conditionOf?.(rule);
+  const condition = snapshot.describe(snapshot.objectOf(rule))?.condition;
   if (condition?.status !== 'True') return [];
   return [
     `the condition of ${snapshot.titleOf(rule)} says ${withReason(condition)}; the operator may have other limits than this command: give it the same flags`,
@@ -211,19 +205,16 @@ function ruleOf(snapshot: Snapshot, rule: RuleKey, status: RuleStatus | undefine
 
 /** Why a rule that makes objects with the same name does not make this object: it may not select the namespace. */
 function otherRule(snapshot: Snapshot, rule: RuleKey, status: RuleStatus | undefined, subject: ResourceKey): OtherRule {
-  const { cluster, namespace } = parseResourceKey(subject);
-  const object = status && resourceKey(cluster, status.kind, status.namespace, status.name);
-  const problems = object === undefined ? [] : snapshot.problemsOf(object);
-  const note = snapshot.noteOn(rule);
+  const { namespace } = parseResourceKey(subject);
+  const { problems = [], notes = [] } = snapshot.describe(snapshot.objectOf(rule)) ?? {};
   // While the namespace does not exist, it has no labels that show whether the rule would select it.
   const missed = lacksNamespace(snapshot, namespace)
     ? `namespace ${namespace} does not exist`
     : (whyUnserved(snapshot, namespace) ?? `does not select namespace ${namespace}`);
   const whyNot = snapshot.whyNot(rule, subject);
   // If the rule selects the namespace, its note explains why it does not copy there.
-  const isHalted = note !== undefined && selects(snapshot, rule, subject) === true;
-  const unmade =
-    whyNot === undefined ? [...(isHalted ? [] : [missed]), ...(note === undefined ? [] : [note])] : [whyNot];
+  const isHalted = notes.length > 0 && selects(snapshot, rule, subject) === true;
+  const unmade = whyNot === undefined ? [...(isHalted ? [] : [missed]), ...notes] : [whyNot];
   const why = (problems.length > 0 ? problems : unmade).join('; ');
   return { ...ruleOf(snapshot, rule, status), why };
 }
@@ -237,7 +228,7 @@ function usersOf(snapshot: Snapshot, key: ResourceKey): Explanation['sourceOf'] 
     const { kind, namespace } = parseResourceKey(target);
     // If this command has no permission to list the copies, they count as existing.
     const isKnown = !isEntryKey(target) && inventory.isListed(kind, namespace);
-    const copies = isKnown && copyOf(snapshot, entry) === undefined ? 0 : 1;
+    const copies = isKnown && snapshot.copyOf(entry) === undefined ? 0 : 1;
     counts.set(claim.owner.title, (counts.get(claim.owner.title) ?? 0) + copies);
   }
   return Array.from(counts, ([rule, copies]) => ({ rule, copies }));
@@ -248,7 +239,5 @@ function notesOf(snapshot: Snapshot, key: ResourceKey): string[] {
   const { namespace } = parseResourceKey(key);
   const notes = coverageNotes(snapshot);
   if (lacksNamespace(snapshot, namespace)) notes.push(`namespace ${namespace} does not exist, or is being deleted`);
-  const rule = snapshot.ruleOf(key);
-  const note = rule === undefined ? undefined : snapshot.noteOn(rule);
-  return [...notes, ...snapshot.problemsOf(key), ...snapshot.notesOf(key), ...(note === undefined ? [] : [note])];
+  return [...notes, ...(snapshot.describe(key)?.problems ?? []), ...snapshot.notesOn(key)];
 }

@@ -1,6 +1,6 @@
 /** `keyferry plan` shows what `kubectl apply` of manifests would change in this cluster. Writes nothing. */
 import type { PlanReport } from '../../scripts/reports/schemas.ts';
-import { placeOf, titleOf } from './snapshot/status-report.ts';
+import { placeOf, titleOf } from './snapshot/places.ts';
 import type { Snapshot } from './snapshot/snapshot.ts';
 import { parseResourceKey, type ResourceKey } from '../copy/model/keys.ts';
 import { EXIT_DONE, EXIT_LOSS_OR_REFUSAL, type PlanOptions } from './actions.ts';
@@ -10,9 +10,9 @@ import {
   coverageNotes,
   readSnapshot,
   requireKinds,
-  ruleCollections,
   whyUnserved,
 } from './output/reading.ts';
+import { ruleCollections } from './readers.ts';
 import type { Paint } from './output/terminal.ts';
 import { copiesText, reportText, TextParts } from './output/text.ts';
 import { dryRuns } from './plan/dry-run.ts';
@@ -56,7 +56,9 @@ export async function planFiles(context: CommandContext, options: PlanOptions): 
   // Notes on manifests whose namespace Keyferry does not serve, or that are not rules in this cluster.
   const elsewhere = given.flatMap(({ key, namespace }) => {
     const unserved = whyUnserved(snapshot, namespace);
-    const notes = unserved === undefined ? snapshot.notesOf(key) : [unserved];
+    const rule = snapshot.ruleOf(key);
+    const isRule = rule !== undefined && snapshot.rules.has(rule);
+    const notes = unserved === undefined ? (isRule ? [] : snapshot.notesOn(key)) : [unserved];
     return notes.map((note) => ({ rule: titleOf(placeOf(key)), note }));
   });
   const report: PlanReport = {
@@ -89,7 +91,7 @@ export async function planFiles(context: CommandContext, options: PlanOptions): 
 
 /** Why the server refuses a manifest, or Keyferry would refuse it. */
 function problemsOf(snapshot: Snapshot, key: ResourceKey, refusal: string | undefined): PlannedProblem[] {
-  const problems = refusal === undefined ? snapshot.problemsOf(key) : [refusal];
+  const problems = refusal === undefined ? (snapshot.describe(key)?.problems ?? []) : [refusal];
   return problems.map((problem) => ({ rule: titleOf(placeOf(key)), problem }));
 }
 
@@ -98,8 +100,7 @@ function notesOn(snapshot: Snapshot, { rules, objects }: Affected): PlannedNote[
   const notes: PlannedNote[] = [];
   for (const [rule, { sources, owner }] of snapshot.rules) {
     if (!rules.has(rule) && !sources.some((source) => objects.has(source))) continue;
-    const note = snapshot.noteOn(rule);
-    if (note !== undefined) notes.push({ rule: owner.title, note });
+    for (const note of snapshot.notesOn(snapshot.objectOf(rule))) notes.push({ rule: owner.title, note });
   }
   return notes;
 }

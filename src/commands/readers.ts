@@ -1,21 +1,43 @@
-/** The table of the readers of controllers. Only commands load them, which saves the operator memory. */
+/** The table of the controllers' readers. Only commands load them, which saves the operator memory. */
 import type { ControllerName } from '../config/controllers.ts';
-import { GeneratorReader } from './readers/generator.ts';
-import { MirrorReader } from './readers/mirrors.ts';
+import { EXTERNAL_SECRETS, GeneratorReader } from './readers/generator.ts';
+import { MirrorReader, SECRET_MIRRORS } from './readers/mirrors.ts';
 import { ReplicatorReader } from './readers/replicator.ts';
-import { SyncSecretReader } from './readers/syncsecret.ts';
-import type { ControllerReader } from './snapshot/reader.ts';
+import { SYNC_SECRETS, SyncSecretReader } from './readers/syncsecret.ts';
+import type { RuleCollection } from './snapshot/inventory.ts';
+import type { ReaderEntry } from './snapshot/reader.ts';
 
-/** Controllers with the same first word, as `syncsecret`, share one. Keyferry looks for their marks in this order. */
-const READERS: ReadonlyMap<string, ControllerReader> = new Map<string, ControllerReader>([
-  ['replicator', ReplicatorReader],
-  ['mirrors', MirrorReader],
-  ['syncsecret', SyncSecretReader],
-  ['generator', GeneratorReader],
-]);
+/** By their names in reports. Keyferry looks for their marks in this order. Controllers of SyncSecret share one. */
+const READERS: Readonly<Record<string, ReaderEntry>> = {
+  replicator: {
+    ruleNames: 'Secrets or ConfigMaps with replicator annotations',
+    collection: undefined,
+    open: (...context) => new ReplicatorReader(...context),
+  },
+  mirrors: {
+    ruleNames: 'SecretMirrors',
+    collection: SECRET_MIRRORS,
+    open: (...context) => new MirrorReader(...context),
+  },
+  syncsecret: {
+    ruleNames: 'SyncSecrets',
+    collection: SYNC_SECRETS,
+    open: (...context) => new SyncSecretReader(...context),
+  },
+  generator: {
+    ruleNames: 'ExternalSecrets with the annotation create',
+    collection: EXTERNAL_SECRETS,
+    open: (inventory) => new GeneratorReader(inventory),
+  },
+};
 
-/** The readers of these controllers. Default: all. */
-export function controllerReaders(controllers?: readonly ControllerName[]): ControllerReader[] {
-  const isAsked = (system: string): boolean => controllers?.some((name) => name.split('-')[0] === system) ?? true;
-  return [...READERS].flatMap(([system, Reader]) => (isAsked(system) ? Reader : []));
+/** The readers of these controllers, by their names in reports. Default: all. */
+export function readersOf(controllers?: readonly ControllerName[]): ReadonlyMap<string, ReaderEntry> {
+  const systems = new Set(controllers?.map((name) => name.split('-')[0] ?? ''));
+  return new Map(Object.entries(READERS).filter(([system]) => controllers === undefined || systems.has(system)));
+}
+
+/** The collections of objects that are rules by their kind: SecretMirror, SyncSecret, ExternalSecret. */
+export function ruleCollections(): RuleCollection[] {
+  return Object.values(READERS).flatMap(({ collection }) => collection ?? []);
 }

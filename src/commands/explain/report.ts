@@ -3,7 +3,7 @@
  * have exactly the report's fields. Later versions may add fields, but change and remove none. The schema is
  * docs/schemas/explain.json. Pure.
  */
-import { type TargetPlace, titleOf } from '../snapshot/status-report.ts';
+import { type TargetPlace, titleOf } from '../snapshot/places.ts';
 import type { Explanation } from '../../../scripts/reports/schemas.ts';
 import type { ClaimMode } from '../../copy/model/claim.ts';
 import { copiesText, TextParts } from '../output/text.ts';

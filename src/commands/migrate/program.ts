@@ -4,7 +4,8 @@ import type { MigratedProgram } from '../../config/migrated-programs.ts';
 import type { ResourceKey } from '../../copy/model/keys.ts';
 import type { Observed } from '../../copy/model/observed.ts';
 import type { KubeApi } from '../../kube/api.ts';
-import type { TargetPlace } from '../snapshot/status-report.ts';
+import { command } from '../../runtime/text/command.ts';
+import type { TargetPlace } from '../snapshot/places.ts';
 
 /**
  * - `change`: `--apply` makes the change.
@@ -80,4 +81,22 @@ export interface ProgramReader {
   readonly prepare?: (api: KubeApi, signal: AbortSignal | undefined) => Promise<readonly Step[]>;
   /** @throws the errors of `api.request` */
   readonly find: (context: MigrationContext) => Promise<ProgramFindings>;
+}
+
+export const STAYS = 'Keyferry keeps it';
+
+/**
+ * The verdict of `keyferry migrate` on a copy without a place. `manual`: a person must decide whether to keep the copy.
+ * @param why why no rule claims the copy, judged by the source that its marks name
+ * @param because why a user may still want the copy; `undefined`: no reason is known
+ */
+export function leftoverOf(
+  program: MigratedProgram,
+  why: string,
+  because: string | undefined,
+): { readonly verdict: 'leftover' | 'manual'; readonly reason: string } {
+  const stays = `${why}; ${STAYS}`;
+  if (because !== undefined) return { verdict: 'manual', reason: `${stays}, because ${because}` };
+  const how = command(`migrate --from ${program} --apply --delete-leftovers`);
+  return { verdict: 'leftover', reason: `${stays} until it is deleted by ${how}` };
 }

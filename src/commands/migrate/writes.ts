@@ -1,6 +1,6 @@
 /** Makes the writes of `keyferry migrate --apply`. Before that, it refuses to write while a program still runs. */
 import { type Changes, KINDS, listerOf } from '../snapshot/inventory.ts';
-import { placeOf } from '../snapshot/status-report.ts';
+import { placeOf } from '../snapshot/places.ts';
 import { parseResourceKey, type ResourceKey, resourceKey } from '../../copy/model/keys.ts';
 import { objectPath } from '../../copy/model/kind.ts';
 import type { Observed } from '../../copy/model/observed.ts';

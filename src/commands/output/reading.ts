@@ -1,8 +1,7 @@
 /** Shared by all commands that read a cluster: context, snapshot, and notes on what they did not read. */
 import { listerOf, MissingRight } from '../snapshot/inventory.ts';
-import type { RuleCollection } from '../snapshot/reader.ts';
 import { Snapshot, type SnapshotOptions } from '../snapshot/snapshot.ts';
-import { controllerReaders } from '../readers.ts';
+import { readersOf } from '../readers.ts';
 import { CONFIG_MAP } from '../../copy/model/kind.ts';
 import { parseRuleKey, type RuleKey } from '../../copy/model/keys.ts';
 import type { KubeApi } from '../../kube/api.ts';
@@ -30,11 +29,6 @@ export interface CommandResult {
   readonly code: number;
 }
 
-/** The collections of objects that are rules by their kind: SecretMirror, SyncSecret, ExternalSecret. */
-export function ruleCollections(): RuleCollection[] {
-  return controllerReaders().flatMap(({ collection }) => collection ?? []);
-}
-
 /**
  * Reads the cluster and evaluates all rules.
  * @param namespace what is read if the caller may not read the whole cluster; `undefined`: nothing
@@ -47,7 +41,7 @@ export async function readSnapshot(
 ): Promise<Snapshot> {
   const lister = withProgress(options.lister ?? listerOf(api), progress);
   const { config } = options;
-  const controllers = controllerReaders(config.controllers);
+  const controllers = readersOf(config.controllers);
   const read = async (only?: string): Promise<Snapshot> =>
     await Snapshot.at({ ...options, api, lister, controllers, now: now(), signal, only });
   try {

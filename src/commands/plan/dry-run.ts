@@ -4,7 +4,7 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { Changes } from '../snapshot/inventory.ts';
-import { placeOf, titleOf } from '../snapshot/status-report.ts';
+import { placeOf, titleOf } from '../snapshot/places.ts';
 import type { ResourceKey } from '../../copy/model/keys.ts';
 import { SECRET } from '../../copy/model/kind.ts';
 import { LAST_APPLIED } from '../../copy/model/observed.ts';

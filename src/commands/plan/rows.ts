@@ -4,7 +4,7 @@
  * fields, but change and remove none. The schema is docs/schemas/plan.json.
  */
 import type { PlanReport } from '../../../scripts/reports/schemas.ts';
-import { placeOf } from '../snapshot/status-report.ts';
+import { placeOf } from '../snapshot/places.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import { controllerOf, namespaceOf, parseResourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import type { Outcome } from '../../copy/model/claim.ts';

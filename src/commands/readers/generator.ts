@@ -4,23 +4,18 @@
  */
 import { parseResourceKey, type ResourceKey } from '../../copy/model/keys.ts';
 import type { KubeObject } from '../../kube/api.ts';
-import type { ListedRule, ReaderContext, RuleCollection, RuleReader } from '../snapshot/reader.ts';
-import { notReady } from '../snapshot/status-report.ts';
+import type { Inventory, RuleCollection } from '../snapshot/inventory.ts';
+import type { Description, RuleReader } from '../snapshot/reader.ts';
+import type { RuleState } from '../snapshot/rule-state.ts';
 import { optInOf, RESULT_ANNOTATION, settingsOf, SettingError } from '../../controllers/generator/request/settings.ts';
-import {
-  ESO_ADVICE,
-  ESO_GROUP,
-  ESO_VERSIONS,
-  type ExternalSecret,
-  GENERATOR,
-} from '../../controllers/generator/api.ts';
+import { ESO_ADVICE, ESO_GROUP, ESO_VERSIONS, type ExternalSecret } from '../../controllers/generator/api.ts';
 import { requestsOf } from '../../controllers/generator/request/requests.ts';
 import { parseResult, WRONG_ANNOTATION } from '../../controllers/generator/run/result.ts';
 
 const KIND = 'ExternalSecret';
 const [NEWEST, ...OLDER] = ESO_VERSIONS;
 
-const COLLECTION: RuleCollection = {
+export const EXTERNAL_SECRETS: RuleCollection = {
   kind: KIND,
   groupPath: `/apis/${ESO_GROUP}/${NEWEST}`,
   olderGroupPaths: OLDER.map((version) => `/apis/${ESO_GROUP}/${version}`),
@@ -31,16 +26,12 @@ const COLLECTION: RuleCollection = {
 };
 
 export class GeneratorReader implements RuleReader {
-  static readonly collection = COLLECTION;
-  readonly collection = COLLECTION;
-  readonly system = GENERATOR;
-  readonly ruleNames = 'ExternalSecrets with the annotation create';
   readonly versionMark = '';
   /** The ExternalSecrets that the generator serves. Key: `<namespace>/<name>`. */
   readonly #objects = new Map<string, ExternalSecret>();
 
-  constructor({ inventory }: ReaderContext) {
-    inventory.include(COLLECTION, (item: KubeObject) => {
+  constructor(inventory: Inventory) {
+    inventory.include(EXTERNAL_SECRETS, (item: KubeObject) => {
       const { namespace = '', name, annotations = {} } = item.metadata;
       // The command does not know whether the operator runs with `--all`. A result shows that the operator serves it.
       const isServed = optInOf(annotations, false) !== 'no' || annotations[RESULT_ANNOTATION] !== undefined;
@@ -48,26 +39,24 @@ export class GeneratorReader implements RuleReader {
     });
   }
 
-  list(): ListedRule[] {
-    return Array.from(this.#objects.values(), listed);
-  }
-
-  problemsOf(object: ResourceKey): readonly string[] {
-    const found = this.#find(object);
-    return found === undefined ? [] : problemsIn(found);
-  }
-
-  notesOf(object: ResourceKey): readonly string[] {
-    const found = this.#find(object);
-    const wanted = found === undefined || problemsIn(found).length > 0 ? [] : requestsOf(found.spec).wanted;
-    if (wanted.length === 0) return [];
-    const values = wanted.map(({ key, property }) => `${property} of ${key}`).join(', ');
-    return [`gets these values where Vault has none (this command does not read Vault): ${values}`];
-  }
-
-  #find(object: ResourceKey): ExternalSecret | undefined {
+  describe(object: ResourceKey): Description | undefined {
     const { kind, namespace, name } = parseResourceKey(object);
-    return kind === KIND ? this.#objects.get(`${namespace}/${name}`) : undefined;
+    const found = kind === KIND ? this.#objects.get(`${namespace}/${name}`) : undefined;
+    if (found === undefined) return undefined;
+    const { kind: storeKind = 'SecretStore', name: store = '' } = found.spec?.secretStoreRef ?? {};
+    const { wanted } = requestsOf(found.spec);
+    const problems = problemsIn(found);
+    const values = wanted.map(({ key, property }) => `${property} of ${key}`).join(', ');
+    return {
+      source: `${storeKind} ${store}`,
+      destinations: [...new Set(wanted.map(({ key }) => `vault ${key}`))],
+      state: () => ({ ...stateOf(found), lastSyncTime: null }),
+      problems,
+      notes:
+        wanted.length === 0 || problems.length > 0
+          ? []
+          : [`gets these values where Vault has none (this command does not read Vault): ${values}`],
+    };
   }
 }
 
@@ -84,29 +73,14 @@ function problemsIn({ metadata, spec }: ExternalSecret): readonly string[] {
   return requestsOf(spec).problems.map(({ field, message }) => `${field}: ${message}`);
 }
 
-function listed(object: ExternalSecret): ListedRule {
-  const { metadata, spec, status } = object;
-  const result = parseResult(metadata.annotations?.[RESULT_ANNOTATION]);
+function stateOf({ metadata, status }: ExternalSecret): RuleState {
   const ready = status?.conditions?.find(({ type }) => type === 'Ready');
-  const { kind = 'SecretStore', name: store = '' } = spec?.secretStoreRef ?? {};
-  const keys = new Set(requestsOf(spec).wanted.map(({ key }) => key));
-  const isReady = ready?.status === 'True';
-  const state = isReady ? 'Ready' : ready === undefined ? 'Unknown' : 'Failing';
   // If ESO fails, the generator's result explains the failure better than ESO's condition.
-  const said = isReady ? undefined : result;
-  const because = notReady(
-    state,
-    said?.reason ?? ready?.reason ?? 'NotSeen',
-    said?.message ?? ready?.message ?? 'not reconciled yet; check that External Secrets Operator is running',
-  );
+  const said = ready?.status === 'True' ? undefined : parseResult(metadata.annotations?.[RESULT_ANNOTATION]);
   return {
-    key: undefined,
-    isDecided: false,
-    kind: KIND,
-    namespace: metadata.namespace ?? '',
-    name: metadata.name,
-    source: `${kind} ${store}`,
-    destinations: [...keys].map((key) => `vault ${key}`),
-    stateOf: () => ({ ...because, ready: isReady, lastSyncTime: null }),
+    state: ready === undefined ? 'Unknown' : ready.status === 'True' ? 'Ready' : 'Failing',
+    ready: ready?.status === 'True',
+    reason: said?.reason ?? ready?.reason ?? 'NotSeen',
+    message: said?.message ?? ready?.message ?? 'not reconciled yet; check that External Secrets Operator is running',
   };
 }

@@ -3,11 +3,10 @@ import { namespaceOf, parseResourceKey, type ResourceKey, type RuleKey, ruleName
 import { withReason } from '../../copy/model/cause.ts';
 import { COPY_LABEL, isMarkedElsewhere, type Observed, PLACE_ANNOTATION } from '../../copy/model/observed.ts';
 import type { Evaluation } from '../../copy/model/rule-set.ts';
-import type { ListedRule, ReaderContext, RuleCollection, RuleReader, Unwanted } from '../snapshot/reader.ts';
-import type { Inventory } from '../snapshot/inventory.ts';
-import type { Condition } from '../../controllers/common/rules/rule-statuses.ts';
-import type { Snapshot } from '../snapshot/snapshot.ts';
-import { currentCondition, stateByCondition } from '../snapshot/status-report.ts';
+import type { Description, RuleReader, SnapshotView, Unwanted } from '../snapshot/reader.ts';
+import type { Inventory, RuleCollection } from '../snapshot/inventory.ts';
+import type { RuleScope } from '../../controllers/common/context.ts';
+import { currentCondition, stateByCondition } from '../snapshot/rule-state.ts';
 import {
   MIRROR_ANNOTATIONS,
   MIRRORS_CONTROLLER,
@@ -23,7 +22,7 @@ import { kindOf, MirrorRules } from '../../controllers/mirrors/rules/rule-set.ts
 import { RETAIN_ANNOTATION } from '../../controllers/mirrors/rules/shape.ts';
 import { type EffectiveSpec, problemsWith, SUSPENDED } from '../../controllers/mirrors/rules/spec.ts';
 
-const COLLECTION: RuleCollection = {
+export const SECRET_MIRRORS: RuleCollection = {
   ...SECRET_MIRROR,
   apiVersions: new Map([
     [SECRET_MIRROR.apiVersion, undefined],
@@ -34,86 +33,65 @@ const COLLECTION: RuleCollection = {
 };
 
 export class MirrorReader implements RuleReader {
-  static readonly collection = COLLECTION;
-  readonly collection = COLLECTION;
-  readonly system = MIRRORS_CONTROLLER;
-  readonly ruleNames = 'SecretMirrors';
   readonly versionMark = MIRROR_ANNOTATIONS.parentVersion;
   readonly ruleSet: MirrorRules;
   readonly #mirrors = createMirrorStore();
   readonly #inventory: Inventory;
 
-  constructor({ inventory, scope }: ReaderContext) {
-    inventory.include(COLLECTION, (item) => this.#mirrors.put(item));
+  constructor(inventory: Inventory, scope: RuleScope) {
+    inventory.include(SECRET_MIRRORS, (item) => this.#mirrors.put(item));
     this.#inventory = inventory;
     this.ruleSet = new MirrorRules(scope, { mirrors: this.#mirrors, viewOf: () => ({ state: 'unknown' }) });
   }
 
-  *rules(): Iterable<RuleKey> {
-    for (const [rule] of this.#mirrors.all()) yield rule;
-  }
-
-  problemsOf(object: ResourceKey, evaluation: Evaluation | undefined): readonly string[] {
+  describe(object: ResourceKey, { rules }: SnapshotView): Description | undefined {
     const { kind, namespace, name } = parseResourceKey(object);
-    const spec = kind === SECRET_MIRROR.kind ? this.#specOf(this.#mirrors.key(namespace, name)) : undefined;
-    return spec === undefined ? [] : problemsWith(spec, evaluation?.refusal);
+    const key = this.#mirrors.key(namespace, name);
+    const mirror = kind === SECRET_MIRROR.kind ? this.#mirrors.get(key) : undefined;
+    if (mirror === undefined) return undefined;
+    const spec = this.ruleSet.specOf(mirror);
+    const evaluation = rules.get(key);
+    const { mirrorStatus = 'Unknown', lastSyncTime = NEVER_SYNCED } = mirror.status ?? {};
+    const warnings = misreadPatterns(spec.suspects, this.#inventory.namespaces.names());
+    const note = spec.problems.length > 0 ? undefined : this.#noteOn(spec, evaluation, warnings);
+    return {
+      source:
+        spec.sourceType === 'vault'
+          ? vaultPlace(spec.sourceVault)
+          : `${spec.sourceType} ${namespace}/${spec.sourceName ?? name}`,
+      destinations: spec.destinationType === 'vault' ? [vaultPlace(spec.destinationVault)] : spec.patterns,
+      state: () => ({
+        ...stateByCondition(mirror, 'Ready', mirrorStatus),
+        lastSyncTime: lastSyncTime === NEVER_SYNCED ? null : lastSyncTime,
+      }),
+      condition: currentCondition(mirror, 'Ready'),
+      problems: problemsWith(spec, evaluation?.refusal),
+      notes: note === undefined ? [] : [note],
+      warnings,
+      exclusionOf: (place) => {
+        const isExcluded = spec.namespaces.excluded?.some((pattern) => pattern.matches(place));
+        return isExcluded === true ? 'excluded by spec.destination.excludedNamespaces' : undefined;
+      },
+    };
   }
 
-  noteOn(rule: RuleKey, evaluation: Evaluation | undefined): string | undefined {
-    const spec = this.#specOf(rule);
-    if (spec === undefined || spec.problems.length > 0) return undefined;
-    const { destinationType, destinationVault, unmatched } = spec;
-    const { claims = [], outOfReach } = evaluation ?? {};
+  #noteOn(
+    { isSuspended, destinationType, destinationVault, unmatched }: EffectiveSpec,
+    { claims = [], outOfReach }: Partial<Evaluation> = {},
+    warnings: readonly string[],
+  ): string | undefined {
     if (outOfReach?.part === 'all') return withReason(outOfReach);
-    if (spec.isSuspended) return SUSPENDED.message;
+    if (isSuspended) return SUSPENDED.message;
     if (destinationType === 'vault')
       return `writes ${vaultPlace(destinationVault)} if it differs; this command does not read Vault`;
     const notes = outOfReach === undefined || outOfReach.part === 'none' ? [] : [withReason(outOfReach)];
     if (this.#inventory.only !== undefined)
       return [...notes, 'it is not known which other namespaces it selects: no permission to list them'].join('; ');
     if (claims.length === 0 && notes.length === 0) notes.push(unmatched);
-    notes.push(...this.misreadOf(rule));
-    return notes.length === 0 ? undefined : notes.join('; ');
+    return [...notes, ...warnings].join('; ') || undefined;
   }
 
-  misreadOf(rule: RuleKey): readonly string[] {
-    return misreadPatterns(this.#specOf(rule)?.suspects ?? [], this.#inventory.namespaces.names());
-  }
-
-  exclusionOf(rule: RuleKey, namespace: string): string | undefined {
-    const isExcluded = this.#specOf(rule)?.namespaces.excluded?.some((pattern) => pattern.matches(namespace));
-    return isExcluded === true ? 'excluded by spec.destination.excludedNamespaces' : undefined;
-  }
-
-  conditionOf(rule: RuleKey): Condition | undefined {
-    const mirror = this.#mirrors.get(rule);
-    return mirror && currentCondition(mirror, 'Ready');
-  }
-
-  *list({ inventory }: Snapshot): Iterable<ListedRule> {
-    for (const [key, mirror] of this.#mirrors.all()) {
-      const { namespace = '', name } = mirror.metadata;
-      const spec = this.ruleSet.specOf(mirror);
-      const state = stateByCondition(mirror, 'Ready', mirror.status?.mirrorStatus ?? 'Unknown');
-      const { lastSyncTime = NEVER_SYNCED } = mirror.status ?? {};
-      yield {
-        key,
-        kind: SECRET_MIRROR.kind,
-        namespace,
-        name,
-        source:
-          spec.sourceType === 'vault'
-            ? vaultPlace(spec.sourceVault)
-            : `${spec.sourceType} ${namespace}/${spec.sourceName ?? name}`,
-        destinations: spec.destinationType === 'vault' ? [vaultPlace(spec.destinationVault)] : spec.patterns,
-        // A ready mirror has no failing targets, so its targets need not be decided.
-        isDecided: !state.ready && inventory.isListed(kindOf(spec.sourceType), namespace),
-        stateOf: () => ({ ...state, lastSyncTime: lastSyncTime === NEVER_SYNCED ? null : lastSyncTime }),
-      };
-    }
-  }
-
-  unwanted(snapshot: Snapshot, key: ResourceKey, observed: Observed): Unwanted | undefined {
+  unwanted(key: ResourceKey, observed: Observed, snapshot: SnapshotView): Unwanted | undefined {
     const { annotations, labels } = observed;
     const rule = this.ruleSet.ownerOf(observed, key);
     if (rule === undefined) {
@@ -143,7 +121,7 @@ export class MirrorReader implements RuleReader {
   }
 
   /** Why a copy that the original made may still be needed, although no rule claims it; `undefined`: it is not. */
-  #whyUnclear({ rules }: Snapshot, owner: RuleKey, key: ResourceKey): string | undefined {
+  #whyUnclear({ rules }: SnapshotView, owner: RuleKey, key: ResourceKey): string | undefined {
     const spec = this.#specOf(owner);
     if (spec === undefined) return 'the original may have retained it';
     const { namespace, name } = parseResourceKey(key);
@@ -154,10 +132,10 @@ export class MirrorReader implements RuleReader {
   }
 
   /** Why the mirror in the copy's mark does not claim the copy; `undefined`: this is not known. */
-  #whyUnwanted(snapshot: Snapshot, owner: RuleKey, key: ResourceKey): string | undefined {
+  #whyUnwanted(snapshot: SnapshotView, owner: RuleKey, key: ResourceKey): string | undefined {
     const mirror = this.#mirrors.get(owner);
     if (mirror === undefined) {
-      return snapshot.inventory.isListed(SECRET_MIRROR.kind, namespaceOf(owner))
+      return this.#inventory.isListed(SECRET_MIRROR.kind, namespaceOf(owner))
         ? 'its SecretMirror does not exist'
         : undefined;
     }

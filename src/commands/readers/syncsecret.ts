@@ -5,13 +5,13 @@
  */
 import { KeyLists } from '../../copy/model/key-lists.ts';
 import { COPY_LABEL, observe, type Observed } from '../../copy/model/observed.ts';
-import { parseResourceKey, type ResourceKey, resourceKey, type RuleKey, ruleName } from '../../copy/model/keys.ts';
+import { parseResourceKey, type ResourceKey, resourceKey, ruleName } from '../../copy/model/keys.ts';
 import { SECRET } from '../../copy/model/kind.ts';
-import type { ListedRule, ReaderContext, RuleCollection, RuleReader, Unwanted } from '../snapshot/reader.ts';
+import type { Description, RuleReader, SnapshotView, Unwanted } from '../snapshot/reader.ts';
 import { RuleStore } from '../../controllers/common/rules/rule-store.ts';
-import type { Inventory } from '../snapshot/inventory.ts';
-import type { Snapshot } from '../snapshot/snapshot.ts';
-import { type RuleState, stateByCondition } from '../snapshot/status-report.ts';
+import type { Inventory, RuleCollection } from '../snapshot/inventory.ts';
+import type { RuleScope } from '../../controllers/common/context.ts';
+import { type RuleState, stateByCondition } from '../snapshot/rule-state.ts';
 import {
   MANAGED_BY_KUBELB,
   MANAGED_BY_LABEL,
@@ -29,7 +29,7 @@ import {
 } from '../../controllers/syncsecret/rules/marks.ts';
 import { ruleOf, ruleVersion, type SyncSecretRule } from '../../controllers/syncsecret/rules/rule.ts';
 
-const COLLECTION: RuleCollection = {
+export const SYNC_SECRETS: RuleCollection = {
   kind: SYNC_SECRET.kind,
   groupPath: SYNC_SECRET.groupPath,
   plural: SYNC_SECRET.plural,
@@ -40,23 +40,19 @@ const COLLECTION: RuleCollection = {
 };
 
 export class SyncSecretReader implements RuleReader {
-  static readonly collection = COLLECTION;
-  readonly collection = COLLECTION;
-  readonly system = 'syncsecret';
-  readonly ruleNames = 'SyncSecrets';
   readonly versionMark = SOURCE_VERSION_ANNOTATION;
   readonly ruleSet: ManagerRules;
   readonly #cluster: string;
+  readonly #inventory: Inventory;
   /** Whether a manager serves SyncSecrets of this cluster. */
   #hasManager = false;
-  readonly #labelsOf: (object: ResourceKey) => Observed['labels'];
   /** All SyncSecrets of the cluster, each with the rule key that the manager gives it. */
   readonly #all: RuleStore<SyncSecretRule>;
   /** The namespaces of the management cluster that get copies of SyncSecrets of this cluster. */
   readonly #propagatedTo = new Set<string>();
 
-  constructor({ inventory, scope }: ReaderContext) {
-    this.#labelsOf = (object) => inventory.objects.get(object)?.labels ?? {};
+  constructor(inventory: Inventory, scope: RuleScope) {
+    this.#inventory = inventory;
     this.#cluster = scope.cluster;
     const lists = new KeyLists();
     const all = (this.#all = new RuleStore({
@@ -68,7 +64,7 @@ export class SyncSecretReader implements RuleReader {
         this.#hasManager ||= rule !== undefined && isManaged(rule);
       },
     }));
-    inventory.include(COLLECTION, (item) => {
+    inventory.include(SYNC_SECRETS, (item) => {
       all.put(item);
       const { namespace = '', name } = item.metadata;
       const key = resourceKey(scope.cluster, SYNC_SECRET.kind, namespace, name);
@@ -86,31 +82,33 @@ export class SyncSecretReader implements RuleReader {
     });
   }
 
-  *rules(): Iterable<RuleKey> {
-    for (const [key, rule] of this.#all.all()) if (isManaged(rule)) yield key;
-  }
-
-  /** Why a Secret is in use: the synchronizer of KubeLB or of Keyferry reads it. `undefined`: it lacks the label. */
-  heldBy(object: ResourceKey): string | undefined {
-    const isOffered = this.#labelsOf(object)[MANAGED_BY_LABEL] === MANAGED_BY_KUBELB;
-    return isOffered ? `the label ${MANAGED_BY_LABEL} offers it to the secret synchronizer` : undefined;
+  describe(object: ResourceKey): Description | undefined {
+    const { kind, namespace, name } = parseResourceKey(object);
+    const rule = kind === SYNC_SECRET.kind ? this.#all.get(this.#all.key(namespace, name)) : undefined;
+    if (rule === undefined) return undefined;
+    const { metadata, propagated } = rule;
+    return {
+      source: this.#sourceOf(rule),
+      destinations: [
+        propagated === undefined
+          ? `secret ${namespace}/${metadata.uid}`
+          : `syncsecret ${propagated}/${metadata.uid} in management`,
+      ],
+      state: () => {
+        const state = stateOf(rule);
+        const since = rule.status.conditions?.[0]?.lastTransitionTime;
+        return { ...state, lastSyncTime: (state.ready ? since : undefined) ?? null };
+      },
+      notes: isManaged(rule) ? [] : [this.#fateOf(rule)],
+    };
   }
 
   /** Explains where the Secret of a SyncSecret will be, if it is in another cluster or has no name yet. */
-  notesOf(object: ResourceKey): readonly string[] {
-    const { kind, namespace, name } = parseResourceKey(object);
-    const rule = kind === SYNC_SECRET.kind ? this.#all.get(this.#all.key(namespace, name)) : undefined;
-    if (rule === undefined || isManaged(rule)) return [];
-    const { propagated } = rule;
+  #fateOf({ metadata: { namespace = '' }, propagated }: SyncSecretRule): string {
+    const unread = 'this command does not read that cluster';
     if (propagated !== undefined)
-      return [
-        `is copied to namespace ${propagated} of the management cluster, and the Secret there gets its content; this command does not read that cluster`,
-      ];
-    return [this.#fateOf(namespace)];
-  }
-
-  /** Explains it for a SyncSecret that no controller has seen yet. Other SyncSecrets show the kind of this cluster. */
-  #fateOf(namespace: string): string {
+      return `is copied to namespace ${propagated} of the management cluster, and the Secret there gets its content; ${unread}`;
+    // No controller has seen it yet. Other SyncSecrets show the kind of this cluster.
     const here = `becomes a Secret in namespace ${namespace} of this cluster; its name is the uid that the SyncSecret gets when it is created`;
     // If CCM and manager both serve this cluster, the manager serves the namespaces of the copies.
     if (this.#hasManager && (this.#propagatedTo.size === 0 || this.#propagatedTo.has(namespace))) return here;
@@ -118,43 +116,20 @@ export class SyncSecretReader implements RuleReader {
     if (place === undefined)
       return `${here}. If this is a tenant cluster, it is copied to the management cluster instead, and becomes a Secret there`;
     const where = others.length === 0 ? `namespace ${place}` : 'the tenant’s namespace';
-    return `is copied to ${where} of the management cluster, and becomes a Secret there; this command does not read that cluster`;
-  }
-
-  *list({ inventory }: Snapshot): Iterable<ListedRule> {
-    for (const [key, rule] of this.#all.all()) {
-      const { namespace = '', name, uid } = rule.metadata;
-      const state = stateOf(rule);
-      yield {
-        key,
-        kind: SYNC_SECRET.kind,
-        namespace,
-        name,
-        source: this.#sourceOf(inventory, rule),
-        destinations: [
-          rule.propagated === undefined
-            ? `secret ${namespace}/${uid}`
-            : `syncsecret ${rule.propagated}/${uid} in management`,
-        ],
-        isDecided: isManaged(rule) && !state.ready,
-        stateOf: () => ({
-          ...state,
-          lastSyncTime: state.ready ? (rule.status.conditions?.[0]?.lastTransitionTime ?? null) : null,
-        }),
-      };
-    }
+    return `is copied to ${where} of the management cluster, and becomes a Secret there; ${unread}`;
   }
 
   /** Names the SyncSecret that a user wrote. If this one is a copy, that is the SyncSecret in the tenant's cluster. */
-  #sourceOf(inventory: Inventory, { metadata, origin }: SyncSecretRule): string {
+  #sourceOf({ metadata, origin }: SyncSecretRule): string {
     const { namespace = '', name } = metadata;
-    const observed = inventory.objects.get(resourceKey(this.#cluster, SYNC_SECRET.kind, namespace, name));
+    const observed = this.#inventory.objects.get(resourceKey(this.#cluster, SYNC_SECRET.kind, namespace, name));
     const tenants = origin === 'another' && observed !== undefined ? originPlace(observed) : undefined;
     return tenants === undefined ? `syncsecret ${namespace}/${name}` : `syncsecret ${tenants} in tenant`;
   }
 
   /** Finds Secrets without their SyncSecret, and SyncSecrets of the synchronizer without their Secret. */
-  unwanted({ claims, inventory }: Snapshot, key: ResourceKey, observed: Observed): Unwanted | undefined {
+  unwanted(key: ResourceKey, observed: Observed, { claims }: SnapshotView): Unwanted | undefined {
+    const inventory = this.#inventory;
     const { kind, namespace, name } = parseResourceKey(key);
     if (kind === SYNC_SECRET.kind && observed.annotations[SECRET_ANNOTATION] === name) {
       const secret = inventory.objects.get(resourceKey(this.#cluster, SECRET.kind, namespace, name));

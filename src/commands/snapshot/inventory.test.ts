@@ -6,7 +6,7 @@ import type { KubeApi } from '../../kube/api.ts';
 import { ApiError } from '../../kube/errors.ts';
 import { ServedNamespaces } from '../../kube/watch/served-namespaces.ts';
 import { Inventory, type InventoryOptions, listerOf, MissingRight } from './inventory.ts';
-import type { RuleCollection } from './reader.ts';
+import type { RuleCollection } from './inventory.ts';
 
 const COMMON = { apiVersions: new Map<string, undefined>(), notInstalled: '' };
 const MIRRORS: RuleCollection = { ...COMMON, kind: 'SecretMirror', groupPath: '/apis/m/v1', plural: 'secretmirrors' };

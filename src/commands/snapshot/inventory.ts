@@ -10,7 +10,7 @@ import { type SourceView, sourceView } from '../../copy/model/claim.ts';
 import { parseResourceKey, type ResourceKey, resourceKey } from '../../copy/model/keys.ts';
 import { CONFIG_MAP, type Kind, SECRET } from '../../copy/model/kind.ts';
 import { observe, type Observed } from '../../copy/model/observed.ts';
-import type { RuleCollection } from './reader.ts';
+import { getOrCreate } from '../../runtime/maps.ts';
 
 /** A collection of objects on the API server, for example `Secret`, `/api/v1` and `secrets`. */
 export interface Collection {
@@ -19,6 +19,18 @@ export interface Collection {
   /** If the server does not serve `groupPath`, these are tried in their order. */
   readonly olderGroupPaths?: readonly string[];
   readonly plural: string;
+}
+
+/** The collection of a controller whose rules have their own kind, for example SecretMirror. */
+export interface RuleCollection extends Collection {
+  /** The apiVersions that manifests may have. Value: a problem with one, for example fields that the server drops. */
+  readonly apiVersions: ReadonlyMap<string, string | undefined>;
+  /** Set if most clusters lack this API: then `status` does not mention this, and a caller may lack the right to list. */
+  readonly isRare?: true;
+  /** Advice if the API is not installed. */
+  readonly notInstalled: string;
+  /** If the rules themselves hold content and have no spec: the kind by which their content is read. */
+  readonly content?: Kind;
 }
 
 /** The caller has no permission to list a collection. */
@@ -99,6 +111,8 @@ export class Inventory {
   readonly unread = new Map<string, string>();
   readonly #missing = new Set<string>();
   readonly #rules = new Map<RuleCollection, (item: KubeObject) => void>();
+  /** The objects of each collection of rules. */
+  readonly #ruleObjects = new Map<RuleCollection, ResourceKey[]>();
 
   constructor({ served, only }: InventoryOptions = {}) {
     this.served = served;
@@ -160,12 +174,24 @@ export class Inventory {
     for (const name of places ?? []) this.namespaces.assume(name);
     await Promise.all([
       places === undefined && list(NAMESPACES, (item) => this.namespaces.sink.upsert(item, true), metadata, copies),
-      ...Array.from(this.#rules, async ([one, put]) => await list(one, put, { signal }, one.isRare !== true)),
+      ...Array.from(this.#rules, async ([one, put]) => {
+        const objects = getOrCreate(this.#ruleObjects, one, () => []);
+        const take = (item: KubeObject): void => {
+          objects.push(resourceKey(cluster, one.kind, item.metadata.namespace ?? '', item.metadata.name));
+          put(item);
+        };
+        await list(one, take, { signal }, one.isRare !== true);
+      }),
       // An operator without the replicator needs no right to list ConfigMaps.
       ...KINDS.map(async (kind) => {
         await list(kind, (item) => store(kind, item), metadata, copies && kind !== CONFIG_MAP);
       }),
     ]);
+  }
+
+  /** The objects that may be rules. @param collection `undefined`: Secrets and ConfigMaps, by their annotations */
+  candidates(collection: RuleCollection | undefined): Iterable<ResourceKey> {
+    return collection === undefined ? this.objects.keys() : (this.#ruleObjects.get(collection) ?? []);
   }
 
   /** Whether nothing that may concern the served namespaces is unknown. */

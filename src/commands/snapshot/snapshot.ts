@@ -4,13 +4,13 @@
  * targets at the same time. Nothing is written or watched.
  */
 import type { ReadingConfig } from '../../config/config.ts';
-import { type Outcome, PENDING } from '../../copy/model/claim.ts';
+import { type Claimed, type Outcome, PENDING } from '../../copy/model/claim.ts';
 import {
-  controllerOf,
   namespaceOf,
   parseResourceKey,
   parseRuleKey,
   type ResourceKey,
+  resourceKey,
   ruleKey,
   type RuleKey,
 } from '../../copy/model/keys.ts';
@@ -26,9 +26,11 @@ import { ServedNamespaces } from '../../kube/watch/served-namespaces.ts';
 import { type Reach, reachOf } from '../../controllers/common/namespaces/reach.ts';
 import { Contents } from './contents.ts';
 import { type Changes, Inventory, type Lister, listerOf } from './inventory.ts';
-import type { ControllerReader, RuleReader } from './reader.ts';
+import type { Description, ReaderEntry, RuleReader, SnapshotView } from './reader.ts';
+import { OtherPrograms } from '../migrate/programs.ts';
 import { SECRET } from '../../copy/model/kind.ts';
-import { immutableBy } from '../../copy/model/observed.ts';
+import { placeOf, titleOf } from './places.ts';
+import { immutableBy, type Observed } from '../../copy/model/observed.ts';
 
 export interface SnapshotOptions {
   readonly api: KubeApi;
@@ -38,8 +40,8 @@ export interface SnapshotOptions {
   readonly contents?: Contents | undefined;
   /** The configuration of the operator. */
   readonly config: ReadingConfig;
-  /** The readers of the controllers, in the order in which Keyferry looks for their marks. */
-  readonly controllers: readonly ControllerReader[];
+  /** The readers of the controllers, by their names in reports, in the order in which Keyferry looks for their marks. */
+  readonly controllers: ReadonlyMap<string, ReaderEntry>;
   /** @see InventoryOptions.only */
   readonly only?: string | undefined;
   /** Changes that the snapshot treats as made already, for `plan`. */
@@ -49,33 +51,39 @@ export interface SnapshotOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-export class Snapshot {
+/** @param system its name in reports */
+export type Reader = RuleReader & Pick<ReaderEntry, 'collection' | 'ruleNames'> & { readonly system: string };
+
+export class Snapshot implements SnapshotView {
   readonly inventory: Inventory;
   /** The settings that the snapshot assumes beside the defaults, as `--name=value`. */
   readonly assumed: readonly string[];
-  /** All rules that request copies, even if no copy can be made. */
   readonly rules = new Map<RuleKey, Evaluation>();
   /** The readers by the controller's name in rule keys; if its rules have no claims, by its name in reports. */
-  readonly readers: ReadonlyMap<string, RuleReader>;
+  readonly readers: ReadonlyMap<string, Reader>;
+  readonly others: OtherPrograms;
   readonly claims: Claims;
   readonly contents: Contents;
   readonly #source: FactSource;
   readonly #reader: TargetReader;
   readonly #signal: AbortSignal;
+  readonly #cluster: string;
   readonly #reach: Reach;
   readonly #decisions = new Map<ResourceKey, Decision>();
 
-  private constructor(options: SnapshotOptions, inventory: Inventory, readers: readonly RuleReader[], reach: Reach) {
+  private constructor(options: SnapshotOptions, inventory: Inventory, readers: readonly Reader[], reach: Reach) {
     this.inventory = inventory;
+    this.others = new OtherPrograms(inventory.objects, options.config);
     this.assumed = options.config.assumed;
+    this.#cluster = options.api.cluster;
     this.#reach = reach;
     this.#signal = options.signal ?? new AbortController().signal;
     this.readers = new Map(readers.map((reader) => [reader.ruleSet?.name ?? reader.system, reader]));
     const claims = new Claims();
     this.claims = claims;
     for (const { ruleSet } of readers) if (ruleSet !== undefined) claims.add(ruleSet);
-    const { api, changes, controllers, now, signal } = options;
-    const kinds = controllers.flatMap(({ collection }) => collection?.content ?? []);
+    const { api, changes, now, signal } = options;
+    const kinds = readers.flatMap(({ collection }) => collection?.content ?? []);
     this.contents = options.contents ?? new Contents(api, signal, changes, kinds);
     this.contents.forgetOthers((key) => inventory.objects.get(key)?.resourceVersion);
     [this.#source, this.#reader] = factsFrom(inventory, claims, this.contents, now);
@@ -102,13 +110,17 @@ export class Snapshot {
       // No rule shrinks or goes in a snapshot.
       onRoom: () => undefined,
     };
-    const readers = controllers.map((Reader) => new Reader({ inventory, scope }));
+    const readers = Array.from(controllers, ([system, { ruleNames, collection, open }]): Reader => {
+      return Object.assign(open(inventory, scope), { system, ruleNames, collection });
+    });
     const copies = readers.some(({ collection }) => collection?.isRare !== true);
     await inventory.list(api.cluster, lister, changes, signal, copies);
     const snapshot = new Snapshot(options, inventory, readers, reach);
     const { claims, rules } = snapshot;
     for (const reader of readers) {
-      for (const rule of reader.rules?.() ?? []) {
+      for (const object of reader.ruleSet === undefined ? [] : inventory.candidates(reader.collection)) {
+        const rule = snapshot.ruleOf(object);
+        if (rule === undefined) continue;
         const evaluation = await claims.ruleSetOf(rule).evaluate(rule, claims);
         if (evaluation === undefined) continue;
         rules.set(rule, evaluation);
@@ -120,9 +132,7 @@ export class Snapshot {
 
   /** The title of a rule: `SecretMirror default/mysecret-mirror`. The rule need not exist. */
   titleOf(rule: RuleKey): string {
-    const { controller, kind, namespace, name } = parseRuleKey(rule);
-    const ruleKind = this.readers.get(controller)?.collection?.kind ?? kind;
-    return `${ruleKind} ${namespace}/${name}`;
+    return titleOf(placeOf(this.objectOf(rule)));
   }
 
   /** The rule of an object, which need not exist; `undefined`: the object's kind has no rules with claims. */
@@ -136,16 +146,24 @@ export class Snapshot {
     return undefined;
   }
 
-  /** Why Keyferry would not apply an object as a rule; empty: there is no reason. */
-  problemsOf(object: ResourceKey): string[] {
-    const rule = this.ruleOf(object);
-    const evaluation = rule && this.rules.get(rule);
-    return [...this.readers.values()].flatMap((reader) => reader.problemsOf?.(object, evaluation) ?? []);
+  /** The object of a rule, which need not exist. */
+  objectOf(rule: RuleKey): ResourceKey {
+    const { controller, kind, namespace, name } = parseRuleKey(rule);
+    return resourceKey(this.#cluster, this.readers.get(controller)?.collection?.kind ?? kind, namespace, name);
   }
 
-  /** What a user should know about an object that is not a rule of this cluster. */
-  notesOf(object: ResourceKey): string[] {
-    return [...this.readers.values()].flatMap((reader) => reader.notesOf?.(object) ?? []);
+  /** What is to be said of an object as a rule; `undefined`: it is no rule. */
+  describe(object: ResourceKey): Description | undefined {
+    for (const reader of this.readers.values()) {
+      const description = reader.describe(object, this);
+      if (description !== undefined) return description;
+    }
+    return undefined;
+  }
+
+  /** What a user should know about an object. */
+  notesOn(object: ResourceKey): readonly string[] {
+    return [...(this.describe(object)?.notes ?? []), ...this.others.notesOn(object)];
   }
 
   /** What is wrong with the consent of a namespace. */
@@ -156,22 +174,24 @@ export class Snapshot {
     return mistake === undefined ? [] : [mistake.message];
   }
 
-  /** What a user should know about a valid rule; `undefined`: nothing. */
-  noteOn(rule: RuleKey): string | undefined {
-    return this.readers.get(controllerOf(rule))?.noteOn?.(rule, this.rules.get(rule));
-  }
-
-  /** Why a rule does not make this object; `undefined`: because the rule does not select its namespace. */
   whyNot(rule: RuleKey, object: ResourceKey): string | undefined {
     const { namespace } = parseResourceKey(object);
     if (this.claims.ruleSetOf(rule).selects?.(rule, object) !== true)
-      return this.readers.get(controllerOf(rule))?.exclusionOf?.(rule, namespace);
+      return this.describe(this.objectOf(rule))?.exclusionOf?.(namespace);
     const home = namespaceOf(rule);
     const { namespaces } = this.inventory;
     const refusal =
       this.#reach.fromRefusal(home, namespaces.factsOf(home)) ??
       this.#reach.toRefusal(home, namespace, namespaces.factsOf(namespace));
     return refusal && withReason(refusal);
+  }
+
+  copyOf({ target, claim: { mode, owner, shape } }: Claimed): Observed | undefined {
+    const observed = this.inventory.objects.get(target);
+    if (observed === undefined) return undefined;
+    const isHeld =
+      mode === 'fill' ? shape.heldVersion(observed) !== undefined : this.claims.ownerOf(observed, target) === owner.key;
+    return isHeld ? observed : undefined;
   }
 
   /** Decides on targets as the operator would. Reads many objects together. @throws the errors of `api.request` */

@@ -2,19 +2,18 @@
  * Makes the parts of the report of `keyferry status` about rules and their copies, and about copies that no rule claims
  * (orphans). The whole report: `commands/status/report.ts`.
  */
-import type { Entry } from '../../copy/book/claim-book.ts';
-import type { Claimed } from '../../copy/model/claim.ts';
-import { withReason } from '../../copy/model/cause.ts';
-import { controllerOf, parseResourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
-import { type Observed, PLACE_ANNOTATION } from '../../copy/model/observed.ts';
-import type { KubeObject } from '../../kube/api.ts';
-import { command } from '../../runtime/text/command.ts';
-import type { Condition } from '../../controllers/common/rules/rule-statuses.ts';
-import { VAULT_NOT_READ } from './inventory.ts';
-import type { ListedRule, RuleReader, Unwanted } from './reader.ts';
-import type { Snapshot } from './snapshot.ts';
 import type { StatusReport } from '../../../scripts/reports/schemas.ts';
-import type { MigratedProgram } from '../../config/migrated-programs.ts';
+import type { Condition } from '../../controllers/common/rules/rule-statuses.ts';
+import type { Entry } from '../../copy/book/claim-book.ts';
+import { withReason } from '../../copy/model/cause.ts';
+import { namespaceOf, parseResourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
+import { type Observed, PLACE_ANNOTATION } from '../../copy/model/observed.ts';
+import { leftoverOf, STAYS } from '../migrate/program.ts';
+import { VAULT_NOT_READ } from './inventory.ts';
+import { byName, placeOf } from './places.ts';
+import type { Description, Unwanted } from './reader.ts';
+import { notReady } from './rule-state.ts';
+import type { Reader, Snapshot } from './snapshot.ts';
 
 /** A rule with its state and its copies. */
 export type RuleStatus = StatusReport['rules'][number];
@@ -23,65 +22,6 @@ export type CopyStatus = RuleStatus['copies'][number];
 export type FailingTarget = RuleStatus['failing'][number];
 /** A copy that no rule claims. */
 export type OrphanStatus = StatusReport['orphans'][number];
-
-/** The place of an object in reports. `namespace` is '' for an object without a namespace. */
-export type TargetPlace = Pick<CopyStatus, 'kind' | 'namespace' | 'name'>;
-
-export function placeOf(object: ResourceKey): TargetPlace {
-  const { kind, namespace, name } = parseResourceKey(object);
-  return { kind, namespace, name };
-}
-
-/** `Secret default/mysecret` */
-export function titleOf({ kind, namespace, name }: TargetPlace): string {
-  return `${kind} ${namespace}/${name}`;
-}
-
-export type RuleState = Pick<RuleStatus, 'state' | 'ready' | 'reason' | 'message'>;
-
-interface WithConditions extends KubeObject {
-  readonly status?: { readonly observedGeneration?: number; readonly conditions?: readonly Condition[] };
-}
-
-export function notReady(state: string, reason: string, message: string): RuleState {
-  return { state, ready: false, reason, message };
-}
-
-/** The condition of a type; `undefined`: the object has no such condition for its present spec. */
-export function currentCondition({ metadata, status }: WithConditions, type: string): Condition | undefined {
-  const isCurrent = metadata.generation === undefined || status?.observedGeneration === metadata.generation;
-  return isCurrent ? status?.conditions?.find((one) => one.type === type) : undefined;
-}
-
-/** The state of a custom resource from one condition. @param state its `RuleStatus.state` if it is not being deleted */
-export function stateByCondition(object: WithConditions, type: string, state: string): RuleState {
-  const { metadata, status } = object;
-  const condition = currentCondition(object, type);
-  if (metadata.deletionTimestamp !== undefined) {
-    // A condition from before the deletion does not explain why the deletion waits.
-    const isExplained = condition?.status === 'False' || condition?.reason === 'Terminating';
-    const details = isExplained ? `; ${condition.reason}: ${condition.message}` : '';
-    return notReady('Deleting', 'Deleting', `since ${metadata.deletionTimestamp}${details}`);
-  }
-  if (condition === undefined) {
-    const isSeen = status?.conditions?.some((one) => one.type === type) === true;
-    if (!isSeen) return notReady(state, 'NotSeen', 'not reconciled yet; check that Keyferry is running');
-    return notReady(state, 'Outdated', 'the latest change is not reconciled yet; check that Keyferry is running');
-  }
-  return { state, ready: condition.status === 'True', reason: condition.reason, message: condition.message };
-}
-
-/** The reason of a rule whose state the caller has no permission to read. Such a rule does not count as a problem. */
-export const LIMITED = 'Limited';
-
-/** Sorts by system, namespace and name. */
-export function byName(a: TargetPlace & { system?: string }, b: TargetPlace & { system?: string }): number {
-  for (const field of ['system', 'namespace', 'name'] as const) {
-    const [left, right] = [a[field] ?? '', b[field] ?? ''];
-    if (left !== right) return left < right ? -1 : 1;
-  }
-  return 0;
-}
 
 /** @param versionMark the annotation that contains the version of the source */
 export function copyStatus(copy: ResourceKey, { annotations }: Observed, versionMark: string): CopyStatus {
@@ -99,11 +39,16 @@ export async function ruleStatuses(
   isIncluded: (namespace: string) => boolean,
 ): Promise<readonly (readonly [RuleKey | undefined, RuleStatus])[]> {
   const listed = [...snapshot.readers.values()].flatMap((reader) =>
-    Array.from(reader.list(snapshot), (rule) => ({ reader, rule })).filter(({ rule }) => isIncluded(rule.namespace)),
+    Array.from(snapshot.inventory.candidates(reader.collection)).flatMap((object) => {
+      const described = isIncluded(namespaceOf(object)) ? reader.describe(object, snapshot) : undefined;
+      return described === undefined ? [] : [{ reader, object, described, key: snapshot.ruleOf(object) }];
+    }),
   );
-  await snapshot.settle(listed.flatMap(({ rule: { key, isDecided } }) => (isDecided ? (key ?? []) : [])));
-  await snapshot.decide(listed.flatMap(({ rule: { key } }) => (key === undefined ? [] : unwantedOf(snapshot, key))));
-  return listed.map(({ reader, rule }) => [rule.key, statusOf(snapshot, reader, rule)]);
+  // A rule that is ready has no failing targets, so its targets need not be decided.
+  const unready = listed.filter(({ described }) => !described.state().ready);
+  await snapshot.settle(unready.flatMap(({ key }) => key ?? []));
+  await snapshot.decide(listed.flatMap(({ key }) => (key === undefined ? [] : unwantedOf(snapshot, key))));
+  return listed.map(({ key, ...rule }) => [key, statusOf(snapshot, { key, ...rule })]);
 }
 
 /** The copies with the mark of a rule that does not claim them. */
@@ -111,28 +56,24 @@ function unwantedOf({ claims }: Snapshot, rule: RuleKey): ResourceKey[] {
   return [...claims.ownedBy(rule)].filter((copy) => !claims.book.claims(rule, copy));
 }
 
-/** The existing copy of a claim: an object with the mark of the claim's rule, or a filled object; `undefined`: none. */
-export function copyOf({ claims, inventory, readers }: Snapshot, { target, claim }: Claimed): Observed | undefined {
-  const { owner, mode } = claim;
-  const observed = inventory.objects.get(target);
-  if (observed === undefined) return undefined;
-  const isHeld =
-    mode === 'fill'
-      ? readers.get(controllerOf(owner.key))?.isFilled?.(observed) === true
-      : claims.ownerOf(observed, target) === owner.key;
-  return isHeld ? observed : undefined;
+interface ListedRule {
+  readonly reader: Pick<Reader, 'system' | 'versionMark'>;
+  readonly object: ResourceKey;
+  /** `undefined`: the rules of this controller have no claims. */
+  readonly key: RuleKey | undefined;
+  readonly described: Description;
 }
 
-function statusOf(snapshot: Snapshot, reader: RuleReader, rule: ListedRule): RuleStatus {
-  const { key, isDecided, stateOf, ...described } = rule;
+function statusOf(snapshot: Snapshot, { reader, object, key, described }: ListedRule): RuleStatus {
   const { claims, inventory } = snapshot;
+  const { source, destinations, warnings = [] } = described;
   const outOfReach = key && snapshot.rules.get(key)?.outOfReach;
-  const copies: (readonly [ResourceKey, Observed])[] = [];
+  const copies: CopyStatus[] = [];
   for (const entry of key === undefined ? [] : claims.book.of(key)) {
-    const observed = copyOf(snapshot, entry);
-    if (observed !== undefined) copies.push([entry.target, observed]);
+    const observed = snapshot.copyOf(entry);
+    if (observed !== undefined) copies.push(copyStatus(entry.target, observed, reader.versionMark));
   }
-  const state = stateOf(copies.map(([, observed]) => observed));
+  const state = described.state();
   // A status is that of the operator, which may have other limits than this command.
   const isRefused =
     state.ready && outOfReach !== undefined && outOfReach.part !== 'others' && inventory.only === undefined;
@@ -141,7 +82,9 @@ function statusOf(snapshot: Snapshot, reader: RuleReader, rule: ListedRule): Rul
   const earlier = left === 1 ? '1 earlier copy is' : `${left} earlier copies are`;
   return {
     system: reader.system,
-    ...described,
+    ...placeOf(object),
+    source,
+    destinations,
     ...state,
     ...(state.ready &&
       left > 0 &&
@@ -152,15 +95,15 @@ function statusOf(snapshot: Snapshot, reader: RuleReader, rule: ListedRule): Rul
       )),
     ...(isRefused &&
       notReady(state.state, outOfReach.reason, `${outOfReach.message}; its status says ${withReason(state)}`)),
-    copies: copies.map(([copy, observed]) => copyStatus(copy, observed, reader.versionMark)).toSorted(byName),
-    failing: isDecided && key !== undefined ? failingOf(snapshot, key) : [],
-    warnings: key !== undefined && inventory.knowsNamespaces ? (reader.misreadOf?.(key) ?? []) : [],
+    copies: copies.toSorted(byName),
+    failing: key === undefined || state.ready ? [] : failingOf(snapshot, key),
+    warnings: key !== undefined && inventory.knowsNamespaces ? warnings : [],
   };
 }
 
 /** The condition of a rule that is not ready; `undefined`: it is ready, or has no condition for its present spec. */
-function falseCondition({ readers }: Snapshot, rule: RuleKey): Condition | undefined {
-  const condition = readers.get(controllerOf(rule))?.conditionOf?.(rule);
+function falseCondition(snapshot: Snapshot, rule: RuleKey): Condition | undefined {
+  const condition = snapshot.describe(snapshot.objectOf(rule))?.condition;
   return condition?.status === 'False' ? condition : undefined;
 }
 
@@ -195,6 +138,7 @@ function failingOf(snapshot: Snapshot, rule: RuleKey): FailingTarget[] {
     const { target } = entry;
     const { state, reason, message } = entry.outcome;
     if (state === 'synced' || state === 'released') continue;
+    if (!isSourceListed(snapshot, entry)) continue;
     const place = placeOf(target);
     if (isUnread(entry)) {
       // It is unknown whether the content of an existing copy is up to date, and why a copy is missing.
@@ -216,8 +160,14 @@ function failingOf(snapshot: Snapshot, rule: RuleKey): FailingTarget[] {
   return failing.toSorted(byName);
 }
 
+function isSourceListed({ inventory }: Snapshot, { claim: { source } }: Entry): boolean {
+  if (source === undefined) return true;
+  const { kind, namespace } = parseResourceKey(source);
+  return inventory.isListed(kind, namespace);
+}
+
 interface UnwantedObject {
-  readonly reader: RuleReader;
+  readonly reader: Reader;
   readonly key: ResourceKey;
   readonly observed: Observed;
   readonly unwanted: Unwanted;
@@ -228,7 +178,7 @@ export async function orphansIn(snapshot: Snapshot): Promise<OrphanStatus[]> {
   const found: UnwantedObject[] = [];
   for (const reader of snapshot.readers.values()) {
     for (const [key, observed] of snapshot.inventory.objects) {
-      const unwanted = reader.unwanted?.(snapshot, key, observed);
+      const unwanted = reader.unwanted?.(key, observed, snapshot);
       if (unwanted !== undefined) found.push({ reader, key, observed, unwanted });
     }
   }
@@ -251,8 +201,6 @@ function orphanOf(snapshot: Snapshot, { reader, key, observed, unwanted }: Unwan
   return { ...orphan, ...action, reason: `${why}; ${fate}${because}` };
 }
 
-const STAYS = 'Keyferry keeps it';
-
 /** Says in words what Keyferry does with a copy that its rule does not claim. */
 function fateOf(snapshot: Snapshot, copy: ResourceKey): string {
   const { facts, plan } = snapshot.decisionOn(copy);
@@ -262,25 +210,9 @@ function fateOf(snapshot: Snapshot, copy: ResourceKey): string {
   return facts.usedBy === undefined ? STAYS : `${STAYS} while it is the source of ${facts.usedBy}`;
 }
 
-/**
- * The verdict of `keyferry migrate` on a copy without a place. `manual`: a person must decide whether to keep the copy.
- * @param why why no rule claims the copy, judged by the source that its marks name
- * @param because why a user may still want the copy; `undefined`: no reason is known
- */
-export function leftoverOf(
-  program: MigratedProgram,
-  why: string,
-  because: string | undefined,
-): { readonly verdict: 'leftover' | 'manual'; readonly reason: string } {
-  const stays = `${why}; ${STAYS}`;
-  if (because !== undefined) return { verdict: 'manual', reason: `${stays}, because ${because}` };
-  const how = command(`migrate --from ${program} --apply --delete-leftovers`);
-  return { verdict: 'leftover', reason: `${stays} until it is deleted by ${how}` };
-}
-
 /** Why an object may be in use: the rule that makes, fills or uses it, or what cannot be read; `undefined`: unknown. */
 export function heldBy(snapshot: Snapshot, object: ResourceKey): string | undefined {
-  const { claims, inventory, readers } = snapshot;
+  const { claims, inventory, others } = snapshot;
   if (!inventory.isWhole) return 'not all objects can be read, and one of them may use it';
   if (inventory.objects.get(object)?.trimmed === true) return 'its labels and annotations are too long to be read';
   const [claimed] = claims.book.on(object);
@@ -289,9 +221,5 @@ export function heldBy(snapshot: Snapshot, object: ResourceKey): string | undefi
   if (used !== undefined) return `${used.claim.owner.title} copies it`;
   const rule = snapshot.ruleOf(object);
   if (rule !== undefined && snapshot.rules.has(rule)) return 'it requests copies itself';
-  for (const reader of readers.values()) {
-    const foreign = reader.heldBy?.(object);
-    if (foreign !== undefined) return foreign;
-  }
-  return claims.book.userOf(object);
+  return others.heldBy(object) ?? claims.book.userOf(object);
 }

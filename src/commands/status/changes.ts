@@ -1,5 +1,5 @@
 /** The differences between two reports of `keyferry status`, for `--watch`. Pure. */
-import { type TargetPlace, titleOf } from '../snapshot/status-report.ts';
+import { type TargetPlace, titleOf } from '../snapshot/places.ts';
 import { copiesText } from '../output/text.ts';
 import type { Style } from '../output/terminal.ts';
 import type { StatusReport } from '../../../scripts/reports/schemas.ts';

@@ -1,6 +1,8 @@
 /** Makes the report of `keyferry status` from a snapshot, and the tables for people. */
 import { command } from '../../runtime/text/command.ts';
-import { byName, LIMITED, orphansIn, type RuleStatus, ruleStatuses, titleOf } from '../snapshot/status-report.ts';
+import { byName, titleOf } from '../snapshot/places.ts';
+import { LIMITED } from '../snapshot/rule-state.ts';
+import { orphansIn, type RuleStatus, ruleStatuses } from '../snapshot/status-report.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import { lacksNamespace, coverageNotes } from '../output/reading.ts';
 import type { StatusOptions } from '../actions.ts';

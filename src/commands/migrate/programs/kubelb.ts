@@ -7,6 +7,7 @@ import {
   ORIGINAL_FINALIZER,
   SYNC_SECRET,
 } from '../../../controllers/syncsecret/api.ts';
+import type { Observed } from '../../../copy/model/observed.ts';
 import type { KubeObject } from '../../../kube/api.ts';
 import { isNotFound } from '../../../kube/errors.ts';
 import { listEach } from '../../../kube/list-each.ts';
@@ -26,6 +27,12 @@ export const kubelbMigration: ProgramReader = {
   controller: MANAGER_CONTROLLER,
   find,
 };
+
+/** Why a Secret is in use: the synchronizer of KubeLB or of Keyferry reads it. `undefined`: it lacks the label. */
+export function offerOf(observed: Observed | undefined): string | undefined {
+  const isOffered = observed?.labels[MANAGED_BY_LABEL] === MANAGED_BY_KUBELB;
+  return isOffered ? `the label ${MANAGED_BY_LABEL} offers it to the secret synchronizer` : undefined;
+}
 
 async function find({ api, config, signal }: MigrationContext): Promise<ProgramFindings> {
   const findings: Finding[] = [];

@@ -1,5 +1,5 @@
 /** For `migrate`: takes over a cluster of ktsstudio/mirrors. SecretMirrors stay, the conversion webhook is removed. */
-import type { TargetPlace } from '../../snapshot/status-report.ts';
+import type { TargetPlace } from '../../snapshot/places.ts';
 import { command } from '../../../runtime/text/command.ts';
 import { someOf } from '../../../runtime/text/texts.ts';
 import { PatternCache } from '../../../runtime/text/name-patterns.ts';
