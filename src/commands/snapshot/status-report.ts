@@ -138,7 +138,8 @@ function failingOf(snapshot: Snapshot, rule: RuleKey): FailingTarget[] {
     const { target } = entry;
     const { state, reason, message } = entry.outcome;
     if (state === 'synced' || state === 'released') continue;
-    if (!isSourceListed(snapshot, entry)) continue;
+    // Nothing is known of a target whose kind could not be listed.
+    if (snapshot.inventory.unread.has(parseResourceKey(target).kind)) continue;
     const place = placeOf(target);
     if (isUnread(entry)) {
       // It is unknown whether the content of an existing copy is up to date, and why a copy is missing.
@@ -158,12 +159,6 @@ function failingOf(snapshot: Snapshot, rule: RuleKey): FailingTarget[] {
     }
   }
   return failing.toSorted(byName);
-}
-
-function isSourceListed({ inventory }: Snapshot, { claim: { source } }: Entry): boolean {
-  if (source === undefined) return true;
-  const { kind, namespace } = parseResourceKey(source);
-  return inventory.isListed(kind, namespace);
 }
 
 interface UnwantedObject {
