@@ -30,7 +30,7 @@ export function copyStatus(copy: ResourceKey, { annotations }: Observed, version
 
 /**
  * The rules of all controllers, with their keys if they have claims. If the state of a rule does not explain its
- * problem (`isDecided`), the targets of the rule are decided.
+ * problem, the targets of the rule are decided.
  * @param isIncluded whether to include the rules in a namespace
  * @throws the errors of `api.request`
  */
