@@ -15,11 +15,11 @@ export interface NamePattern {
   readonly size: number;
   /** The only name that matches, if the pattern is a plain name; otherwise `undefined`. */
   readonly literal: string | undefined;
-  /** Whether the namespace matches in the mode of the cache. The result is cached, so ask only for real namespaces. */
-  matches(namespace: string): boolean;
-  /** Whether the pattern matches the whole name, in both modes. The result is not cached. */
+  /** Whether the name matches in the mode of the cache. */
+  matches(name: string): boolean;
+  /** Whether the pattern matches the whole name, in both modes. */
   matchesWhole(name: string): boolean;
-  /** Whether the pattern matches any part of the name, in both modes. The result is not cached. */
+  /** Whether the pattern matches any part of the name, in both modes. */
   occursIn(name: string): boolean;
 }
 
@@ -123,7 +123,7 @@ const BYTES_PER_PATTERN = 600;
 
 /**
  * Largest size of the cache of compiled programs, bytes: the programs of one rule can take 4 MiB, and any user can
- * write rules. An evicted program is compiled again if a namespace has the prefix of its pattern and no cached result.
+ * write rules. An evicted program is compiled again if a namespace has the prefix of its pattern.
  */
 const PROGRAMS_BYTES = 6 * 1024 * 1024;
 /** Largest memory of one instruction in a compiled program, bytes; measured. */
@@ -151,71 +151,14 @@ function always(): boolean {
   return true;
 }
 
-/** Largest size of the cache of match results, bytes: enough for 3,000 patterns and 5,000 namespaces. */
-const MATCHES_BYTES = 4 * 1024 * 1024;
-/** Memory that an array takes in addition to its bits, bytes; measured. */
-const ARRAY_BYTES = 200;
-/** Largest number of namespaces in the cache: six times as many as a very large cluster has. Their names take 3 MB. */
-const MAX_SLOTS = 32_768;
-const MAX_ARRAY_BYTES = MAX_SLOTS / 4 + ARRAY_BYTES;
+/** A prefix and any rest, as most other patterns are. */
+const PREFIX = /^([a-z0-9-]+)\.([*+])$/;
 
-/**
- * Caches which patterns match which namespaces. There may be thousands of patterns and of namespaces, so each pair
- * takes two bits: is the result known, and does the namespace match. A result depends only on the two texts and never
- * becomes wrong, so deleted namespaces stay until the cache is full.
- *
- * Each namespace has a slot (an index), and each pattern an array with two bits for each slot. Invariant: a slot
- * belongs to the same namespace as long as an array has bits for the slot. So slots and arrays are dropped together,
- * and never between the look-up of a slot and its use.
- */
-class MatchCache {
-  readonly #slots = new Map<string, number>();
-  readonly #bits = new Map<string, Uint8Array>();
-  #bytes = 0;
-
-  get bytes(): number {
-    return this.#bytes;
-  }
-
-  /** Returns the cached result. If there is none, `match` computes the result. */
-  of(pattern: string, namespace: string, match: (namespace: string) => boolean): boolean {
-    if (this.#slots.size >= MAX_SLOTS || this.#bytes > MATCHES_BYTES - MAX_ARRAY_BYTES) this.#clear();
-    let slot = this.#slots.get(namespace);
-    if (slot === undefined) this.#slots.set(namespace, (slot = this.#slots.size));
-    const [at, shift] = [slot >> 2, (slot & 3) * 2];
-    let bits = this.#bits.get(pattern);
-    const known = ((bits?.[at] ?? 0) >> shift) & 3;
-    if (known !== 0) return known === 3;
-    const isMatch = match(namespace);
-    if (bits === undefined || at >= bits.length) bits = this.#grow(pattern, bits, at);
-    bits[at] = (bits[at] ?? 0) | ((isMatch ? 3 : 1) << shift);
-    return isMatch;
-  }
-
-  /** Makes the array of a pattern long enough for the byte `at`. */
-  #grow(pattern: string, bits: Uint8Array | undefined, at: number): Uint8Array {
-    let length = Math.max(16, bits?.length ?? 0);
-    while (length <= at) length *= 2;
-    const grown = new Uint8Array(length);
-    grown.set(bits ?? []);
-    this.#bytes += length - (bits?.length ?? -ARRAY_BYTES);
-    this.#bits.set(pattern, grown);
-    return grown;
-  }
-
-  #clear(): void {
-    this.#slots.clear();
-    this.#bits.clear();
-    this.#bytes = 0;
-  }
-}
-
-/** Compiles each pattern one time for all rules, and caches which namespaces it matches. */
+/** Compiles each pattern one time for all rules. */
 export class PatternCache {
   readonly #mode: RegexMode;
   readonly #patterns = new ByteCache<Pattern>({ maxBytes: PATTERNS_BYTES });
   readonly #programs = new ByteCache<RE2JS>({ maxBytes: PROGRAMS_BYTES });
-  readonly #matches = new MatchCache();
 
   constructor(mode: RegexMode) {
     this.#mode = mode;
@@ -261,11 +204,6 @@ export class PatternCache {
     return this.#patterns.size;
   }
 
-  /** Size of the cached match results, bytes. */
-  get matchBytes(): number {
-    return this.#matches.bytes;
-  }
-
   /** Approximate size of the compiled programs, bytes. */
   get programBytes(): number {
     return this.#programs.bytes;
@@ -282,17 +220,23 @@ export class PatternCache {
 
   #compile(source: string): Pattern {
     if (this.#mode === 'full' && LITERAL.test(source)) {
-      const matches = (name: string): boolean => name === source;
-      return {
-        size: 1,
-        literal: source,
-        matches,
-        matchesWhole: matches,
-        occursIn: (name) => name.includes(source),
-      };
+      return this.#pattern(
+        1,
+        source,
+        (name) => name === source,
+        (name) => name.includes(source),
+      );
     }
-    if (MATCH_ALL.has(source)) {
-      return { size: 1, literal: undefined, matches: always, matchesWhole: always, occursIn: always };
+    if (MATCH_ALL.has(source)) return this.#pattern(1, undefined, always, always);
+    const [, start, sign] = PREFIX.exec(source) ?? [];
+    if (start !== undefined) {
+      const shortest = start.length + (sign === '+' ? 1 : 0);
+      return this.#pattern(
+        1,
+        undefined,
+        (name) => name.startsWith(start) && name.length >= shortest,
+        (name) => name.includes(start) && name.length - name.indexOf(start) >= shortest,
+      );
     }
     const maxSize = Math.max(MAX_ROUGH_SIZE.other, Math.min(source.length, MAX_ROUGH_SIZE.list));
     const rough = roughSize(source);
@@ -303,15 +247,18 @@ export class PatternCache {
       const prefix = prefixOf(source);
       const matchesWhole = (name: string): boolean => name.startsWith(prefix) && this.#program(source).testExact(name);
       const occursIn = (name: string): boolean => this.#program(source).test(name);
-      const remembered = (name: string, match: (name: string) => boolean) => this.#matches.of(source, name, match);
-      // The prefix is compared first: most names differ in it, and for these no result is kept in memory.
-      const matches =
-        this.#mode === 'full'
-          ? (name: string) => name.startsWith(prefix) && remembered(name, matchesWhole)
-          : (name: string) => remembered(name, occursIn);
-      return { size, literal: undefined, matches, matchesWhole, occursIn };
+      return this.#pattern(size, undefined, matchesWhole, occursIn);
     } catch (error) {
       return { error: error instanceof Error ? error.message : String(error), size: rough };
     }
+  }
+
+  #pattern(
+    size: number,
+    literal: string | undefined,
+    matchesWhole: NamePattern['matches'],
+    occursIn: NamePattern['matches'],
+  ): NamePattern {
+    return { size, literal, matches: this.#mode === 'full' ? matchesWhole : occursIn, matchesWhole, occursIn };
   }
 }
