@@ -1,6 +1,6 @@
 /**
  * The interface of a client of one API server, which sends requests and opens streams. `HttpKubeApi` (http.ts)
- * implements it. `fenced` (leader-election/fenced-api.ts) wraps a client and checks the Lease before each write.
+ * implements it.
  */
 
 /** Kubernetes object metadata, as far as Keyferry reads it. */
@@ -66,8 +66,6 @@ export interface KubeRequest {
   /** Time limit of the call and its wait for a connection, ms; in a stream, until headers arrive. Default 30,000. */
   readonly timeoutMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
-  /** Called immediately before sending. If it throws, nothing is sent, and the call fails with the same error. */
-  readonly beforeSending?: () => void;
 }
 
 export interface KubeResponse {

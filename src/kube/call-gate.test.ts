@@ -7,9 +7,9 @@ import { ApiError, ConnectionError, isThrottled } from './errors.ts';
 
 const CALL = { cluster: 'local', method: 'GET', path: '/x' };
 
-function setUp(slots: number, maxHoldMs = 30_000) {
+function setUp(slots: number, maxWaitMs = 30_000) {
   const clock = new ManualClock();
-  const gate = new CallGate({ slots, maxHoldMs, clock, random: () => 1 });
+  const gate = new CallGate({ slots, maxWaitMs, clock, random: () => 1 });
   const limit = (ms = 10_000, signal?: AbortSignal): CallLimit => new CallLimit(CALL, ms, signal, clock);
   const throttled = (ms: number): ApiError =>
     new ApiError(CALL, 429, { reason: 'TooManyRequests', message: '', causes: [], retryAfterMs: ms });
@@ -59,16 +59,14 @@ test('during a Retry-After, no call and no stream is admitted', async () => {
   const { clock, gate, limit, throttled } = setUp(1);
   assert.equal(gate.enter(limit()), undefined);
   const waiting = watched(gate.enter(limit()));
-  gate.hold(throttled(2000));
+  gate.delay(throttled(2000));
   gate.leave();
   const fresh = watched(gate.enter(limit()));
   const stream = watched(gate.enterStream(limit()));
   await clock.advance(1999);
   assert.deepEqual([waiting.state, fresh.state, stream.state], ['waiting', 'waiting', 'waiting']);
-  assert.equal(gate.heldForMs, 1);
   await clock.advance(1);
   assert.deepEqual([waiting.state, fresh.state, stream.state], ['in', 'waiting', 'in']);
-  assert.equal(gate.heldForMs, 0);
   gate.leave();
   await clock.advance(0);
   assert.equal(fresh.state, 'in');
@@ -76,7 +74,7 @@ test('during a Retry-After, no call and no stream is admitted', async () => {
 
 test('if the time limit of a call ends before the Retry-After, the call is refused at once, with the rest of the wait', async () => {
   const { clock, gate, limit, throttled } = setUp(1);
-  gate.hold(throttled(5000));
+  gate.delay(throttled(5000));
   await clock.advance(1000);
   const short = watched(gate.enter(limit(4000)));
   const long = watched(gate.enter(limit(4001)));
@@ -85,20 +83,22 @@ test('if the time limit of a call ends before the Retry-After, the call is refus
   assert.ok(isThrottled(short.error));
   assert.equal(short.error.retryAfterMs, 4000);
   // The new Retry-After ends later, so it also refuses calls that wait already.
-  gate.hold(throttled(9000));
+  gate.delay(throttled(9000));
   await clock.advance(0);
   assert.ok(isThrottled(long.error));
   assert.equal(long.error.retryAfterMs, 9000);
 });
 
 test('a Retry-After above the maximum is limited to it, and a later, shorter Retry-After does not shorten the wait', async () => {
-  const { clock, gate, throttled } = setUp(1, 3000);
-  gate.hold(throttled(3_600_000));
-  gate.hold(throttled(10));
-  assert.equal(gate.heldForMs, 3000);
-  await clock.advance(3000);
-  assert.equal(gate.heldForMs, 0);
-  assert.equal(clock.pendingTimers, 0);
+  const { clock, gate, limit, throttled } = setUp(1, 3000);
+  gate.delay(throttled(3_600_000));
+  gate.delay(throttled(10));
+  const waiting = watched(gate.enterStream(limit(60_000)));
+  await clock.advance(2999);
+  assert.equal(waiting.state, 'waiting');
+  await clock.advance(1);
+  assert.equal(waiting.state, 'in');
+  assert.equal(clock.pendingTimers, 1, 'only the time limit of the stream');
 });
 
 test('after a call without an answer, one call at a time is tried at growing intervals, before any stream, and an answer admits all', async () => {
@@ -131,7 +131,7 @@ test('if a Retry-After begins before the next try after an outage, a call makes 
   const { clock, gate, limit, throttled } = setUp(4);
   gate.recordNoAnswer();
   await clock.advance(200);
-  gate.hold(throttled(1000));
+  gate.delay(throttled(1000));
   const stream = watched(gate.enterStream(limit()));
   const call = watched(gate.enter(limit()));
   await clock.advance(999);

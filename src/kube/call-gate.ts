@@ -2,16 +2,16 @@
  * Limits the calls of one client: at most `slots` at the same time, first come first served, and none during a
  * Retry-After.
  *
- *   free ──Retry-After──▶ held ──its time is over──▶ free
+ *   free ──Retry-After──▶ delayed ──its time is over──▶ free
  *   free ──a call without an answer──▶ unresponsive ──any answer, or a chunk of an open stream──▶ free
  *
  * Both states can be true at the same time. While the server is unresponsive, one call or stream at a time is admitted
  * as a try, at growing intervals. So an outage costs one series of requests, and not one for each key in the queues.
  * The first answer admits all waiting calls.
  *
- * Invariants: `#active` ≤ `slots`; while held, no call is admitted; each waiting call is admitted or refused exactly
- * once; if the time limit of a call ends before the hold, the call is refused at once, so that its caller can schedule
- * it again. Streams wait for the end of a hold or outage but take no slot: each has its own connection.
+ * Invariants: `#active` ≤ `slots`; while delayed, no call is admitted; each waiting call is admitted or refused exactly
+ * once; if the time limit of a call ends before the delay, the call is refused at once, so that its caller can schedule
+ * it again. Streams wait for the end of a delay or outage but take no slot: each has its own connection.
  */
 import { Backoff } from '../runtime/queue/backoff.ts';
 import { type Clock, type Timer } from '../runtime/clock.ts';
@@ -23,7 +23,7 @@ interface Waiter {
   readonly enter: () => void;
 }
 
-interface Hold {
+interface Delay {
   /** Monotonic ms. */
   readonly until: number;
   /** The error of the answer that had the Retry-After. */
@@ -40,8 +40,8 @@ interface Outage {
 
 interface CallGateOptions {
   readonly slots: number;
-  /** Longest time that one Retry-After holds the calls, ms. */
-  readonly maxHoldMs: number;
+  /** Longest time that one Retry-After delays the calls, ms. */
+  readonly maxWaitMs: number;
   readonly clock: Clock;
   /** Random number for the back-off, 0 ≤ r < 1. Default `Math.random`. */
   readonly random?: () => number;
@@ -56,18 +56,13 @@ export class CallGate {
   readonly #streams = new Set<Waiter>();
   readonly #tries: Backoff;
   #active = 0;
-  #held: Hold | undefined;
+  #delay: Delay | undefined;
   #outage: Outage | undefined;
 
   constructor(options: CallGateOptions) {
     this.#options = options;
     const { clock, random = Math.random } = options;
     this.#tries = new Backoff({ ...TRIES, clock, random });
-  }
-
-  /** Time until the hold ends, ms; 0: there is no hold. */
-  get heldForMs(): number {
-    return this.#held === undefined ? 0 : Math.max(0, this.#held.until - this.#options.clock.monotonic());
   }
 
   /** Takes a slot: at once (returns `undefined`) or when the promise resolves. `leave` must be called afterwards. */
@@ -79,7 +74,7 @@ export class CallGate {
     return this.#wait(this.#calls, limit);
   }
 
-  /** As `enter`, for a stream: it waits only for the end of a hold or outage. It takes no slot and needs no `leave`. */
+  /** As `enter`, for a stream: it waits only for the end of a delay or outage. It takes no slot and needs no `leave`. */
   enterStream(limit: CallLimit): Promise<void> | undefined {
     return this.#passes() ? undefined : this.#wait(this.#streams, limit);
   }
@@ -89,17 +84,17 @@ export class CallGate {
     this.#admit();
   }
 
-  /** Holds all calls for `error.retryAfterMs`, at most `maxHoldMs`. A hold that ends later stays as it is. */
-  hold(error: ApiError): void {
-    const ms = Math.min(error.retryAfterMs ?? 0, this.#options.maxHoldMs);
+  /** Delays all calls for `error.retryAfterMs`, at most `maxWaitMs`. A delay that ends later stays as it is. */
+  delay(error: ApiError): void {
+    const ms = Math.min(error.retryAfterMs ?? 0, this.#options.maxWaitMs);
     const until = this.#options.clock.monotonic() + ms;
-    if (ms <= 0 || until <= (this.#held?.until ?? 0)) return;
-    this.#held?.timer.cancel();
+    if (ms <= 0 || until <= (this.#delay?.until ?? 0)) return;
+    this.#delay?.timer.cancel();
     const timer = this.#options.clock.setTimeout(() => {
-      this.#held = undefined;
+      this.#delay = undefined;
       this.#admit();
     }, ms);
-    this.#held = { until, error, timer };
+    this.#delay = { until, error, timer };
     for (const waiter of [...this.#calls, ...this.#streams]) this.#refuseIfTooLate(waiter);
   }
 
@@ -117,23 +112,23 @@ export class CallGate {
     this.#admit();
   }
 
-  /** Ends a hold and an outage. Called when all later calls go to another server. */
+  /** Ends a delay and an outage. Called when all later calls go to another server. */
   release(): void {
-    this.#held?.timer.cancel();
-    this.#held = undefined;
+    this.#delay?.timer.cancel();
+    this.#delay = undefined;
     this.recordAnswer();
     this.#admit();
   }
 
   /** Cancels the timers. Each waiting call ends by its own time limit. */
   close(): void {
-    this.#held?.timer.cancel();
+    this.#delay?.timer.cancel();
     this.#outage?.timer.cancel();
   }
 
   /** Whether one more call can be admitted now. During an outage, `true` uses up the try. */
   #passes(): boolean {
-    if (this.#held !== undefined) return false;
+    if (this.#delay !== undefined) return false;
     if (this.#outage === undefined) return true;
     if (!this.#outage.mayTry) return false;
     this.#waitForTry();
@@ -150,7 +145,7 @@ export class CallGate {
   }
 
   #stage(): string {
-    if (this.#held !== undefined) return 'waiting for the end of a Retry-After';
+    if (this.#delay !== undefined) return 'waiting for the end of a Retry-After';
     return this.#outage !== undefined ? 'waiting for the server to answer again' : 'waiting for a free connection';
   }
 
@@ -168,16 +163,16 @@ export class CallGate {
   }
 
   #refuseIfTooLate({ limit }: Waiter): void {
-    if (this.#held === undefined || limit.deadline > this.#held.until) return;
-    const { status, reason } = this.#held.error;
-    const wait = Math.ceil(this.heldForMs);
+    if (this.#delay === undefined || limit.deadline > this.#delay.until) return;
+    const { status, reason } = this.#delay.error;
+    const retryAfterMs = Math.ceil(this.#delay.until - this.#options.clock.monotonic());
     limit.abort(
       new ApiError(limit.call, status, {
         reason,
         // The text leaves the time out. It is shown in the status of a rule, and each new text costs a status write.
         message: 'not sent: the server requested a wait for all calls of this client (Retry-After)',
         causes: [],
-        retryAfterMs: wait,
+        retryAfterMs,
       }),
     );
   }

@@ -4,12 +4,9 @@
  */
 import type { Agent } from 'node:http';
 import { isUnused, openAgent, retire, type TlsMaterial } from '../http/agent.ts';
-import { type Route, routeTo } from '../http/exchange.ts';
-import type { AuthHeaders, Connection } from './connection.ts';
+import { routeTo } from '../http/exchange.ts';
+import type { Connection } from './connection.ts';
 import { CredentialError } from './errors.ts';
-
-/** The version of Keyferry. The bundler defines it; without a bundle it is not declared. */
-declare const KEYFERRY_VERSION: string | undefined;
 
 /** Idle time before a connection is closed, ms. The server closes after 90 s, so no call meets a closing connection. */
 const IDLE_MS = 55_000;
@@ -18,7 +15,6 @@ export class ConnectionPools {
   /** The current agent, and older ones that still carry calls and streams. */
   readonly #all = new Set<Agent>();
   #current: { readonly agent: Agent; readonly tls: TlsMaterial } | undefined;
-  #route: { readonly route: Route; readonly auth: AuthHeaders } | undefined;
 
   /** The connections with this TLS material. @throws CredentialError if the material cannot be used */
   of({ server, proxy, origin, credentials }: Connection, tls: TlsMaterial): Agent {
@@ -39,19 +35,6 @@ export class ConnectionPools {
     this.#all.add(agent);
     this.#current = { agent, tls };
     return agent;
-  }
-
-  /** The server's address, and the headers that every request with these credentials has. */
-  routeOf({ server, proxy }: Connection, auth: AuthHeaders): Route {
-    if (this.#route?.auth === auth) return this.#route.route;
-    const version = typeof KEYFERRY_VERSION === 'string' ? KEYFERRY_VERSION : 'dev';
-    const headers = ['User-Agent', `keyferry/${version}`];
-    for (const [name, value] of Object.entries(auth)) {
-      for (const one of typeof value === 'string' ? [value] : value) headers.push(name, one);
-    }
-    const route = routeTo(server, headers, proxy);
-    this.#route = { route, auth };
-    return route;
   }
 
   /** Later calls open new connections. Running calls and streams end on the connections that they use. */

@@ -41,7 +41,6 @@ export interface Detected {
 
 /** The call that failed. The path has the names of objects, never secret values; the query is left out. */
 export interface CallContext {
-  readonly cluster: string;
   readonly method: string;
   readonly path: string;
 }

@@ -413,3 +413,41 @@ test('closing the client ends all calls and streams, and later calls fail with E
   await assert.rejects(api.request(GET), closed);
   await assert.rejects(api.stream(GET), closed);
 });
+
+test('a client with a fence sends reads always, and writes only while the fence permits it', async (t) => {
+  const seen: string[] = [];
+  const { url } = await serve(t, (request, response) => {
+    seen.push(request.method ?? '');
+    response.end('{}');
+  });
+  let why: string | undefined = 'another replica may be leading';
+  const api = connect(t, url, { fence: () => why });
+  await api.request(GET);
+  (await api.stream(GET)).close();
+  for (const method of ['POST', 'PATCH', 'PUT', 'DELETE'] as const) {
+    await assert.rejects(api.request({ method, path: '/x' }), {
+      code: 'EFENCED',
+      message: `${method} /x: not sent, another replica may be leading`,
+    });
+  }
+  why = undefined;
+  await api.request(POST);
+  assert.deepEqual(seen, ['GET', 'GET', 'POST']);
+});
+
+test('if the Lease is lost while a write waits for a connection, the write is not sent', async (t) => {
+  const seen: string[] = [];
+  let why: string | undefined;
+  const { url } = await serve(t, (request, response) => {
+    seen.push(request.url ?? '');
+    // Another replica has the Lease now, while the second write still waits for the connection.
+    why = 'closed';
+    response.end('{}');
+  });
+  const api = connect(t, url, { maxSockets: 1, fence: () => why });
+  const first = api.request({ method: 'POST', path: '/first' });
+  const second = api.request({ method: 'POST', path: '/second' });
+  const third = api.request({ method: 'GET', path: '/third' });
+  await Promise.all([first, assert.rejects(second, { code: 'EFENCED' }), third]);
+  assert.deepEqual(seen, ['/first', '/third']);
+});

@@ -11,10 +11,10 @@
  * end, so that their watchers open new ones, and running calls go on.
  * State: open → closed. Closing ends all calls and streams with `ConnectionError` ECLOSED.
  */
-import type { Agent } from 'node:http';
+import type { Agent, IncomingMessage } from 'node:http';
 import { closeIdle, type TlsMaterial } from '../http/agent.ts';
 import { StaleConnectionError } from '../http/errors.ts';
-import { type Answer, exchange, type HttpRequest, type Route } from '../http/exchange.ts';
+import { type Answer, exchange, type HttpRequest, type Route, routeTo } from '../http/exchange.ts';
 import { type Clock, systemClock, type Timer } from '../runtime/clock.ts';
 import type { KubeApi, KubeRequest, KubeResponse, KubeStream } from './api.ts';
 import { CallGate } from './call-gate.ts';
@@ -30,7 +30,9 @@ import {
   isUnanswered,
   toConnectionError,
 } from './errors.ts';
-import { openStream } from './http-stream.ts';
+
+/** The version of Keyferry. The bundler defines it; without a bundle it is not declared. */
+declare const KEYFERRY_VERSION: string | undefined;
 
 /** One request that was sent, for metrics. */
 export interface RequestObservation {
@@ -47,16 +49,19 @@ export interface HttpKubeApiOptions {
   /** Most calls at the same time, and most connections that stay open for them. Default 8. */
   readonly maxSockets?: number;
   /** Longest time that one Retry-After delays the calls of this client, ms. Default 30,000. */
-  readonly maxHoldMs?: number;
+  readonly maxWaitMs?: number;
+  /**
+   * Asked immediately before a write is sent, because the Lease may be lost while the write waits for a connection.
+   * @returns why the write must not be sent (ConnectionError `EFENCED`); `undefined`: it may be sent
+   */
+  readonly fence?: (() => string | undefined) | undefined;
   /** Called for every request sent, repeats included. Must not throw. */
   readonly onRequest?: (observation: RequestObservation) => void;
   readonly clock?: Clock;
 }
 
-const REFUSALS_THAT_HOLD: ReadonlySet<number> = new Set([429, 500, 503]);
-
-/** Error code for a stream that was still being opened when the connection was replaced. */
-const REPLACED = 'EREPLACED';
+/** Answers whose Retry-After delays the later calls. */
+const DELAYING: ReadonlySet<number> = new Set([429, 500, 503]);
 
 /** Largest answer read into memory, in bytes. Streams have no limit. */
 const MAX_BODY_BYTES = 64 * 1024 * 1024;
@@ -70,7 +75,7 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
   readonly #clock: Clock;
   readonly #gate: CallGate;
   /** The limits of all open calls and streams. */
-  readonly #open = new Set<CallLimit>();
+  readonly #limits = new Set<CallLimit>();
   /** For each stream that is open or being opened: the function that ends it. */
   readonly #streamEnds = new Set<() => void>();
   readonly #pools = new ConnectionPools();
@@ -85,8 +90,8 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
     this.#connection = connection;
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
-    const { maxSockets: slots = 8, maxHoldMs = 30_000 } = options;
-    this.#gate = new CallGate({ slots, maxHoldMs, clock: this.#clock });
+    const { maxSockets: slots = 8, maxWaitMs = 30_000 } = options;
+    this.#gate = new CallGate({ slots, maxWaitMs, clock: this.#clock });
     this.#checkLater();
   }
 
@@ -113,20 +118,47 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
       const { stream } = await this.#answer(request, limit, true);
       limit.signal.throwIfAborted();
       if (stream === undefined) throw new TypeError('a streamed answer came without its stream');
-      const opened = openStream(stream, limit, {
-        onChunk: () => this.#gate.recordAnswer(),
-        onEnd: () => {
-          this.#streamEnds.delete(close);
-          this.#end(limit);
-        },
-      });
-      const close = (): void => opened.close();
-      this.#streamEnds.add(close);
-      return opened;
+      return this.#open(stream, limit);
     } catch (error) {
       this.#end(limit);
       throw error;
     }
+  }
+
+  /** Makes the stream of a response that stays open. When its connection is closed, the call has ended. */
+  #open(incoming: IncomingMessage, limit: CallLimit): KubeStream {
+    let isClosed = false;
+    const close = (): void => {
+      isClosed = true;
+      incoming.destroy();
+    };
+    const gate = this.#gate;
+    /** Reads only as fast as the caller iterates: a slow reader slows the server, and does not fill the memory. */
+    async function* read(): AsyncGenerator<Buffer, void, undefined> {
+      try {
+        for await (const chunk of incoming) {
+          gate.recordAnswer();
+          yield chunk as Buffer;
+        }
+        // After an abort destroyed `incoming`, the loop ends as if the server had ended the response.
+        limit.signal.throwIfAborted();
+      } catch (error) {
+        if (isClosed) return;
+        limit.signal.throwIfAborted();
+        throw toConnectionError(limit.call, error);
+      } finally {
+        close();
+      }
+    }
+    limit.stopClock();
+    limit.stage = 'reading the stream';
+    limit.onOver = () => incoming.destroy();
+    this.#streamEnds.add(close);
+    incoming.once('close', () => {
+      this.#streamEnds.delete(close);
+      this.#end(limit);
+    });
+    return { chunks: read(), close };
   }
 
   /** Ends all calls and streams and closes all connections. Safe to call twice. */
@@ -134,26 +166,26 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
     this.#closed = true;
     this.#check?.cancel();
     this.#gate.close();
-    for (const limit of this.#open) limit.abort(this.#closedError(limit.call));
+    for (const limit of this.#limits) limit.abort(this.#closedError(limit.call));
     this.#pools.destroy();
-    if (this.#open.size === 0) return;
+    if (this.#limits.size === 0) return;
     this.#drained ??= Promise.withResolvers<void>();
     await this.#drained.promise;
   }
 
   #begin(request: KubeRequest): CallLimit {
-    const call: CallContext = { cluster: this.cluster, method: request.method, path: request.path };
+    const call: CallContext = { method: request.method, path: request.path };
     if (this.#closed) throw this.#closedError(call);
     const limit = new CallLimit(call, request.timeoutMs ?? TIMEOUT_MS, request.signal, this.#clock);
-    this.#open.add(limit);
+    this.#limits.add(limit);
     return limit;
   }
 
   #end(limit: CallLimit): void {
     limit.onOver = undefined;
     limit[Symbol.dispose]();
-    this.#open.delete(limit);
-    if (this.#open.size === 0) this.#drained?.resolve();
+    this.#limits.delete(limit);
+    if (this.#limits.size === 0) this.#drained?.resolve();
   }
 
   async #answer(request: KubeRequest, limit: CallLimit, streaming: boolean): Promise<Answer> {
@@ -166,8 +198,7 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
       limit.signal.throwIfAborted();
       if (connection !== this.#connection) continue;
       const agent = this.#pools.of(connection, material);
-      const answer = await this.#send(request, limit, streaming, this.#pools.routeOf(connection, auth), agent);
-      if (answer === undefined) continue;
+      const answer = await this.#send(request, limit, streaming, routeOf(connection, auth), agent);
       if (answer.status >= 200 && answer.status < 300) {
         this.#gate.recordAnswer();
         return answer;
@@ -181,7 +212,7 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
       );
       if (isGatewayError(error)) this.#gate.recordNoAnswer();
       else this.#gate.recordAnswer();
-      if (REFUSALS_THAT_HOLD.has(error.status) && !isStorageStarting(error)) this.#gate.hold(error);
+      if (DELAYING.has(error.status) && !isStorageStarting(error)) this.#gate.delay(error);
       if (error.status !== 401 || renewed || !(await this.#renewed(connection, limit, auth, material))) throw error;
       renewed = true;
     }
@@ -218,63 +249,49 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
     if (connection === this.#connection || this.#closed) return;
     this.#connection = connection;
     this.#pools.retire();
-    // A hold or outage of the old server says nothing about the new one.
+    // A Retry-After or outage of the old server says nothing about the new one.
     this.#gate.release();
     for (const end of this.#streamEnds) end();
   }
 
-  /**
-   * Sends the request. If it is a GET and the kept connection was closed, sends it again on a new connection.
-   * @returns `undefined`: the connection was replaced while a stream was being opened
-   */
-  async #send(
-    request: KubeRequest,
-    limit: CallLimit,
-    streaming: boolean,
-    route: Route,
-    agent: Agent,
-  ): Promise<Answer | undefined> {
+  /** Sends the request. If it is a GET and the kept connection was closed, sends it again on a new connection. */
+  async #send(request: KubeRequest, limit: CallLimit, streaming: boolean, route: Route, agent: Agent): Promise<Answer> {
     const connection = this.#connection;
-    const sent = toHttpRequest(request);
+    const sent = toHttpRequest(request, this.#options.fence);
     const maxBytes = request.maxBytes ?? MAX_BODY_BYTES;
     const { method, path } = request;
+    const replaced = (): void =>
+      limit.abort(new ConnectionError('EREPLACED', `${method} ${path}: the connection was replaced`));
     const attempt = async (): Promise<Answer> => {
       const started = this.#clock.monotonic();
       let status: number | undefined;
-      let end: (() => void) | undefined;
       try {
         const { answer, abort } = exchange(route, sent, { agent, streaming, maxBytes });
-        if (streaming) {
-          end = () => abort(new ConnectionError(REPLACED, `${method} ${path}: the connection was replaced`));
-          this.#streamEnds.add(end);
-        }
         limit.stage = 'connecting or waiting for the answer';
         limit.onOver = abort;
         const answered = await answer;
         ({ status } = answered);
         return answered;
       } finally {
-        if (end !== undefined) this.#streamEnds.delete(end);
         this.#options.onRequest?.({ method, path, status, durationMs: this.#clock.monotonic() - started });
       }
     };
+    if (streaming) this.#streamEnds.add(replaced);
     try {
-      const answer = await attempt().catch(async (error: unknown) => {
+      return await attempt().catch(async (error: unknown) => {
         if (!(error instanceof StaleConnectionError) || method !== 'GET') throw error;
         closeIdle(agent);
         return await attempt();
       });
-      if (!streaming || connection === this.#connection) return answer;
-      answer.stream?.destroy();
-      return undefined;
     } catch (error) {
       // The end of the call's own time limit shows no outage: the server may need longer for this call.
       limit.signal.throwIfAborted();
       const failure = toConnectionError(limit.call, error);
-      if (failure.code === REPLACED) return undefined;
       const isStale = error instanceof StaleConnectionError;
       if (!isStale && isUnanswered(failure) && connection === this.#connection) this.#gate.recordNoAnswer();
       throw failure;
+    } finally {
+      this.#streamEnds.delete(replaced);
     }
   }
 
@@ -283,12 +300,26 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
   }
 }
 
-function toHttpRequest(request: KubeRequest): HttpRequest {
-  const { method, path, query, accept, compressed, body, contentType, beforeSending } = request;
+function toHttpRequest(request: KubeRequest, fence: HttpKubeApiOptions['fence']): HttpRequest {
+  const { method, path, query, accept, compressed, body, contentType } = request;
   const headers = ['Accept', accept ?? 'application/json'];
   if (compressed === true) headers.push('Accept-Encoding', 'gzip');
   if (body !== undefined) headers.push('Content-Type', contentType ?? 'application/json');
+  const checkFence = (): void => {
+    const why = fence?.();
+    if (why !== undefined) throw new ConnectionError('EFENCED', `${method} ${path}: not sent, ${why}`);
+  };
+  const beforeSending = fence === undefined || method === 'GET' ? undefined : checkFence;
   return { method, path: path + queryText(query), headers, body, beforeSending };
+}
+
+/** The server's address, and the headers that every request with these credentials has. */
+function routeOf({ server, proxy }: Connection, auth: AuthHeaders): Route {
+  const version = typeof KEYFERRY_VERSION === 'string' ? KEYFERRY_VERSION : 'dev';
+  const headers = ['User-Agent', `keyferry/${version}`];
+  for (const [name, value] of Object.entries(auth))
+    for (const one of typeof value === 'string' ? [value] : value) headers.push(name, one);
+  return routeTo(server, headers, proxy);
 }
 
 function queryText(query: KubeRequest['query'] = {}): string {

@@ -4,10 +4,9 @@ import { limitsInForce } from '../config/flags/limit-flags.ts';
 import { followKubeconfig } from '../kube/auth/followed-kubeconfig.ts';
 import { loadKubeconfig } from '../kube/auth/kubeconfig.ts';
 import type { KubeApi } from '../kube/api.ts';
-import { fenced } from '../kube/leader-election/fenced-api.ts';
 import type { Connection } from '../kube/connection.ts';
 import { isForbidden, isNotFound } from '../kube/errors.ts';
-import { HttpKubeApi } from '../kube/http.ts';
+import { HttpKubeApi, type HttpKubeApiOptions } from '../kube/http.ts';
 import { LeaderElector } from '../kube/leader-election/elector.ts';
 import { type Checks, metricsRoutes, probeRoutes } from '../observe/routes.ts';
 import { errorFields } from '../observe/error-fields.ts';
@@ -80,26 +79,23 @@ async function runUntil(config: Config, env: NodeJS.ProcessEnv, log: Log, signal
   const metrics = createMetrics(VERSION);
   const connection = await loadKubeconfig({ path: config.kubeconfig, context: config.context, env });
   const other = await managementConnection(config, env, log);
-  await using api = openApi(connection, config, metrics);
-  await using otherApi = other && openApi(other, config, metrics);
   const { leaderElect } = config;
   // The Lease has a client of its own: the Retry-After of another request must not delay its renewal.
-  await using leaseApi = new HttpKubeApi(connection, { maxSockets: 2, maxHoldMs: leaderElect.retryPeriodMs });
+  await using leaseApi = new HttpKubeApi(connection, { maxSockets: 2, maxWaitMs: leaderElect.retryPeriodMs });
   const namespace = leaderElect.namespace ?? connection.namespace;
   const elector = leaderElect.enabled ? newElector({ ...leaderElect, namespace }, leaseApi, log) : undefined;
-  // The only Lease is in the home cluster. It fences the writes to both clusters.
-  const fence = (unfenced: KubeApi): KubeApi =>
-    elector === undefined
-      ? unfenced
-      : fenced(unfenced, () => (elector.isLeader ? undefined : 'another replica may be leading'));
+  // The only Lease is in the home cluster. It fences the writes to both clusters. `isLeader` reads the clock: after a
+  // pause of the process (SIGSTOP), an answer can arrive before the overdue timers fire.
+  const fence = elector && (() => (elector.isLeader ? undefined : 'another replica may be leading'));
+  await using api = openApi(connection, config, metrics, fence);
+  await using management = other && openApi(other, config, metrics, fence);
   const rollback = new AbortController();
   const onRollback = (detail: string): void => {
     rollback.abort(new RollbackError(detail));
   };
-  const management = otherApi && fence(otherApi);
   const operator = new Operator({
     config,
-    api: fence(api),
+    api,
     namespace: connection.namespace,
     management,
     log,
@@ -157,12 +153,18 @@ async function managementConnection(
   });
 }
 
-function openApi(connection: Connection, { kube }: Config, metrics: Metrics): HttpKubeApi {
+function openApi(
+  connection: Connection,
+  { kube }: Config,
+  metrics: Metrics,
+  fence: HttpKubeApiOptions['fence'],
+): HttpKubeApi {
   // Sockets for the longest runs of all queues (`runtime/queue/turns.ts`), so that hanging calls cannot take them all.
   const maxSockets = 4 * Math.max(8, kube.maxConcurrentWrites);
   const { cluster } = connection;
   return new HttpKubeApi(connection, {
     maxSockets,
+    fence,
     onRequest: ({ method, status, durationMs }) => {
       metrics.kubeRequests.inc({ cluster, method, code: status === undefined ? 'error' : String(status) });
       metrics.kubeRequestSeconds.observe({ cluster, method }, durationMs / 1000);

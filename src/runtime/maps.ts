@@ -93,11 +93,6 @@ export class FifoMap<V, K extends string = string> extends Map<K, V> {
     return next.value;
   }
 
-  /** Returns the oldest entry's value; the entry stays. May walk over deleted slots: for metrics, not for loops. */
-  peek(): V | undefined {
-    return this.values().next().value;
-  }
-
   override delete(key: K): boolean {
     const isDeleted = super.delete(key);
     if (isDeleted && this.size * 2 <= this.#frontSize) this.#front = undefined;

@@ -30,7 +30,7 @@ const EXCEPTIONS = [
   // The file lists annotations of other programs that Keyferry never copies.
   'src/controllers/common/excluded-metadata.ts',
   // Here, a generator is a function of JavaScript.
-  'src/kube/http-stream.ts',
+  'src/kube/http.ts',
 ];
 
 it('the name of a controller appears only in its folder, in the list, in the flags and in a few listed files', () => {

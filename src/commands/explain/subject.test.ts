@@ -28,8 +28,7 @@ async function read(answers: Readonly<Record<string, number>>, items: readonly o
       assert.equal(query?.['fieldSelector'], 'metadata.name=app');
       const status = answers[path] ?? 404;
       const reason = status === 403 ? 'Forbidden' : 'NotFound';
-      if (status !== 200)
-        throw new ApiError({ cluster: 'c', method, path }, status, { reason, message: reason, causes: [] });
+      if (status !== 200) throw new ApiError({ method, path }, status, { reason, message: reason, causes: [] });
       return await Promise.resolve({ status, body: Buffer.from(JSON.stringify({ metadata: {}, items })) });
     },
     stream: () => assert.fail('not used'),

@@ -35,8 +35,7 @@ async function list(options: InventoryOptions, answers: Readonly<Record<string, 
     request: async ({ method, path }) => {
       paths.push(path);
       const status = answers[path] ?? 200;
-      if (status !== 200)
-        throw new ApiError({ cluster: 'c', method, path }, status, { reason: '', message: '', causes: [] });
+      if (status !== 200) throw new ApiError({ method, path }, status, { reason: '', message: '', causes: [] });
       const body = { metadata: { resourceVersion: '1' }, items: itemsAt(path) };
       return await Promise.resolve({ status, body: Buffer.from(JSON.stringify(body)) });
     },

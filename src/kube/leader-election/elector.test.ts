@@ -65,7 +65,7 @@ class World {
     if (isLate) throw new ConnectionError('ETIMEDOUT', 'no answer');
     if (method !== 'GET' && this.isOutdated) {
       this.isOutdated = false;
-      throw new ApiError({ cluster: 'c', method, path: '' }, 409, {
+      throw new ApiError({ method, path: '' }, 409, {
         reason: 'Conflict',
         message: 'changed',
         causes: [],

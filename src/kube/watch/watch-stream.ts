@@ -111,11 +111,11 @@ export class WatchStream {
 }
 
 /** Makes the error of an ERROR event from its object, which should be a Status. */
-export function watchError(cluster: string, path: string, object: unknown): Error {
+export function watchError(path: string, object: unknown): Error {
   const status = statusOf(object);
   const { code } = object as { readonly code?: unknown };
   if (status === undefined) return new Error('the watch sent an ERROR event without a Status');
-  return new ApiError({ cluster, method: 'GET', path }, typeof code === 'number' ? code : 500, status);
+  return new ApiError({ method: 'GET', path }, typeof code === 'number' ? code : 500, status);
 }
 
 /**

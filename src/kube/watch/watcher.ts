@@ -219,7 +219,7 @@ export class Watcher {
 
   #take(state: Listing | Watching, { type, object }: WatchEvent): Listing | Watching {
     this.#stop.signal.throwIfAborted();
-    const { api, target, sink } = this.#options;
+    const { target, sink } = this.#options;
     switch (type) {
       case 'ADDED':
       case 'MODIFIED':
@@ -235,7 +235,7 @@ export class Watcher {
         break;
       case 'ERROR':
         if (state.at === 'watching') state.refusals += 1;
-        throw watchError(api.cluster, target.path, object);
+        throw watchError(target.path, object);
       default:
         throw new Error(`the watch sent an event of unknown type ${JSON.stringify(type)}`);
     }

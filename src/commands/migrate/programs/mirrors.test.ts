@@ -15,9 +15,7 @@ async function findings(destination: object): Promise<string[]> {
     cluster: 'c',
     request: async ({ method, path }) => {
       if (path.endsWith('/secretmirrors')) return { status: 200, body: Buffer.from(JSON.stringify(list)) };
-      throw await Promise.resolve(
-        new ApiError({ cluster: 'c', method, path }, 404, { reason: 'NotFound', message: '', causes: [] }),
-      );
+      throw await Promise.resolve(new ApiError({ method, path }, 404, { reason: 'NotFound', message: '', causes: [] }));
     },
     stream: () => assert.fail('not used'),
   };

@@ -75,7 +75,7 @@ class HeldLists implements KubeApi {
     if (!this.expires) return await this.#api.stream(request);
     if (request.query?.['resourceVersion'] !== undefined) {
       const { method, path: where } = request;
-      throw new ApiError({ method, path: where, cluster: this.cluster }, 410, {
+      throw new ApiError({ method, path: where }, 410, {
         reason: 'Expired',
         message: 'too old',
         causes: [],
@@ -258,13 +258,7 @@ test('a 404 for another reason than a missing object does not count as a deletio
       if (!request.path.endsWith('/secrets/s60')) return await api.request(request);
       if (pages++ > 0) return await api.request(request);
       const { method, path: where } = request;
-      throw apiErrorOf(
-        { method, path: where, cluster: 'local' },
-        404,
-        Buffer.from('404 page not found\n'),
-        undefined,
-        0,
-      );
+      throw apiErrorOf({ method, path: where }, 404, Buffer.from('404 page not found\n'), undefined, 0);
     },
   };
   const index = new ObjectIndex('local', 'Secret', () => undefined);
