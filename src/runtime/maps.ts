@@ -111,7 +111,7 @@ export class FifoMap<V, K extends string = string> extends Map<K, V> {
   }
 }
 
-interface Entry<V> {
+interface CachedValue<V> {
   readonly value: V;
   readonly bytes: number;
 }
@@ -124,7 +124,7 @@ interface Entry<V> {
  */
 export class ByteCache<V> {
   readonly #maxBytes: number;
-  readonly #entries = new FifoMap<Entry<V>>();
+  readonly #entries = new FifoMap<CachedValue<V>>();
   #bytes = 0;
 
   constructor({ maxBytes }: { readonly maxBytes: number }) {

@@ -217,7 +217,7 @@ export class VaultBackend implements Backend {
       const work = async (limited: AbortSignal): Promise<void> => {
         const revoke = async ({ session }: Pick<VaultConnection, 'session'>): Promise<void> =>
           await revokeLease(session, leaseId, limited);
-        if (lease !== undefined) await revoke(lease.hold);
+        if (lease !== undefined) await revoke(lease.ref);
         else if (location !== undefined) await this.#access.once(location, limited, revoke);
         else throw new Error('the Vault login that created the lease is no longer configured');
       };

@@ -85,7 +85,7 @@ describe('a source in Vault', () => {
   };
   const connection = {
     session,
-    hold: () => ({ session, key: '', release: () => undefined }),
+    acquire: () => ({ session, key: '', release: () => undefined }),
     entries: {
       resolve: async () => await Promise.resolve({ mount: { path: 'there/', kind }, known }),
       read: async () => {

@@ -12,7 +12,7 @@ const apiError = (code: number, reason: string, message = 'no'): ApiError =>
   new ApiError(CALL, code, { reason, message, causes: [] });
 
 /** The state of a stream that was opened at 0 and received its last byte at `lastByteAt` (ms). */
-async function watching(lastByteAt: number, refusals = 0): Promise<Watching> {
+async function watching(lastByteAt: number, errorsInARow = 0): Promise<Watching> {
   const clock = new ManualClock();
   const stream = new WatchStream(
     {
@@ -26,7 +26,7 @@ async function watching(lastByteAt: number, refusals = 0): Promise<Watching> {
   await clock.advance(lastByteAt);
   if (lastByteAt > 0) await stream.next(() => undefined);
   stream.close();
-  return { at: 'watching', stream, resourceVersion: '7', refusals };
+  return { at: 'watching', stream, resourceVersion: '7', errorsInARow };
 }
 
 for (const [title, error, next] of [

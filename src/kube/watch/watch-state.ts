@@ -34,7 +34,7 @@ interface Listed extends Disconnected {
   readonly at: 'listed';
   readonly resourceVersion: string;
   /** Number of streams in a row that sent only an error. */
-  readonly refusals: number;
+  readonly errorsInARow: number;
 }
 
 /** The stream sends the changes. */
@@ -44,21 +44,21 @@ export interface Watching {
   /** The version of the last event. */
   resourceVersion: string;
   /** As in `Listed`. */
-  refusals: number;
+  errorsInARow: number;
 }
 
 export type WatchState = Unlisted | Listing | Listed | Watching;
 
 /** If this many streams in a row from one version send only an error, everything is listed again. */
-const REFUSALS_LIMIT = 3;
+const MOST_ERRORS = 3;
 
 export function isConnected(state: WatchState): state is Watching {
   return state.at === 'watching';
 }
 
 /** The state after the server ended the stream as planned, at `timeoutSeconds`. */
-export function afterEnd({ resourceVersion, refusals }: Watching, now: number): Listed {
-  return { at: 'listed', resourceVersion, refusals, since: now };
+export function afterEnd({ resourceVersion, errorsInARow }: Watching, now: number): Listed {
+  return { at: 'listed', resourceVersion, errorsInARow, since: now };
 }
 
 /**
@@ -72,14 +72,14 @@ export function afterFailure(state: WatchState, error: unknown, now: number): Un
     error: error instanceof Error ? error : new Error(String(error)),
   };
   if (state.at === 'unlisted' || state.at === 'listing') return { at: 'unlisted', newest: state.newest, ...failure };
-  const { resourceVersion, refusals } = state;
+  const { resourceVersion, errorsInARow } = state;
   // If the requested version does not exist yet, the server sends nothing on the stream, not even bookmarks.
   const isSilent = isStalled && isConnected(state) && state.stream.lastByteAt === state.stream.openedAt;
   // A 404 may mean that the server now serves another collection under this path.
-  const isUseless = isSilent || isGone(error) || isTooNew(error) || isNotFound(error) || refusals >= REFUSALS_LIMIT;
+  const isUseless = isSilent || isGone(error) || isTooNew(error) || isNotFound(error) || errorsInARow >= MOST_ERRORS;
   return isUseless
     ? { at: 'unlisted', newest: resourceVersion, ...failure }
-    : { at: 'listed', resourceVersion, refusals, ...failure };
+    : { at: 'listed', resourceVersion, errorsInARow, ...failure };
 }
 
 /** Whether the requested version is newer than the server's, because its etcd was restored from a backup. */

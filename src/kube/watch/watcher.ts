@@ -173,7 +173,7 @@ export class Watcher {
           const resourceVersion = await listEach(api, target.path, (object) => this.#list(object, keys), options);
           this.#complete(state.newest, keys, resourceVersion);
           const { since, error } = state;
-          this.#state = { at: 'listed', resourceVersion, refusals: 0, since, error };
+          this.#state = { at: 'listed', resourceVersion, errorsInARow: 0, since, error };
         } else {
           const stream = await this.#open({ sendInitialEvents: true, resourceVersionMatch: 'NotOlderThan' }, signal);
           this.#state = { ...state, at: 'listing', stream, keys: new Set() };
@@ -181,9 +181,9 @@ export class Watcher {
         break;
       }
       case 'listed': {
-        const { resourceVersion, refusals } = state;
+        const { resourceVersion, errorsInARow } = state;
         const stream = await this.#open({ resourceVersion }, signal);
-        this.#state = { at: 'watching', stream, resourceVersion, refusals };
+        this.#state = { at: 'watching', stream, resourceVersion, errorsInARow };
         break;
       }
       case 'listing':
@@ -234,21 +234,21 @@ export class Watcher {
         if (!isListEnd(object)) this.#sendsBookmarks = this.#hasBookmark = true;
         break;
       case 'ERROR':
-        if (state.at === 'watching') state.refusals += 1;
+        if (state.at === 'watching') state.errorsInARow += 1;
         throw watchError(target.path, object);
       default:
         throw new Error(`the watch sent an event of unknown type ${JSON.stringify(type)}`);
     }
     const { resourceVersion } = object.metadata;
     if (state.at === 'watching') {
-      state.refusals = 0;
+      state.errorsInARow = 0;
       state.resourceVersion = resourceVersion;
       return state;
     }
     // During a list the versions of single objects are not in order.
     if (type !== 'BOOKMARK' || !isListEnd(object)) return state;
     this.#complete(state.newest, state.keys, resourceVersion);
-    return { at: 'watching', stream: state.stream, resourceVersion, refusals: 0 };
+    return { at: 'watching', stream: state.stream, resourceVersion, errorsInARow: 0 };
   }
 
   #list(object: KubeObject, keys: Set<string>): void {

@@ -73,10 +73,10 @@ export class Backoff {
 }
 
 /**
- * Keys on hold. A key on hold must not be used before the end of its hold: for example, a queue must not run the key.
- * Expired holds have no effect. They are removed together from time to time, so that a hold needs no timer.
+ * Keys that cool down: a key must not be used before the end of its cooldown; for example, a queue must not run it.
+ * Expired cooldowns have no effect. They are removed together from time to time, so that none needs a timer.
  */
-export class Holds {
+export class Cooldowns {
   readonly #until = new Map<string, number>();
   readonly #sweepEveryMs: number;
   #sweptAt = 0;
@@ -85,12 +85,12 @@ export class Holds {
     this.#sweepEveryMs = sweepEveryMs;
   }
 
-  /** The end of the key's hold, monotonic ms; 0: the key has no hold. */
+  /** The end of the key's cooldown, monotonic ms; 0: it has none. */
   until(key: string): number {
     return this.#until.get(key) ?? 0;
   }
 
-  /** Sets a hold. If the key has a hold already, the later end counts. */
+  /** Sets a cooldown. If the key has one already, the later end counts. */
   extend(key: string, until: number): void {
     if (until > this.until(key)) this.#until.set(key, until);
   }

@@ -6,7 +6,7 @@
  * its children; keys with the same time come out in the order in which they were put in.
  */
 
-interface Entry<K> {
+interface DelayedKey<K> {
   readonly key: K;
   /** Whether the key gets low priority when it is due. After a `put` with normal priority it gets normal priority. */
   low: boolean;
@@ -16,8 +16,8 @@ interface Entry<K> {
 }
 
 export class DelayHeap<K extends string = string> {
-  readonly #heap: Entry<K>[] = [];
-  readonly #entries = new Map<K, Entry<K>>();
+  readonly #heap: DelayedKey<K>[] = [];
+  readonly #entries = new Map<K, DelayedKey<K>>();
   #order = 0;
 
   get size(): number {
@@ -71,7 +71,7 @@ export class DelayHeap<K extends string = string> {
     this.#entries.clear();
   }
 
-  #up(entry: Entry<K>): void {
+  #up(entry: DelayedKey<K>): void {
     for (;;) {
       const parent = entry.place === 0 ? undefined : this.#heap[(entry.place - 1) >> 1];
       if (parent === undefined || !before(entry, parent)) return;
@@ -79,7 +79,7 @@ export class DelayHeap<K extends string = string> {
     }
   }
 
-  #down(entry: Entry<K>): void {
+  #down(entry: DelayedKey<K>): void {
     for (;;) {
       const left = this.#heap[2 * entry.place + 1];
       const right = this.#heap[2 * entry.place + 2];
@@ -89,18 +89,18 @@ export class DelayHeap<K extends string = string> {
     }
   }
 
-  #swap(a: Entry<K>, b: Entry<K>): void {
+  #swap(a: DelayedKey<K>, b: DelayedKey<K>): void {
     const place = a.place;
     this.#place(a, b.place);
     this.#place(b, place);
   }
 
-  #place(entry: Entry<K>, place: number): void {
+  #place(entry: DelayedKey<K>, place: number): void {
     entry.place = place;
     this.#heap[place] = entry;
   }
 }
 
-function before(a: Entry<string>, b: Entry<string>): boolean {
+function before(a: DelayedKey<string>, b: DelayedKey<string>): boolean {
   return a.at < b.at || (a.at === b.at && a.order < b.order);
 }

@@ -80,7 +80,7 @@ test('property: a KeyedQueue never runs a key twice at a time, never exceeds its
             forgotten.delete(step.key);
           } else if (step.do === 'forget') {
             queue.forget(step.key);
-            // `forget` also drops the hold of the key, so the next run may come before the interval is over.
+            // `forget` also drops the cooldown of the key, so the next run may come before the interval is over.
             starts.delete(step.key);
             owed.delete(step.key);
             if (stage.open.has(step.key)) forgotten.add(step.key);

@@ -15,12 +15,12 @@
  *   The key may also be delayed at the same time, if a later run was requested.
  *
  * If a run fails, it is repeated after the key's back-off. An add ends this wait early, but not before the first
- * back-off step and a Retry-After are over. Until then the key is on *hold*: otherwise a run that fails and adds its
- * own key would repeat without a pause. A hold also separates the runs of a key by `minIntervalMs`: the first add runs
+ * back-off step and a Retry-After are over. Until then the key *cools down*: otherwise a run that fails and adds its
+ * own key would repeat without a pause. A cooldown also separates the runs of a key by `minIntervalMs`: the first add runs
  * at once, and later adds share one run.
  */
 import { orAborted } from '../abort.ts';
-import { Holds, type WaitAfter, waitAfter } from './backoff.ts';
+import { Cooldowns, type WaitAfter, waitAfter } from './backoff.ts';
 import { type Clock, systemClock, type Timer } from '../clock.ts';
 import { DelayHeap } from './delay-heap.ts';
 import { GroupRuns, WaitingKeys } from './turns.ts';
@@ -44,7 +44,7 @@ interface Run {
   forgotten: boolean;
 }
 
-/** Shortest time between two removals of expired holds, ms. */
+/** Shortest time between two removals of expired cooldowns, ms. */
 const SWEEP_MS = 1000;
 
 export class KeyedQueue<K extends string = string> {
@@ -56,7 +56,7 @@ export class KeyedQueue<K extends string = string> {
   readonly #waiting: WaitingKeys<K>;
   readonly #delayed = new DelayHeap<K>();
   readonly #running = new Map<K, Run>();
-  readonly #holds: Holds;
+  readonly #cooldowns: Cooldowns;
   /** For each key whose last run failed: how many runs in a row failed, and `Run.since` of the first failed run. */
   readonly #failures = new Map<K, { readonly count: number; readonly since: number }>();
   #worker: Worker<K> | undefined;
@@ -76,7 +76,7 @@ export class KeyedQueue<K extends string = string> {
     this.#waiting = new WaitingKeys<K>(options.groupOf, options.ownerOf);
     this.#clock = clock;
     this.#minIntervalMs = minIntervalMs;
-    this.#holds = new Holds(Math.max(SWEEP_MS, minIntervalMs));
+    this.#cooldowns = new Cooldowns(Math.max(SWEEP_MS, minIntervalMs));
     this.#retryBaseMs = retryBaseMs;
     this.#waitAfter = waitAfter({ baseMs: retryBaseMs, maxMs: retryMaxMs, random });
   }
@@ -115,7 +115,7 @@ export class KeyedQueue<K extends string = string> {
     this.#waiting.delete(key);
     this.#delayed.delete(key);
     this.#failures.delete(key);
-    this.#holds.delete(key);
+    this.#cooldowns.delete(key);
     const run = this.#running.get(key);
     if (run !== undefined) {
       run.forgotten = true;
@@ -166,7 +166,7 @@ export class KeyedQueue<K extends string = string> {
   async #stop({ drainMs = 0, graceMs = 1000 }: StopOptions): Promise<readonly K[]> {
     this.#waiting.clear();
     this.#delayed.clear();
-    this.#holds.clear();
+    this.#cooldowns.clear();
     this.#timer?.cancel();
     clearImmediate(this.#pump);
     await this.#settledWithin(drainMs);
@@ -186,9 +186,9 @@ export class KeyedQueue<K extends string = string> {
     timer.cancel();
   }
 
-  /** Makes the key waiting, dirty or delayed. It runs neither before `at` nor before the end of its hold. */
+  /** Makes the key waiting, dirty or delayed. It runs neither before `at` nor before the end of its cooldown. */
   #enqueue(key: K, at: number, low: boolean, now: number): void {
-    const start = Math.max(at, this.#holds.until(key));
+    const start = Math.max(at, this.#cooldowns.until(key));
     const run = this.#running.get(key);
     if (start <= now) {
       this.#delayed.delete(key);
@@ -242,7 +242,7 @@ export class KeyedQueue<K extends string = string> {
       const run: Run = { startedAt, since, low, group, dirty: 'no', forgotten: false };
       this.#running.set(key, run);
       this.#groupRuns.started(group);
-      if (this.#minIntervalMs > 0) this.#holds.extend(key, startedAt + this.#minIntervalMs);
+      if (this.#minIntervalMs > 0) this.#cooldowns.extend(key, startedAt + this.#minIntervalMs);
       void this.#run(key, run, worker);
     }
   }
@@ -277,7 +277,7 @@ export class KeyedQueue<K extends string = string> {
     if (this.#stopped !== undefined) return;
     if (run.dirty !== 'no') this.#enqueue(key, now, run.dirty === 'low', now);
     else if (requeueAfterMs !== undefined && !run.forgotten) this.#enqueue(key, now + requeueAfterMs, run.low, now);
-    this.#holds.sweep(now);
+    this.#cooldowns.sweep(now);
   }
 
   #failed(key: K, run: Run, error: unknown): void {
@@ -290,12 +290,12 @@ export class KeyedQueue<K extends string = string> {
       attempt = (this.#failures.get(key)?.count ?? 0) + 1;
       this.#failures.set(key, { count: attempt, since: run.since });
       const wait = this.#waitAfter(attempt, floorMs, this.#options.retryMaxMsOf?.(error));
-      const hold = Math.min(wait, Math.max(floorMs, this.#retryBaseMs));
-      retryInMs = run.dirty === 'no' ? wait : hold;
-      this.#holds.extend(key, now + hold);
+      const cooldown = Math.min(wait, Math.max(floorMs, this.#retryBaseMs));
+      retryInMs = run.dirty === 'no' ? wait : cooldown;
+      this.#cooldowns.extend(key, now + cooldown);
       this.#retries++;
       this.#enqueue(key, now + retryInMs, run.low && run.dirty !== 'normal', now);
-      this.#holds.sweep(now);
+      this.#cooldowns.sweep(now);
     }
     this.#options.onError(key, error, retryInMs, attempt);
   }

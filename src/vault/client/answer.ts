@@ -19,7 +19,7 @@ import {
 import { redact, REDACTED } from '../../runtime/text/redact.ts';
 
 /** The answer to a login or a token renewal, with the token. */
-export interface VaultAuth {
+export interface TokenGrant {
   readonly clientToken: string;
   readonly accessor: string | undefined;
   /** The token's life, s; 0: it does not expire. */
@@ -39,7 +39,7 @@ export interface VaultResponse {
   readonly leaseId: string;
   readonly leaseSeconds: number;
   readonly renewable: boolean;
-  readonly auth: VaultAuth | undefined;
+  readonly auth: TokenGrant | undefined;
 }
 
 export interface Failure {
@@ -77,7 +77,7 @@ function responseFrom(status: number, body: JsonObject, data: JsonObject | undef
   };
 }
 
-function authFrom(auth: JsonObject | undefined): VaultAuth | undefined {
+function authFrom(auth: JsonObject | undefined): TokenGrant | undefined {
   if (auth === undefined) return undefined;
   return {
     clientToken: stringMember(auth, 'client_token') ?? '',

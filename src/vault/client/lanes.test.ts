@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, it, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 
-import { Lane, Lanes, SharedSlots, Slots } from './lanes.ts';
+import { Lane, Lanes, Semaphore, SharedSlots } from './lanes.ts';
 import { AbortedError } from '../../runtime/abort.ts';
 
 const never = new AbortController().signal;
@@ -98,9 +98,9 @@ test('if an identity calls 1,000 mounts, the lanes of mounts that are used often
   assert.notEqual(lanes.of('mount-0'), first);
 });
 
-describe('Slots', () => {
-  it('Slots admits calls up to the limit; when a slot is free, the call that has waited longest gets it', async () => {
-    const slots = new Slots(2);
+describe('Semaphore', () => {
+  it('a Semaphore admits calls up to the limit; when a slot is free, the call that has waited longest gets it', async () => {
+    const slots = new Semaphore(2);
     const [first, second] = [await slots.take(never), await slots.take(never)];
     const order: number[] = [];
     const waits = [1, 2].map(async (n) => {
@@ -117,8 +117,8 @@ describe('Slots', () => {
     assert.equal(slots.taken, 0);
   });
 
-  it('a call that is aborted while it waits gets no slot from Slots', async () => {
-    const slots = new Slots(1);
+  it('a call that is aborted while it waits gets no slot', async () => {
+    const slots = new Semaphore(1);
     const held = await slots.take(never);
     const controller = new AbortController();
     const waiting = slots.take(controller.signal);

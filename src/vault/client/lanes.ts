@@ -23,8 +23,8 @@ const FAILURES = 2;
 /** The calls of one identity to one mount. */
 export class Lane {
   readonly #server: SharedSlots;
-  readonly #own = new Slots(MOST_CALLS);
-  readonly #trial = new Slots(1);
+  readonly #own = new Semaphore(MOST_CALLS);
+  readonly #trial = new Semaphore(1);
   /** Whether the last call got a response. */
   #isProven = false;
   /** Failures since the last response. */
@@ -66,15 +66,15 @@ export class Lane {
 
 /** Slots that several lanes or servers share. All lanes or servers that are not proven together get at most half. */
 export class SharedSlots {
-  readonly all: Slots;
-  readonly unproven: Slots;
+  readonly all: Semaphore;
+  readonly unproven: Semaphore;
 
   constructor(limit: number) {
-    this.all = new Slots(limit);
-    this.unproven = new Slots(Math.ceil(limit / 2));
+    this.all = new Semaphore(limit);
+    this.unproven = new Semaphore(Math.ceil(limit / 2));
   }
 
-  /** As `Slots.take`. @param isProven `false`: also takes one of the slots for users that are not proven */
+  /** As `Semaphore.take`. @param isProven `false`: also takes one of the slots for users that are not proven */
   async take(signal: AbortSignal, isProven: boolean, rank = 0): Promise<Disposable> {
     using taken = new DisposableStack();
     if (!isProven) taken.use(await this.unproven.take(signal, rank));
@@ -112,7 +112,7 @@ export function mountOfPath(path: string): string {
 }
 
 /** Limits the number of concurrent calls. Other calls wait: the lowest rank goes first; of equal ranks, the oldest. */
-export class Slots {
+export class Semaphore {
   readonly #limit: number;
   /** For each waiting call, the function that admits the call, and the rank of the call. */
   readonly #waiting = new Map<() => void, number>();

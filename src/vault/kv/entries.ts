@@ -27,7 +27,7 @@ import {
 } from './answers.ts';
 import { revokeLease } from '../lease-calls.ts';
 import { asPlain, asVersioned, type EntryPath, Mounts } from './mounts.ts';
-import { Holds } from '../../runtime/queue/backoff.ts';
+import { Cooldowns } from '../../runtime/queue/backoff.ts';
 import type { VaultCaller } from '../session/session.ts';
 import type { VaultValues } from './values.ts';
 
@@ -70,9 +70,9 @@ export class VaultEntries {
   readonly #options: VaultEntriesOptions;
   readonly #mounts: Mounts;
   /** Paths of metadata that a policy forbids to read. */
-  readonly #forbidden = new Holds(FORBIDDEN_MS);
+  readonly #forbidden = new Cooldowns(FORBIDDEN_MS);
   /** Paths whose read created credentials. */
-  readonly #notKv = new Holds(NOT_KV_MS);
+  readonly #notKv = new Cooldowns(NOT_KV_MS);
 
   constructor(session: VaultCaller, options: VaultEntriesOptions) {
     this.#session = session;
@@ -181,7 +181,7 @@ export class VaultEntries {
     this.#mustBeKv(entry);
     const read = await this.#read(entry, signal);
     if (read.state !== 'found' || read.lease === undefined) return read;
-    this.#hold(this.#notKv, entry.dataPath, NOT_KV_MS);
+    this.#coolDown(this.#notKv, entry.dataPath, NOT_KV_MS);
     const { leaseId } = read.lease;
     try {
       await revokeLease(this.#session, leaseId, signal);
@@ -195,18 +195,18 @@ export class VaultEntries {
     throw this.#notKvError(entry);
   }
 
-  #isHeld(holds: Holds, path: string): boolean {
-    return holds.until(path) > this.#options.clock.monotonic();
+  #coolsDown(cooldowns: Cooldowns, path: string): boolean {
+    return cooldowns.until(path) > this.#options.clock.monotonic();
   }
 
-  #hold(holds: Holds, path: string, ms: number): void {
+  #coolDown(cooldowns: Cooldowns, path: string, ms: number): void {
     const now = this.#options.clock.monotonic();
-    holds.sweep(now);
-    holds.extend(path, now + ms);
+    cooldowns.sweep(now);
+    cooldowns.extend(path, now + ms);
   }
 
   #mustBeKv(entry: EntryPath): void {
-    if (entry.mount.kind === 'other' || this.#isHeld(this.#notKv, entry.dataPath)) throw this.#notKvError(entry);
+    if (entry.mount.kind === 'other' || this.#coolsDown(this.#notKv, entry.dataPath)) throw this.#notKvError(entry);
   }
 
   #notKvError(entry: EntryPath, more = ''): VaultError {
@@ -216,14 +216,14 @@ export class VaultEntries {
   /** Reads the metadata of an entry. `undefined`: the entry has no metadata, or a policy forbids to read them. */
   async #head(entry: EntryPath, signal: AbortSignal | undefined): Promise<KvHead | undefined> {
     const path = entry.metadataPath;
-    if (path === undefined || this.#isHeld(this.#forbidden, path)) return undefined;
+    if (path === undefined || this.#coolsDown(this.#forbidden, path)) return undefined;
     try {
       const { data } = await this.#session.request({ method: 'GET', path, mount: entry.mount.path, signal });
       return entryHead(data, this.#options.clock.now());
     } catch (error) {
       if (isVaultError(error, 'notFound')) return this.#missing(entry);
       if (!isVaultError(error, 'permissionDenied')) throw error;
-      this.#hold(this.#forbidden, path, FORBIDDEN_MS);
+      this.#coolDown(this.#forbidden, path, FORBIDDEN_MS);
       return undefined;
     }
   }

@@ -5,7 +5,7 @@ import { setImmediate } from 'node:timers/promises';
 
 import { ManualClock } from '../../../test/support/manual-clock.ts';
 import { SecretBytes } from '../../runtime/secret-bytes.ts';
-import type { VaultAuth, VaultResponse } from '../client/answer.ts';
+import type { TokenGrant, VaultResponse } from '../client/answer.ts';
 import type { VaultRequest } from '../client/client.ts';
 import { isVaultError, VaultError } from '../errors.ts';
 import { isJsonObject, parseJson } from '../json.ts';
@@ -27,7 +27,7 @@ function setUp(limitedUses: boolean) {
   const gate = { wait: Promise.resolve(), login: Promise.resolve(), read: Promise.resolve() };
   const none = { status: 200, data: undefined, leaseId: '', leaseSeconds: 0, renewable: false };
   let logins = 0;
-  const authOf = (name: string): VaultAuth => {
+  const authOf = (name: string): TokenGrant => {
     const life = { ttlSeconds: LIFE_S, renewable: false, batch: false, limitedUses };
     return { clientToken: name, accessor: `accessor of ${name}`, ...life };
   };

@@ -23,7 +23,7 @@ export interface VaultSessionsOptions extends VaultClientOptions {
 }
 
 /** A session that one user has acquired and not yet released. */
-export interface SessionHold {
+export interface SessionRef {
   readonly session: VaultSession;
   /** Safe to call more than once. */
   release(): void;
@@ -61,7 +61,7 @@ export class VaultSessions {
    * Returns the session of this identity. Does not log in: the first call of the session does.
    * @throws VaultError `invalidServer` with the name of the bad field; `closed` after `stop`
    */
-  acquire(server: VaultServer, identity: VaultIdentity): SessionHold {
+  acquire(server: VaultServer, identity: VaultIdentity): SessionRef {
     if (this.#stopped) throw new VaultError('stopped', { kind: 'closed', addr: server.origin });
     const key = sessionKey(server, identity);
     const entry = this.#open.get(key) ?? this.#openSession(key, server, identity);

@@ -8,7 +8,7 @@ import { getOrCreate } from '../../../runtime/maps.ts';
 import type { Clock } from '../../../runtime/clock.ts';
 import { VaultEntries } from '../../../vault/kv/entries.ts';
 import { isVaultError, type VaultError } from '../../../vault/errors.ts';
-import type { SessionHold, VaultSessions } from '../../../vault/session/sessions.ts';
+import type { SessionRef, VaultSessions } from '../../../vault/session/sessions.ts';
 import type { VaultSession } from '../../../vault/session/session.ts';
 import { ApiError } from '../../../kube/errors.ts';
 import { type Cause, type Fault, userCause, failureOf } from '../../model/cause.ts';
@@ -25,7 +25,7 @@ export interface VaultConnection {
   readonly session: VaultSession;
   readonly entries: VaultEntries;
   /** Acquires the session again, for a lease: the lease needs the session even after the user has closed it. */
-  hold(): SessionHold;
+  acquire(): SessionRef;
 }
 
 /** The login that a user follows until `close`. */
@@ -36,7 +36,7 @@ interface OpenLogin {
   open?: {
     /** The version of the Secrets with which the session logged in; `undefined`: no Secret, or not known. */
     readonly version: string | undefined;
-    readonly hold: SessionHold;
+    readonly ref: SessionRef;
     readonly connection: VaultConnection;
   };
 }
@@ -68,7 +68,7 @@ export class VaultAccess {
     const followed: OpenLogin = { login, version: undefined };
     credentials.follow(user, auth, before?.login.auth);
     this.#logins.set(user, followed);
-    before?.open?.hold.release();
+    before?.open?.ref.release();
     return followed;
   }
 
@@ -84,7 +84,7 @@ export class VaultAccess {
     if (open !== undefined && version !== undefined && open.version === version) return open.connection;
     const connection = await this.#open(followed, signal);
     // If `close` was called meanwhile, it did not release this new session.
-    if (this.#logins.get(user) !== followed) followed.open?.hold.release();
+    if (this.#logins.get(user) !== followed) followed.open?.ref.release();
     return connection;
   }
 
@@ -94,7 +94,7 @@ export class VaultAccess {
     try {
       return await work(await this.#open(single, signal));
     } finally {
-      single.open?.hold.release();
+      single.open?.ref.release();
     }
   }
 
@@ -112,7 +112,7 @@ export class VaultAccess {
     if (followed === undefined) return;
     this.#logins.delete(user);
     this.#options.credentials.follow(user, undefined, followed.login.auth);
-    followed.open?.hold.release();
+    followed.open?.ref.release();
   }
 
   async #open(of: OpenLogin, signal: AbortSignal): Promise<VaultConnection> {
@@ -120,15 +120,15 @@ export class VaultAccess {
     const { server, auth } = of.login;
     const { version } = of;
     const identity = await credentials.identity(auth, signal);
-    const hold = sessions.acquire(server, identity);
-    const connection = getOrCreate(this.#connections, hold.session, () => ({
-      session: hold.session,
-      entries: new VaultEntries(hold.session, { clock, credentialsTimeoutMs }),
-      hold: () => sessions.acquire(server, identity),
+    const ref = sessions.acquire(server, identity);
+    const connection = getOrCreate(this.#connections, ref.session, () => ({
+      session: ref.session,
+      entries: new VaultEntries(ref.session, { clock, credentialsTimeoutMs }),
+      acquire: () => sessions.acquire(server, identity),
     }));
     const before = of.open;
-    of.open = { version, hold, connection };
-    before?.hold.release();
+    of.open = { version, ref, connection };
+    before?.ref.release();
     return connection;
   }
 }

@@ -5,7 +5,7 @@
 import type { Clock, Timer } from '../../../runtime/clock.ts';
 import { isVaultError } from '../../../vault/errors.ts';
 import { lookupLease, renewalVerdict, renewLease } from '../../../vault/lease-calls.ts';
-import type { SessionHold } from '../../../vault/session/sessions.ts';
+import type { SessionRef } from '../../../vault/session/sessions.ts';
 import type { Content } from '../../model/content.ts';
 import type { EntryKey, RuleKey } from '../../model/keys.ts';
 
@@ -21,7 +21,7 @@ export type LeaseEvent =
   | { readonly type: 'renewFailed'; readonly leaseId: string; readonly httpStatus: number | undefined };
 
 /** A lease that Keyferry keeps. `leases.ts` describes the states. */
-export interface Lease extends LeaseUser {
+export interface VaultLease extends LeaseUser {
   state: 'live' | 'replaced' | 'dropped' | 'ending';
   /** Whether the status of the rule names the lease. Before that, no copy gets its credentials. */
   isRecorded: boolean;
@@ -38,7 +38,7 @@ export interface Lease extends LeaseUser {
   /** When the token expires without a renewal, ms since 1970; `undefined`: unknown, or the token does not expire. */
   tokenExpiresAt: number | undefined;
   readonly jitter: number;
-  readonly hold: SessionHold;
+  readonly ref: SessionRef;
   readonly watch: Disposable;
   /** Set for a replaced or dropped lease: fires when the lease expires. */
   end?: Timer;
@@ -74,7 +74,7 @@ const LEASE_GONE_STATUS = 400;
  * @throws VaultError if Vault's response does not tell the state of the lease; the lease then stays live
  */
 export async function maintainLease(
-  lease: Lease,
+  lease: VaultLease,
   pollMs: number,
   options: UpkeepOptions,
   signal: AbortSignal,
@@ -105,35 +105,35 @@ export async function maintainLease(
 }
 
 /** Decides what must be done with the lease now: wait, renew or replace. */
-function planOf(lease: Lease, clock: Clock): LeasePlan {
-  const { tokenId, hold, jitter } = lease;
+function planOf(lease: VaultLease, clock: Clock): LeasePlan {
+  const { tokenId, ref, jitter } = lease;
   const now = clock.monotonic();
-  const deadline = tokenId === undefined ? lease.tokenExpiresAt : hold.session.tokenDeadline(tokenId);
+  const deadline = tokenId === undefined ? lease.tokenExpiresAt : ref.session.tokenDeadline(tokenId);
   const tokenDeadline = deadline === undefined ? undefined : deadline - clock.now() + now;
   return leasePlan({ ...lease, tokenDeadline }, now, jitter);
 }
 
 /** The age of a lease for metrics. `old`: in its last third; `overdue`: a renewal or replacement is due. */
-export function ageOf(lease: Lease, clock: Clock): 'fresh' | 'old' | 'overdue' {
+export function ageOf(lease: VaultLease, clock: Clock): 'fresh' | 'old' | 'overdue' {
   if (lease.state === 'live' && planOf(lease, clock).action !== 'wait') return 'overdue';
   const { issuedAt, expiresAt } = lease;
   return clock.monotonic() - issuedAt > ((expiresAt - issuedAt) * 2) / 3 ? 'old' : 'fresh';
 }
 
 /** Updates the recorded expiry of the lease's token. For a token from before a restart, it stays unchanged. */
-export function updateTokenEnd(lease: Lease): void {
+export function updateTokenEnd(lease: VaultLease): void {
   if (lease.tokenId === undefined) return;
-  const end = lease.hold.session.tokenEndWithoutRenewal(lease.tokenId);
+  const end = lease.ref.session.tokenEndWithoutRenewal(lease.tokenId);
   if (end !== undefined && Math.abs(end - (lease.tokenExpiresAt ?? 0)) <= TOKEN_END_TOLERANCE_MS) return;
   lease.tokenExpiresAt = end;
 }
 
 /** @returns whether the lease was renewed; `false`: it must be replaced */
-async function renew(lease: Lease, { clock, onEvent }: UpkeepOptions, signal: AbortSignal): Promise<boolean> {
+async function renew(lease: VaultLease, { clock, onEvent }: UpkeepOptions, signal: AbortSignal): Promise<boolean> {
   const { leaseId, fullSeconds } = lease;
   const askedAt = clock.monotonic();
   try {
-    const { durationSeconds, renewable } = await renewLease(lease.hold.session, leaseId, fullSeconds, signal);
+    const { durationSeconds, renewable } = await renewLease(lease.ref.session, leaseId, fullSeconds, signal);
     if (durationSeconds <= 0) return false;
     lease.durationSeconds = durationSeconds;
     lease.issuedAt = askedAt;
@@ -150,11 +150,11 @@ async function renew(lease: Lease, { clock, onEvent }: UpkeepOptions, signal: Ab
   }
 }
 
-async function exists(lease: Lease, { clock, onEvent }: UpkeepOptions, signal: AbortSignal): Promise<boolean> {
+async function exists(lease: VaultLease, { clock, onEvent }: UpkeepOptions, signal: AbortSignal): Promise<boolean> {
   lease.checkedAt = clock.monotonic();
   const { key, leaseId } = lease;
   try {
-    if ((await lookupLease(lease.hold.session, leaseId, signal)) !== undefined) return true;
+    if ((await lookupLease(lease.ref.session, leaseId, signal)) !== undefined) return true;
     // ktsstudio/mirrors notices a missing lease by a refused renewal, and its users' alerts count refused renewals.
     onEvent(key, { type: 'renewFailed', leaseId, httpStatus: LEASE_GONE_STATUS });
     return false;

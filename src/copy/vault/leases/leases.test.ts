@@ -11,7 +11,7 @@ import { Content } from '../../model/content.ts';
 import type { ResourceKey } from '../../model/keys.ts';
 import { SECRET } from '../../model/kind.ts';
 import type { VaultConnection } from '../access/access.ts';
-import type { Lease } from './lease.ts';
+import type { VaultLease } from './lease.ts';
 import type { LeaseUser } from './lease.ts';
 import { type LeaseRecord, VaultLeases, leaseVersion } from './leases.ts';
 import { asKey } from '../../../../test/support/keys.ts';
@@ -29,7 +29,7 @@ class Scene {
   readonly requests: string[] = [];
   readonly forgotten: string[] = [];
   readonly notRevoked: string[] = [];
-  holds = 0;
+  refs = 0;
   recorded: LeaseRecord | undefined;
   /** The content that the copies have. */
   copied: Content | undefined;
@@ -55,9 +55,9 @@ class Scene {
   readonly connection: VaultConnection = {
     session: this.session,
     entries: undefined as never,
-    hold: () => {
-      this.holds++;
-      const release = (): void => void this.holds--;
+    acquire: () => {
+      this.refs++;
+      const release = (): void => void this.refs--;
       return { session: this.session, key: '', release, [Symbol.dispose]: release };
     },
   };
@@ -71,7 +71,7 @@ class Scene {
     onRevokeFailed: (_, leaseId) => this.notRevoked.push(leaseId),
   });
 
-  granted(leaseId = 'l', user = USER): Lease {
+  granted(leaseId = 'l', user = USER): VaultLease {
     const grant = { leaseId, durationSeconds: 3600, renewable: true, issuedAt: this.clock.now(), tokenId: 't' };
     return this.leases.granted(user, this.connection, grant, content(leaseId));
   }
@@ -81,7 +81,7 @@ class Scene {
     this.recorded = { leaseId, durationSeconds: 3600, tokenExpiresAt: undefined, copies, ...more };
   }
 
-  restore(user = USER, type = 'Opaque'): Promise<Lease | undefined> {
+  restore(user = USER, type = 'Opaque'): Promise<VaultLease | undefined> {
     return this.leases.restore(user, this.connection, type, signal);
   }
 
@@ -185,7 +185,7 @@ describe('a lease that is no longer renewed', () => {
         of(),
         Array.from({ length: 10 }, (_, index) => `l${index + 41}`),
       );
-      assert.equal(scene.holds, 11);
+      assert.equal(scene.refs, 11);
       assert.equal(scene.forgotten.length, 40);
       assert.equal(scene.leases.find('other')?.state, how);
     });
@@ -207,10 +207,10 @@ describe('a lease that is no longer renewed', () => {
       scene.deadline = scene.clock.now() + HOUR_MS;
       scene.leases[how](lease);
       await scene.clock.advance(HOUR_MS - 1);
-      assert.deepEqual([scene.requests, scene.forgotten, scene.holds], [[], [], 1]);
+      assert.deepEqual([scene.requests, scene.forgotten, scene.refs], [[], [], 1]);
       assert.equal(scene.leases.find('l')?.state, how);
       await scene.clock.advance(1);
-      assert.deepEqual([scene.requests, scene.forgotten, scene.holds], [[], ['l'], 0]);
+      assert.deepEqual([scene.requests, scene.forgotten, scene.refs], [[], ['l'], 0]);
       assert.equal(scene.leases.find('l'), undefined);
       assert.equal(scene.clock.pendingTimers, 0);
     });
@@ -220,7 +220,7 @@ describe('a lease that is no longer renewed', () => {
     const scene = new Scene();
     scene.leases.dropped(scene.granted());
     scene.leases.ended('l');
-    assert.deepEqual([scene.forgotten, scene.holds, scene.clock.pendingTimers], [['l'], 0, 0]);
+    assert.deepEqual([scene.forgotten, scene.refs, scene.clock.pendingTimers], [['l'], 0, 0]);
   });
 
   it('if a rule restores a lease during its revocation, the lease is looked up at once', async () => {
@@ -236,14 +236,14 @@ describe('a lease that is no longer renewed', () => {
     const scene = new Scene();
     scene.leases.dropped(scene.granted());
     scene.leases.release(USER.rule);
-    assert.deepEqual([scene.forgotten, scene.holds, scene.clock.pendingTimers], [[], 0, 0]);
+    assert.deepEqual([scene.forgotten, scene.refs, scene.clock.pendingTimers], [[], 0, 0]);
   });
 
   it('when a rule is deleted, its live lease is not released, because a poll still uses it', () => {
     const scene = new Scene();
     scene.granted();
     scene.leases.release(USER.rule);
-    assert.deepEqual([scene.leases.find('l')?.state, scene.holds], ['live', 1]);
+    assert.deepEqual([scene.leases.find('l')?.state, scene.refs], ['live', 1]);
   });
 
   it('if a rule uses its dropped lease again, the lease is restored, and its content gets the type that the rule has now', async () => {
@@ -257,7 +257,7 @@ describe('a lease that is no longer renewed', () => {
       [again?.content.type, again?.content.fingerprint.digest],
       ['kubernetes.io/basic-auth', lease.content.fingerprint.digest],
     );
-    assert.deepEqual([again?.expiresAt, again?.tokenId, scene.holds], [HOUR_MS, 't', 1]);
+    assert.deepEqual([again?.expiresAt, again?.tokenId, scene.refs], [HOUR_MS, 't', 1]);
     assert.deepEqual([scene.requests, scene.clock.pendingTimers], [[], 0]);
     // Another client may have revoked the lease meanwhile, so the next maintenance looks it up.
     assert.ok(again);
@@ -307,7 +307,7 @@ describe('a lease from before a restart', () => {
     scene.copied = content('before');
     scene.refusal = new VaultError('lease not found', { kind: 'leaseGone', addr: 'https://v' });
     assert.equal(await scene.restore(), undefined);
-    assert.equal(scene.holds, 0);
+    assert.equal(scene.refs, 0);
   });
 
   it('a lease from before a restart belongs to one rule, even if two rules restore it at the same time', async () => {

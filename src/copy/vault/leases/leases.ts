@@ -21,12 +21,12 @@
 import { isVaultError } from '../../../vault/errors.ts';
 import type { LeaseGrant } from '../../../vault/kv/answers.ts';
 import { type LeaseFacts, lookupLease, renewalVerdict, renewLease, revokeLease } from '../../../vault/lease-calls.ts';
-import type { SessionHold } from '../../../vault/session/sessions.ts';
+import type { SessionRef } from '../../../vault/session/sessions.ts';
 import { Content } from '../../model/content.ts';
 import type { EntryKey, ResourceKey, RuleKey } from '../../model/keys.ts';
 import { SECRET } from '../../model/kind.ts';
 import type { VaultConnection } from '../access/access.ts';
-import { ageOf, type Lease, type LeaseUser, maintainLease, updateTokenEnd, type UpkeepOptions } from './lease.ts';
+import { ageOf, type VaultLease, type LeaseUser, maintainLease, updateTokenEnd, type UpkeepOptions } from './lease.ts';
 
 /** The lease that the status of a rule names. */
 export interface LeaseRecord {
@@ -72,17 +72,17 @@ export const leaseVersion = (leaseId: string): string => `lease ${leaseId}`;
 export class VaultLeases {
   readonly #options: VaultLeasesOptions;
   /** The leases, by lease id, until they are revoked or expire. */
-  readonly #known = new Map<string, Lease>();
+  readonly #known = new Map<string, VaultLease>();
 
   constructor(options: VaultLeasesOptions) {
     this.#options = options;
   }
 
   /** Adds the lease of new credentials. */
-  granted(user: LeaseUser, connection: VaultConnection, grant: LeaseGrant, content: Content): Lease {
+  granted(user: LeaseUser, connection: VaultConnection, grant: LeaseGrant, content: Content): VaultLease {
     const { clock } = this.#options;
     const issuedAt = clock.monotonic() - (clock.now() - grant.issuedAt);
-    const lease = this.#live(user, connection.hold(), { ...grant, issuedAt, content }, false);
+    const lease = this.#live(user, connection.acquire(), { ...grant, issuedAt, content }, false);
     this.#options.onEvent(user.key, { type: 'granted', leaseId: grant.leaseId });
     return lease;
   }
@@ -111,7 +111,7 @@ export class VaultLeases {
     connection: VaultConnection,
     type: string,
     signal: AbortSignal,
-  ): Promise<Lease | undefined> {
+  ): Promise<VaultLease | undefined> {
     const { key } = user;
     const record = this.#options.leaseRecordOf(key);
     if (record === undefined) return undefined;
@@ -136,7 +136,7 @@ export class VaultLeases {
       const issuedAt = clock.monotonic() + leftMs - seconds * 1000;
       const { renewable } = facts;
       const restored = { leaseId, durationSeconds: seconds, renewable, issuedAt, content };
-      const lease = this.#live(user, connection.hold(), restored, true);
+      const lease = this.#live(user, connection.acquire(), restored, true);
       // If the recorded expiry of the token has passed, the token was renewed later: then its expiry is unknown.
       if (tokenExpiresAt > now) lease.tokenExpiresAt = tokenExpiresAt;
       this.#options.onEvent(key, { type: 'restored', leaseId });
@@ -146,18 +146,18 @@ export class VaultLeases {
   }
 
   /** @see maintainLease */
-  async maintain(lease: Lease, pollMs: number, signal: AbortSignal): ReturnType<typeof maintainLease> {
+  async maintain(lease: VaultLease, pollMs: number, signal: AbortSignal): ReturnType<typeof maintainLease> {
     return await maintainLease(lease, pollMs, this.#options, signal);
   }
 
   /** Called when another lease of the same origin replaces the lease. The replaced lease is kept until it expires. */
-  replaced(lease: Lease): void {
+  replaced(lease: VaultLease): void {
     this.#retire(lease, 'replaced');
     lease.content = NO_CONTENT;
   }
 
   /** Called when the rule no longer uses the lease. The lease is then kept until it is revoked or expires. */
-  dropped(lease: Lease): void {
+  dropped(lease: VaultLease): void {
     if (lease.state === 'live') this.#retire(lease, 'dropped');
   }
 
@@ -167,19 +167,19 @@ export class VaultLeases {
   }
 
   /** The lease with this id; `undefined`: it is not known, or has ended. */
-  find(leaseId: string): Lease | undefined {
+  find(leaseId: string): VaultLease | undefined {
     return this.#known.get(leaseId);
   }
 
   /** All leases of a rule that have not ended. */
-  *of(rule: RuleKey): Iterable<Lease> {
+  *of(rule: RuleKey): Iterable<VaultLease> {
     for (const lease of this.#known.values()) if (lease.rule === rule) yield lease;
   }
 
   /** Server, state and age of each lease that has not ended, for metrics. */
-  figures(): { readonly vault: string; readonly state: Lease['state']; readonly age: string }[] {
+  figures(): { readonly vault: string; readonly state: VaultLease['state']; readonly age: string }[] {
     return Array.from(this.#known.values(), (lease) => {
-      return { vault: lease.hold.session.addr, state: lease.state, age: ageOf(lease, this.#options.clock) };
+      return { vault: lease.ref.session.addr, state: lease.state, age: ageOf(lease, this.#options.clock) };
     });
   }
 
@@ -207,7 +207,7 @@ export class VaultLeases {
     for (const lease of this.of(rule)) {
       if (lease.state === 'live') continue;
       this.#forget(lease);
-      lease.hold.release();
+      lease.ref.release();
     }
   }
 
@@ -215,7 +215,7 @@ export class VaultLeases {
     for (const lease of this.#known.values()) lease.end?.cancel();
   }
 
-  #retire(lease: Lease, state: 'replaced' | 'dropped'): void {
+  #retire(lease: VaultLease, state: 'replaced' | 'dropped'): void {
     const { clock } = this.#options;
     const left = [...this.of(lease.rule)].filter(({ state: its }) => its === 'replaced' || its === 'dropped');
     for (const oldest of left.slice(0, Math.max(0, left.length - MAX_RETIRED + 1))) this.#end(oldest);
@@ -225,19 +225,19 @@ export class VaultLeases {
     lease.end = clock.setTimeout(() => this.#end(lease), rest, { unref: true });
   }
 
-  #end(lease: Lease): void {
+  #end(lease: VaultLease): void {
     this.#forget(lease);
-    lease.hold.session.forgetLease(lease.leaseId);
-    lease.hold.release();
+    lease.ref.session.forgetLease(lease.leaseId);
+    lease.ref.release();
   }
 
-  #forget(lease: Lease): void {
+  #forget(lease: VaultLease): void {
     lease.end?.cancel();
     if (this.#known.get(lease.leaseId) === lease) this.#known.delete(lease.leaseId);
   }
 
   /** Makes a dropped lease of the rule live again. */
-  #resume(user: LeaseUser, leaseId: string, type: string): Lease | undefined {
+  #resume(user: LeaseUser, leaseId: string, type: string): VaultLease | undefined {
     const kept = this.#known.get(leaseId);
     if (kept?.state !== 'dropped' || kept.rule !== user.rule) return undefined;
     if (kept.expiresAt <= this.#options.clock.monotonic()) return undefined;
@@ -251,10 +251,10 @@ export class VaultLeases {
 
   #live(
     { key, rule }: LeaseUser,
-    hold: SessionHold,
+    ref: SessionRef,
     facts: Omit<LeaseGrant, 'tokenId'> & { readonly tokenId?: string | undefined; readonly content: Content },
     isRecorded: boolean,
-  ): Lease {
+  ): VaultLease {
     const { clock, random } = this.#options;
     const { leaseId, durationSeconds, renewable, issuedAt, tokenId, content } = facts;
     return this.#add({
@@ -272,19 +272,19 @@ export class VaultLeases {
       tokenId,
       tokenExpiresAt: undefined,
       jitter: random(),
-      hold,
+      ref,
       checkedAt: clock.monotonic(),
       isGone: false,
       isLookupForbidden: false,
     });
   }
 
-  #add(facts: Omit<Lease, 'watch'>): Lease {
-    const { key, leaseId, hold, tokenId } = facts;
-    const watch = hold.session.watchTokens((id) => {
+  #add(facts: Omit<VaultLease, 'watch'>): VaultLease {
+    const { key, leaseId, ref, tokenId } = facts;
+    const watch = ref.session.watchTokens((id) => {
       if (id === tokenId) this.#options.onUncertain(key);
     });
-    const lease: Lease = { ...facts, watch };
+    const lease: VaultLease = { ...facts, watch };
     updateTokenEnd(lease);
     this.#known.set(leaseId, lease);
     return lease;

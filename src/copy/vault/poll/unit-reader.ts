@@ -18,7 +18,7 @@ import type { SourceLease, SourceView } from '../../model/claim.ts';
 import { Content, type Fingerprint } from '../../model/content.ts';
 import type { VaultConnection, VaultTrouble } from '../access/access.ts';
 import { absentView, contentOf, distinctVersionOf, invalid, presentView, versionOf } from './entry-view.ts';
-import { withEarlyEnd, type EarlyEnds, type Lease } from '../leases/lease.ts';
+import { withEarlyEnd, type EarlyEnds, type VaultLease } from '../leases/lease.ts';
 import { leaseVersion, type VaultLeases } from '../leases/leases.ts';
 import { vaultLeaseOrigin, type VaultLocations, type VaultLocation } from '../locations.ts';
 import type { EntryKey, RuleKey } from '../../model/keys.ts';
@@ -208,14 +208,14 @@ export class UnitReader {
     return content.withVersion(same ? fingerprint.version : `${this.#process}-${++this.#count}`);
   }
 
-  #setLease(unit: Unit, lease: Lease): void {
+  #setLease(unit: Unit, lease: VaultLease): void {
     unit.lease = lease;
     unit.fingerprint = { version: leaseVersion(lease.leaseId), fingerprint: lease.content.fingerprint };
     this.updateView(unit, lease);
   }
 
   /** Until the status of the rule names the lease, the view stays as it was, and no copy gets the credentials. */
-  updateView(unit: Unit, lease: Lease): void {
+  updateView(unit: Unit, lease: VaultLease): void {
     if (lease.isRecorded) unit.view = presentView(leaseVersion(lease.leaseId), leaseFacts(unit.location, lease));
   }
 
@@ -226,7 +226,10 @@ export class UnitReader {
 }
 
 /** What the status and the copies of a rule say of its lease. */
-export function leaseFacts(location: VaultLocation, { leaseId, durationSeconds, tokenExpiresAt }: Lease): SourceLease {
+export function leaseFacts(
+  location: VaultLocation,
+  { leaseId, durationSeconds, tokenExpiresAt }: VaultLease,
+): SourceLease {
   return { id: leaseId, seconds: durationSeconds, origin: vaultLeaseOrigin(location), tokenExpiresAt };
 }
 
@@ -261,7 +264,7 @@ export class Unit<R extends RuleKey | undefined = RuleKey | undefined> {
   fingerprint: { readonly version: string; readonly fingerprint: Fingerprint } | undefined;
   /** Whether a target needs content that is not in the cache. */
   needsContent = false;
-  lease: Lease | undefined;
+  lease: VaultLease | undefined;
   /** The leases of the unit that ended early, one after the other; `undefined`: none. */
   earlyEnds: EarlyEnds | undefined;
   /** Whether Keyferry has already looked for a lease from before its restart. */
