@@ -21,7 +21,7 @@ async function watching(lastByteAt: number, errorsInARow = 0): Promise<Watching>
       })(),
       close: () => undefined,
     },
-    { clock, hasBookmarks: () => true },
+    clock,
   );
   await clock.advance(lastByteAt);
   if (lastByteAt > 0) await stream.next(() => undefined);

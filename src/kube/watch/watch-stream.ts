@@ -20,16 +20,8 @@ export class StalledWatchError extends Error {
   override readonly name = 'StalledWatchError';
 }
 
-interface WatchStreamOptions {
-  readonly clock: Clock;
-  /** Whether the server sends bookmarks, as far as the watcher knows at the moment. */
-  readonly hasBookmarks: () => boolean;
-  /** Longest silence of a stream with bookmarks, ms. A bookmark comes every 60 to 75 s. Default 90,000. */
-  readonly idleLimitMs?: number | undefined;
-}
-
-/** Longest silence of a stream without bookmarks, ms: longer than each `timeoutSeconds` that a watcher requests. */
-const IDLE_WITHOUT_BOOKMARKS_MS = 320_000;
+/** Default of the longest silence of a stream, ms: a bookmark comes every 60 to 75 s. */
+const IDLE_LIMIT_MS = 90_000;
 /** Longest line, to limit memory; a longer one is an error. An object in etcd has at most 1.5 MB. */
 const MAX_LINE_BYTES = 16 * 1024 * 1024;
 
@@ -39,18 +31,19 @@ export class WatchStream {
   readonly #stream: KubeStream;
   readonly #chunks: AsyncIterator<Buffer>;
   readonly #splitter = new LineSplitter();
-  readonly #options: WatchStreamOptions;
+  readonly #clock: Clock;
   readonly #idleLimitMs: number;
   #lastByteAt: number;
   #timer: Timer;
   #stalledMs: number | undefined;
 
-  constructor(stream: KubeStream, options: WatchStreamOptions) {
+  /** @param idleLimitMs longest silence, ms */
+  constructor(stream: KubeStream, clock: Clock, idleLimitMs = IDLE_LIMIT_MS) {
     this.#stream = stream;
     this.#chunks = stream.chunks[Symbol.asyncIterator]();
-    this.#options = options;
-    this.#idleLimitMs = options.idleLimitMs ?? 90_000;
-    this.openedAt = options.clock.monotonic();
+    this.#clock = clock;
+    this.#idleLimitMs = idleLimitMs;
+    this.openedAt = clock.monotonic();
     this.#lastByteAt = this.openedAt;
     this.#timer = this.#arm();
   }
@@ -71,7 +64,7 @@ export class WatchStream {
       const chunk = await this.#chunks.next();
       ended = chunk.done === true;
       if (chunk.done !== true) {
-        this.#lastByteAt = this.#options.clock.monotonic();
+        this.#lastByteAt = this.#clock.monotonic();
         this.#splitter.push(chunk.value, (line) => onEvent(parseJson(line, 'a line of the watch') as WatchEvent));
       } else if (this.#splitter.pendingBytes > 0) throw new Error('the watch was cut off in the middle of a line');
     } catch (error) {
@@ -96,12 +89,12 @@ export class WatchStream {
   }
 
   #arm(): Timer {
-    return this.#options.clock.setTimeout(() => this.#check(), this.#idleLimitMs / 4, { unref: true });
+    return this.#clock.setTimeout(() => this.#check(), this.#idleLimitMs / 4, { unref: true });
   }
 
   #check(): void {
-    const silentMs = this.#options.clock.monotonic() - this.#lastByteAt;
-    if (silentMs < (this.#options.hasBookmarks() ? this.#idleLimitMs : IDLE_WITHOUT_BOOKMARKS_MS)) {
+    const silentMs = this.#clock.monotonic() - this.#lastByteAt;
+    if (silentMs < this.#idleLimitMs) {
       this.#timer = this.#arm();
       return;
     }

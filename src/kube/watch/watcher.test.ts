@@ -378,7 +378,7 @@ test('after a 410 a new list begins at once, and until it is complete the namesp
   }
 });
 
-test('a stream that is silent for too long counts as failed, and a new stream is opened', async () => {
+test('a stream that is silent for too long is closed, and a new stream is opened at once, without a report', async () => {
   script = [open(added('a', 1), listEnd(2)), open(added('b', 3))];
   const clock = new ManualClock();
   await using scene = start({ idleLimitMs: 150, clock });
@@ -386,63 +386,25 @@ test('a stream that is silent for too long counts as failed, and a new stream is
   await clock.advance(140);
   assert.equal(calls.length, 1);
   await clock.advance(60);
-  // Lets the pause before the next try pass.
-  const again = async (): Promise<boolean> => {
-    await clock.advance(1);
-    return calls.length === 2;
-  };
-  await waitFor(again, { message: 'another stream' });
   await has(scene.held, { 'n/a': '1', 'n/b': '3' });
-  assert.match(String(scene.troubles[0]), /StalledWatchError: no byte for \d+ ms/);
+  assert.equal(calls.length, 2);
+  assert.deepEqual(scene.troubles, []);
   assert.equal((await call(0)).closed, true);
 });
 
-test('after a list in pages, a silent stream is replaced even if it never had a bookmark', async () => {
+test('a stream that never sends anything is followed by a list, because its version may not exist', async () => {
   script = [page(['a'], 5), open(), page(['a', 'b'], 6), open()];
   const clock = new ManualClock();
   await using scene = start({
-    idleLimitMs: 90_000,
     clock,
     target: { collection: 'things', path: '/things', metadataOnly: true, inPages: true },
   });
   await scene.watcher.synced;
   await call(1);
   await clock.advance(120_000);
-  const again = async (): Promise<boolean> => {
-    await clock.advance(1);
-    return calls.length === 4;
-  };
-  await waitFor(again, { message: 'another list and another stream' });
   await has(scene.held, { 'n/a': '6', 'n/b': '6' });
+  await waitFor(() => calls.length === 4 && scene.watcher.health.connected, { message: 'another stream' });
   assert.deepEqual(scene.troubles, []);
-  // The long stream had no bookmark. So this server sends none, and the next stream may be silent for longer.
-  await clock.advance(200_000);
-  assert.equal(calls.length, 4);
-  assert.equal(scene.watcher.health.connected, true);
-  await clock.advance(200_000);
-  await waitFor(() => calls.length > 4, { message: 'the end of the second stream' });
-});
-
-test('if a collection without bookmarks has no changes, it is listed again one time, and no failure is reported', async () => {
-  script = [open(added('a', 1), listEnd(2)), open(added('a', 1), listEnd(2)), open()];
-  const clock = new ManualClock();
-  await using scene = start({ clock });
-  await scene.watcher.synced;
-  await clock.advance(120_000);
-  await waitFor(() => calls.length === 2 && scene.watcher.health.connected, { message: 'the second list' });
-  await clock.advance(290_000);
-  assert.equal(calls.length, 2);
-  assert.deepEqual(scene.troubles, []);
-  const { response } = await call(1);
-  response.write(bookmark(3) + added('b', 3));
-  await has(scene.held, { 'n/a': '1', 'n/b': '3' });
-  await clock.advance(120_000);
-  const again = async (): Promise<boolean> => {
-    await clock.advance(10);
-    return calls.length === 3;
-  };
-  await waitFor(again, { message: 'another stream, because bookmarks do not come any more' });
-  assert.match(String(scene.troubles[0]), /StalledWatchError/);
 });
 
 test('a stream with regular bookmarks is not replaced', async () => {

@@ -11,8 +11,8 @@
  *   that are not in the list. So it also drops objects that were deleted between two streams.
  * - When a stream has ended, the next one starts from the last version: at once, or after a failure with a jittered
  *   back-off.
- * - If no byte arrives for longer than the interval of the server's bookmarks, the stream counts as dead, even if TCP
- *   reports no error. A new stream is opened.
+ * - If no byte arrives for longer than the interval of the server's bookmarks, a new stream is opened at once, even if
+ *   TCP reports no error.
  *
  * The watcher keeps no objects, and keeps the keys of objects only during a list.
  */
@@ -49,7 +49,7 @@ export interface WatcherOptions {
   readonly clock?: Clock;
   readonly random?: () => number;
   readonly reconnect?: ReconnectOptions;
-  /** @see WatchStreamOptions.idleLimitMs */
+  /** Longest silence of a stream, ms. A bookmark comes every 60 to 75 s. Default 90,000. */
   readonly idleLimitMs?: number;
   /** Called one time for each stream that failed, but not for a stream that ended as planned. */
   readonly onTrouble?: (error: unknown, retryInMs: number) => void;
@@ -67,8 +67,6 @@ const LONGEST_WAIT_MS = 7000;
 const ABSENT_WAIT_MS = 4000;
 /** Time limit of a page of a list, ms. */
 const PAGE_TIMEOUT_MS = 60_000;
-/** Longest time between two bookmarks of a stream, ms. */
-const BOOKMARK_INTERVAL_MS = 75_000;
 const INITIAL_END = 'k8s.io/initial-events-end';
 
 export class Watcher {
@@ -83,13 +81,6 @@ export class Watcher {
   #state: WatchState;
   /** Whether lists are read in pages, because `inPages` is set or the server cannot stream a list. */
   #inPages: boolean;
-  /**
-   * Whether the server sends bookmarks for this collection. It sends none without a watch cache, and after its own
-   * start none before the first change of the collection.
-   */
-  #sendsBookmarks = true;
-  /** Whether the current stream has sent a bookmark, not counting the one at the end of a list. */
-  #hasBookmark = false;
   #hasSynced = false;
   #running: Promise<void> | undefined;
 
@@ -213,8 +204,7 @@ export class Watcher {
     });
     this.#backoff.opened();
     this.#refusals.reset();
-    this.#hasBookmark = false;
-    return new WatchStream(stream, { clock: this.#clock, hasBookmarks: () => this.#sendsBookmarks, idleLimitMs });
+    return new WatchStream(stream, this.#clock, idleLimitMs);
   }
 
   #take(state: Listing | Watching, { type, object }: WatchEvent): Listing | Watching {
@@ -231,7 +221,6 @@ export class Watcher {
         sink.remove(object);
         break;
       case 'BOOKMARK':
-        if (!isListEnd(object)) this.#sendsBookmarks = this.#hasBookmark = true;
         break;
       case 'ERROR':
         if (state.at === 'watching') state.errorsInARow += 1;
@@ -279,7 +268,6 @@ export class Watcher {
     const state = this.#state;
     const now = this.#clock.monotonic();
     if ('stream' in state) state.stream.close();
-    const isQuiet = error instanceof StalledWatchError && !this.#hasBookmark && isLong(state, now);
     this.#state = afterFailure(state, error, now);
     if (this.#stop.signal.aborted) return 0;
     const wasListed = 'resourceVersion' in state;
@@ -288,11 +276,8 @@ export class Watcher {
       this.#inPages = true;
       return 0;
     }
-    if (isQuiet) {
-      // A server without bookmarks may be silent. But the stream may also be dead, so it is replaced one time.
-      this.#sendsBookmarks = false;
-      return 0;
-    }
+    // A quiet collection of a server that sends no bookmarks, or a dead stream: if it is dead, the next one fails, too.
+    if (error instanceof StalledWatchError) return 0;
     const retryInMs = wasListed && isGone(error) ? 0 : this.#waitAfter(error);
     this.#options.onTrouble?.(error, retryInMs);
     return retryInMs;
@@ -303,16 +288,10 @@ export class Watcher {
     const isOutageOver = this.#wasUnanswered && !isUnanswered(error);
     this.#wasUnanswered = isUnanswered(error);
     if (this.#options.isRefusalLasting === true && isForbidden(error)) return this.#refusals.next(retryAfterMs(error));
-    // The server had accepted the stream that became silent, and the silence itself was long enough as a wait.
-    if (isOutageOver || error instanceof StalledWatchError) this.#backoff.reset();
+    if (isOutageOver) this.#backoff.reset();
     const waitMs = this.#backoff.next(retryAfterMs(error));
     return isNotFound(error) ? Math.min(waitMs, ABSENT_WAIT_MS) : waitMs;
   }
-}
-
-/** Whether the stream was open for longer than the longest time between two bookmarks. */
-function isLong(state: WatchState, now: number): boolean {
-  return isConnected(state) && now - state.stream.openedAt > BOOKMARK_INTERVAL_MS;
 }
 
 /** Whether this is the bookmark at the end of a streamed list. */
