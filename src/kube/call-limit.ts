@@ -13,6 +13,8 @@ export class CallLimit extends AbortController implements Disposable {
   readonly deadline: number;
   /** The current stage. The error message names it when the time is up. */
   stage = 'starting';
+  /** Ends the stage. Called once, with the error of the call. `undefined`: nothing to end. */
+  onOver: ((reason: unknown) => void) | undefined;
   readonly #caller: AbortSignal | undefined;
   readonly #follow = (): void => this.abort(this.#caller?.reason);
   readonly #timer: Timer;
@@ -28,13 +30,8 @@ export class CallLimit extends AbortController implements Disposable {
       const text = `${call.method} ${call.path}: no answer within ${timeoutMs} ms (while ${this.stage})`;
       this.abort(new ConnectionError('ETIMEDOUT', text));
     }, timeoutMs);
+    this.signal.addEventListener('abort', () => this.onOver?.(this.signal.reason), { once: true });
     caller?.addEventListener('abort', this.#follow);
-  }
-
-  /** Sets the function that ends the stage. Called once, with the error of the call. `undefined`: nothing to end. */
-  set onOver(end: ((reason: unknown) => void) | undefined) {
-    // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a stage replaces the handler of the stage before
-    this.signal.onabort = end === undefined ? null : () => end(this.signal.reason);
   }
 
   /** Waits for work that other calls can wait for, too, such as new credentials. It goes on if this call ends. */

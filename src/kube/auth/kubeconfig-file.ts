@@ -22,7 +22,7 @@ export class KubeconfigError extends Error {
 }
 
 /** A mapping (YAML object) in a kubeconfig, and where it stands. As in kubectl, `null` and `''` count as not set. */
-export class Fields {
+export class Mapping {
   readonly file: string;
   /** Path of the mapping in the file: `users[name=x].user`; empty for the top of the file. */
   readonly path: string;
@@ -101,8 +101,8 @@ export class Fields {
     return value;
   }
 
-  fields(name: string): Fields {
-    return new Fields(this.file, this.at(name), this.#values[name]);
+  fields(name: string): Mapping {
+    return new Mapping(this.file, this.at(name), this.#values[name]);
   }
 
   raw(name: string): unknown {
@@ -129,9 +129,9 @@ function kindOf(value: unknown): string {
 export interface Kubeconfig {
   readonly files: readonly string[];
   readonly currentContext: string | undefined;
-  readonly clusters: ReadonlyMap<string, Fields>;
-  readonly users: ReadonlyMap<string, Fields>;
-  readonly contexts: ReadonlyMap<string, Fields>;
+  readonly clusters: ReadonlyMap<string, Mapping>;
+  readonly users: ReadonlyMap<string, Mapping>;
+  readonly contexts: ReadonlyMap<string, Mapping>;
 }
 
 /**
@@ -184,7 +184,7 @@ export async function parseKubeconfig(content: Buffer, file: string): Promise<Ku
     // The parser's error is dropped: it quotes the alias, and a token without quotes that begins with `*` is an alias.
     throw new KubeconfigError(file, 'is not YAML: it has an alias without an anchor, or too many aliases');
   }
-  const top = new Fields(file, '', value);
+  const top = new Mapping(file, '', value);
   const kind = top.string('kind');
   if (kind !== undefined && kind !== 'Config') throw top.error('kind', `must be "Config", is ${JSON.stringify(kind)}`);
   return {
@@ -197,8 +197,8 @@ export async function parseKubeconfig(content: Buffer, file: string): Promise<Ku
 }
 
 function merged(configs: readonly Kubeconfig[]): Kubeconfig {
-  const firstOf = (part: 'clusters' | 'users' | 'contexts'): ReadonlyMap<string, Fields> => {
-    const all = new Map<string, Fields>();
+  const firstOf = (part: 'clusters' | 'users' | 'contexts'): ReadonlyMap<string, Mapping> => {
+    const all = new Map<string, Mapping>();
     for (const config of configs) for (const [name, entry] of config[part]) getOrCreate(all, name, () => entry);
     return all;
   };
@@ -212,11 +212,11 @@ function merged(configs: readonly Kubeconfig[]): Kubeconfig {
 }
 
 /** Turns the list `clusters: [{name, cluster: {…}}]` into a map by name. */
-function entries(top: Fields, list: string, inner: string): Map<string, Fields> {
-  const found = new Map<string, Fields>();
+function entries(top: Mapping, list: string, inner: string): Map<string, Mapping> {
+  const found = new Map<string, Mapping>();
   for (const [index, value] of top.list(list).entries()) {
-    const name = new Fields(top.file, `${list}[${index}]`, value).required('name');
-    const entry = new Fields(top.file, `${list}[name=${name}]`, value);
+    const name = new Mapping(top.file, `${list}[${index}]`, value).required('name');
+    const entry = new Mapping(top.file, `${list}[name=${name}]`, value);
     if (found.has(name)) throw entry.error('', `the name ${JSON.stringify(name)} is used twice in ${list}`);
     found.set(name, entry.fields(inner));
   }

@@ -13,7 +13,7 @@ import { type Clock, systemClock } from '../../runtime/clock.ts';
 import { codeOf } from '../errors.ts';
 import type { Connection, AuthHeaders } from '../connection.ts';
 import { RenewingCredentials, type CredentialParts, FileValue } from './credentials.ts';
-import { Fields, type Kubeconfig, KubeconfigError, readKubeconfigs } from './kubeconfig-file.ts';
+import { Mapping, type Kubeconfig, KubeconfigError, readKubeconfigs } from './kubeconfig-file.ts';
 import { ExecPlugin, type ExecSpec } from './exec-credential.ts';
 
 export interface KubeconfigOptions {
@@ -79,7 +79,7 @@ export function connectionOf(config: Kubeconfig, options: KubeconfigOptions): Co
     throw new KubeconfigError(`${files}: contexts`, `no such context ${JSON.stringify(wanted)} (${known})`);
   }
   const cluster = lookUp(config.clusters, context, 'cluster');
-  const user = context.has('user') ? lookUp(config.users, context, 'user') : new Fields(context.file, 'users', {});
+  const user = context.has('user') ? lookUp(config.users, context, 'user') : new Mapping(context.file, 'users', {});
   const clock = options.clock ?? systemClock;
   const proxy = proxyOf(cluster);
   const ca = cluster.bytesOrFile('certificate-authority', clock);
@@ -99,14 +99,14 @@ export function connectionOf(config: Kubeconfig, options: KubeconfigOptions): Co
   };
 }
 
-function lookUp(entries: ReadonlyMap<string, Fields>, context: Fields, name: 'cluster' | 'user'): Fields {
+function lookUp(entries: ReadonlyMap<string, Mapping>, context: Mapping, name: 'cluster' | 'user'): Mapping {
   const wanted = context.required(name);
   const found = entries.get(wanted);
   if (found === undefined) throw context.error(name, `no such ${name} ${JSON.stringify(wanted)}`);
   return found;
 }
 
-function serverOf(cluster: Fields, usesTls: boolean): URL {
+function serverOf(cluster: Mapping, usesTls: boolean): URL {
   const text = cluster.required('server');
   // As kubectl does, adds the scheme if the server has none.
   const whole = text.includes('://') ? text : `${usesTls ? 'https' : 'http'}://${text}`;
@@ -121,7 +121,7 @@ function serverOf(cluster: Fields, usesTls: boolean): URL {
   return server;
 }
 
-function proxyOf(cluster: Fields): URL | undefined {
+function proxyOf(cluster: Mapping): URL | undefined {
   const text = cluster.string('proxy-url');
   if (text === undefined) return undefined;
   const proxy = URL.parse(text);
@@ -132,7 +132,7 @@ function proxyOf(cluster: Fields): URL | undefined {
 }
 
 interface UserContext {
-  readonly cluster: Fields;
+  readonly cluster: Mapping;
   readonly ca: Buffer | FileValue | undefined;
   readonly env: KubeconfigOptions['env'];
   readonly clock: Clock;
@@ -143,7 +143,7 @@ const EXEC_API_VERSIONS = ['client.authentication.k8s.io/v1', 'client.authentica
 const EXEC_EXTENSION = 'client.authentication.k8s.io/exec';
 
 /** The parts of a user's credentials. @throws KubeconfigError for what kubectl refuses or Keyferry does not support */
-function userParts(user: Fields, context: UserContext): CredentialParts {
+function userParts(user: Mapping, context: UserContext): CredentialParts {
   const { clock } = context;
   if (user.has('auth-provider')) {
     throw user.error('auth-provider', 'is no longer supported, as in kubectl since 1.26; use an exec plugin instead');
@@ -173,7 +173,7 @@ function userParts(user: Fields, context: UserContext): CredentialParts {
   };
 }
 
-function impersonation(user: Fields): AuthHeaders {
+function impersonation(user: Mapping): AuthHeaders {
   const as = user.string('as');
   const uid = user.string('as-uid');
   const groups = user.strings('as-groups');
@@ -190,7 +190,7 @@ function impersonation(user: Fields): AuthHeaders {
   };
 }
 
-function execSpec(exec: Fields, { cluster, ca, env }: UserContext): ExecSpec {
+function execSpec(exec: Mapping, { cluster, ca, env }: UserContext): ExecSpec {
   const apiVersion = exec.required('apiVersion');
   if (!EXEC_API_VERSIONS.includes(apiVersion)) {
     const known = EXEC_API_VERSIONS.join(' or ');
@@ -206,7 +206,7 @@ function execSpec(exec: Fields, { cluster, ca, env }: UserContext): ExecSpec {
   if (mode === 'Always') throw exec.error('interactiveMode', 'is Always, but there is no terminal for the plugin');
   const command = exec.required('command');
   const given = exec.list('env').map((value, index) => {
-    const entry = new Fields(exec.file, exec.at(`env[${index}]`), value);
+    const entry = new Mapping(exec.file, exec.at(`env[${index}]`), value);
     return [entry.required('name'), entry.string('value') ?? ''] as const;
   });
   return {
@@ -221,10 +221,10 @@ function execSpec(exec: Fields, { cluster, ca, env }: UserContext): ExecSpec {
   };
 }
 
-async function clusterInfo(cluster: Fields, ca: Buffer | FileValue | undefined): Promise<Record<string, unknown>> {
+async function clusterInfo(cluster: Mapping, ca: Buffer | FileValue | undefined): Promise<Record<string, unknown>> {
   const bytes = ca === undefined || Buffer.isBuffer(ca) ? ca : await ca.get();
   const extensions = cluster.list('extensions').map((value, index) => {
-    return new Fields(cluster.file, cluster.at(`extensions[${index}]`), value);
+    return new Mapping(cluster.file, cluster.at(`extensions[${index}]`), value);
   });
   const config = extensions.find((entry) => entry.string('name') === EXEC_EXTENSION)?.raw('extension');
   return {
