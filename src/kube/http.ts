@@ -121,6 +121,7 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
       return this.#open(stream, limit);
     } catch (error) {
       this.#end(limit);
+      if (error instanceof ConnectionError && error.code === 'EREPLACED') return await this.stream(request);
       throw error;
     }
   }
