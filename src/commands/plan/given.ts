@@ -1,6 +1,5 @@
 /** The manifests of kinds that Keyferry uses. */
-import { KINDS } from '../snapshot/inventory.ts';
-import type { RuleCollection } from '../snapshot/inventory.ts';
+import { KINDS, type RuleCollection } from '../snapshot/inventory.ts';
 import type { Kind } from '../../copy/model/kind.ts';
 import { type ResourceKey, resourceKey } from '../../copy/model/keys.ts';
 import type { Manifest } from './manifests.ts';

@@ -139,7 +139,7 @@ function stateOf(
   const [first, ...more] = eventsOf(replication.kind === 'broken' ? replication.refusal : undefined, settled) ?? [];
   if (first !== undefined) {
     const message = [first, ...more].map((remark) => remark.message).join('; ');
-    // As for a SecretMirror, a conflict is no error: what the rule may write is up to date.
+    // As for a SecretMirror, a conflict is no error: all that the rule may write is up to date.
     const state = settled.some(({ outcome }) => outcome.state === 'error') ? 'Error' : 'Active';
     return notReady(replication.kind === 'broken' ? 'Suspended' : state, first.reason, message);
   }

@@ -58,7 +58,7 @@ const TOO_LONG: Walk = {
 
 export class Cycles {
   readonly #options: CyclesOptions;
-  /** For each target, what the walks of its claims have seen; absent: there are none. */
+  /** For each target, the edges that the walks of its claims have seen, as text; absent: there are none. */
   readonly #seen = new Map<ResourceKey, string>();
 
   constructor(options: CyclesOptions) {

@@ -8,9 +8,15 @@
 import { type AnnotationNames, annotationNames, listItems } from '../../../controllers/replicator/rules/annotations.ts';
 import { parseResourceKey, type ResourceKey } from '../../../copy/model/keys.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
-import { leftoverOf } from '../program.ts';
 import { placeOf } from '../../snapshot/places.ts';
-import type { Change, Finding, ProgramFindings, MigrationContext, ProgramReader } from '../program.ts';
+import {
+  type Change,
+  type Finding,
+  leftoverOf,
+  type MigrationContext,
+  type ProgramFindings,
+  type ProgramReader,
+} from '../program.ts';
 import { isListed } from '../../../controllers/replicator/rules/namespace-lists.ts';
 import { permission } from '../../../controllers/replicator/rules/permission.ts';
 import {
