@@ -17,12 +17,14 @@ const LONGEST_STRETCH = 4;
 const STAYS_INTERVAL_MS = 50;
 
 /**
- * Shortest pause between two checks of `waitFor`, ms. It grows with the time that has passed. Most checks are requests:
- * they take CPU time that servers and programs under test need.
+ * Pauses between two checks of `waitFor`: at least 20 ms, and a share of the time that has passed. A check that takes
+ * as long as a request costs servers, test and proxies several milliseconds of CPU time, more than most of the effects
+ * that tests wait for. So such checks are rarer than those of values in the test's own process.
  */
 const LEAST_PAUSE_MS = 20;
-const WAITED_SHARE = 1 / 6;
-const LONGEST_LEAST_PAUSE_MS = 150;
+const REQUEST_MS = 1;
+const LOCAL = { share: 1 / 6, longestMs: 150 };
+const REQUEST = { share: 1 / 3, longestMs: 500 };
 
 /**
  * After a slow check, the pause is this many times as long as the check. A slow check, for example a list of 1,000
@@ -43,8 +45,8 @@ export interface WaitOptions {
   /** Time limit, ms. Default: `PATIENCE_MS`. */
   readonly timeoutMs?: number;
   /**
-   * Pause between two checks, ms. Default: a sixth of the time that has passed, but 20 to 150 ms; longer after a slow
-   * check.
+   * Pause between two checks, ms. Default: after a request, a third of the time that has passed, but 20 to 500 ms; else a
+   * sixth, but 20 to 150 ms; longer after a slow check.
    */
   readonly intervalMs?: number;
   /** What the error says that was awaited. A function is called only at the time limit. */
@@ -80,8 +82,10 @@ export async function waitFor<T>(
       const why = cause instanceof Error ? `: ${cause.message}` : '';
       throw new Error(`waited ${timeoutMs} ms for ${what}${why}`, { cause });
     }
-    const leastMs = Math.min(Math.max(LEAST_PAUSE_MS, waitedMs * WAITED_SHARE), LONGEST_LEAST_PAUSE_MS);
-    const intervalMs = options.intervalMs ?? pauseAfter(now - lookedAt, waitedMs, leastMs);
+    const lookMs = now - lookedAt;
+    const { share, longestMs } = lookMs < REQUEST_MS ? LOCAL : REQUEST;
+    const leastMs = Math.min(Math.max(LEAST_PAUSE_MS, waitedMs * share), longestMs);
+    const intervalMs = options.intervalMs ?? pauseAfter(lookMs, waitedMs, leastMs);
     await new Promise((resolve) => setTimeout(resolve, intervalMs));
   }
 }
