@@ -11,20 +11,20 @@ export const PATIENCE_MS = 60_000;
 const LONGEST_STRETCH = 4;
 
 /**
- * Pause between two checks of `staysTrue`, ms. Most checks are requests, and the effects that they look for usually
- * last longer than this pause.
+ * The pauses between two checks: a share of the time that has passed, within these limits. A check that takes as long
+ * as a request costs servers, proxies and test several milliseconds of CPU time, which the programs under test need. So
+ * such checks are rarer than those of values in the test's own process.
  */
-const STAYS_INTERVAL_MS = 50;
-
-/**
- * Pauses between two checks of `waitFor`: at least 20 ms, and a share of the time that has passed. A check that takes
- * as long as a request costs servers, test and proxies several milliseconds of CPU time, more than most of the effects
- * that tests wait for. So such checks are rarer than those of values in the test's own process.
- */
-const LEAST_PAUSE_MS = 20;
 const REQUEST_MS = 1;
-const LOCAL = { share: 1 / 6, longestMs: 150 };
-const REQUEST = { share: 1 / 3, longestMs: 500 };
+const UNTIL_TRUE = {
+  local: { leastMs: 20, share: 1 / 6, mostMs: 150 },
+  request: { leastMs: 20, share: 1 / 3, mostMs: 500 },
+};
+/** Most unwanted effects come at once, and last. */
+const STAYS_TRUE = {
+  local: { leastMs: 50, share: 0, mostMs: 50 },
+  request: { leastMs: 50, share: 1 / 4, mostMs: 500 },
+};
 
 /**
  * After a slow check, the pause is this many times as long as the check. A slow check, for example a list of 1,000
@@ -35,10 +35,12 @@ const LONGEST_INTERVAL_MS = 500;
 
 /**
  * @param lookMs - how long the last check took
- * @param waitedMs - how long the test has waited. The pause is at most half of this time
+ * @param waitedMs - how long the test has waited. After a slow check, the pause is at most half of this time
  */
-function pauseAfter(lookMs: number, waitedMs: number, leastMs: number): number {
-  return Math.max(leastMs, Math.min(PAUSE_SHARE * lookMs, waitedMs / 2, LONGEST_INTERVAL_MS));
+function pauseAfter(lookMs: number, waitedMs: number, pauses: typeof UNTIL_TRUE): number {
+  const { leastMs, share, mostMs } = lookMs < REQUEST_MS ? pauses.local : pauses.request;
+  const usualMs = Math.min(Math.max(leastMs, waitedMs * share), mostMs);
+  return Math.max(usualMs, Math.min(PAUSE_SHARE * lookMs, waitedMs / 2, LONGEST_INTERVAL_MS));
 }
 
 export interface WaitOptions {
@@ -82,10 +84,7 @@ export async function waitFor<T>(
       const why = cause instanceof Error ? `: ${cause.message}` : '';
       throw new Error(`waited ${timeoutMs} ms for ${what}${why}`, { cause });
     }
-    const lookMs = now - lookedAt;
-    const { share, longestMs } = lookMs < REQUEST_MS ? LOCAL : REQUEST;
-    const leastMs = Math.min(Math.max(LEAST_PAUSE_MS, waitedMs * share), longestMs);
-    const intervalMs = options.intervalMs ?? pauseAfter(lookMs, waitedMs, leastMs);
+    const intervalMs = options.intervalMs ?? pauseAfter(now - lookedAt, waitedMs, UNTIL_TRUE);
     await new Promise((resolve) => setTimeout(resolve, intervalMs));
   }
 }
@@ -129,7 +128,7 @@ export async function staysTrue(
     if (!(await condition())) throw new Error(`${message}: no longer true`);
     if (isLast) return;
     const now = performance.now();
-    const pauseMs = pauseAfter(now - lookedAt, now - from, STAYS_INTERVAL_MS);
+    const pauseMs = pauseAfter(now - lookedAt, now - from, STAYS_TRUE);
     await new Promise((resolve) => setTimeout(resolve, pauseMs));
   }
 }

@@ -13,11 +13,11 @@ const STEPS = 5_000_000;
 const PIECE_MS = 7;
 /**
  * The pause after the first piece, ms. Each further pause is longer, up to `LONGEST_PAUSE_MS`. So a short measurement
- * has several pieces, and in a long one the pieces need only a fiftieth of a core.
+ * has several pieces, and in a long one the pieces need less than a hundredth of a core.
  */
 const PAUSE_MS = 80;
-const PAUSE_GROWTH = 1.2;
-export const LONGEST_PAUSE_MS = 400;
+const PAUSE_GROWTH = 1.25;
+export const LONGEST_PAUSE_MS = 1000;
 /** After this many runs of the piece, V8 has optimized its code. */
 const WARM_UP_RUNS = 3;
 
