@@ -1,8 +1,8 @@
 /** The list of all controllers. A new controller is a folder, a line here, and its flags in `config/`. */
 import type { ControllerEntry } from './common/context.ts';
-import { generator } from './generator/controller.ts';
-import { mirrors } from './mirrors/controller.ts';
-import { replicator } from './replicator/controller.ts';
+import { generator } from './generator/index.ts';
+import { mirrors } from './mirrors/index.ts';
+import { replicator } from './replicator/index.ts';
 import { syncSecretCcm } from './syncsecret/ccm.ts';
 import { syncSecretManager } from './syncsecret/manager.ts';
 import { secretSynchronizer } from './syncsecret/synchronizer.ts';

@@ -8,7 +8,7 @@
 import type { Config } from '../config/config.ts';
 import type { ControllerContext } from '../controllers/common/context.ts';
 import { ConsentWatch } from '../controllers/common/namespaces/consent.ts';
-import { goneRuleEvents } from '../controllers/common/rules/undeleted.ts';
+import { goneRuleEvents } from '../copy/engine/life/warnings.ts';
 import { reachOf } from '../controllers/common/namespaces/reach.ts';
 import { CONTROLLER_LIST } from '../controllers/list.ts';
 import { Cluster, type WatchTrouble } from '../copy/cluster/cluster.ts';
@@ -75,6 +75,13 @@ export class Operator {
     this.#events = eventRecorder(api, config.leaderElect.identity, log, metrics);
     this.manager = new Manager({
       home: api.cluster,
+      life: {
+        api,
+        clock: systemClock,
+        log,
+        deletionTimeoutMs: config.deletionTimeoutMs,
+        recordEvent: (...event) => recordEvent(...event),
+      },
       onError: (queue, key, error, retryInMs) => {
         const subject = queue === 'targets' ? { target: key } : { rule: key };
         log.warn('reconcile failed, retrying', { queue, ...subject, error, retryInMs });
@@ -139,7 +146,7 @@ export class Operator {
     for (const entry of entries) {
       const controller = entry.create(context);
       this.manager.addController(controller);
-      if (controller.reconciler !== undefined) metrics.copySeconds.zero({ system: controller.reconciler.rules.name });
+      if (controller.work === undefined) metrics.copySeconds.zero({ system: controller.rules.name });
     }
     this.#addMetrics(vault);
   }

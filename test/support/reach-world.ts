@@ -6,19 +6,20 @@
 import type { NamespaceLimit } from '../../src/config/flags/limit-flags.ts';
 import { NamespaceChanges } from '../../src/controllers/common/namespaces/namespace-changes.ts';
 import { reachOf } from '../../src/controllers/common/namespaces/reach.ts';
-import { liveRules } from '../../src/controllers/common/rules/rule-client.ts';
 import type { SecretMirror, SecretMirrorSpec } from '../../src/controllers/mirrors/api.ts';
 import { createMirrorStore } from '../../src/controllers/mirrors/rules/mirror-store.ts';
 import { MirrorRules } from '../../src/controllers/mirrors/rules/rule-set.ts';
 import { ReplicatorRules } from '../../src/controllers/replicator/rules/rule-set.ts';
 import { ACCEPT_FROM_ANNOTATION, Namespaces } from '../../src/copy/cluster/watch/namespaces.ts';
 import type { TargetWriter } from '../../src/copy/engine/backend.ts';
-import type { RuleReconciler } from '../../src/copy/engine/controller.ts';
+import type { Life } from '../../src/copy/engine/life/rule-life.ts';
+import type { RuleSet, RuleState } from '../../src/copy/model/rule-set.ts';
 import { Engine } from '../../src/copy/engine/engine.ts';
 import { userCause } from '../../src/copy/model/cause.ts';
 import type { FieldPatch, SourceView } from '../../src/copy/model/claim.ts';
 import {
   type ObjectKey,
+  namespaceOf,
   parseResourceKey,
   resourceKey,
   type ResourceKey,
@@ -33,10 +34,13 @@ import type { RunResult } from '../../src/runtime/queue/keyed-queue-options.ts';
 import { SingleFlight } from '../../src/runtime/queue/single-flight.ts';
 import { ManualClock } from './manual-clock.ts';
 import type { LimitsState, NamespaceState } from './reach-oracle.ts';
+import { lifeOf } from './life.ts';
 import { stubBackend } from './stub-backend.ts';
 import { ruleScope } from './rule-scope.ts';
 
 const CLUSTER = 'c';
+/** Replaced by the real rules. */
+const NO_RULES: RuleSet = { name: '', evaluate: () => undefined, ownerOf: () => undefined, orphanPolicy: () => 'keep' };
 /** How long each write waits before it is sent, ms. */
 const WRITE_MS = 400;
 const CONTENT = { digest: 'd', keys: 'k', type: 'Opaque' };
@@ -177,8 +181,8 @@ export class ReachProcess {
     const reads = { namespaces: this.namespaces, namespaceReads: { isCurrent } };
     const context = { engine, cluster: reads, clock: this.#clock, log };
     this.#changes = [this.#mirrorRules, this.#pushRules].map((rules) => new NamespaceChanges(context, rules));
-    engine.addReconciler(this.#reconcilerOf(this.#mirrorRules, 0, (rule) => this.#liveMirror(rule)));
-    engine.addReconciler(this.#reconcilerOf(this.#pushRules, 1, (rule) => this.#livePush(rule)));
+    engine.add(this.#lifeOf(this.#mirrorRules, 0, (rule) => this.#liveMirror(rule)));
+    engine.add(this.#lifeOf(this.#pushRules, 1, (rule) => this.#livePush(rule)));
     const backend = stubBackend(CLUSTER);
     const writer: TargetWriter = {
       ...backend.targetsOf(secretKey('', '')),
@@ -252,17 +256,16 @@ export class ReachProcess {
     if (rule !== undefined && was !== is) this.#engine.enqueueRule(rule);
   }
 
-  #reconcilerOf(
-    rules: MirrorRules | ReplicatorRules,
-    index: number,
-    live: (rule: RuleKey) => string | undefined,
-  ): RuleReconciler {
-    return {
-      rules,
-      listed: async (rule) => await this.#labelsKnown(rule),
-      getLive: liveRules(async (rule) => await Promise.resolve(live(rule)), this.#changes[index]?.isOutdated),
-      updateStatus: async () => await Promise.resolve(undefined),
+  #lifeOf(rules: MirrorRules | ReplicatorRules, index: number, live: (rule: RuleKey) => string | undefined): Life {
+    const getLive = async (rule: RuleKey, target: ResourceKey, signal: AbortSignal): Promise<RuleState> => {
+      const version = live(rule);
+      if (version === undefined) return { state: 'gone' };
+      const isOutdated = await this.#changes[index]?.isOutdated(rule, namespaceOf(target), signal);
+      return { state: 'there', version: isOutdated === true ? '' : version };
     };
+    const nothing = async (): Promise<undefined> => await Promise.resolve(undefined);
+    const listed = async (rule: RuleKey): Promise<void> => await this.#labelsKnown(rule);
+    return { ...lifeOf({ ...NO_RULES, getLive, report: nothing, listed }), rules };
   }
 
   #isCurrent(namespace: string): boolean {

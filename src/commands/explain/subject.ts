@@ -5,7 +5,7 @@
 import type { Explanation } from '../../../scripts/reports/schemas.ts';
 import { type Collection, listerOf } from '../snapshot/inventory.ts';
 import { quoted, UsageError } from '../../config/usage-error.ts';
-import { FIELD_MANAGER } from '../../copy/model/observed.ts';
+import { isOwnManager } from '../../copy/model/observed.ts';
 import type { KubeApi, ManagedFieldsEntry, ObjectMeta } from '../../kube/api.ts';
 
 export interface Subject {
@@ -60,9 +60,9 @@ export function writersOf({ managedFields = [] }: Pick<ObjectMeta, 'managedField
     .toSorted((a, b) => ((a.time ?? '') < (b.time ?? '') ? 1 : -1));
 }
 
-/** When Keyferry last wrote a copy's content or metadata. `null`: never, so another program wrote the object. */
+/** When Keyferry last wrote the content or metadata of an object. `null`: never, so another program wrote the object. */
 export function lastWriteOf(writers: readonly Writer[]): string | null {
-  return writers.find(({ manager, wrote }) => manager === FIELD_MANAGER && wrote !== 'status')?.time ?? null;
+  return writers.find(({ manager, wrote }) => isOwnManager(manager) && wrote !== 'status')?.time ?? null;
 }
 
 function wroteBy({ subresource, fieldsV1 = {} }: ManagedFieldsEntry): Writer['wrote'] {

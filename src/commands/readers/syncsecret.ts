@@ -8,7 +8,7 @@ import { COPY_LABEL, observe, type Observed } from '../../copy/model/observed.ts
 import { parseResourceKey, type ResourceKey, resourceKey, ruleName } from '../../copy/model/keys.ts';
 import { SECRET } from '../../copy/model/kind.ts';
 import type { Description, RuleReader, SnapshotView, Unwanted } from '../snapshot/reader.ts';
-import { RuleStore } from '../../controllers/common/rules/rule-store.ts';
+import { RuleStore } from '../../copy/engine/life/rule-store.ts';
 import type { Inventory, RuleCollection } from '../snapshot/inventory.ts';
 import type { RuleScope } from '../../controllers/common/context.ts';
 import { type RuleState, stateByCondition } from '../snapshot/rule-state.ts';
@@ -59,7 +59,7 @@ export class SyncSecretReader implements RuleReader {
       controller: MANAGER_CONTROLLER,
       toRule: (object) => ruleOf(object, lists),
       versionOf: ruleVersion,
-      onChange: (_key, _initial, _before, rule) => {
+      onChange: (_key, _initial, rule) => {
         if (rule?.propagated !== undefined) this.#propagatedTo.add(rule.propagated);
         this.#hasManager ||= rule !== undefined && isManaged(rule);
       },

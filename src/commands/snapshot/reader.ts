@@ -2,7 +2,7 @@
 import type { StatusReport } from '../../../scripts/reports/schemas.ts';
 import type { MigratedProgram } from '../../config/migrated-programs.ts';
 import type { RuleScope } from '../../controllers/common/context.ts';
-import type { Condition } from '../../controllers/common/rules/rule-statuses.ts';
+import type { Condition } from '../../copy/engine/life/condition.ts';
 import type { Claims } from '../../copy/book/claims.ts';
 import type { Claimed } from '../../copy/model/claim.ts';
 import type { ResourceKey, RuleKey } from '../../copy/model/keys.ts';

@@ -1,6 +1,6 @@
 /** The state of a rule as `status` shows it. */
 import type { StatusReport } from '../../../scripts/reports/schemas.ts';
-import type { Condition } from '../../controllers/common/rules/rule-statuses.ts';
+import type { Condition } from '../../copy/engine/life/condition.ts';
 import type { KubeObject } from '../../kube/api.ts';
 
 export type RuleState = Pick<StatusReport['rules'][number], 'state' | 'ready' | 'reason' | 'message'>;

@@ -3,7 +3,7 @@
  * (orphans). The whole report: `commands/status/report.ts`.
  */
 import type { StatusReport } from '../../../scripts/reports/schemas.ts';
-import type { Condition } from '../../controllers/common/rules/rule-statuses.ts';
+import type { Condition } from '../../copy/engine/life/condition.ts';
 import type { Entry } from '../../copy/book/claim-book.ts';
 import { withReason } from '../../copy/model/cause.ts';
 import { namespaceOf, parseResourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';

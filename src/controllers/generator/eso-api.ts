@@ -21,6 +21,7 @@ export const EXTERNAL_SECRET_CRD = `${EXTERNAL_SECRETS}.${ESO_GROUP}`;
  * only v1beta1, 0.16 both versions, and newer releases only v1.
  */
 export class ServedVersion {
+  readonly kind = 'ExternalSecret';
   readonly plural = EXTERNAL_SECRETS;
   /** Whether the generator waits at present until ESO's API is installed. */
   isAwaited = false;

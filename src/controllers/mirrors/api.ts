@@ -6,7 +6,7 @@
  * content.
  */
 import type { KubeObject } from '../../kube/api.ts';
-import type { Condition } from '../common/rules/rule-statuses.ts';
+import type { Condition } from '../../copy/engine/life/condition.ts';
 import { crdAdvice } from '../common/custom-api.ts';
 import { MIRROR_OWNER } from '../common/excluded-metadata.ts';
 

@@ -7,7 +7,7 @@
 import type { Kind } from '../../copy/model/kind.ts';
 import type { KubeObject } from '../../kube/api.ts';
 import { crdAdvice } from '../common/custom-api.ts';
-import type { Condition } from '../common/rules/rule-statuses.ts';
+import type { Condition } from '../../copy/engine/life/condition.ts';
 
 export const SYNC_SECRET_GROUP = 'kubelb.k8c.io';
 export const SYNC_SECRET_VERSION = 'v1alpha1';

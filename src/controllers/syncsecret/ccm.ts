@@ -1,8 +1,9 @@
 /**
  * The CCM copies the SyncSecrets of a tenant cluster into the tenant's namespace of the management cluster. This file
- * has its watches, finalizers, marks and statuses. `rules/sync-secret-rule-set.ts` turns the SyncSecrets into claims.
+ * has its watches, marks and statuses. `rules/sync-secret-rule-set.ts` turns the SyncSecrets into claims.
  */
-import type { Controller } from '../../copy/engine/controller.ts';
+import type { RuleChange } from '../../copy/engine/controller.ts';
+import type { Cluster } from '../../copy/cluster/cluster.ts';
 import type { Cause } from '../../copy/model/cause.ts';
 import { KeyLists } from '../../copy/model/key-lists.ts';
 import { type ObjectKey, resourceKey, type RuleKey } from '../../copy/model/keys.ts';
@@ -11,124 +12,132 @@ import { clusterUid } from '../../kube/cluster-identity.ts';
 import { ApiError } from '../../kube/errors.ts';
 import { sleep } from '../../runtime/abort.ts';
 import { Backoff, RECONNECT } from '../../runtime/queue/backoff.ts';
-import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
-import { finalizerStep } from '../common/rules/finalizer.ts';
-import { SYNC_SECRET, SYNC_SECRET_FINALIZER } from './api.ts';
+import { SYNC_SECRET } from './api.ts';
 import { PROPAGATED_ANNOTATION, UNKNOWN_CLUSTER } from './rules/marks.ts';
 import { servedNamespaces } from './rules/one-cluster.ts';
 import { statusOf, type SyncSecretRule } from './rules/rule.ts';
 import { type CopyStatus, type RuleResult, tenantState } from './rules/status.ts';
-import { CCM_CONTROLLER, CcmRules, type CcmRulesOptions, MANAGER_CONTROLLER } from './rules/sync-secret-rule-set.ts';
-import { SyncSecretReconciler, SYNC_SECRET_ENTRY, watchSyncSecrets } from './sync-secret-reconciler.ts';
+import { CCM_CONTROLLER, CcmRules, MANAGER_CONTROLLER } from './rules/sync-secret-rule-set.ts';
+import {
+  SYNC_SECRET_ENTRY,
+  SyncSecretController,
+  type SyncSecretFacts,
+  type SyncSecretReport,
+  watchSyncSecrets,
+} from './sync-secret-rules.ts';
 
 export const syncSecretCcm: ControllerEntry = {
   name: CCM_CONTROLLER,
   ...SYNC_SECRET_ENTRY,
-  create,
+  create: (context) => {
+    const { managementNamespace } = context.config.syncsecret;
+    if (context.management === undefined || managementNamespace === undefined)
+      throw new TypeError('the CCM needs a management cluster and its namespace there');
+    return new Ccm(context, context.management, managementNamespace);
+  },
 };
 
-function create(context: ControllerContext): Controller {
-  const { engine, cluster, management, config, log, metrics } = context;
-  const { managementNamespace: namespace } = config.syncsecret;
-  if (management === undefined || namespace === undefined) {
-    throw new TypeError('the CCM needs a management cluster and its namespace there');
-  }
-  const { reachability } = management;
-  const { index } = management.store(SYNC_SECRET);
-  const copyKey = (name: string): ObjectKey => resourceKey(management.api.cluster, SYNC_SECRET.kind, namespace, name);
-  const copyOf = (name: string): CopyStatus | undefined => {
-    const { generation, content } = index.find(copyKey(name)) ?? {};
-    // After a write of Keyferry, the index has the server's answer, whose status still describes the earlier content.
-    if (content === undefined || content.revision !== generation) return undefined;
-    return { generation, status: content.status ?? {} };
-  };
-  const own: { uid?: string } = {};
-  const unreachable = (): Cause | undefined => reachability.cause;
-  const reconciler = new CcmReconciler(context, { name: management.api.cluster, namespace, own, copyOf, unreachable });
-  const connected = 'Whether the management cluster answers (1) or not (0).';
-  metrics.registry.value('kubelb_ccm_kubelb_cluster_connected', connected, () =>
-    unreachable() === undefined && management.watches.every((watch) => watch.synced) ? 1 : 0,
-  );
-  const stopped = new AbortController();
-  const open = (): void => {
-    // Each change of a SyncSecret enqueues its rule.
-    reconciler.watches.add(watchSyncSecrets(context, reconciler.store.sink));
-    const synced = new Promise<void>((resolve, reject) => {
-      // Marks and the deletion of orphans need the uid.
-      readClusterUid(cluster.api, stopped.signal, (uid, error) => {
-        const advice = 'grant `get` on the namespace kube-system';
-        const until = 'until then copies without a SyncSecret are not deleted';
-        if (error !== undefined)
-          log.warn('the identity of the cluster cannot be read', { error, advice: `${advice}; ${until}` });
-        own.uid = uid;
-        resolve();
-        for (const [rule] of reconciler.store.all()) engine.enqueueRule(rule, 'low');
-        for (const copy of index.keys()) engine.enqueueTarget(copy, 'low');
-      }).catch(reject);
+export class Ccm extends SyncSecretController {
+  readonly rules: CcmRules;
+  protected readonly target = 'its copy in the management cluster';
+  readonly #context: ControllerContext;
+  readonly #management: Cluster;
+  /** The namespace of the copies. */
+  readonly #namespace: string;
+  /** The uid of the tenant's cluster; `undefined`: not read yet. */
+  #uid: string | undefined;
+  /** By rule: the uid of a SyncSecret whose mark named another namespace, and whether this CCM has replaced it. */
+  readonly #foreign = new Map<RuleKey, { readonly uid: string; readonly isReplaced: boolean }>();
+  /** Whether the warning about another CCM was already logged. */
+  #knowsOtherCcm = false;
+
+  constructor(context: ControllerContext, management: Cluster, namespace: string) {
+    super('ccm', context);
+    this.#context = context;
+    this.#management = management;
+    this.#namespace = namespace;
+    const { scope, config, metrics } = context;
+    const hasManager = config.controllers.includes(MANAGER_CONTROLLER);
+    this.rules = new CcmRules(scope, {
+      store: this.store,
+      management: management.api.cluster,
+      namespace,
+      isManagers: hasManager ? servedNamespaces(config.syncsecret.servedNamespaces) : () => false,
+      clusterUid: () => this.#uid,
+      copyOf: (name) => this.#copyOf(name),
     });
-    // An evaluation that waits for the uid gets the error. If none waits, Node must not report an unhandled rejection.
-    synced.catch(() => undefined);
-    reconciler.watches.add({ synced });
+    const connected = 'Whether the management cluster answers (1) or not (0).';
+    metrics.registry.value('kubelb_ccm_kubelb_cluster_connected', connected, () =>
+      this.unreachable() === undefined && management.watches.every((watch) => watch.synced) ? 1 : 0,
+    );
+  }
+
+  open(signal: AbortSignal): void {
+    const { engine, log } = this.#context;
+    const management = this.#management;
+    const { store } = this;
+    // Each change of a SyncSecret enqueues its rule.
+    this.watches.add(watchSyncSecrets(this.#context, store.sink));
+    this.watches.add({ synced: this.#identified(signal) });
     management.onReplaced = () => {
       log.warn('the management cluster is another one than before: its copies are listed and made again');
-      for (const [rule, { metadata }] of reconciler.store.all()) {
-        engine.retryTarget(copyKey(metadata.uid));
+      for (const [rule, { metadata }] of store.all()) {
+        engine.retryTarget(this.#copyKey(metadata.uid));
         engine.enqueueStatus(rule);
       }
     };
     const lists = new KeyLists();
-    const scope = { namespace, isSource: () => false, statusOf: (object: KubeObject) => statusOf(object, lists) };
+    const scope = {
+      namespace: this.#namespace,
+      isSource: () => false,
+      statusOf: (object: KubeObject) => statusOf(object, lists),
+    };
     management.watchContents(SYNC_SECRET, scope, {
       // After a change of a copy, the status of its SyncSecret is enqueued. After its deletion, the engine does so.
       upsert: ({ metadata }) => {
-        for (const { claim } of engine.book.on(copyKey(metadata.name))) engine.enqueueStatus(claim.owner.key);
+        for (const { claim } of engine.book.on(this.#copyKey(metadata.name))) engine.enqueueStatus(claim.owner.key);
         return true;
       },
       remove: () => undefined,
       prune: () => undefined,
     });
     // When the management cluster becomes unreachable or reachable, SyncSecrets without a final outcome report it.
-    reachability.onChange(() => {
-      for (const [rule] of reconciler.store.all()) if (engine.book.isUnderWay(rule)) engine.enqueueStatus(rule);
+    management.reachability.onChange(() => {
+      for (const [rule] of store.all()) if (engine.book.isUnderWay(rule)) engine.enqueueStatus(rule);
     });
-  };
-  return { reconciler, open, stop: () => stopped.abort() };
-}
+  }
 
-/** The facts about the management cluster that the reconciler of the CCM needs. */
-export interface Management extends Pick<CcmRulesOptions, 'namespace' | 'copyOf'> {
-  readonly name: string;
-  /** The uid of the tenant's cluster; absent: not read yet. */
-  readonly own: { readonly uid?: string };
-  /** Why the cluster cannot be used; `undefined`: it can be used. */
-  readonly unreachable: () => Cause | undefined;
-}
-
-export class CcmReconciler extends SyncSecretReconciler<CcmRules> {
-  readonly rules: CcmRules;
-  protected readonly target = 'its copy in the management cluster';
-  readonly #management: Management;
-  /** Uids of SyncSecrets whose mark this CCM replaced, because the mark named another namespace. */
-  readonly #remarked = new Map<RuleKey, string>();
-  /** Whether the warning about another CCM was already logged. */
-  #knowsOtherCcm = false;
-
-  constructor(context: ControllerContext, management: Management) {
-    super('ccm', context);
-    this.#management = management;
-    const { scope, config } = context;
-    const { name, namespace, own, copyOf } = management;
-    const hasManager = config.controllers.includes(MANAGER_CONTROLLER);
-    const isManagers = hasManager ? servedNamespaces(config.syncsecret.servedNamespaces) : () => false;
-    this.rules = new CcmRules(scope, {
-      store: this.store,
-      management: name,
-      namespace,
-      isManagers,
-      clusterUid: () => own.uid,
-      copyOf,
+  /** Settles when the uid of this cluster is known: marks and the deletion of orphans need it. */
+  #identified(signal: AbortSignal): Promise<void> {
+    const { engine, cluster, log } = this.#context;
+    const { index } = this.#management.store(SYNC_SECRET);
+    const known = new Promise<void>((resolve, reject) => {
+      readClusterUid(cluster.api, signal, (uid, error) => {
+        const advice = 'grant `get` on the namespace kube-system';
+        const until = 'until then copies without a SyncSecret are not deleted';
+        if (error !== undefined)
+          log.warn('the identity of the cluster cannot be read', { error, advice: `${advice}; ${until}` });
+        this.#uid = uid;
+        resolve();
+        for (const [rule] of this.store.all()) engine.enqueueRule(rule, 'low');
+        for (const copy of index.keys()) engine.enqueueTarget(copy, 'low');
+      }).catch(reject);
     });
+    // An evaluation that waits for the uid gets the error. If none waits, Node must not report an unhandled rejection.
+    known.catch(() => undefined);
+    return known;
+  }
+
+  #copyKey(name: string): ObjectKey {
+    return resourceKey(this.#management.api.cluster, SYNC_SECRET.kind, this.#namespace, name);
+  }
+
+  #copyOf(name: string): CopyStatus | undefined {
+    const { generation, content } = this.#management.store(SYNC_SECRET).index.find(this.#copyKey(name)) ?? {};
+    // After a write of Keyferry, the index has the server's answer, whose status still describes the earlier content.
+    if (content === undefined || content.revision !== generation) return undefined;
+    return { generation, status: content.status ?? {} };
   }
 
   protected isRule(object: SyncSecretRule): boolean {
@@ -141,73 +150,59 @@ export class CcmReconciler extends SyncSecretReconciler<CcmRules> {
   }
 
   protected override unreachable(): Cause | undefined {
-    return this.#management.unreachable();
+    return this.#management.reachability.cause;
   }
 
   /** The mark is written with the finalizer. If it names another namespace (a renamed tenant), it is replaced once. */
-  needsPreparation(rule: RuleKey): boolean {
-    const { namespace } = this.rules.options;
-    const object = this.store.get(rule);
-    if (object === undefined || this.rules.dutyOf(object) !== 'copy') return false;
-    if (finalizerStep(object.metadata, SYNC_SECRET_FINALIZER) === 'add') return true;
-    if (object.propagated === namespace) return false;
-    return object.propagated === undefined || this.#remarked.get(rule) !== object.metadata.uid;
+  override due(key: RuleKey, object: SyncSecretRule | undefined): RuleChange | undefined {
+    const finalizer = super.due(key, object);
+    const annotations = { [PROPAGATED_ANNOTATION]: this.#namespace };
+    if (finalizer !== undefined) return { ...finalizer, annotations };
+    const isActive = object !== undefined && this.rules.isActive(object);
+    if (!isActive || object.propagated === this.#namespace) return undefined;
+    const { uid, isReplaced } = this.#foreign.get(key) ?? {};
+    return uid === object.metadata.uid && isReplaced === true ? undefined : { annotations };
   }
 
-  protected override get propagation(): Readonly<Record<string, string>> {
-    return { [PROPAGATED_ANNOTATION]: this.rules.options.namespace };
-  }
-
-  override async prepare(rule: RuleKey, signal: AbortSignal): Promise<void> {
-    const { propagated, metadata } = this.store.get(rule) ?? {};
-    await super.prepare(rule, signal);
-    if (metadata !== undefined && propagated !== undefined && propagated !== this.rules.options.namespace)
-      this.#remarked.set(rule, metadata.uid);
-  }
-
-  override async updateStatus(
-    ...args: Parameters<SyncSecretReconciler['updateStatus']>
-  ): Promise<RunResult | undefined> {
-    const [rule] = args;
-    const { namespace } = this.rules.options;
-    const object = this.store.get(rule);
-    if (object === undefined) this.#remarked.delete(rule);
-    // Another CCM has put its namespace back into the mark. If both replaced it again, they would do so without end.
-    else if (this.#remarked.get(rule) === object.metadata.uid && object.propagated !== namespace)
+  protected override changed(key: RuleKey, object: SyncSecretRule | undefined): void {
+    const known = this.#foreign.get(key);
+    if (object === undefined) this.#foreign.delete(key);
+    else if (object.propagated === undefined) return;
+    else if (object.propagated === this.#namespace) {
+      if (known !== undefined) this.#foreign.set(key, { ...known, isReplaced: true });
+    } else if (known?.uid !== object.metadata.uid) {
+      this.#foreign.set(key, { uid: object.metadata.uid, isReplaced: false });
+    } else if (known.isReplaced) {
       this.#warnOfOtherCcm(object);
-    return await super.updateStatus(...args);
+    }
   }
 
-  /** Warns once that another CCM has put its namespace back into a mark. */
+  /** Another CCM has put its namespace back into a mark. If both replaced it again, they would do so without end. */
   #warnOfOtherCcm({ metadata: { namespace, name }, propagated: target }: SyncSecretRule): void {
     if (this.#knowsOtherCcm) return;
     this.#knowsOtherCcm = true;
     const advice = 'if that is not intended, stop one of them, or give both the same --cluster-name';
     const message = 'another CCM copies the SyncSecrets of this cluster to another namespace, too';
-    this.context.log.warn(message, { namespace, name, target, advice });
+    this.#context.log.warn(message, { namespace, name, target, advice });
   }
 
-  protected async report(
-    rule: RuleKey,
-    object: SyncSecretRule,
-    result: RuleResult,
-    signal: AbortSignal,
-  ): Promise<RunResult | undefined> {
+  protected reportOn(facts: SyncSecretFacts, result: RuleResult): SyncSecretReport | undefined {
+    const { key, rule: object } = facts;
     const { outcome, failure } = result;
-    const state = tenantState(result, this.unreachable(), this.rules.options.copyOf(object.metadata.uid));
+    const state = tenantState(result, this.unreachable(), this.#copyOf(object.metadata.uid));
     if (failure !== undefined || outcome?.state === 'error' || outcome?.state === 'conflict') {
-      this.metrics.finished(rule, 'error');
+      this.metrics.finished(key, 'error');
     } else if (outcome?.state === 'synced') {
-      this.metrics.finished(rule, 'success');
+      this.metrics.finished(key, 'success');
     }
-    const now = this.context.clock.monotonic();
+    const now = this.#context.clock.monotonic();
     if (state.phase === 'Pending') {
-      const waitMs = this.pending.waitMs(rule, state.isUnderWay === true, now);
-      if (waitMs > 0) return { requeueAfterMs: waitMs };
+      const waitMs = this.pending.waitMs(key, state.isUnderWay === true, now);
+      if (waitMs > 0) return { againMs: waitMs };
     } else {
-      this.pending.done(rule, now);
+      this.pending.done(key, now);
     }
-    return await this.writeStatus(rule, object, state, signal);
+    return this.statusOf(facts, state);
   }
 }
 

@@ -2,31 +2,31 @@
 import assert from 'node:assert/strict';
 import { describe, it, test } from 'node:test';
 
+import { asKey } from '../../../test/support/keys.ts';
 import { nullLog } from '../../../test/support/null-log.ts';
+import { ruleLife } from '../../../test/support/rule-life.ts';
+import { ruleScope } from '../../../test/support/rule-scope.ts';
 import { stubBackend } from '../../../test/support/stub-backend.ts';
 import { waitFor } from '../../../test/support/wait-for.ts';
+import type { Cluster } from '../../copy/cluster/cluster.ts';
 import { Engine } from '../../copy/engine/engine.ts';
+import type { Life } from '../../copy/engine/life/rule-life.ts';
 import { type Outcome, PENDING, SYNCED } from '../../copy/model/claim.ts';
 import type { RuleKey } from '../../copy/model/keys.ts';
-import type { Entry } from '../../copy/book/claim-book.ts';
-import type { RuleReconciler } from '../../copy/engine/controller.ts';
-import type { KubeApi, KubeObject } from '../../kube/api.ts';
+import type { RuleSet } from '../../copy/model/rule-set.ts';
+import type { KubeApi, KubeObject, KubeRequest } from '../../kube/api.ts';
 import { MetricRegistry } from '../../observe/metrics/metric-registry.ts';
 import type { ControllerContext } from '../common/context.ts';
 import { ORIGINAL_FINALIZER, SYNC_SECRET_FINALIZER } from './api.ts';
-import { CcmReconciler } from './ccm.ts';
-import { ManagerReconciler } from './manager.ts';
-import { CCM_CONTROLLER, MANAGER_CONTROLLER } from './rules/sync-secret-rule-set.ts';
+import { Ccm } from './ccm.ts';
+import { Manager } from './manager.ts';
 import { PROPAGATED_ANNOTATION } from './rules/marks.ts';
-import { SynchronizerReconciler } from './synchronizer.ts';
-import { type SecretRule, secretVersion, SYNCHRONIZER_CONTROLLER } from './rules/synchronizer-rule-set.ts';
-import { asKey } from '../../../test/support/keys.ts';
-import { ruleScope } from '../../../test/support/rule-scope.ts';
+import { CCM_CONTROLLER, MANAGER_CONTROLLER } from './rules/sync-secret-rule-set.ts';
+import { SYNCHRONIZER_CONTROLLER } from './rules/synchronizer-rule-set.ts';
+import { Synchronizer } from './synchronizer.ts';
 
-const unused = (): never => assert.fail('not used');
-const signal = new AbortController().signal;
+const { signal } = new AbortController();
 const NAMESPACE = 'tenant-one';
-
 const metadata = { name: 'x', namespace: 'default', uid: 'u', resourceVersion: '1', creationTimestamp: '' };
 const syncSecret: KubeObject = {
   metadata: {
@@ -38,99 +38,89 @@ const syncSecret: KubeObject = {
 /** A Secret that has KubeLB's finalizer, but lost the label of the synchronizer. */
 const leftSecret: KubeObject = { metadata: { ...metadata, finalizers: [ORIGINAL_FINALIZER] } };
 
-const api: KubeApi = { cluster: 'c', request: unused, stream: unused };
-
-interface Situation {
-  readonly synced: () => Promise<unknown>;
-  readonly api?: KubeApi;
+/** A server that answers each request with this object. */
+function serverOf(object: KubeObject, sent: KubeRequest[] = []): KubeApi {
+  const request: KubeApi['request'] = async (call) => {
+    sent.push(call);
+    return await Promise.resolve({ status: 200, headers: {}, body: Buffer.from(JSON.stringify(object)) });
+  };
+  return { cluster: 'c', stream: () => assert.fail('not used'), request };
 }
 
-/** A context whose engine does nothing. */
-function contextOf(its = api): ControllerContext {
+/** A cluster whose watches are listed when `synced` settles. */
+function clusterOf(api: KubeApi, synced: Promise<unknown>): Cluster {
+  const watch = (): unknown => ({ synced });
+  const index = { feed: () => ({ sink: {} }), keys: () => [], find: () => undefined };
+  const reachability = { cause: undefined, onChange: () => undefined };
+  const cluster = { api, watch, watchContents: watch, store: () => ({ index }), reachability, watches: [] };
+  return cluster as unknown as Cluster;
+}
+
+type Created = Ccm | Manager | Synchronizer;
+
+function create(name: string, api: KubeApi, synced: Promise<unknown> = Promise.resolve()): Created {
   const context = {
-    engine: { enqueueRule: () => undefined, enqueueStatus: () => undefined },
-    cluster: { api: its },
+    engine: { enqueueRule: () => undefined, enqueueStatus: () => undefined, enqueueTarget: () => undefined },
+    cluster: clusterOf(api, synced),
     clock: { now: () => 0, monotonic: () => 0 },
-    config: { deletionTimeoutMs: 0, controllers: [], syncsecret: { servedNamespaces: [] } },
+    config: { controllers: [], syncsecret: { servedNamespaces: [] } },
     metrics: { registry: new MetricRegistry() },
     log: nullLog,
     scope: ruleScope(),
-    recordEvent: () => undefined,
-  };
-  return context as unknown as ControllerContext;
+  } as unknown as ControllerContext;
+  if (name === MANAGER_CONTROLLER) return new Manager(context);
+  if (name === SYNCHRONIZER_CONTROLLER) return new Synchronizer(context);
+  return new Ccm(context, clusterOf({ ...api, cluster: 'm' }, synced), NAMESPACE);
 }
 
-/** A watch whose list is complete when the test says so. */
-function listing(synced: Situation['synced']): { readonly synced: Promise<unknown> } {
-  return {
-    get synced() {
-      return synced();
-    },
-  };
+function lifeOf(controller: Created, api: KubeApi): Life {
+  return controller instanceof Synchronizer ? ruleLife(controller, { api }) : ruleLife(controller, { api });
 }
 
-/** Puts the SyncSecret into the store of the reconciler, and adds the watch. */
-function withObject<R extends ManagerReconciler | CcmReconciler>(
-  reconciler: R,
-  object: KubeObject,
-  { synced }: Situation,
-): R {
-  reconciler.watches.add(listing(synced));
-  reconciler.store.put(object);
-  return reconciler;
+/** The report on the rule `default/x`, whose claim has this outcome. */
+async function report(
+  controller: Created,
+  api: KubeApi,
+  outcome: Outcome | undefined,
+  evaluated?: string,
+): Promise<void> {
+  const rule = controller.store.key('default', 'x');
+  const evaluation = await (controller.rules as RuleSet).evaluate(rule, { ownedBy: () => [] });
+  const claims =
+    outcome === undefined ? [] : (evaluation?.claims ?? []).map(({ target, claim }) => ({ target, claim, outcome }));
+  await lifeOf(controller, api).report(rule, claims, { writes: 0, undeleted: [], evaluated }, signal);
 }
-
-function synchronizer({ synced, api: its = api }: Situation): {
-  readonly reconciler: SynchronizerReconciler;
-  readonly rule: RuleKey;
-  readonly secret: SecretRule;
-} {
-  const reconciler = new SynchronizerReconciler(contextOf(its));
-  reconciler.watches.add(listing(synced));
-  reconciler.secrets.put(leftSecret);
-  const rule = reconciler.secrets.key('default', 'x');
-  const secret = reconciler.secrets.get(rule);
-  assert.ok(secret !== undefined);
-  return { reconciler, rule, secret };
-}
-
-const RECONCILERS: Readonly<Record<string, (situation: Situation) => RuleReconciler>> = {
-  [MANAGER_CONTROLLER]: (situation) => {
-    const reconciler = new ManagerReconciler(contextOf(), () => false);
-    return withObject(reconciler, { metadata: { ...syncSecret.metadata, annotations: {} } }, situation);
-  },
-  [CCM_CONTROLLER]: (situation) => {
-    const reconciler = new CcmReconciler(contextOf(), {
-      name: 'm',
-      namespace: NAMESPACE,
-      own: { uid: 'cluster' },
-      copyOf: () => undefined,
-      unreachable: () => undefined,
-    });
-    return withObject(reconciler, syncSecret, situation);
-  },
-  [SYNCHRONIZER_CONTROLLER]: (situation) => synchronizer(situation).reconciler,
-};
 
 describe('no rule is evaluated before the lists that its claims depend on', () => {
-  for (const [controller, create] of Object.entries(RECONCILERS)) {
-    it(`${controller} evaluates no rule before the first lists of its watches are complete`, async () => {
-      const { promise, resolve } = Promise.withResolvers<void>();
+  for (const [name, object] of [
+    [MANAGER_CONTROLLER, { metadata: { ...syncSecret.metadata, annotations: {} } }],
+    [CCM_CONTROLLER, syncSecret],
+    [SYNCHRONIZER_CONTROLLER, leftSecret],
+  ] as const) {
+    it(`${name} evaluates no rule before the first lists of its watches are complete`, async () => {
+      const { promise: synced, resolve } = Promise.withResolvers<void>();
+      const api = serverOf({ metadata: { ...metadata, uid: 'cluster' } });
+      const controller = create(name, api, synced);
       const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
-      for (const name of ['c', 'm']) engine.backends.add(stubBackend(name));
-      const reconciler = create({ synced: () => promise });
+      for (const backend of ['c', 'm']) engine.backends.add(stubBackend(backend));
+      controller.open(signal);
+      controller.store.put(object);
       let isAsked = false;
-      engine.addReconciler({
-        rules: reconciler.rules,
-        needsPreparation: (one) => reconciler.needsPreparation?.(one) === true,
-        getLive: unused,
-        updateStatus: async () => await Promise.resolve(undefined),
-        listed: async (...args) => {
-          isAsked = true;
-          await reconciler.listed?.(...args);
-        },
+      const life = lifeOf(controller, api);
+      const listed: Life['listed'] = async (...args) => {
+        isAsked = true;
+        await life.listed(...args);
+      };
+      const rules = controller.rules;
+      engine.add({
+        rules,
+        listed,
+        isDue: () => false,
+        write: life.write,
+        getLive: life.getLive,
+        report: async () => await Promise.resolve(undefined),
       });
-      const rule: RuleKey = asKey(`${controller}:default/x`);
+      const rule: RuleKey = asKey(`${name}:default/x`);
       engine.enqueueRule(rule);
       const started = engine.start(signal);
       try {
@@ -148,40 +138,22 @@ describe('no rule is evaluated before the lists that its claims depend on', () =
   }
 });
 
-describe('the finalizer of KubeLB on a Secret that is no longer offered', () => {
-  /** The number of requests that a status update sends. */
-  async function requests(outcome: Outcome | undefined, evaluated: 'now' | 'before' | 'never'): Promise<number> {
-    let sent = 0;
-    const counting: KubeApi = {
-      ...api,
-      request: async ({ path }) => {
-        sent += 1;
-        const object = { ...leftSecret, metadata: { ...leftSecret.metadata, uid: 'of another Secret' } };
-        return await Promise.resolve({
-          status: 200,
-          headers: {},
-          body: Buffer.from(JSON.stringify({ path, ...object })),
-        });
-      },
-    };
-    const { reconciler, rule, secret } = synchronizer({ synced: unused, api: counting });
-    const evaluation = reconciler.rules.evaluate(rule);
-    const claimed = evaluation?.claims[0];
-    assert.ok(claimed !== undefined);
-    const entries: Entry[] = outcome === undefined ? [] : [{ ...claimed, outcome }];
-    const versions = { now: secretVersion(secret), before: 'earlier', never: undefined };
-    await reconciler.updateStatus(rule, entries, { writes: 0, undeleted: [], evaluated: versions[evaluated] }, signal);
-    return sent;
-  }
-
-  it('a Secret keeps the finalizer of KubeLB until the claim from its present version has an outcome', async () => {
-    assert.equal(await requests(undefined, 'never'), 0);
-    assert.equal(await requests(SYNCED, 'never'), 0);
-    assert.equal(await requests(SYNCED, 'before'), 0);
-    assert.equal(await requests(undefined, 'now'), 0);
-    assert.equal(await requests(PENDING, 'now'), 0);
-    assert.notEqual(await requests(SYNCED, 'now'), 0);
-  });
+test('a Secret keeps the finalizer of KubeLB until the claim from its present version has an outcome', async () => {
+  const sentFor = async (outcome: Outcome | undefined, evaluated?: string): Promise<number> => {
+    const sent: KubeRequest[] = [];
+    const api = serverOf(leftSecret, sent);
+    const controller = create(SYNCHRONIZER_CONTROLLER, api);
+    controller.store.put(leftSecret);
+    const now = controller.store.version(controller.store.key('default', 'x'));
+    await report(controller, api, outcome, evaluated === 'now' ? now : evaluated);
+    return sent.length;
+  };
+  assert.equal(await sentFor(undefined), 0);
+  assert.equal(await sentFor(SYNCED), 0);
+  assert.equal(await sentFor(SYNCED, 'before'), 0);
+  assert.equal(await sentFor(undefined, 'now'), 0);
+  assert.equal(await sentFor(PENDING, 'now'), 0);
+  assert.notEqual(await sentFor(SYNCED, 'now'), 0);
 });
 
 test('no status is written for a SyncSecret without the finalizer', async () => {
@@ -189,22 +161,12 @@ test('no status is written for a SyncSecret without the finalizer', async () => 
     [[SYNC_SECRET_FINALIZER], 1],
     [[], 0],
   ] as const) {
-    let sent = 0;
+    const sent: KubeRequest[] = [];
     const object = { metadata: { ...metadata, finalizers: [...finalizers], generation: 1 } };
-    const its = {
-      ...api,
-      request: async () => {
-        sent += 1;
-        return await Promise.resolve({ status: 200, body: Buffer.from(JSON.stringify(object)) });
-      },
-    };
-    const reconciler = withObject(new ManagerReconciler(contextOf(its), () => false), object, { synced: unused });
-    const rule = reconciler.store.key('default', 'x');
-    const evaluation = reconciler.rules.evaluate(rule);
-    const claimed = evaluation?.claims[0];
-    assert.ok(claimed !== undefined && evaluation !== undefined);
-    const progress = { writes: 0, undeleted: [], evaluated: evaluation.version };
-    await reconciler.updateStatus(rule, [{ ...claimed, outcome: SYNCED }], progress, signal);
-    assert.equal(sent, reported);
+    const api = serverOf(object, sent);
+    const controller = create(MANAGER_CONTROLLER, api);
+    controller.store.put(object);
+    await report(controller, api, SYNCED, controller.store.version(controller.store.key('default', 'x')));
+    assert.equal(sent.length, reported);
   }
 });

@@ -1,25 +1,57 @@
 /**
- * A controller serves the rules of one API. It has a folder in `controllers/` and an entry in `controllers/list.ts`.
+ * A controller serves the rules of one API. It has a folder in `controllers/` and an entry in `controllers/list.ts`. It
+ * says what its rules mean (`rules`, pure), and what users are told (`report`, pure); the engine does the rest.
  */
+import type { ManagedFieldsEntry } from '../../kube/api.ts';
+import type { EventInput } from '../../kube/event-recorder.ts';
 import type { KeyedQueue } from '../../runtime/queue/keyed-queue.ts';
-import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
+import type { Entry } from '../book/claim-book.ts';
 import type { Cause } from '../model/cause.ts';
 import type { Undeleted } from '../model/claim.ts';
-import type { ResourceKey, RuleKey } from '../model/keys.ts';
-import type { Entry } from '../book/claim-book.ts';
-import type { Findings, RuleSet, RuleState } from '../model/rule-set.ts';
+import type { RuleKey } from '../model/keys.ts';
+import type { Kind } from '../model/kind.ts';
+import type { Findings, RuleSet } from '../model/rule-set.ts';
+import type { RuleStatus } from './life/condition.ts';
+import type { Deletion } from './life/deletions.ts';
+import type { KeptRules, RuleObject } from './life/rule-store.ts';
 
-export interface Controller {
-  /** `undefined`: the controller copies nothing. It then has no rules and no claims, but its own work. */
-  readonly reconciler?: RuleReconciler;
-  readonly work?: OwnWork;
+/** The kind of the objects of rules, and its path on the API server. */
+export type RuleKind = Pick<Kind, 'kind' | 'apiVersion' | 'groupPath' | 'plural'>;
+
+export interface Controller<Rule extends RuleObject = RuleObject, Status extends RuleStatus = RuleStatus> {
+  readonly rules: RuleSet;
+  /** The rules as the watches have brought them. */
+  readonly store: KeptRules<Rule>;
+  /** The kind of the object of a rule. */
+  readonly kindOf: (rule: RuleKey) => RuleKind;
+  /** The component in the `source` of events: the name of the original. */
+  readonly component: string;
+  /** The type of the condition in the status. Absent: the rules have no status, and users read events. */
+  readonly condition?: string;
+  /** Opens the watches. Each change of a rule must enqueue it. @param signal ends at the stop of the process */
+  open(signal: AbortSignal): void;
   /** Settles when the API of the rules is installed. Controllers without this method open at once. */
   installed?(signal: AbortSignal): Promise<void>;
   /** Names the missing API and how to install it. Set only if the process is not ready without this API. */
   readonly missing?: string | undefined;
-  /** Opens the watches of the controller, and the watch of namespaces. */
-  open(): void;
-  stop?(): void;
+  /** Settles when the caches have all that `RuleSet.evaluate` reads. */
+  listed?(rule: RuleKey, signal: AbortSignal): Promise<void>;
+  /** Whether a change of the namespace concerns the rule, and the rule was not evaluated since. @throws ApiError */
+  isOutdated?(rule: RuleKey, namespace: string, signal: AbortSignal): Promise<boolean>;
+  /** What must be written into the object of the rule now, before its status; `undefined`: nothing. */
+  due?(key: RuleKey, rule: Rule | undefined): RuleChange | undefined;
+  /** What users are told of the rule; `undefined`: nothing yet. If the rule is gone, the controller forgets it. */
+  report(facts: RuleFacts<Rule, Status> | GoneRule): Report<Status> | undefined;
+  readonly work?: OwnWork;
+}
+
+/** Work of a controller outside the loops of the engine, in its own queues. */
+export interface OwnWork {
+  /** Called when this process has become the leader and may write. */
+  start(): void;
+  /** Ends the work within `drainMs`. */
+  drain(drainMs: number): Promise<void>;
+  readonly queues: readonly NamedQueue[];
 }
 
 /** A queue with its name, for metrics and for the check that no worker is stuck. */
@@ -30,51 +62,22 @@ export interface NamedQueue {
   readonly pauses?: true;
 }
 
-/** Work of a controller outside the loops of the engine, in its own queues. */
-export interface OwnWork {
-  /** Called when this process has become the leader and may write. */
-  start(): void;
-  /** Ends the work within `drainMs`. */
-  drain(drainMs: number): Promise<void>;
-  /** Yields which rules are ready and which are not. Rules that are ready may be left out. */
-  readiness(): Iterable<RuleReadiness>;
-  readonly queues: readonly NamedQueue[];
+/** Changes of the object of a rule. */
+export interface RuleChange {
+  /** Set if the object must be read first, because no watch reports it. Then nothing is written. */
+  readonly read?: true;
+  /** Added to the finalizers. Until it is there, no status is written. */
+  readonly finalizer?: string | undefined;
+  /** The finalizers that go when `finalizer` is added. */
+  readonly replaces?: readonly string[];
+  readonly annotations?: Readonly<Record<string, string>> | undefined;
+  /** A merge patch of the spec. If the server refuses it, only the finalizer is written from then on. */
+  readonly spec?: object | undefined;
+  /** All managed fields. */
+  readonly managedFields?: readonly ManagedFieldsEntry[] | undefined;
 }
 
-/** Whether a rule is ready, which means that everything it requests is done. */
-export interface RuleReadiness {
-  readonly rule: RuleKey;
-  /** Why the rule is not ready; `undefined`: it is ready. */
-  readonly cause: Cause | undefined;
-}
-
-/** The operator's work for the rules of one controller besides copying: reads, finalizers and status. */
-export interface RuleReconciler {
-  readonly rules: RuleSet;
-  /** Called after an evaluation of a rule, before its claims are put into the book and its sources are followed. */
-  evaluated?(rule: RuleKey): void;
-  /** Settles when the caches have all that `RuleSet.evaluate` reads. A result makes the rule run again later. */
-  listed?(rule: RuleKey, signal: AbortSignal): Promise<RunResult | undefined | void>;
-  /** Says from caches alone whether `prepare` has to be called. */
-  needsPreparation?(rule: RuleKey): boolean;
-  /** Updates the rule object (finalizer, defaults). No target waits for it. If it throws, it is called again later. */
-  prepare?(rule: RuleKey, signal: AbortSignal): Promise<void>;
-  /** Reads the rule from the server. A change of the target's namespace that concerns the rule counts as its change. */
-  getLive(rule: RuleKey, target: ResourceKey, signal: AbortSignal): Promise<RuleState>;
-  /**
-   * Writes the outcomes of the rule's claims to its status or annotations. Called after a change, at most once a
-   * second.
-   * @param entries the claims of the rule
-   */
-  updateStatus(
-    rule: RuleKey,
-    entries: Iterable<Entry>,
-    progress: RuleProgress,
-    signal: AbortSignal,
-  ): Promise<RunResult | undefined>;
-}
-
-/** The findings of the last evaluation of a rule, and the changes since its last successful status update. */
+/** The findings of the last evaluation of a rule, and the changes since its last report. */
 export interface RuleProgress extends Findings {
   /** Number of writes to the rule's targets. */
   readonly writes: number;
@@ -82,6 +85,51 @@ export interface RuleProgress extends Findings {
   readonly evaluated: string | undefined;
   /** The copies that the rule no longer wants, and that could not be deleted. */
   readonly undeleted: readonly Undeleted[];
-  /** Set if `prepare` or `evaluate` fails repeatedly, or with an error that is not transient. */
+  /** Set if a write of what is due or `evaluate` fails repeatedly, or with an error that is not transient. */
   readonly failure?: Cause | undefined;
+}
+
+/** All that a report says something of. */
+export interface RuleFacts<Rule, Status> extends RuleProgress {
+  readonly key: RuleKey;
+  readonly rule: Rule;
+  /** The claims of this version of the rule, with their outcomes. Empty if it was not evaluated yet (`failure`). */
+  readonly claims: readonly Entry[];
+  /** Set while the rule is being deleted, or only releases its copies. */
+  readonly deletion: Deletion | undefined;
+  /** The last status that was written or read. */
+  readonly previous: Status;
+  /** Wall clock, ms. */
+  readonly now: number;
+}
+
+export interface GoneRule {
+  readonly key: RuleKey;
+  readonly rule: undefined;
+}
+
+/** An event about a rule. */
+export type RuleEvent = Omit<EventInput, 'subject'>;
+
+/** What is told of a rule, and what follows. */
+export interface Report<Status extends RuleStatus = RuleStatus> {
+  /** Written if it differs from the one that the rule has. */
+  readonly status?: Status;
+  /** What has changed since `previous`. */
+  readonly events?: readonly RuleEvent[];
+  /** What is so now. Each is recorded once as an event, as long as it is so. */
+  readonly remarks?: readonly RuleEvent[];
+  /** The finalizers and annotations that the object no longer needs. */
+  readonly remove?: { readonly finalizers: readonly string[]; readonly annotations?: readonly string[] };
+  /** When another report is needed, ms from now. */
+  readonly againMs?: number | undefined;
+  /** Called when the server has the status. @returns when another report is needed, ms from now */
+  readonly written?: () => number | undefined;
+}
+
+/** Whether a rule is ready, which means that everything it requests is done. */
+export interface RuleReadiness {
+  readonly rule: RuleKey;
+  /** Why the rule is not ready; `undefined`: it is ready. */
+  readonly cause: Cause | undefined;
 }

@@ -16,7 +16,7 @@ import type { ObjectKey, ResourceKey, RuleKey } from '../model/keys.ts';
 import { observe, type Observed } from '../model/observed.ts';
 import { decide, type FactSource, type TargetState } from '../plan/decide.ts';
 import type { Evaluation } from '../model/rule-set.ts';
-import { reconcilerOf, type WholeReconciler } from '../../../test/support/reconciler.ts';
+import { lifeOf, type WholeLife } from '../../../test/support/life.ts';
 import { asKey, asKeys } from '../../../test/support/keys.ts';
 
 const TARGETS: readonly ObjectKey[] = asKeys(['c:Secret/a/x', 'c:Secret/b/x', 'c:Secret/c/x']);
@@ -84,7 +84,7 @@ class Process {
       reconcile: async (target: ObjectKey, signal) => await this.#reconcile(target, signal),
     };
     this.engine.backends.add({ ...backend, targetsOf: () => writer });
-    this.engine.addReconciler(reconcilerOf(reconcilerOn(cluster)));
+    this.engine.add(lifeOf(reconcilerOn(cluster)));
     for (const [key, object] of cluster.objects) this.engine.objectChanged(asKey(key), undefined, object, true);
     for (const rule of cluster.specs.keys()) this.engine.enqueueRule(rule);
   }
@@ -148,7 +148,7 @@ function objectAt(target: ResourceKey, annotations: Record<string, string>, reso
   return observe({ uid: target, name, namespace, resourceVersion, creationTimestamp: '', annotations });
 }
 
-function reconcilerOn({ specs }: Cluster): WholeReconciler {
+function reconcilerOn({ specs }: Cluster): WholeLife {
   return {
     name: 'rules',
     evaluate(rule, view): Evaluation | undefined {
@@ -180,7 +180,7 @@ function reconcilerOn({ specs }: Cluster): WholeReconciler {
       const policy = ruleThere ? specs.get(rule)?.spec.policy : undefined;
       return policy === undefined || policy === 'delete' ? 'delete' : 'keep';
     },
-    updateStatus: async () => await Promise.resolve(undefined),
+    report: async () => await Promise.resolve(undefined),
   };
 }
 

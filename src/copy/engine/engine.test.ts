@@ -11,7 +11,7 @@ import { Engine } from './engine.ts';
 import { claimAll, type Owner, LeaveShape, type SourceView } from '../model/claim.ts';
 import { observe } from '../model/observed.ts';
 import { observedObject } from '../../../test/support/observed-object.ts';
-import { reconcilerOf, type WholeReconciler } from '../../../test/support/reconciler.ts';
+import { lifeOf, type WholeLife } from '../../../test/support/life.ts';
 import { asKey, asKeys } from '../../../test/support/keys.ts';
 
 const RULE: RuleKey = asKey('rules:a/rule');
@@ -142,13 +142,13 @@ test('if thousands of changed rules claim one target, the target is decided only
   const engine = new Engine({ clock, onError: (_loop, _key, error) => assert.fail(String(error)) });
   engine.backends.add(backend);
   let specs = 0;
-  engine.addReconciler(
-    reconcilerOf({
+  engine.add(
+    lifeOf({
       name: 'rules',
       ownerOf: () => undefined,
       getLive: async () => await Promise.resolve({ state: 'there', version: '1' }),
       orphanPolicy: () => 'keep',
-      updateStatus: async () => await Promise.resolve(undefined),
+      report: async () => await Promise.resolve(undefined),
       evaluate(rule) {
         const owner = { key: rule, title: rule, rank: rule };
         const shape = new LeaveShape(userCause(`${rule} ${(specs += 1)}`, ''));
@@ -192,7 +192,7 @@ test('if the engine is stopped before a backend is synced, there is no error', a
 test("a copy is an orphan only if its rule was evaluated after the rule's last change", async () => {
   const gates: PromiseWithResolvers<void>[] = [];
   const evaluated: string[] = [];
-  const reconciler: WholeReconciler = {
+  const reconciler: WholeLife = {
     name: 'rules',
     listed: async () => await gates.at(-1)?.promise,
     evaluate(rule) {
@@ -202,12 +202,12 @@ test("a copy is an orphan only if its rule was evaluated after the rule's last c
     ownerOf: () => RULE,
     getLive: async () => await Promise.resolve({ state: 'there', version: '1' }),
     orphanPolicy: () => 'delete',
-    updateStatus: async () => await Promise.resolve(undefined),
+    report: async () => await Promise.resolve(undefined),
   };
   const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
   const { signal } = new AbortController();
   const orphanAction = async (): Promise<string> => await engine.orphanActionOf(RULE, TARGET, COPY, signal);
-  engine.addReconciler(reconcilerOf(reconciler));
+  engine.add(lifeOf(reconciler));
   engine.enqueueRule(RULE);
   try {
     await engine.start(signal);
@@ -231,8 +231,8 @@ test('if a copy of a rule is deleted, the status of the rule is updated, because
   const clock = new ManualClock();
   const engine = new Engine({ clock, onError: (_loop, _key, error) => assert.fail(String(error)) });
   engine.backends.add(stubBackend('c'));
-  engine.addReconciler(
-    reconcilerOf({
+  engine.add(
+    lifeOf({
       name: 'rules',
       evaluate(rule) {
         return { owner: { key: rule, title: rule, rank: '' }, version: '1', claims: [], sources: [] };
@@ -240,7 +240,7 @@ test('if a copy of a rule is deleted, the status of the rule is updated, because
       ownerOf: () => RULE,
       getLive: async () => await Promise.resolve({ state: 'there', version: '1' }),
       orphanPolicy: () => 'keep',
-      updateStatus: async (rule) => {
+      report: async (rule) => {
         updated.push(rule);
         return await Promise.resolve(undefined);
       },
@@ -266,7 +266,7 @@ test('if a copy of a rule is deleted, the status of the rule is updated, because
 test('if a rule cannot be evaluated, it is not read from the server to decide on its copies', async () => {
   let liveGets = 0;
   const tried = Promise.withResolvers<void>();
-  const reconciler: WholeReconciler = {
+  const reconciler: WholeLife = {
     name: 'rules',
     listed: async () => await Promise.reject(new Error('refused')),
     evaluate: () => assert.fail('the lists are not known'),
@@ -276,11 +276,11 @@ test('if a rule cannot be evaluated, it is not read from the server to decide on
       return await Promise.resolve({ state: 'there', version: '1' });
     },
     orphanPolicy: () => 'delete',
-    updateStatus: async () => await Promise.resolve(undefined),
+    report: async () => await Promise.resolve(undefined),
   };
   const engine = new Engine({ onError: () => tried.resolve() });
   const { signal } = new AbortController();
-  engine.addReconciler(reconcilerOf(reconciler));
+  engine.add(lifeOf(reconciler));
   engine.enqueueRule(RULE);
   try {
     await engine.start(signal);
@@ -295,7 +295,7 @@ test('if a rule cannot be evaluated, it is not read from the server to decide on
 test('while a rule is evaluated, none of its copies is an orphan; if it changes meanwhile, it is evaluated again', async () => {
   let evaluations = 0;
   let during: Promise<string> | undefined;
-  const reconciler: WholeReconciler = {
+  const reconciler: WholeLife = {
     name: 'rules',
     async evaluate(rule) {
       evaluations += 1;
@@ -309,11 +309,11 @@ test('while a rule is evaluated, none of its copies is an orphan; if it changes 
     ownerOf: () => RULE,
     getLive: async () => await Promise.resolve({ state: 'there', version: '1' }),
     orphanPolicy: () => 'delete',
-    updateStatus: async () => await Promise.resolve(undefined),
+    report: async () => await Promise.resolve(undefined),
   };
   const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
   const { signal } = new AbortController();
-  engine.addReconciler(reconcilerOf(reconciler));
+  engine.add(lifeOf(reconciler));
   engine.enqueueRule(RULE);
   try {
     await engine.start(signal);
@@ -331,7 +331,7 @@ test('if a rule changes while it is evaluated, it gets no new target from this e
   const results = ['b c', 'c'];
   const before: string[] = [];
   const targetsOf = (): string => [...engine.book.of(RULE)].map(({ target }) => target.at(-1)).join(' ');
-  const reconciler: WholeReconciler = {
+  const reconciler: WholeLife = {
     name: 'rules',
     async evaluate(rule) {
       before.push(targetsOf());
@@ -351,11 +351,11 @@ test('if a rule changes while it is evaluated, it gets no new target from this e
     ownerOf: () => undefined,
     getLive: async () => await Promise.resolve({ state: 'gone' }),
     orphanPolicy: () => 'delete',
-    updateStatus: async () => await Promise.resolve(undefined),
+    report: async () => await Promise.resolve(undefined),
   };
   const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
   engine.backends.add(stubBackend('c'));
-  engine.addReconciler(reconcilerOf(reconciler));
+  engine.add(lifeOf(reconciler));
   const owner: Owner = { key: RULE, title: RULE, rank: '' };
   const first = asKeys<ResourceKey>(['c:Secret/b/a', 'c:Secret/b/b']);
   const claim = { owner, mode: 'own', source: undefined, shape: new LeaveShape(userCause('', '')) } as const;
@@ -374,7 +374,7 @@ test('if a rule changes while it is evaluated, it gets no new target from this e
 test('while the evaluation of a changed rule fails, none of its copies is an orphan', async () => {
   let fails = false;
   const failed = Promise.withResolvers<void>();
-  const reconciler: WholeReconciler = {
+  const reconciler: WholeLife = {
     name: 'rules',
     async evaluate(rule) {
       await setImmediate();
@@ -384,11 +384,11 @@ test('while the evaluation of a changed rule fails, none of its copies is an orp
     ownerOf: () => RULE,
     getLive: async () => await Promise.resolve({ state: 'there', version: '1' }),
     orphanPolicy: () => 'delete',
-    updateStatus: async () => await Promise.resolve(undefined),
+    report: async () => await Promise.resolve(undefined),
   };
   const engine = new Engine({ onError: () => failed.resolve() });
   const { signal } = new AbortController();
-  engine.addReconciler(reconcilerOf(reconciler));
+  engine.add(lifeOf(reconciler));
   engine.enqueueRule(RULE);
   try {
     await engine.start(signal);
@@ -408,7 +408,7 @@ test('slow evaluations delay the start only for a while, and no rule of another 
   const evaluated: string[] = [];
   const gone: RuleKey = asKey('rules:a/gone');
   const slow = Array.from({ length: 100 }, (_, index): RuleKey => asKey(`rules:slow/${index}`));
-  const reconciler: WholeReconciler = {
+  const reconciler: WholeLife = {
     name: 'rules',
     async evaluate(rule) {
       if (rule === gone) return undefined;
@@ -420,12 +420,12 @@ test('slow evaluations delay the start only for a while, and no rule of another 
     ownerOf: () => gone,
     getLive: async () => await Promise.resolve({ state: 'gone' }),
     orphanPolicy: () => 'delete',
-    updateStatus: async () => await Promise.resolve(undefined),
+    report: async () => await Promise.resolve(undefined),
   };
   const clock = new ManualClock();
   const engine = new Engine({ clock, onError: (_loop, _key, error) => assert.fail(String(error)) });
   const { signal } = new AbortController();
-  engine.addReconciler(reconcilerOf(reconciler));
+  engine.add(lifeOf(reconciler));
   for (const rule of [...slow, gone, asKey<RuleKey>('rules:n/quick')]) engine.enqueueRule(rule);
   try {
     let isStarted = false;
@@ -455,7 +455,7 @@ test('slow evaluations delay the start only for a while, and no rule of another 
 
 test('if a rule claims its copy, the copy is never an orphan', async () => {
   const target = TARGET;
-  const reconciler: WholeReconciler = {
+  const reconciler: WholeLife = {
     name: 'rules',
     evaluate(rule) {
       const owner = { key: rule, title: rule, rank: '' };
@@ -466,11 +466,11 @@ test('if a rule claims its copy, the copy is never an orphan', async () => {
     ownerOf: () => RULE,
     getLive: async () => await Promise.resolve({ state: 'there', version: '1' }),
     orphanPolicy: () => 'delete',
-    updateStatus: async () => await Promise.resolve(undefined),
+    report: async () => await Promise.resolve(undefined),
   };
   const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
   const { signal } = new AbortController();
-  engine.addReconciler(reconcilerOf(reconciler));
+  engine.add(lifeOf(reconciler));
   engine.backends.add(stubBackend('c'));
   engine.enqueueRule(RULE);
   try {
@@ -487,10 +487,10 @@ test('a rule reports its failed preparation until the preparation succeeds, even
   let isRefused = true;
   let isPrepared = false;
   let tries = 0;
-  const reconciler: WholeReconciler = {
+  const reconciler: WholeLife = {
     name: 'rules',
-    needsPreparation: () => !isPrepared,
-    prepare: async () => {
+    isDue: () => !isPrepared,
+    write: async () => {
       await Promise.resolve();
       tries += 1;
       if (isRefused) throw new Error('refused');
@@ -502,13 +502,13 @@ test('a rule reports its failed preparation until the preparation succeeds, even
     ownerOf: () => RULE,
     getLive: async () => await Promise.resolve({ state: 'there', version: '1' }),
     orphanPolicy: () => 'delete',
-    updateStatus: async (_rule, _entries, { failure }) => {
+    report: async (_rule, _entries, { failure }) => {
       reported.push(failure?.message);
       return await Promise.resolve(undefined);
     },
   };
   const engine = new Engine({ onError: () => undefined });
-  engine.addReconciler(reconcilerOf(reconciler));
+  engine.add(lifeOf(reconciler));
   engine.enqueueRule(RULE);
   try {
     await engine.start(new AbortController().signal);
@@ -527,10 +527,13 @@ test('a rule reports its failed preparation until the preparation succeeds, even
 test('after its evaluation a rule is ready, except if it has a failure or a problem, or one of its claims is not done', async () => {
   const problems = new Map<string, Cause>();
   let isRefused = true;
-  const reconciler: WholeReconciler = {
+  const reconciler: WholeLife = {
     name: 'rules',
-    needsPreparation: (rule) => isRefused && rule === RULE,
-    prepare: async () => await Promise.reject(new Error('refused')),
+    isDue: (rule) => isRefused && rule === RULE,
+    write: async () => {
+      await Promise.resolve();
+      if (isRefused) throw new Error('refused');
+    },
     evaluate(rule) {
       const owner = { key: rule, title: rule, rank: '' };
       const shape = new LeaveShape(userCause('Left', ''));
@@ -542,10 +545,10 @@ test('after its evaluation a rule is ready, except if it has a failure or a prob
     ownerOf: () => undefined,
     getLive: async () => await Promise.resolve({ state: 'there', version: '1' }),
     orphanPolicy: () => 'keep',
-    updateStatus: async () => await Promise.resolve(undefined),
+    report: async () => await Promise.resolve(undefined),
   };
   const engine = new Engine({ onError: () => undefined });
-  engine.addReconciler(reconcilerOf(reconciler));
+  engine.add(lifeOf(reconciler));
   engine.backends.add(stubBackend('c'));
   for (const rule of [RULE, ...asKeys<RuleKey>(['rules:a/claims', 'rules:a/empty'])]) engine.enqueueRule(rule);
   const state = (): Record<string, string | undefined> =>
@@ -631,8 +634,8 @@ test('if a rule no longer copies from an object, the object is decided again, be
   engine.backends.add(backend);
   const source: ResourceKey = asKey('c:Secret/a/source');
   let sources = [source];
-  engine.addReconciler(
-    reconcilerOf({
+  engine.add(
+    lifeOf({
       name: 'rules',
       evaluate(rule) {
         return { owner: { key: rule, title: rule, rank: '' }, version: '1', claims: [], sources };
@@ -640,7 +643,7 @@ test('if a rule no longer copies from an object, the object is decided again, be
       ownerOf: () => undefined,
       getLive: async () => await Promise.resolve({ state: 'there', version: '1' }),
       orphanPolicy: () => 'keep',
-      updateStatus: async () => await Promise.resolve(undefined),
+      report: async () => await Promise.resolve(undefined),
     }),
   );
   engine.enqueueRule(RULE);
@@ -667,8 +670,8 @@ test('a write during a status update counts in the next update, and no write cou
   const wrote = (): void => {
     for (const entry of engine.book.on(TARGET)) engine.outcomeChanged(entry, true);
   };
-  engine.addReconciler(
-    reconcilerOf({
+  engine.add(
+    lifeOf({
       name: 'rules',
       evaluate() {
         return { owner, version: '1', claims, sources: [] };
@@ -676,7 +679,7 @@ test('a write during a status update counts in the next update, and no write cou
       ownerOf: () => undefined,
       getLive: async () => await Promise.resolve({ state: 'there', version: '1' }),
       orphanPolicy: () => 'keep',
-      updateStatus: async (_rule, _entries, { writes }) => {
+      report: async (_rule, _entries, { writes }) => {
         counted.push(writes);
         if (counted.length === 2) wrote();
         return await Promise.resolve(undefined);
@@ -707,14 +710,14 @@ test('while claims of a rule are pending, only an urgent update of its status do
   // The stub backend records no outcomes, so the claim stays pending.
   const shape = new LeaveShape(userCause('Left', ''));
   const claims = claimAll([TARGET], { owner, mode: 'own', source: undefined, shape });
-  engine.addReconciler(
-    reconcilerOf({
+  engine.add(
+    lifeOf({
       name: 'rules',
       evaluate: () => ({ owner, version: '1', claims, sources: [] }),
       ownerOf: () => undefined,
       getLive: async () => await Promise.resolve({ state: 'there', version: '1' }),
       orphanPolicy: () => 'keep',
-      updateStatus: async () => {
+      report: async () => {
         updates++;
         return await Promise.resolve(undefined);
       },
@@ -742,13 +745,13 @@ test('while claims of a rule are pending, only an urgent update of its status do
 function unpreparedRules(
   prepare: (rule: RuleKey) => Promise<void>,
   prepared: ReadonlySet<string>,
-): WholeReconciler & { readonly reported: (readonly [string, string | undefined])[] } {
+): WholeLife & { readonly reported: (readonly [string, string | undefined])[] } {
   const reported: (readonly [string, string | undefined])[] = [];
   return {
     name: 'rules',
     reported,
-    needsPreparation: (rule) => !prepared.has(rule),
-    prepare,
+    isDue: (rule) => !prepared.has(rule),
+    write: prepare,
     evaluate(rule) {
       const owner = { key: rule, title: rule, rank: '' };
       const shape = new LeaveShape(userCause('Left', ''));
@@ -759,7 +762,7 @@ function unpreparedRules(
     ownerOf: () => RULE,
     getLive: async () => await Promise.resolve({ state: 'there', version: '1' }),
     orphanPolicy: () => 'delete',
-    updateStatus: async (rule, _entries, { failure }) => {
+    report: async (rule, _entries, { failure }) => {
       reported.push([rule, failure?.message]);
       return await Promise.resolve(undefined);
     },
@@ -786,7 +789,7 @@ test('the preparation of a rule begins before its target is tried, and neither t
       },
     }),
   });
-  engine.addReconciler(reconcilerOf(reconciler));
+  engine.add(lifeOf(reconciler));
   const rules = asKeys<RuleKey>(['rules:a/1', 'rules:b/2']);
   engine.enqueueRule(rules[0] ?? RULE);
   try {
@@ -815,7 +818,7 @@ test('namespaces take turns in the preparation of their rules, so that one names
   }, prepared);
   const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
   engine.backends.add(stubBackend('c'));
-  engine.addReconciler(reconcilerOf(reconciler));
+  engine.add(lifeOf(reconciler));
   for (let index = 0; index < 100; index += 1) engine.enqueueRule(asKey(`rules:noisy/${index}`));
   engine.enqueueRule(asKey('rules:quiet/one'));
   try {

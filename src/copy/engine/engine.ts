@@ -23,9 +23,10 @@ import type { Undeleted } from '../model/claim.ts';
 import { namespaceOf, type ObjectKey, type ResourceKey, type RuleKey } from '../model/keys.ts';
 import { Cycles } from '../plan/cycles.ts';
 import type { FactSource } from '../plan/decide.ts';
-import type { NamedQueue, RuleReadiness, RuleReconciler } from './controller.ts';
+import type { NamedQueue, RuleReadiness } from './controller.ts';
 import { worstOutcome } from '../plan/contest.ts';
 import { Backends } from './backends.ts';
+import type { Life } from './life/rule-life.ts';
 import { RuleLoop } from './rule-loop.ts';
 
 export interface EngineOptions {
@@ -126,8 +127,9 @@ export class Engine implements ObjectEvents {
     });
   }
 
-  addReconciler(reconciler: RuleReconciler): void {
-    this.#rules.addReconciler(reconciler);
+  /** Adds the rules of a controller. */
+  add(life: Life): void {
+    this.#rules.add(life);
   }
 
   get queues(): readonly NamedQueue[] {
@@ -163,7 +165,7 @@ export class Engine implements ObjectEvents {
 
   /** Called when a rule may have changed. */
   enqueueRule(rule: RuleKey, priority: Priority = 'normal'): void {
-    this.#rules.add(rule, priority);
+    this.#rules.enqueue(rule, priority);
   }
 
   /** Called when a target may differ from its desired state. */
@@ -264,7 +266,7 @@ export class Engine implements ObjectEvents {
   readonly orphanActionOf: FactSource['orphanActionOf'] = (rule, target, observed, signal) => {
     return this.claims.orphanActionOf(rule, target, observed, {
       isOutdated: () => this.#rules.isOutdated(rule),
-      getLive: () => this.#rules.reconcilerOf(rule).getLive(rule, target, signal),
+      getLive: () => this.#rules.lifeOf(rule).getLive(rule, target, signal),
     });
   };
 
@@ -319,7 +321,7 @@ export class Engine implements ObjectEvents {
     };
     if (known.evaluated === undefined) this.#onGone?.(rule, known.undeleted);
     const progress = { writes, ...known };
-    const result = await this.#rules.reconcilerOf(rule).updateStatus(rule, this.book.of(rule), progress, signal);
+    const result = await this.#rules.lifeOf(rule).report(rule, this.book.of(rule), progress, signal);
     const left = (this.#writes.get(rule) ?? 0) - writes;
     if (left > 0) this.#writes.set(rule, left);
     else this.#writes.delete(rule);

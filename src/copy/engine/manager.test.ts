@@ -1,36 +1,48 @@
 /** Tests that the manager opens each controller and each backend independently of the others. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { reconcilerOf } from '../../../test/support/reconciler.ts';
+import { nullLog } from '../../../test/support/null-log.ts';
 import { stubBackend } from '../../../test/support/stub-backend.ts';
 import { waitFor } from '../../../test/support/wait-for.ts';
+import { systemClock } from '../../runtime/clock.ts';
 import type { Controller } from './controller.ts';
-import { Manager } from './manager.ts';
+import { RuleStore } from './life/rule-store.ts';
+import { Manager, type ManagerOptions } from './manager.ts';
 import { parseResourceKey, resourceKey } from '../model/keys.ts';
+
+const unused = (): never => assert.fail('no rule was touched');
+const OPTIONS: ManagerOptions = {
+  home: 'local',
+  onError: (_loop, _key, error) => assert.fail(String(error)),
+  life: {
+    api: { cluster: 'local', request: unused, stream: unused },
+    clock: systemClock,
+    log: nullLog,
+    deletionTimeoutMs: 0,
+    recordEvent: unused,
+  },
+};
 
 function controller(name: string, log: string[], manager: Manager, installed?: Promise<void>): Controller {
   return {
-    reconciler: reconcilerOf({
-      name,
-      evaluate: () => assert.fail('no rule was touched'),
-      ownerOf: () => undefined,
-      getLive: async () => await Promise.resolve({ state: 'gone' }),
-      orphanPolicy: () => 'keep',
-      updateStatus: async () => await Promise.resolve(undefined),
-    }),
+    rules: { name, evaluate: unused, ownerOf: () => undefined, orphanPolicy: () => 'keep' },
+    store: new RuleStore({ controller: name, toRule: unused, versionOf: unused }),
+    kindOf: unused,
+    component: name,
+    report: unused,
     ...(installed === undefined ? {} : { installed: async () => await installed }),
-    open: () => {
+    open: (signal) => {
+      signal.addEventListener('abort', () => log.push(`${name} stop`));
       log.push(`${name} open`);
       manager.engine.onObjects({ objectChanged: (key) => log.push(`${name} ${parseResourceKey(key).name}`) });
     },
-    stop: () => log.push(`${name} stop`),
   };
 }
 
 test('a controller that waits for its API and an unreachable remote cluster do not delay the other controllers', async () => {
   const log: string[] = [];
   const installed = Promise.withResolvers<void>();
-  const manager = new Manager({ home: 'local', onError: (_loop, _key, error) => assert.fail(String(error)) });
+  const manager = new Manager(OPTIONS);
   manager.engine.backends.add(stubBackend('local', Promise.resolve()));
   manager.engine.backends.add(stubBackend('away', new Promise(() => undefined)));
   manager.addController(controller('late', log, manager, installed.promise));
@@ -54,7 +66,7 @@ test('a controller that waits for its API and an unreachable remote cluster do n
 
 test('the start waits for the watches of the home cluster, and ends when its signal is aborted', async () => {
   const stop = new AbortController();
-  const manager = new Manager({ home: 'local', onError: (_loop, _key, error) => assert.fail(String(error)) });
+  const manager = new Manager(OPTIONS);
   manager.engine.backends.add(stubBackend('local', new Promise(() => undefined)));
   manager.addController(controller('first', [], manager));
   const opening = manager.open(stop.signal);

@@ -10,13 +10,17 @@
 import type { CheckResult } from '../../observe/routes.ts';
 import { orAborted, sleep } from '../../runtime/abort.ts';
 import type { WatchHealth } from '../../kube/watch/watch-target.ts';
+import type { RuleKey } from '../model/keys.ts';
 import type { Backend } from './backend.ts';
 import type { Controller, RuleReadiness, NamedQueue } from './controller.ts';
 import { Engine, type EngineOptions } from './engine.ts';
+import { RuleLife, type RuleLifeOptions } from './life/rule-life.ts';
 
 export interface ManagerOptions {
   /** Name of the home cluster's backend. */
   readonly home: string;
+  /** What the rules of all controllers need; their objects are in the home cluster. */
+  readonly life: Omit<RuleLifeOptions, 'enqueueStatus'>;
   readonly onError: EngineOptions['onError'];
   readonly onWritten?: EngineOptions['onWritten'];
   readonly onGone?: EngineOptions['onGone'];
@@ -36,8 +40,12 @@ export class Manager {
   readonly #open: Controller[] = [];
   #started = false;
 
-  constructor({ home, ...options }: ManagerOptions) {
+  readonly #life: ManagerOptions['life'];
+  readonly #ended = new AbortController();
+
+  constructor({ home, life, ...options }: ManagerOptions) {
     this.#home = home;
+    this.#life = life;
     this.engine = new Engine(options);
   }
 
@@ -49,9 +57,10 @@ export class Manager {
   async open(signal: AbortSignal): Promise<void> {
     const opening = this.#controllers.map(async (controller) => {
       await controller.installed?.(signal);
-      if (controller.reconciler !== undefined) this.engine.addReconciler(controller.reconciler);
+      const enqueueStatus = (rule: RuleKey): void => this.engine.enqueueStatus(rule);
+      this.engine.add(new RuleLife(controller, { ...this.#life, enqueueStatus }));
       this.#open.push(controller);
-      controller.open();
+      controller.open(this.#ended.signal);
       if (this.#started) controller.work?.start();
     });
     const all = Promise.all(opening);
@@ -81,7 +90,8 @@ export class Manager {
       ...backends.all.map(async (backend) => await backend.drain?.()),
       ...this.#open.map(async (controller) => await controller.work?.drain(drainMs)),
     ]);
-    for (const controller of this.#open.splice(0)) controller.stop?.();
+    this.#open.splice(0);
+    this.#ended.abort();
   }
 
   /** Second part of a stop: closes the backends. */
@@ -112,7 +122,6 @@ export class Manager {
   *ruleReadiness(): Iterable<RuleReadiness> {
     if (!this.#started) return;
     yield* this.engine.readiness();
-    for (const { work } of this.#open) yield* work?.readiness() ?? [];
   }
 
   /** Fails if a worker is stuck. */

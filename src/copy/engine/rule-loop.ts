@@ -10,11 +10,12 @@
 import { KeyedQueue } from '../../runtime/queue/keyed-queue.ts';
 import { systemClock } from '../../runtime/clock.ts';
 import { pause } from '../../runtime/pause.ts';
-import type { KeyedQueueOptions, Priority, RunResult, StopOptions } from '../../runtime/queue/keyed-queue-options.ts';
+import type { KeyedQueueOptions, Priority, StopOptions } from '../../runtime/queue/keyed-queue-options.ts';
 import type { Claims, ClaimsChange } from '../book/claims.ts';
 import { type Cause, failureOf, sameCause } from '../model/cause.ts';
 import { controllerOf, namespaceOf, type ResourceKey, type RuleKey } from '../model/keys.ts';
-import type { NamedQueue, RuleReconciler } from './controller.ts';
+import type { NamedQueue } from './controller.ts';
+import type { Life } from './life/rule-life.ts';
 
 /** Evaluations share the slices of `pause`. So if rules of one namespace take long, those of seven others still run. */
 const RULE_WORKERS = { concurrency: 8, share: 1 };
@@ -38,7 +39,7 @@ export interface RuleLoopOptions extends Omit<KeyedQueueOptions<RuleKey>, 'name'
 
 export class RuleLoop {
   readonly #options: RuleLoopOptions;
-  readonly #reconcilers = new Map<string, RuleReconciler>();
+  readonly #lives = new Map<string, Life>();
   readonly #rules: KeyedQueue<RuleKey>;
   readonly #finalizers: KeyedQueue<RuleKey>;
   /** Rules that may have changed after their last evaluation, so that their claims may be incomplete. */
@@ -61,16 +62,16 @@ export class RuleLoop {
     this.#finalizers = new KeyedQueue({ ...common, name: 'finalizers' });
   }
 
-  addReconciler(reconciler: RuleReconciler): void {
-    this.#options.claims.add(reconciler.rules);
-    this.#reconcilers.set(reconciler.rules.name, reconciler);
+  add(life: Life): void {
+    this.#options.claims.add(life.rules);
+    this.#lives.set(life.rules.name, life);
   }
 
   /** @throws Error if the rule's controller was not added */
-  reconcilerOf(rule: RuleKey): RuleReconciler {
-    const reconciler = this.#reconcilers.get(controllerOf(rule));
-    if (reconciler === undefined) throw new Error(`no controller for the rule ${rule}`);
-    return reconciler;
+  lifeOf(rule: RuleKey): Life {
+    const life = this.#lives.get(controllerOf(rule));
+    if (life === undefined) throw new Error(`no controller for the rule ${rule}`);
+    return life;
   }
 
   get queues(): readonly NamedQueue[] {
@@ -81,7 +82,7 @@ export class RuleLoop {
   }
 
   /** Called when a rule may have changed. */
-  add(rule: RuleKey, priority: Priority): void {
+  enqueue(rule: RuleKey, priority: Priority): void {
     this.#changed.add(rule);
     this.#rules.add(rule, { priority });
   }
@@ -134,32 +135,29 @@ export class RuleLoop {
   }
 
   /** Evaluates a rule. */
-  async #run(rule: RuleKey, signal: AbortSignal): Promise<RunResult | undefined> {
-    const reconciler = this.reconcilerOf(rule);
+  async #run(rule: RuleKey, signal: AbortSignal): Promise<void> {
+    const life = this.lifeOf(rule);
     await pause();
-    const again = await reconciler.listed?.(rule, signal);
-    const change = await this.#claim(reconciler, rule);
-    if (change === undefined) return again ?? undefined;
-    // A failed preparation (finalizer) is reported until it succeeds, even if the evaluation succeeds.
-    if (reconciler.needsPreparation?.(rule) === true) this.#finalizers.add(rule);
+    await life.listed(rule, signal);
+    const change = await this.#claim(life, rule);
+    if (change === undefined) return;
+    // A failed write of what is due (finalizer) is reported until it succeeds, even if the evaluation succeeds.
+    if (life.isDue(rule)) this.#finalizers.add(rule);
     else this.#failures.delete(rule);
     this.#options.onEvaluated(rule, change);
-    return again ?? undefined;
   }
 
   /**
    * Evaluates the rule and puts its claims into the book. If the rule changes meanwhile, the queue runs it again.
    * @returns `undefined`: nothing was put, because the rule changed meanwhile
    */
-  async #claim(reconciler: RuleReconciler, rule: RuleKey): Promise<ClaimsChange | undefined> {
+  async #claim({ rules }: Life, rule: RuleKey): Promise<ClaimsChange | undefined> {
     const { claims } = this.#options;
     this.#changed.delete(rule);
     this.#evaluating.add(rule);
     try {
-      const evaluation = await reconciler.rules.evaluate(rule, claims);
-      const change = this.#changed.has(rule) ? claims.putOutdated(rule, evaluation) : claims.put(rule, evaluation);
-      if (change !== undefined) reconciler.evaluated?.(rule);
-      return change;
+      const evaluation = await rules.evaluate(rule, claims);
+      return this.#changed.has(rule) ? claims.putOutdated(rule, evaluation) : claims.put(rule, evaluation);
     } catch (error) {
       this.#changed.add(rule);
       throw error;
@@ -168,10 +166,9 @@ export class RuleLoop {
     }
   }
 
-  /** Writes the finalizer of a rule. This changes the rule object, and the change enqueues the rule again. */
+  /** Writes what is due into the object of a rule. The change of the object enqueues the rule again. */
   async #writeFinalizer(rule: RuleKey, signal: AbortSignal): Promise<void> {
-    const reconciler = this.reconcilerOf(rule);
-    if (reconciler.needsPreparation?.(rule) === true) await reconciler.prepare?.(rule, signal);
+    await this.lifeOf(rule).write(rule, signal);
     if (this.#failures.delete(rule)) this.#options.onFailure(rule);
   }
 

@@ -18,6 +18,17 @@ import type { ObjectName } from './keys.ts';
 
 /** Keyferry's name in `metadata.managedFields`. */
 export const FIELD_MANAGER = 'keyferry';
+
+/**
+ * The field manager of writes to rules. It differs from that of copies, because the object of a rule may be a copy too,
+ * and the write of a copy removes labels and annotations that its own manager wrote and that the copy does not need.
+ */
+export const RULES_MANAGER = 'keyferry-rules';
+
+/** Whether Keyferry wrote the fields of this manager. Earlier versions wrote rules with the manager of copies. */
+export function isOwnManager(manager: string | undefined): boolean {
+  return manager === FIELD_MANAGER || manager === RULES_MANAGER;
+}
 /** Label of all copies, by which people and policies recognise copies. Its value is the name of the controller. */
 export const COPY_LABEL = 'keyferry.dev/copy';
 /** Each copy has this annotation besides the mark of its owner. It holds the copy's own `<namespace>/<name>`. */

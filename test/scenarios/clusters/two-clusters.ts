@@ -8,11 +8,13 @@ import { systemClock } from '../../../src/runtime/clock.ts';
 import { Cluster } from '../../../src/copy/cluster/cluster.ts';
 import type { OnObjectChange } from '../../../src/copy/engine/backend.ts';
 import type { Controller } from '../../../src/copy/engine/controller.ts';
+import type { KeptRules } from '../../../src/copy/engine/life/rule-store.ts';
 import { Manager } from '../../../src/copy/engine/manager.ts';
 import type { Claimed, Outcome, Shape } from '../../../src/copy/model/claim.ts';
 import { parseResourceKey, type ResourceKey, resourceKey, type RuleKey } from '../../../src/copy/model/keys.ts';
 import { SECRET } from '../../../src/copy/model/kind.ts';
 import { placeText, PLACE_ANNOTATION } from '../../../src/copy/model/observed.ts';
+import type { RuleSet } from '../../../src/copy/model/rule-set.ts';
 import type { KubeApi } from '../../../src/kube/api.ts';
 import { loadKubeconfig } from '../../../src/kube/auth/kubeconfig.ts';
 import { HttpKubeApi } from '../../../src/kube/http.ts';
@@ -20,7 +22,7 @@ import { type ControlPlane, startControlPlane } from '../../servers/control-plan
 import type { FaultProxy } from '../../servers/fault-proxy.ts';
 import { proxied } from '../../servers/proxied.ts';
 import { waitFor } from '../../support/wait-for.ts';
-import { reconcilerOf, type WholeReconciler } from '../../support/reconciler.ts';
+import { nullLog } from '../../support/null-log.ts';
 import { asKey } from '../../support/keys.ts';
 
 const HOME = 'local';
@@ -46,8 +48,12 @@ export class TwoClusters implements AsyncDisposable {
     this.away = away;
     this.proxy = proxy;
     this.#apis = apis;
-    this.manager = new Manager({ home: HOME, onError: () => undefined });
     const [local, other] = apis;
+    this.manager = new Manager({
+      home: HOME,
+      onError: () => undefined,
+      life: { api: local, clock: systemClock, log: nullLog, deletionTimeoutMs: 0, recordEvent: () => undefined },
+    });
     this.backends = { home: this.#addBackend(local), away: this.#addBackend(other) };
     this.manager.addController(this.#controller());
   }
@@ -155,7 +161,16 @@ export class TwoClusters implements AsyncDisposable {
     const { home, away } = this.backends;
     const [sources, copies] = [home.store(SECRET).index.feed(), home.store(SECRET).index.feed()];
     return {
-      reconciler: reconcilerOf(this.#reconciler()),
+      rules: this.#rules(),
+      store: this.#store(),
+      kindOf: () => SECRET,
+      component: 'copier',
+      report: ({ key, ...facts }) => {
+        if (facts.rule === undefined) return undefined;
+        for (const { target, outcome } of facts.claims)
+          this.outcomes.set(`${parseResourceKey(target).cluster} ${nameOf(key)}`, outcome);
+        return undefined;
+      },
       open: () => {
         const objectChanged: OnObjectChange = (key) => {
           const { cluster, namespace, name } = parseResourceKey(key);
@@ -170,12 +185,28 @@ export class TwoClusters implements AsyncDisposable {
           away.store(SECRET).index.feed().sink,
         );
       },
-      stop: () => undefined,
     };
   }
 
-  #reconciler(): WholeReconciler {
-    const { outcomes } = this;
+  #store(): KeptRules {
+    const { index } = this.backends.home.store(SECRET);
+    const nothing = (): void => undefined;
+    return {
+      get: (rule) => {
+        const found = index.get('default', nameOf(rule));
+        if (found === undefined) return undefined;
+        const { uid, resourceVersion } = found;
+        return { metadata: { name: nameOf(rule), namespace: 'default', uid, resourceVersion, creationTimestamp: '' } };
+      },
+      version: (rule) => index.get('default', nameOf(rule))?.resourceVersion,
+      versionOf: ({ metadata }) => metadata.resourceVersion,
+      storeResponse: nothing,
+      end: nothing,
+      onSameVersion: nothing,
+    };
+  }
+
+  #rules(): RuleSet {
     const { index } = this.backends.home.store(SECRET);
     return {
       name: 'copier',
@@ -192,14 +223,7 @@ export class TwoClusters implements AsyncDisposable {
         return { owner, version: found.resourceVersion, claims, sources: [source] };
       },
       ownerOf: ({ annotations }) => asKey(annotations[MARK]),
-      getLive: async () => await Promise.resolve({ state: 'gone' }),
       orphanPolicy: () => 'delete',
-      updateStatus: async (rule, entries) => {
-        for (const { target, outcome } of entries) {
-          outcomes.set(`${parseResourceKey(target).cluster} ${nameOf(rule)}`, outcome);
-        }
-        return await Promise.resolve(undefined);
-      },
     };
   }
 }

@@ -1,5 +1,5 @@
 /** Decides what an ExternalSecret needs from the generator. Only the required parts of those with a need are stored. */
-import { FIELD_MANAGER } from '../../../copy/model/observed.ts';
+import { isOwnManager } from '../../../copy/model/observed.ts';
 import type { KubeObject, ObjectMeta } from '../../../kube/api.ts';
 import { keptAnnotations, type OptIn, optInOf, RESULT_ANNOTATION } from './settings.ts';
 import { CREATED_CONDITION, type EsoCondition, type ExternalSecret, FAILING_REASON } from '../api.ts';
@@ -20,7 +20,10 @@ export type Need = 'values' | 'setting' | 'found' | 'healing';
 export type ConditionMode = 'allowed' | 'limited' | 'unknown';
 
 export interface ExternalSecretRule {
-  readonly metadata: Pick<ObjectMeta, 'name' | 'namespace' | 'uid' | 'resourceVersion' | 'creationTimestamp'>;
+  readonly metadata: Pick<
+    ObjectMeta,
+    'name' | 'namespace' | 'uid' | 'resourceVersion' | 'creationTimestamp' | 'generation'
+  >;
   /** The annotations that the generator reads. */
   readonly annotations: Readonly<Record<string, string>>;
   readonly optIn: OptIn;
@@ -68,7 +71,14 @@ export function ruleOf(object: KubeObject, all: boolean): ExternalSecretRule | u
   // The version ignores the result. Otherwise the write of each result would cause another run.
   const { [RESULT_ANNOTATION]: _, ...settings } = annotations;
   return {
-    metadata: { name, ...(namespace !== undefined && { namespace }), uid, resourceVersion, creationTimestamp },
+    metadata: {
+      name,
+      ...(namespace !== undefined && { namespace }),
+      uid,
+      resourceVersion,
+      creationTimestamp,
+      ...(generation !== undefined && { generation }),
+    },
     annotations,
     optIn,
     state,
@@ -94,7 +104,7 @@ export function needOf(rule: ExternalSecretRule, mode: ConditionMode): Need | un
 function wroteResult({ managedFields = [] }: ObjectMeta): boolean {
   return managedFields.some(({ manager, fieldsV1 }) => {
     const fields = fieldsV1?.['f:metadata'] as { readonly 'f:annotations'?: object } | undefined;
-    return manager === FIELD_MANAGER && Object.hasOwn(fields?.['f:annotations'] ?? {}, `f:${RESULT_ANNOTATION}`);
+    return isOwnManager(manager) && Object.hasOwn(fields?.['f:annotations'] ?? {}, `f:${RESULT_ANNOTATION}`);
   });
 }
 

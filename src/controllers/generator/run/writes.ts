@@ -3,8 +3,8 @@
  * The annotation is last, because its change makes ESO read Vault again. Writes nothing if nothing has changed.
  */
 import type { RuleKey } from '../../../copy/model/keys.ts';
-import type { KubeObject } from '../../../kube/api.ts';
-import type { RuleClient } from '../../common/rules/rule-client.ts';
+import type { RuleClient } from '../../../copy/engine/life/rule-client.ts';
+import type { RuleStore } from '../../../copy/engine/life/rule-store.ts';
 import type { Counter, MetricRegistry } from '../../../observe/metrics/metric-registry.ts';
 import type { ConditionMode, ExternalSecretRule } from '../request/external-secret.ts';
 import { RESULT_ANNOTATION } from '../request/settings.ts';
@@ -20,8 +20,7 @@ export interface Job {
 
 export interface WritesOptions {
   readonly client: RuleClient;
-  /** The rule that is stored at present. */
-  readonly latest: (key: RuleKey) => ExternalSecretRule | undefined;
+  readonly store: Pick<RuleStore<ExternalSecretRule>, 'get' | 'storeResponse'>;
   readonly mode: () => ConditionMode;
   readonly recordEvent: (rule: ExternalSecretRule, result: Result) => void;
   readonly registry: MetricRegistry;
@@ -47,7 +46,7 @@ export class Writes {
     if (!isWritten) {
       const { uid, resourceVersion } = latest.metadata;
       const patch = { metadata: { uid, resourceVersion, annotations: { [RESULT_ANNOTATION]: text } } };
-      await this.#options.client.patch(latest, patch, job.signal);
+      await this.#patch(job, patch);
     }
     if (!isWritten || latest !== job.rule) this.#written.inc({ reason: result.reason });
   }
@@ -80,11 +79,17 @@ export class Writes {
     this.#recorded.delete(key);
   }
 
-  async #writeConditions({ key, rule, signal }: Job, conditions: readonly object[]): Promise<ExternalSecretRule> {
+  async #writeConditions(job: Job, conditions: readonly object[]): Promise<ExternalSecretRule> {
+    const { key, rule } = job;
     const { uid, resourceVersion } = rule.metadata;
     // ESO also replaces the whole list. Because of the resourceVersion, this write fails if ESO has just written.
     const patch = { metadata: { uid, resourceVersion }, status: { conditions } };
-    await this.#options.client.patch(rule satisfies KubeObject, patch, signal);
-    return this.#options.latest(key) ?? rule;
+    await this.#patch(job, patch);
+    return this.#options.store.get(key) ?? rule;
+  }
+
+  async #patch({ key, signal }: Job, patch: object): Promise<void> {
+    const { client, store } = this.#options;
+    store.storeResponse(await client.patch(key, patch, signal));
   }
 }

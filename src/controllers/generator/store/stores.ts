@@ -9,7 +9,7 @@ import { parseJson } from '../../../kube/json.ts';
 import type { WatchSink } from '../../../kube/watch/watcher.ts';
 import type { ControllerContext } from '../../common/context.ts';
 import { PatternCache } from '../../../runtime/text/name-patterns.ts';
-import { RuleStore } from '../../common/rules/rule-store.ts';
+import { RuleStore } from '../../../copy/engine/life/rule-store.ts';
 import type { SecretStore } from '../api.ts';
 import type { EsoRights } from '../eso-api.ts';
 import type { StoreRef, WantedValue } from '../request/requests.ts';

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import type { SecretMirror } from '../api.ts';
 import type { ControllerContext } from '../../common/context.ts';
-import { MirrorLeases, type MirrorParts, MirrorVault } from './mirror-vault.ts';
+import { MirrorLeases, type MirrorVaultParts, MirrorVault } from './mirror-vault.ts';
 import type { LeaseStatus } from '../rules/lease-records.ts';
 import { effectiveSpec } from '../rules/spec.ts';
 import { asKey } from '../../../../test/support/keys.ts';
@@ -58,13 +58,13 @@ test('a new lease of a mirror is recorded in the status at once, because its cop
   const enqueued: unknown[] = [];
   const context = {
     engine: { enqueueStatus: (...request: unknown[]) => enqueued.push(request) },
+    recordEvent: () => undefined,
     vault: { setLeaseObserver: () => undefined, locations: { get: () => undefined, users: () => [RULE] } },
   } as unknown as ControllerContext;
   const parts = {
-    mirrors: { get: () => ({}) },
+    mirrors: { get: () => ({ metadata: {} }) },
     metrics: { leaseRenewed: () => undefined },
-    recordEvent: () => undefined,
-  } as unknown as MirrorParts;
+  } as unknown as MirrorVaultParts;
   const vault = new MirrorVault(context, parts);
   const key: EntryKey = asKey('vault:https://v/database/creds/app#1');
   vault.onLease(key, { type: 'granted', leaseId: 'new' });

@@ -31,20 +31,18 @@ import type { LeaseEvent } from '../../../copy/vault/leases/lease.ts';
 import type { LeaseRecord } from '../../../copy/vault/leases/leases.ts';
 import { getOrCreate } from '../../../runtime/maps.ts';
 import type { ControllerContext } from '../../common/context.ts';
-import type { RuleEvent } from '../../common/rules/rule-statuses.ts';
-import { MIRROR_ANNOTATIONS, type SecretMirror } from '../api.ts';
+import type { RuleEvent } from '../../../copy/engine/controller.ts';
+import { MIRROR_ANNOTATIONS, MIRRORS_EVENT_COMPONENT, SECRET_MIRROR, type SecretMirror } from '../api.ts';
 import type { MirrorMetrics } from '../metrics.ts';
 import { type LeaseState, type LeaseStatus, recordOf } from '../rules/lease-records.ts';
 import type { MirrorStore } from '../rules/mirror-store.ts';
 import { CHOICE_ANNOTATION, LEASE_ORIGIN_ANNOTATION } from '../rules/shape.ts';
 import { type EffectiveSpec, sourceLocationOf, type SpecOptions } from '../rules/spec.ts';
 
-/** The parts of the controller that the reconciler and `MirrorVault` share. */
-export interface MirrorParts {
+export interface MirrorVaultParts {
   readonly mirrors: MirrorStore;
   readonly specOptions: SpecOptions;
   readonly metrics: MirrorMetrics;
-  readonly recordEvent: (mirror: SecretMirror, event: RuleEvent) => void;
 }
 
 type LeaseContext = Pick<ControllerContext, 'engine' | 'cluster' | 'vault' | 'clock' | 'log'>;
@@ -229,14 +227,16 @@ export class MirrorLeases {
 }
 
 export class MirrorVault implements LeaseObserver {
-  readonly #parts: MirrorParts;
+  readonly #parts: MirrorVaultParts;
+  readonly #recordEvent: ControllerContext['recordEvent'];
   readonly #engine: Engine;
   readonly #backend: VaultBackend;
   readonly leases: MirrorLeases;
 
-  constructor(context: ControllerContext, parts: MirrorParts) {
+  constructor(context: ControllerContext, parts: MirrorVaultParts) {
     this.#parts = parts;
     this.#engine = context.engine;
+    this.#recordEvent = context.recordEvent;
     this.#backend = context.vault;
     this.leases = new MirrorLeases(context, parts.specOptions);
     context.vault.setLeaseObserver(this);
@@ -255,8 +255,13 @@ export class MirrorVault implements LeaseObserver {
     return this.#backend.trouble(source);
   }
 
-  /** Tells the Vault backend which entries a mirror uses. */
-  use(rule: RuleKey, spec: EffectiveSpec): void {
+  /** Tells the Vault backend which entries a mirror uses; no `spec`: none any more. */
+  use(rule: RuleKey, spec: EffectiveSpec | undefined): void {
+    if (spec === undefined) {
+      this.#backend.locations.set(rule, []);
+      if (this.#parts.mirrors.get(rule) === undefined) this.leases.remove(rule);
+      return;
+    }
     const { sourceLocation, destinationLocation, pollPeriodSeconds: pollSeconds } = spec;
     const uses: VaultUse[] = [];
     const use = (key: EntryKey | undefined, location: VaultLocation | undefined): void => {
@@ -265,12 +270,6 @@ export class MirrorVault implements LeaseObserver {
     use(this.sourceOf(rule, spec), sourceLocation);
     use(this.targetKeyOf(destinationLocation), destinationLocation);
     this.#backend.locations.set(rule, uses);
-  }
-
-  /** Tells the Vault backend that the mirror no longer uses any entry. */
-  release(rule: RuleKey): void {
-    this.#backend.locations.set(rule, []);
-    if (this.#parts.mirrors.get(rule) === undefined) this.leases.remove(rule);
   }
 
   leaseRecordOf(key: EntryKey): LeaseRecord | undefined {
@@ -316,18 +315,26 @@ export class MirrorVault implements LeaseObserver {
   }
 
   onLease(key: EntryKey, event: LeaseEvent): void {
-    const { mirrors, metrics, recordEvent } = this.#parts;
+    const { mirrors, metrics } = this.#parts;
     const { locations } = this.#backend;
     const addr = locations.get(key)?.server.addr ?? '';
     for (const rule of locations.users(key)) {
       const mirror = mirrors.get(rule);
       if (mirror === undefined) continue;
       const name = ruleName(rule);
+      const { name: of, namespace = '', uid } = mirror.metadata;
+      const { apiVersion, kind } = SECRET_MIRROR;
+      const record = (told: Omit<RuleEvent, 'type'>): void =>
+        this.#recordEvent(MIRRORS_EVENT_COMPONENT, {
+          subject: { apiVersion, kind, namespace, name: of, uid },
+          type: 'Normal',
+          ...told,
+        });
       if (event.type === 'granted') {
         const message = `Fetched new credentials under the lease ${event.leaseId}`;
-        recordEvent(mirror, { type: 'Normal', reason: 'VaultNewCreds', message });
+        record({ reason: 'VaultNewCreds', message });
       } else if (event.type === 'renewed') {
-        recordEvent(mirror, { type: 'Normal', reason: 'VaultLeaseRenew', message: 'Renewed lease successfully' });
+        record({ reason: 'VaultLeaseRenew', message: 'Renewed lease successfully' });
         metrics.leaseRenewed(name, addr);
       } else if (event.type === 'renewFailed') {
         metrics.leaseRenewFailed(name, addr, event.httpStatus);

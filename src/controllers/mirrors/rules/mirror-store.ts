@@ -1,20 +1,26 @@
 /** Stores SecretMirrors without unused fields, and finds in their managed fields which fields Keyferry owns. */
 import type { ManagedFieldsEntry } from '../../../kube/api.ts';
-import { FIELD_MANAGER } from '../../../copy/model/observed.ts';
-import { RuleStore, ruleVersion, type RuleStoreOptions } from '../../common/rules/rule-store.ts';
-import { MIRRORS_CONTROLLER, type SecretMirror, type SecretMirrorSpec } from '../api.ts';
+import { isOwnManager } from '../../../copy/model/observed.ts';
+import {
+  keptFinalizers,
+  type RuleObject,
+  RuleStore,
+  type RuleStoreOptions,
+  ruleVersion,
+} from '../../../copy/engine/life/rule-store.ts';
+import { MIRRORS_CONTROLLER, SECRET_MIRROR_FINALIZER, type SecretMirror, type SecretMirrorSpec } from '../api.ts';
 
 /** Maximum length of the stored patterns of a mirror, characters. Memory matters: there may be thousands of mirrors. */
 export const MAX_LIST = 64 * 1024;
 
-export interface StoredMirror extends SecretMirror {
+export interface StoredMirror extends SecretMirror, RuleObject {
   /** No other mirror shares this object. It stays the same object while only the status changes. */
   readonly spec: SecretMirrorSpec;
   /** Length of patterns and selector, characters, if above `MAX_LIST`: then none are stored. Otherwise `undefined`. */
   readonly tooLongPatterns: number | undefined;
-  /** The mirror is gone from the server, but its copies or leases are not dealt with. @see MirrorReconciler.sink */
-  readonly isGone?: true;
 }
+
+const OWN_FINALIZERS: ReadonlySet<string> = new Set([SECRET_MIRROR_FINALIZER]);
 
 export type MirrorStore = RuleStore<StoredMirror>;
 
@@ -23,8 +29,9 @@ export function createMirrorStore(onChange?: RuleStoreOptions<StoredMirror>['onC
     controller: MIRRORS_CONTROLLER,
     toRule: withoutUnusedFields,
     versionOf: ruleVersion,
-    merge: (stored, reported) => ({ ...reported, spec: stored.spec }),
     onChange,
+    // Only the mirror says that its copies are retained, or which leases are to be revoked.
+    outlives: ({ spec }) => spec.deletePolicy === 'retain' || spec.source?.type === 'vault',
   });
 }
 
@@ -33,7 +40,8 @@ export function createMirrorStore(onChange?: RuleStoreOptions<StoredMirror>['onC
  * are stored only while Keyferry owns fields of the spec.
  */
 function withoutUnusedFields(mirror: SecretMirror): StoredMirror {
-  const { managedFields, annotations: _, labels: __, ...metadata } = mirror.metadata;
+  const { managedFields, annotations: _, labels: __, finalizers, ...metadata } = mirror.metadata;
+  const held = finalizers === undefined ? {} : { finalizers: keptFinalizers(finalizers, OWN_FINALIZERS) };
   const kept = managedFields !== undefined && withoutOurSpec(managedFields) !== undefined ? { managedFields } : {};
   const { spec } = mirror;
   const { namespaces, excludedNamespaces, namespaceSelector, ...destination } = spec?.destination ?? {};
@@ -42,7 +50,7 @@ function withoutUnusedFields(mirror: SecretMirror): StoredMirror {
   const isTooLong = length > MAX_LIST;
   return {
     ...mirror,
-    metadata: { ...metadata, ...kept },
+    metadata: { ...metadata, ...held, ...kept },
     spec: isTooLong ? { ...spec, destination: { ...destination, namespaces: [] } } : { ...spec },
     tooLongPatterns: isTooLong ? length : undefined,
   };
@@ -72,5 +80,5 @@ export function withoutOurSpec(
 }
 
 function isOurSpec({ manager, subresource = '', fieldsV1 }: ManagedFieldsEntry): boolean {
-  return manager === FIELD_MANAGER && subresource === '' && fieldsV1?.[SPEC] !== undefined;
+  return isOwnManager(manager) && subresource === '' && fieldsV1?.[SPEC] !== undefined;
 }

@@ -18,7 +18,7 @@ import type { RuleScope } from '../../common/context.ts';
 import { LeftOut } from '../../common/namespaces/left-out.ts';
 import type { Changes } from '../../common/namespaces/reach.ts';
 import { misreadPatterns, type NamespaceSelection, selectsNow } from '../../common/namespaces/selection.ts';
-import { ruleVersion } from '../../common/rules/rule-store.ts';
+import { ruleVersion } from '../../../copy/engine/life/rule-store.ts';
 import { MAX_TARGETS, patternSize, RuleLimits } from '../../common/rules/rule-limits.ts';
 import {
   MIRROR_ANNOTATIONS,
@@ -39,7 +39,7 @@ export interface MirrorRulesOptions {
   readonly specOptions?: SpecOptions;
   readonly viewOf: (source: ResourceKey | undefined) => SourceView;
   /** `undefined` (in commands): mirrors from or to Vault claim no entries. */
-  readonly vault?: Pick<MirrorVault, 'sourceOf' | 'targetKeyOf' | 'trouble'>;
+  readonly vault?: Pick<MirrorVault, 'sourceOf' | 'targetKeyOf' | 'trouble' | 'use'>;
 }
 
 const LABELS_UNKNOWN = nobodyCause('Pending', 'the labels of the namespaces are being read');
@@ -112,7 +112,9 @@ export class MirrorRules implements RuleSet {
     const { mirrors, vault } = this.#options;
     await this.#patterns.prepare(() => this.#patternsIn(rule));
     const mirror = mirrors.get(rule);
-    if (mirror === undefined || mirror.metadata.deletionTimestamp !== undefined) limits.leave(rule);
+    const isActive = mirror !== undefined && mirror.metadata.deletionTimestamp === undefined;
+    if (!isActive) limits.leave(rule);
+    vault?.use(rule, isActive ? this.specOf(mirror) : undefined);
     if (mirror === undefined) return undefined;
     const { namespace: home = '', name, creationTimestamp, uid, deletionTimestamp } = mirror.metadata;
     const spec = this.specOf(mirror);

@@ -14,12 +14,12 @@ import {
   type Undeleted,
 } from '../../../copy/model/claim.ts';
 import type { OutOfReach } from '../../../copy/model/rule-set.ts';
-import type { RuleEvent } from '../../common/rules/rule-statuses.ts';
+import { sameStatus } from '../../../copy/engine/life/condition.ts';
 import type { SecretMirror, SecretMirrorStatus } from '../api.ts';
 import { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import { MirrorShape } from './shape.ts';
 import { effectiveSpec } from './spec.ts';
-import { nextStatus, sameStatus, type StatusOutput } from './status.ts';
+import { nextStatus, READY_CONDITION, type StatusOutput } from './status.ts';
 
 const NOW = Date.parse('2026-11-21T10:00:00Z');
 const PRESENT: SourceView = { state: 'present', version: '1', labels: {}, annotations: {} };
@@ -61,7 +61,6 @@ interface Given {
   readonly writes?: number;
   readonly misread?: readonly string[];
   readonly outOfReach?: OutOfReach;
-  readonly told?: readonly RuleEvent[];
   readonly undeleted?: readonly Undeleted[];
   /** Whether the mirror is being deleted. Default: no. */
   readonly deleting?: boolean;
@@ -77,7 +76,6 @@ function fold(given: Given): StatusOutput | undefined {
     misread = [],
     deleting = false,
     outOfReach,
-    told,
     undeleted = [],
   } = given;
   const object = mirror(namespaces, deleting ? { deletionTimestamp: '2026-11-21T09:59:50Z' } : {});
@@ -89,8 +87,8 @@ function fold(given: Given): StatusOutput | undefined {
     claim: { owner, mode: 'own', source: asKey('local:Secret/default/x'), shape },
     outcome,
   }));
-  const facts = { entries, source, misread, outOfReach, writes, undeleted };
-  return nextStatus({ mirror: object, spec, ...facts, previous, told, now: NOW });
+  const facts = { claims: entries, source, misread, outOfReach, writes, undeleted };
+  return nextStatus({ mirror: object, spec, ...facts, previous, now: NOW });
 }
 
 test('each set of outcomes gives its own mirrorStatus, Ready condition and events; if the status stays the same, there is no event', () => {
@@ -206,7 +204,8 @@ test('a mirror whose patterns look like globs and select no namespace is not rea
   const { mirrorStatus, conditions: [ready] = [] } = first?.status ?? {};
   assert.deepEqual([mirrorStatus, ready?.status, ready?.reason], ['Active', 'False', 'MisreadPattern']);
   assert.match(ready?.message ?? '', /^0 copies: [^;]*; "team-\*" matches no namespace$/);
-  const said = first?.events.map(({ type, reason, message }) => [type, reason, message]);
+  assert.deepEqual(first?.events, []);
+  const said = first.remarks.map(({ type, reason, message }) => [type, reason, message]);
   assert.deepEqual(said, [['Warning', 'MisreadPattern', misread[0]]]);
   const found = fold({ outcomes: [SYNCED], previous: first?.status });
   assert.deepEqual(
@@ -215,40 +214,27 @@ test('a mirror whose patterns look like globs and select no namespace is not rea
   );
 });
 
-test('a pattern that matches no namespace and looks like a glob is named in the message of the status, and recorded as one event', () => {
+test('a pattern that matches no namespace and looks like a glob is named in the message of the status, and is a remark', () => {
   const misread = ['"team-*" matches no namespace'];
   const first = fold({ outcomes: [], misread });
   assert.deepEqual(
-    first?.events.map(({ type, reason }) => [type, reason]),
-    [
-      ['Normal', 'Active'],
-      ['Warning', 'MisreadPattern'],
-    ],
+    [first?.events, first?.remarks].map((told) => told?.map(({ type, reason }) => [type, reason])),
+    [[['Normal', 'Active']], [['Warning', 'MisreadPattern']]],
   );
-  assert.match(first.status.conditions?.[0]?.message ?? '', /^0 copies: .*; "team-\*" matches no namespace$/);
-  assert.deepEqual(fold({ outcomes: [SYNCED], misread, previous: first.status, told: first.remarks })?.events, []);
-  // After a restart `told` is not known: an unchanged status on the server shows that the event was recorded.
-  assert.deepEqual(fold({ outcomes: [], misread, previous: first.status })?.events, []);
-  const other = fold({ outcomes: [], misread: [...misread, '"x-*" matches no namespace'], told: first.remarks });
-  assert.deepEqual(
-    other?.events.map(({ message }) => message),
-    ['SecretMirror is synced', '"x-*" matches no namespace'],
-  );
+  assert.match(first?.status.conditions?.[0]?.message ?? '', /^0 copies: .*; "team-\*" matches no namespace$/);
 });
 
-test('if a mirror names a namespace that it may not copy into, it is not ready; if only its patterns select such a namespace, it gets an event', () => {
+test('if a mirror names a namespace that it may not copy into, it is not ready; if only its patterns select such a namespace, it gets a remark', () => {
   const cause = userCause('NotAccepted', 'namespace closed does not accept copies');
   const first = fold({ outcomes: [SYNCED], outOfReach: { ...cause, part: 'others' } });
   assert.deepEqual(
     first?.events.map(({ type, reason, message }) => [type, reason, message]),
-    [
-      ['Normal', 'Active', 'SecretMirror is synced'],
-      ['Normal', 'NotAccepted', cause.message],
-    ],
+    [['Normal', 'Active', 'SecretMirror is synced']],
   );
-  const told = { previous: first.status, told: first.remarks };
-  const more = fold({ outcomes: [SYNCED, SYNCED], outOfReach: { ...cause, part: 'others' }, ...told });
-  assert.deepEqual(more?.events, [], 'the number of copies is another one, and the remark is the same');
+  assert.deepEqual(
+    first.remarks.map(({ type, reason, message }) => [type, reason, message]),
+    [['Normal', 'NotAccepted', cause.message]],
+  );
   for (const [part, mirrorStatus] of [
     ['named', 'Active'],
     ['all', 'Error'],
@@ -309,9 +295,9 @@ test('if the outcomes are unchanged, the status equals the last status, so it is
   const { status } = fold({ outcomes: [SYNCED], writes: 1 }) ?? {};
   assert.ok(status);
   const again = fold({ outcomes: [SYNCED], previous: status });
-  assert.ok(again && sameStatus(status, again.status));
+  assert.ok(again && sameStatus(status, again.status, READY_CONDITION));
   const worse = fold({ outcomes: [DENIED], previous: status });
-  assert.ok(worse && !sameStatus(status, worse.status));
+  assert.ok(worse && !sameStatus(status, worse.status, READY_CONDITION));
 });
 
 test('if a spec has a thousand problems, the message of the status lists the first problems, and is not too long for the API', () => {

@@ -4,7 +4,6 @@
  * The condition `Ready` is true only if all targets are up to date. `mirrorStatus` is as in the original: Active even
  * if a target has another owner.
  */
-import { isDeepStrictEqual } from 'node:util';
 import type { Entry } from '../../../copy/book/claim-book.ts';
 import { type Cause, withReason } from '../../../copy/model/cause.ts';
 import { isUnderWay, type OutcomeState, type SourceView, type Undeleted } from '../../../copy/model/claim.ts';
@@ -12,8 +11,9 @@ import { parseResourceKey } from '../../../copy/model/keys.ts';
 import type { Findings, OutOfReach } from '../../../copy/model/rule-set.ts';
 import { KEPT_AS_SOURCE } from '../../../copy/plan/plan.ts';
 import { clipped, rfc3339, someOf } from '../../../runtime/text/texts.ts';
+import type { RuleEvent } from '../../../copy/engine/controller.ts';
+import { type Condition, nextCondition } from '../../../copy/engine/life/condition.ts';
 import type { VaultTrouble } from '../../../copy/vault/access/access.ts';
-import { type Condition, nextCondition, type RuleEvent, sameConditions } from '../../common/rules/rule-statuses.ts';
 import {
   type DestinationType,
   type MirrorStatus,
@@ -28,13 +28,13 @@ import { type EffectiveSpec, problemsWith, SUSPENDED } from './spec.ts';
 export interface StatusInput extends Findings {
   readonly mirror: SecretMirror;
   readonly spec: EffectiveSpec;
-  readonly entries: Iterable<Entry>;
+  readonly claims: Iterable<Entry>;
   /** The copies that the mirror no longer wants, and that could not be deleted. */
   readonly undeleted: readonly Undeleted[];
   readonly source: SourceView;
   /** Why Keyferry cannot poll a source in Vault now, although its content is known; `undefined`: it can. */
   readonly trouble?: VaultTrouble | undefined;
-  /** Why `prepare` or `evaluate` failed; `undefined`: they did not fail. */
+  /** @see RuleProgress.failure */
   readonly failure?: Cause | undefined;
   /** One message for each pattern that its author probably meant otherwise (`misreadPatterns`). */
   readonly misread: readonly string[];
@@ -44,22 +44,22 @@ export interface StatusInput extends Findings {
   readonly writes: number;
   /** The last status that was written or read. */
   readonly previous: SecretMirrorStatus | undefined;
-  /** The remarks of the last status; `undefined`: it had none, or this process has not written a status yet. */
-  readonly told?: readonly RuleEvent[] | undefined;
   /** Wall clock, ms. */
   readonly now: number;
 }
 
 export interface StatusOutput {
   readonly status: SecretMirrorStatus;
-  /** The new events, which must be recorded now. */
   readonly events: readonly RuleEvent[];
-  /** All current remarks on the selected namespaces, even those that were recorded as events before. */
+  /** On the selected namespaces. */
   readonly remarks: readonly RuleEvent[];
   /** Whether all copies are up to date, except targets that belong to another owner. */
   readonly synced: boolean;
   readonly namespaces: number;
 }
+
+/** The type of the condition that Keyferry writes. */
+export const READY_CONDITION = 'Ready';
 
 const FIRST = { mirrorStatus: 'Pending', reason: 'Pending', message: 'the copies are being created' } as const;
 const NO_LEASE: LeaseState = { lease: undefined, destinationVersion: undefined };
@@ -67,9 +67,9 @@ const NOTHING_YET = { events: [], remarks: [], synced: false, namespaces: 0 } as
 
 /** Computes the next status. @returns `undefined` if no status must be written now, because claims are under way */
 export function nextStatus(input: StatusInput): StatusOutput | undefined {
-  const { mirror, previous, misread, refusal, outOfReach, told, now } = input;
+  const { mirror, previous, misread, refusal, outOfReach, now } = input;
   const spec = { ...input.spec, problems: problemsWith(input.spec, refusal) };
-  const outcomes = groupOutcomes(input.entries, spec.destinationType);
+  const outcomes = groupOutcomes(input.claims, spec.destinationType);
   const deleting = mirror.metadata.deletionTimestamp !== undefined;
   if (deleting && outcomes.isUnderWay) return undefined;
   const leases = nextLease(input.source, spec, previous, input.lease ?? NO_LEASE);
@@ -107,21 +107,8 @@ export function nextStatus(input: StatusInput): StatusOutput | undefined {
   const remarks = misread.map((text): RuleEvent => ({ type: 'Warning', reason: 'MisreadPattern', message: text }));
   if (summary.reason === 'Synced' && outOfReach !== undefined)
     remarks.unshift({ type: 'Normal', reason: outOfReach.reason, message: outOfReach.message });
-  // After a start `told` is undefined: if the stored status has the same message, an earlier process recorded them.
-  const isTold = (remark: RuleEvent): boolean => told?.some((one) => isDeepStrictEqual(one, remark)) ?? !isNew;
-  events.push(...remarks.filter((remark) => !isTold(remark)));
   const namespaces = spec.destinationType === 'vault' ? 0 : outcomes.total;
   return { status, events, remarks, synced: summary.synced, namespaces };
-}
-
-export function sameStatus(a: SecretMirrorStatus, b: SecretMirrorStatus): boolean {
-  return (
-    a.mirrorStatus === b.mirrorStatus &&
-    a.lastSyncTime === b.lastSyncTime &&
-    a.observedGeneration === b.observedGeneration &&
-    sameConditions(ownConditions(a), ownConditions(b)) &&
-    sameLeases(a, b)
-  );
 }
 
 function statusOf(
@@ -132,19 +119,15 @@ function statusOf(
 ): SecretMirrorStatus {
   const { generation } = mirror.metadata;
   const observed = generation === undefined ? {} : { observedGeneration: generation };
-  const state = { type: 'Ready', status: reason === 'Synced' ? 'True' : 'False', reason, message } as const;
+  const state = { type: READY_CONDITION, status: reason === 'Synced' ? 'True' : 'False', reason, message } as const;
   const ready = nextCondition(readyCondition(previous), state, generation, now);
   // Conditions of other types stay, because they belong to other clients.
-  const others = previous?.conditions?.filter(({ type }) => type !== 'Ready') ?? [];
+  const others = previous?.conditions?.filter(({ type }) => type !== READY_CONDITION) ?? [];
   return { ...leases, mirrorStatus, lastSyncTime, ...observed, conditions: [ready, ...others] };
 }
 
-function ownConditions(status: SecretMirrorStatus): readonly Condition[] {
-  return status.conditions?.filter(({ type }) => type === 'Ready') ?? [];
-}
-
 function readyCondition(status: SecretMirrorStatus | undefined): Condition | undefined {
-  return status?.conditions?.find(({ type }) => type === 'Ready');
+  return status?.conditions?.find(({ type }) => type === READY_CONDITION);
 }
 
 /** Maximum number of namespaces that a message names for one reason. More namespaces are only counted. */

@@ -2,8 +2,8 @@
 import type { Entry } from '../../../copy/book/claim-book.ts';
 import type { Cause } from '../../../copy/model/cause.ts';
 import { parseResourceKey } from '../../../copy/model/keys.ts';
-import type { RuleEvent } from '../../common/rules/rule-statuses.ts';
-import { about, warningsAbout } from '../../common/rules/undeleted.ts';
+import type { RuleEvent } from '../../../copy/engine/controller.ts';
+import { about, warningsAbout } from '../../../copy/engine/life/warnings.ts';
 import { misreadPatterns, type Served, type There, unionOf } from '../../common/namespaces/selection.ts';
 import { SUSPENDED } from './annotations.ts';
 import type { Targets } from './rule.ts';

@@ -27,7 +27,7 @@ import { LeftOut } from '../../common/namespaces/left-out.ts';
 import type { Changes } from '../../common/namespaces/reach.ts';
 import { misreadPatterns, type NamespaceSelection, selectsNow, unionOf } from '../../common/namespaces/selection.ts';
 import { patternSize, RuleLimits } from '../../common/rules/rule-limits.ts';
-import type { RuleEvent } from '../../common/rules/rule-statuses.ts';
+import type { RuleEvent } from '../../../copy/engine/controller.ts';
 import { annotationNames, isName, listItems, type Place, type Refusal } from './annotations.ts';
 import { warning, warningsOf } from './rule-events.ts';
 import {

@@ -6,7 +6,7 @@ import { observedObject } from '../../../../test/support/observed-object.ts';
 import type { SourceView } from '../../../copy/model/claim.ts';
 import { KeyLists } from '../../../copy/model/key-lists.ts';
 import { ownersText } from '../../../copy/model/observed.ts';
-import { RuleStore } from '../../common/rules/rule-store.ts';
+import { RuleStore } from '../../../copy/engine/life/rule-store.ts';
 import { SYNC_SECRET, SYNC_SECRET_FINALIZER } from '../api.ts';
 import { ORIGIN_ANNOTATION, UNKNOWN_CLUSTER } from './marks.ts';
 import { ruleOf, type SyncSecretRule } from './rule.ts';

@@ -16,9 +16,8 @@ import { type Kind, SECRET } from '../../../copy/model/kind.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
 import type { Evaluation, RuleSet } from '../../../copy/model/rule-set.ts';
 import type { KubeObject } from '../../../kube/api.ts';
-import { finalizerStep } from '../../common/rules/finalizer.ts';
 import type { RuleScope } from '../../common/context.ts';
-import type { RuleStore } from '../../common/rules/rule-store.ts';
+import type { RuleStore } from '../../../copy/engine/life/rule-store.ts';
 import { ORIGIN_LABELS, SYNC_SECRET, SYNC_SECRET_FINALIZER } from '../api.ts';
 import { ORIGIN_ANNOTATION, OWNER_ANNOTATION, UNKNOWN_CLUSTER } from './marks.ts';
 import { ccmDuty, type CcmDuty, type IsServed } from './one-cluster.ts';
@@ -209,7 +208,8 @@ export class CcmRules extends SyncSecretRules<CcmRulesOptions> {
 
   protected shapeOf(rule: RuleKey, object: SyncSecretRule): Shape {
     const { metadata, immutable } = object;
-    if (finalizerStep(metadata, SYNC_SECRET_FINALIZER) === 'add') return NOT_HELD;
+    const isHeld = metadata.finalizers.includes(SYNC_SECRET_FINALIZER);
+    if (!isHeld && metadata.deletionTimestamp === undefined) return NOT_HELD;
     const { namespace = '', name } = metadata;
     const cluster = this.options.clusterUid() ?? UNKNOWN_CLUSTER;
     return new CopyShape(rule, this.travel, { cluster, namespace, name, immutable });

@@ -5,7 +5,7 @@ import { COPY_LABEL, type Observed } from '../../../copy/model/observed.ts';
 import type { Evaluation, RuleSet } from '../../../copy/model/rule-set.ts';
 import type { KubeObject, ObjectMeta } from '../../../kube/api.ts';
 import type { RuleScope } from '../../common/context.ts';
-import type { RuleStore } from '../../common/rules/rule-store.ts';
+import type { RuleStore } from '../../../copy/engine/life/rule-store.ts';
 import { MANAGED_BY_KUBELB, MANAGED_BY_LABEL, ORIGIN_LABELS, ORIGINAL_FINALIZER, SYNC_SECRET } from '../api.ts';
 import { COPY_OF_SYNC_SECRET, originOf, SECRET_ANNOTATION } from './marks.ts';
 import { ManifestShape, MarkShape } from './shapes.ts';

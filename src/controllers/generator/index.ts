@@ -2,10 +2,12 @@
  * The generator puts random values into Vault for ExternalSecrets whose values do not exist yet. It copies nothing, so
  * it has no claims. It has a queue for each Vault server (`run/queue.ts`) and one worker (`run/worker.ts`).
  */
-import type { Controller, RuleReadiness } from '../../copy/engine/controller.ts';
-import { nobodyCause, userCause } from '../../copy/model/cause.ts';
-import { PENDING } from '../../copy/model/claim.ts';
-import { namespaceOf, type RuleKey, ruleOfLogin } from '../../copy/model/keys.ts';
+import type { Controller, RuleKind } from '../../copy/engine/controller.ts';
+import { RuleClient } from '../../copy/engine/life/rule-client.ts';
+import { RuleStore } from '../../copy/engine/life/rule-store.ts';
+import { type Cause, nobodyCause, userCause } from '../../copy/model/cause.ts';
+import { PENDING, rankOf } from '../../copy/model/claim.ts';
+import { namespaceOf, type RuleKey, ruleName, ruleOfLogin } from '../../copy/model/keys.ts';
 import { vaultRetryAfterMs } from '../../copy/vault/access/access.ts';
 import { isForbidden, retryAfterMs } from '../../kube/errors.ts';
 import type { ServedNamespaces } from '../../kube/watch/served-namespaces.ts';
@@ -13,8 +15,6 @@ import type { WatchSink } from '../../kube/watch/watcher.ts';
 import { sleep } from '../../runtime/abort.ts';
 import { apiInstalled } from '../common/custom-api.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
-import { RuleClient } from '../common/rules/rule-client.ts';
-import { RuleStore } from '../common/rules/rule-store.ts';
 import { ESO_ADVICE, ESO_GROUP, GENERATOR } from './api.ts';
 import {
   conditionModeOf,
@@ -57,11 +57,13 @@ function create(context: ControllerContext): Controller {
   /** Aborted when the process stops. */
   let ending: AbortSignal | undefined;
 
-  const rules = new RuleStore<ExternalSecretRule>({
+  const kindOf = (): RuleKind => served;
+  const store = new RuleStore<ExternalSecretRule>({
     controller: GENERATOR,
     toRule: (object) => ruleOf(object, config.generator.all),
     versionOf: ({ version }) => version,
     onChange: (rule, initial) => {
+      engine.enqueueRule(rule, 'low');
       lanes.add(rule, initial ? 'low' : 'normal');
     },
   });
@@ -69,7 +71,7 @@ function create(context: ControllerContext): Controller {
     context,
     () => rights,
     ({ kind, name }, namespace) => {
-      for (const [key, { metadata, requests }] of rules.all()) {
+      for (const [key, { metadata, requests }] of store.all()) {
         if (namespace !== '' && metadata.namespace !== namespace) continue;
         if (requests.wanted.some(({ store }) => store.kind === kind && store.name === name)) lanes.add(key, 'normal');
       }
@@ -79,7 +81,7 @@ function create(context: ControllerContext): Controller {
     // A lane (queue) serves one Vault server. Rules with several servers use a lane of their namespace, so that a slow
     // server does not delay the lanes of other servers.
     laneOf: (key) => {
-      const rule = rules.get(key);
+      const rule = store.get(key);
       if (rule === undefined || rights?.stores !== true) return '';
       const { namespace = '' } = rule.metadata;
       const servers = new Set<string>();
@@ -102,7 +104,7 @@ function create(context: ControllerContext): Controller {
     },
   });
   const worker = new Worker({
-    rule: (key) => rules.get(key),
+    rule: (key) => store.get(key),
     mode: () => mode,
     stores,
     vault: vault.directAccess((user) => {
@@ -110,8 +112,8 @@ function create(context: ControllerContext): Controller {
     }),
     book: engine.book,
     writes: new Writes({
-      client: new RuleClient({ api: cluster.api, kind: served, store: rules }),
-      latest: (key) => rules.get(key),
+      client: new RuleClient(cluster.api, kindOf, true),
+      store,
       mode: () => mode,
       recordEvent: ({ metadata: { name, namespace = '', uid } }, { created, reason, message }) => {
         const subject = { apiVersion: served.apiVersion, kind: 'ExternalSecret', namespace, name, uid };
@@ -124,12 +126,14 @@ function create(context: ControllerContext): Controller {
     log,
   });
   registry.value('keyferry_generator_failing', 'ExternalSecrets that wait for a value.', () => {
-    return [...rules.all()].filter(([, rule]) => needOf(rule, mode) === 'values').length;
+    return [...store.all()].filter(([, rule]) => needOf(rule, mode) === 'values').length;
   });
 
   /** Why ESO cannot read the values of an ExternalSecret; `undefined`: no reason is known. */
-  const causeOf = (key: RuleKey, rule: ExternalSecretRule): RuleReadiness['cause'] => {
-    const need = needOf(rule, mode);
+  const problemOf = (key: RuleKey): Cause | undefined => {
+    const rule = store.get(key);
+    const need = rule && needOf(rule, mode);
+    if (rule === undefined || need === undefined) return undefined;
     if (need === 'setting') return userCause('ErrorAnnotation', WRONG_ANNOTATION);
     if (need !== 'values') return undefined;
     const { reason, message } = rule.result ?? PENDING;
@@ -139,7 +143,7 @@ function create(context: ControllerContext): Controller {
   const setMode = (next: ConditionMode): void => {
     if (next === mode) return;
     mode = next;
-    for (const [key] of rules.all()) lanes.add(key, 'low');
+    for (const [key] of store.all()) lanes.add(key, 'low');
   };
   /** Watches the CRD of ExternalSecrets, because its schema shows whether the condition `Created` is allowed. */
   const watchCrd = (): void => {
@@ -176,6 +180,24 @@ function create(context: ControllerContext): Controller {
   };
 
   return {
+    // Rules without claims: the values are made by workers of their own, and told by `Writes`.
+    rules: {
+      name: GENERATOR,
+      evaluate: (key) => {
+        const rule = store.get(key);
+        if (rule === undefined) return undefined;
+        const { creationTimestamp, uid } = rule.metadata;
+        const owner = { key, title: `ExternalSecret ${ruleName(key)}`, rank: rankOf(creationTimestamp, uid) };
+        return { owner, version: rule.version, claims: [], sources: [] };
+      },
+      ownerOf: () => undefined,
+      orphanPolicy: () => 'keep',
+      problemOf,
+    },
+    store,
+    kindOf,
+    component: EVENT_COMPONENT,
+    report: () => undefined,
     get missing() {
       if (!served.isAwaited || !config.controllersNamed) return undefined;
       return `${EXTERNAL_SECRETS}: the API ${ESO_GROUP} is not installed; ${ESO_ADVICE}`;
@@ -188,7 +210,7 @@ function create(context: ControllerContext): Controller {
       if (rights === undefined) throw new Error('opened before the API was found');
       if (rights.crd) watchCrd();
       if (rights.stores) watch('secretstores', stores.sinkOf('SecretStore'), rights.namespaces);
-      watch(EXTERNAL_SECRETS, rules.sink, rights.namespaces);
+      watch(EXTERNAL_SECRETS, store.sink, rights.namespaces);
       if (rights.clusterStores) watch('clustersecretstores', stores.sinkOf('ClusterSecretStore'));
       log.info('info: started watching ExternalSecrets.', { version: served.version });
     },
@@ -201,10 +223,6 @@ function create(context: ControllerContext): Controller {
       },
       get queues() {
         return lanes.all;
-      },
-      // Reports only stored rules. An ExternalSecret that has always been ready is not stored as a rule.
-      *readiness() {
-        for (const [rule, object] of rules.all()) yield { rule, cause: causeOf(rule, object) };
       },
     },
   };

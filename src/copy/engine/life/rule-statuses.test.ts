@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import type { KubeObject } from '../../../kube/api.ts';
-import type { RuleKey } from '../../../copy/model/keys.ts';
+import type { RuleKey } from '../../model/keys.ts';
 import { asKey } from '../../../../test/support/keys.ts';
-import type { RunResult } from '../../../runtime/queue/keyed-queue-options.ts';
 import type { RuleClient } from './rule-client.ts';
-import { nextCondition, RuleStatuses, sameConditions } from './rule-statuses.ts';
+import { nextCondition, type RuleStatus, sameStatus } from './condition.ts';
+import { RuleStatuses } from './rule-statuses.ts';
 
 const THEN = '2026-11-21T10:00:00Z';
 const NOW = Date.parse('2026-11-21T11:00:00Z');
@@ -30,23 +30,21 @@ test('a message of a condition above the limit is shortened; a character that is
   assert.equal(messageOf('x'.repeat(40_000)).length, 32_768);
 });
 
-test('sameConditions is true if conditions differ only in lastTransitionTime or in the order of their fields', () => {
+test('two statuses are the same if they differ only in lastTransitionTime, in the order of fields, or in conditions of other clients', () => {
   const { reason, ...rest } = BEFORE;
-  assert.ok(sameConditions([BEFORE], [{ reason, ...rest, lastTransitionTime: 'now' }]));
-  assert.ok(sameConditions(undefined, []));
-  for (const other of [
-    { status: 'True' },
-    { reason: 'B' },
-    { message: 'b' },
-    { observedGeneration: 1 },
-    { type: 'X' },
-  ] as const) {
-    assert.ok(!sameConditions([BEFORE], [{ ...BEFORE, ...other }]));
-  }
-  assert.ok(!sameConditions([BEFORE], [BEFORE, BEFORE]));
+  const isSame = (a: RuleStatus, b: RuleStatus): boolean => sameStatus(a, b, 'Ready');
+  const status = { phase: 'x', conditions: [BEFORE] };
+  assert.ok(isSame(status, { conditions: [{ reason, ...rest, lastTransitionTime: 'now' }], phase: 'x' } as RuleStatus));
+  assert.ok(isSame(status, { ...status, conditions: [{ ...BEFORE, type: 'Other' }, BEFORE] }));
+  assert.ok(isSame({}, { conditions: [] }));
+  for (const other of [{ status: 'True' }, { reason: 'B' }, { message: 'b' }, { observedGeneration: 1 }] as const)
+    assert.ok(!isSame(status, { ...status, conditions: [{ ...BEFORE, ...other }] }));
+  assert.ok(!isSame(status, { ...status, conditions: [] }));
+  assert.ok(!isSame(status, { ...status, conditions: [BEFORE, BEFORE] }));
+  assert.ok(!isSame(status, { ...status, phase: 'y' } as RuleStatus));
 });
 
-interface Status {
+interface Status extends RuleStatus {
   readonly phase?: string;
 }
 type Rule = KubeObject & { readonly status?: Status };
@@ -60,23 +58,27 @@ async function contested() {
   const put = (status: Status): Rule => {
     return (rule = { metadata: { ...rule.metadata, resourceVersion: String((version += 1)) }, status });
   };
-  const client: Pick<RuleClient, 'writeStatus'> = { writeStatus: async (_, status) => void put(status) };
+  const client: Pick<RuleClient, 'putStatus'> = {
+    putStatus: async (_key, _uid, status) => await Promise.resolve(put(status)),
+  };
   const statuses = new RuleStatuses<Rule, Status>({
-    client: client as RuleClient,
-    store: { get: () => rule, onSameVersion: (listener) => void (report = listener) },
-    isSame: (a, b) => a.phase === b.phase,
-    recordEvent: () => undefined,
+    client,
+    store: { get: () => rule, onSameVersion: (listener) => void (report = listener), storeResponse: () => undefined },
+    condition: 'Ready',
     onForeign: () => undefined,
     now: () => 0,
   });
   const { signal } = new AbortController();
-  const write = async (phase: string): Promise<RunResult | undefined> =>
-    await statuses.write(KEY, rule, { status: { phase }, events: [] }, signal);
+  const write = async (phase: string): Promise<number> => {
+    const pauseMs = statuses.pauseMs(KEY, rule, { phase });
+    if (pauseMs === 0) await statuses.write(KEY, rule, { phase }, signal);
+    return pauseMs;
+  };
   const forge = (phase: string): void => report(KEY, rule, put({ phase }));
   await write('Synced');
   for (let count = 0; count < 10; count += 1) {
     forge('Forged');
-    assert.equal(await write('Synced'), undefined);
+    assert.equal(await write('Synced'), 0);
   }
   return { statuses, write, forge };
 }
@@ -84,32 +86,31 @@ async function contested() {
 test('if another client has changed a status and has changed it back, the next status is written without a pause', async () => {
   const { write, forge } = await contested();
   forge('Forged');
-  assert.deepEqual(await write('Synced'), { requeueAfterMs: 1000 });
+  assert.equal(await write('Synced'), 1000);
   forge('Synced');
-  assert.equal(await write('Synced'), undefined);
-  assert.equal(await write('Failed'), undefined);
+  assert.equal(await write('Synced'), 0);
+  assert.equal(await write('Failed'), 0);
 });
 
 test('if a rule is gone, the repairs of its status do not count for a new rule with the same name', async () => {
   const { statuses, write, forge } = await contested();
   statuses.forget(KEY);
   forge('Forged');
-  assert.equal(await write('Synced'), undefined);
+  assert.equal(await write('Synced'), 0);
 });
 
 test('a status that the server keeps in another form counts for its object, not for a new one with the same name', async () => {
   const rule: Rule = { metadata: { name: 'x', uid: 'u', resourceVersion: '1', creationTimestamp: '' } };
   // The CRD of this server lacks the field, so it is dropped.
-  const client: Pick<RuleClient, 'writeStatus'> = { writeStatus: async () => await Promise.resolve() };
+  const client: Pick<RuleClient, 'putStatus'> = { putStatus: async () => await Promise.resolve({ ...rule }) };
   const statuses = new RuleStatuses<Rule, Status>({
-    client: client as RuleClient,
-    store: { get: () => rule, onSameVersion: () => undefined },
-    isSame: (a, b) => a.phase === b.phase,
-    recordEvent: () => undefined,
+    client,
+    store: { get: () => rule, onSameVersion: () => undefined, storeResponse: () => undefined },
+    condition: 'Ready',
     onForeign: () => undefined,
     now: () => 0,
   });
-  await statuses.write(KEY, rule, { status: { phase: 'Synced' }, events: [] }, new AbortController().signal);
+  await statuses.write(KEY, rule, { phase: 'Synced' }, new AbortController().signal);
   assert.deepEqual(statuses.latest(KEY, rule), { phase: 'Synced' });
   assert.deepEqual(statuses.latest(KEY, { metadata: { ...rule.metadata, uid: 'new' } }), {});
 });

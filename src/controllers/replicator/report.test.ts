@@ -6,11 +6,12 @@ import { userCause } from '../../copy/model/cause.ts';
 import { observe } from '../../copy/model/observed.ts';
 import { PatternCache } from '../../runtime/text/name-patterns.ts';
 import type { EventInput } from '../../kube/event-recorder.ts';
-import type { ControllerContext } from '../common/context.ts';
 import { annotationNames } from './rules/annotations.ts';
 import { ruleVersion } from './rules/rule.ts';
-import { ReplicatorReconciler } from './reconciler.ts';
 import { ReplicatorRules } from './rules/rule-set.ts';
+import { annotatedObjects, reportOf } from './index.ts';
+import type { Controller } from '../../copy/engine/controller.ts';
+import { ruleLife } from '../../../test/support/rule-life.ts';
 import { asKey } from '../../../test/support/keys.ts';
 import { ruleScope } from '../../../test/support/rule-scope.ts';
 
@@ -33,6 +34,17 @@ const SETTINGS = {
 
 const unused = (): never => assert.fail('must not be called');
 
+function controllerOf(rules: ReplicatorRules): Controller {
+  return {
+    rules,
+    store: annotatedObjects(rules),
+    kindOf: (rule) => rules.objectOf(rule).kind,
+    component: 'test',
+    open: unused,
+    report: (facts) => reportOf(rules, facts),
+  };
+}
+
 test('while a change of namespaces is not yet applied to a rule, getLive gives the rule another version than its evaluation has', async () => {
   const { signal } = new AbortController();
   let pending: RuleKey | undefined;
@@ -40,12 +52,12 @@ test('while a change of namespaces is not yet applied to a rule, getLive gives t
   const answer = { status: 200, headers: {}, body };
   const rules = new ReplicatorRules(ruleScope(), { observed: () => observe(METADATA) });
   const api = { cluster: 'c', request: async () => await Promise.resolve(answer), stream: unused };
-  const context = { cluster: { api }, recordEvent: unused } as unknown as ControllerContext;
-  const reconciler = new ReplicatorReconciler(context, rules, async (rule) => await Promise.resolve(rule === pending));
+  const isOutdated = async (rule: RuleKey): Promise<boolean> => await Promise.resolve(rule === pending);
+  const life = ruleLife({ ...controllerOf(rules), isOutdated }, { api });
   const evaluate = async (): Promise<string | undefined> =>
     (await rules.evaluate(RULE, { ownedBy: () => [] }))?.version;
   const isEvaluated = async (version: string | undefined): Promise<boolean> => {
-    const state = await reconciler.getLive(RULE, asKey('c:Secret/a/b'), signal);
+    const state = await life.getLive(RULE, asKey('c:Secret/a/b'), signal);
     return state.state === 'there' && state.version === version;
   };
   const version = await evaluate();
@@ -69,14 +81,12 @@ test('the version of a rule changes when its object gets the mark of a copy, and
 test('an event is recorded when it differs from the one before', async () => {
   const recorded: string[] = [];
   const rules = new ReplicatorRules(ruleScope(), { observed: () => observe(METADATA) });
-  const context = {
-    cluster: { api: { cluster: 'c', request: unused, stream: unused } },
-    recordEvent: (_component: string, { message }: EventInput) => recorded.push(message),
-  } as unknown as ControllerContext;
-  const reconciler = new ReplicatorReconciler(context, rules, unused);
+  const recordEvent = (_component: string, { message }: EventInput): void => void recorded.push(message);
+  const life = ruleLife(controllerOf(rules), { recordEvent });
+  const evaluated = controllerOf(rules).store.version(RULE);
   const look = async (message: string | undefined): Promise<string[]> => {
     const refusal = message === undefined ? undefined : userCause('Broken', message);
-    await reconciler.updateStatus(RULE, [], { writes: 0, undeleted: [], evaluated: '1', refusal });
+    await life.report(RULE, [], { writes: 0, undeleted: [], evaluated, refusal }, new AbortController().signal);
     return recorded.splice(0);
   };
   assert.deepEqual(await look('a'), ['a']);

@@ -5,7 +5,7 @@ import { describe, it } from 'node:test';
 import type { KubeObject, ObjectMeta } from '../../../kube/api.ts';
 import { RuleStore, ruleVersion } from './rule-store.ts';
 import { asKey } from '../../../../test/support/keys.ts';
-import type { RuleKey } from '../../../copy/model/keys.ts';
+import type { RuleKey } from '../../model/keys.ts';
 
 const KEY: RuleKey = asKey('test:default/x');
 
@@ -19,7 +19,8 @@ function object(resourceVersion: number, more: Partial<ObjectMeta> = {}): KubeOb
  * after>`.
  */
 function storeWithChanges(): { readonly store: RuleStore<KubeObject>; readonly changes: () => string[] } {
-  let changes: string[] = [];
+  const changes: string[] = [];
+  const last = new Map<RuleKey, KubeObject | undefined>();
   const generation = (rule?: KubeObject): string => String(rule?.metadata.generation ?? 'none');
   const store = new RuleStore({
     controller: 'test',
@@ -28,9 +29,10 @@ function storeWithChanges(): { readonly store: RuleStore<KubeObject>; readonly c
       return metadata.labels?.['other'] === undefined ? { metadata } : undefined;
     },
     versionOf: ruleVersion,
-    onChange: (key, initial, before, after) => {
+    onChange: (key, initial, after) => {
       assert.equal(store.get(key), after, 'the store has the change already');
-      changes.push(`${key}${initial ? ' initial' : ''}: ${generation(before)} → ${generation(after)}`);
+      changes.push(`${key}${initial ? ' initial' : ''}: ${generation(last.get(key))} → ${generation(after)}`);
+      last.set(key, after);
     },
   });
   const taken = (): string[] => changes.splice(0);
@@ -99,7 +101,7 @@ describe('a store of rules', () => {
     assert.deepEqual(changes(), [`${KEY}: none → 2`]);
   });
 
-  it('a store of rules stores the response to a write only if it has an object with the same uid', () => {
+  it('a store of rules stores the response to a write, which may lack other fields, only if it has the same object in the same generation', () => {
     const { store, changes } = storeWithChanges();
     store.storeResponse(object(1));
     assert.equal(store.get(KEY), undefined);
@@ -107,7 +109,10 @@ describe('a store of rules', () => {
     store.storeResponse(object(3, { uid: 'earlier', generation: 7 }));
     assert.equal(store.get(KEY)?.metadata.uid, 'u');
     store.storeResponse(object(3, { generation: 2 }));
-    assert.deepEqual(changes(), [`${KEY}: none → 1`, `${KEY}: 1 → 2`]);
+    assert.equal(store.get(KEY)?.metadata.resourceVersion, '2', 'its other fields may be others, too');
+    store.storeResponse(object(4, { finalizers: ['f'] }));
+    assert.deepEqual(store.get(KEY)?.metadata.finalizers, ['f']);
+    assert.deepEqual(changes(), [`${KEY}: none → 1`, `${KEY}: 1 → 1`]);
   });
 
   it('after a list, a store of rules removes the objects that are not in the list', () => {

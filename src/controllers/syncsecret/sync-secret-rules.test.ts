@@ -5,18 +5,21 @@ import { describe, it } from 'node:test';
 import { userCause, type Cause } from '../../copy/model/cause.ts';
 import { type Claim, type Outcome, PENDING, RELEASED, LeaveShape } from '../../copy/model/claim.ts';
 import type { Entry } from '../../copy/book/claim-book.ts';
+import type { RuleLife } from '../../copy/engine/life/rule-life.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import { SYNC_SECRET_FINALIZER } from './api.ts';
 import { MetricRegistry } from '../../observe/metrics/metric-registry.ts';
 import type { ControllerContext } from '../common/context.ts';
 import { ManagerRules } from './rules/sync-secret-rule-set.ts';
-import { SyncSecretReconciler } from './sync-secret-reconciler.ts';
+import { SyncSecretController } from './sync-secret-rules.ts';
 import type { KubeApi, KubeObject } from '../../kube/api.ts';
 import { ApiError } from '../../kube/errors.ts';
 import { nullLog } from '../../../test/support/null-log.ts';
 import { asKey } from '../../../test/support/keys.ts';
 import type { ResourceKey, RuleKey } from '../../copy/model/keys.ts';
+import { ruleLife } from '../../../test/support/rule-life.ts';
 import { ruleScope } from '../../../test/support/rule-scope.ts';
+import type { SyncSecretRule } from './rules/rule.ts';
 
 const RULE: RuleKey = asKey('syncsecret-ccm:default/x');
 const MARK = 'example.com/mark';
@@ -55,7 +58,7 @@ class ReleasedRules extends ManagerRules {
 }
 
 /** The shared duties of CCM and manager, with marks and an unreachable cluster that the test sets. */
-class TestReconciler extends SyncSecretReconciler {
+class TestController extends SyncSecretController {
   readonly rules = new ReleasedRules(ruleScope(), { store: this.store, isServed: () => true });
   protected readonly target = 'its copy';
   marks: readonly string[] = [];
@@ -73,11 +76,8 @@ class TestReconciler extends SyncSecretReconciler {
     return this.cause;
   }
 
-  needsPreparation(): boolean {
-    return false;
-  }
-
-  protected report = unused;
+  open = unused;
+  protected reportOn = unused;
 }
 
 /** One SyncSecret and a clock that the test sets. */
@@ -87,7 +87,8 @@ class Scene {
   readonly calls: string[] = [];
   /** Warnings in the log. */
   readonly warnings: string[] = [];
-  readonly #reconciler: TestReconciler;
+  readonly #controller: TestController;
+  readonly #life: RuleLife<SyncSecretRule, object>;
   readonly #object: KubeObject;
 
   constructor({
@@ -121,20 +122,19 @@ class Scene {
       }
       return await Promise.resolve({ status: 200, body: Buffer.from(JSON.stringify(this.#object)) });
     };
-    const context = {
-      engine: { enqueueRule: () => undefined, enqueueStatus: () => undefined },
-      cluster: { api: { cluster: 'c', request, stream: unused } },
-      clock: { now: () => 0, monotonic: () => this.now },
-      config: { deletionTimeoutMs: LIMIT_MS },
-      metrics: { registry: new MetricRegistry() },
+    const clock = { now: () => 0, monotonic: () => this.now, setTimeout: unused };
+    const context = { engine: { enqueueRule: () => undefined }, clock, metrics: { registry: new MetricRegistry() } };
+    this.#controller = new TestController('ccm', context as unknown as ControllerContext);
+    this.#life = ruleLife(this.#controller, {
+      api: { cluster: 'c', request, stream: unused },
+      clock,
       log: { ...nullLog, warn: (message: string) => this.warnings.push(message) },
-      recordEvent: (_component: string, { reason, message }: { reason: string; message: string }) =>
-        this.calls.push(`event ${reason}: ${message}`),
-    };
-    this.#reconciler = new TestReconciler('ccm', context as unknown as ControllerContext);
-    this.#reconciler.store.put(this.#object);
-    this.#reconciler.marks = isMarked ? [MARK] : [];
-    this.#reconciler.cause = unreachable;
+      deletionTimeoutMs: LIMIT_MS,
+      recordEvent: (_component, { reason, message }) => this.calls.push(`event ${reason}: ${message}`),
+    });
+    this.#controller.store.put(this.#object);
+    this.#controller.marks = isMarked ? [MARK] : [];
+    this.#controller.cause = unreachable;
   }
 
   async update(...outcomes: readonly Outcome[]): Promise<RunResult | undefined> {
@@ -143,8 +143,8 @@ class Scene {
     const target: ResourceKey = asKey('c:SyncSecret/t/u');
     const claim: Claim = { owner, mode: 'release', source: undefined, shape };
     const entries = outcomes.map((outcome): Entry => ({ target, claim, outcome }));
-    const progress = { writes: 0, undeleted: [], evaluated: this.#reconciler.store.versionOf(this.#object) };
-    return await this.#reconciler.updateStatus(RULE, entries, progress, signal);
+    const progress = { writes: 0, undeleted: [], evaluated: this.#controller.store.version(RULE) };
+    return await this.#life.report(RULE, entries, progress, signal);
   }
 }
 
@@ -215,7 +215,7 @@ describe('a SyncSecret that is being deleted', () => {
     await scene.update(waiting);
     scene.now += SOON_MS;
     await scene.update(waiting);
-    assert.deepEqual(scene.warnings, ['the status of a SyncSecret that is being deleted cannot be written']);
+    assert.deepEqual(scene.warnings, ['the status of a rule that is being deleted cannot be written']);
   });
 
   it('if a deleted SyncSecret has only the finalizer of another client, its status says that it is being deleted; no event is recorded', async () => {

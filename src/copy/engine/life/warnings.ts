@@ -1,11 +1,11 @@
 /** The events about copies that a rule no longer wants and that could not be deleted. Pure. */
-import type { Cause } from '../../../copy/model/cause.ts';
-import type { Undeleted } from '../../../copy/model/claim.ts';
-import { controllerOf, namespaceOf, parseResourceKey, type RuleKey, ruleName } from '../../../copy/model/keys.ts';
+import type { Cause } from '../../model/cause.ts';
+import type { Undeleted } from '../../model/claim.ts';
+import { controllerOf, namespaceOf, parseResourceKey, type RuleKey, ruleName } from '../../model/keys.ts';
 import type { EventInput } from '../../../kube/event-recorder.ts';
 import { getOrCreate } from '../../../runtime/maps.ts';
 import { someOf } from '../../../runtime/text/texts.ts';
-import type { RuleEvent } from './rule-statuses.ts';
+import type { RuleEvent } from '../controller.ts';
 
 /** Maximum number of targets in one message. */
 const MAX_NAMED = 5;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 
-import { replicatorHealth } from './controller.ts';
+import { replicatorHealth } from './index.ts';
 
 it('/healthz of the replicator answers as in the original: 503 while a kind is not listed; it is also 503 if a worker is stuck', () => {
   const answer = (...args: Parameters<typeof replicatorHealth>): readonly [number, unknown] => {

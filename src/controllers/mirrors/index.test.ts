@@ -1,0 +1,222 @@
+/**
+ * What the controller of mirrors asks for and tells: which labels an evaluation awaits, which entries of Vault a mirror
+ * uses, and that a mirror that is gone without its finalizer is kept until its copies and leases are dealt with.
+ */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { asKey } from '../../../test/support/keys.ts';
+import { nullLog } from '../../../test/support/null-log.ts';
+import { ruleLife } from '../../../test/support/rule-life.ts';
+import { ruleScope } from '../../../test/support/rule-scope.ts';
+import type { Entry } from '../../copy/book/claim-book.ts';
+import { Namespaces } from '../../copy/cluster/watch/namespaces.ts';
+import type { RuleLife } from '../../copy/engine/life/rule-life.ts';
+import { type Outcome, PENDING, RELEASED, SYNCED } from '../../copy/model/claim.ts';
+import { userCause } from '../../copy/model/cause.ts';
+import type { RuleKey } from '../../copy/model/keys.ts';
+import type { KubeApi } from '../../kube/api.ts';
+import { MetricRegistry } from '../../observe/metrics/metric-registry.ts';
+import type { ControllerContext } from '../common/context.ts';
+import { SECRET_MIRROR_FINALIZER, type SecretMirror, type SecretMirrorSpec } from './api.ts';
+import { Mirrors } from './index.ts';
+import type { StoredMirror } from './rules/mirror-store.ts';
+import { MirrorShape, RetainShape } from './rules/shape.ts';
+
+const unused = (): never => assert.fail('not used');
+const { signal } = new AbortController();
+const RULE: RuleKey = asKey('mirrors:default/db');
+const END = '2026-01-01T00:00:00Z';
+const META = { name: 'db', namespace: 'default', uid: 'u', resourceVersion: '1', creationTimestamp: '' };
+const LIMIT_MS = 60_000;
+
+interface SceneOptions {
+  readonly request?: KubeApi['request'];
+  readonly revoked?: Promise<void>;
+}
+
+/** The controller without servers. @param revoked settles the revocation of a lease */
+class Scene {
+  now = 7;
+  readonly enqueued: string[] = [];
+  readonly labels: string[] = [];
+  readonly used: string[] = [];
+  readonly events: string[] = [];
+  readonly mirrors: Mirrors;
+  readonly life: RuleLife<StoredMirror, object>;
+
+  constructor({ request, revoked = Promise.resolve() }: SceneOptions = {}) {
+    const clock = { now: () => Date.parse(END) + this.now, monotonic: () => this.now, setTimeout: unused };
+    const context = {
+      engine: {
+        enqueueRule: (rule: RuleKey) => this.enqueued.push(`rule ${rule}`),
+        enqueueStatus: (rule: RuleKey) => this.enqueued.push(`status ${rule}`),
+        expectSources: () => undefined,
+        backends: { view: () => ({ state: 'unknown' }) },
+        claims: { ownedBy: () => [] },
+        book: { of: () => [] },
+      },
+      cluster: {
+        namespaces: new Namespaces(),
+        namespaceReads: {
+          labelsKnown: async (keys: readonly string[]) => await Promise.resolve(this.labels.push(...keys)),
+        },
+        store: () => ({ index: { get: () => undefined } }),
+      },
+      config: { mirrors: { allowCrossNamespaceAuth: false }, vault: { environment: {} } },
+      vault: {
+        setLeaseObserver: () => undefined,
+        leases: { of: () => [], release: () => this.used.push('leases forgotten') },
+        locations: {
+          set: (_rule: RuleKey, uses: readonly unknown[]) => this.used.push(`${uses.length} uses`),
+          targetKeyOf: () => asKey('vault:x'),
+        },
+        revokeLease: async () => await revoked,
+        addresses: undefined,
+      },
+      metrics: { registry: new MetricRegistry() },
+      clock,
+      log: nullLog,
+      scope: ruleScope({ namespaces: new Namespaces() }),
+    };
+    this.mirrors = new Mirrors(context as unknown as ControllerContext);
+    this.life = ruleLife(this.mirrors, {
+      api: { cluster: 'c', request: request ?? unused, stream: unused },
+      clock,
+      deletionTimeoutMs: LIMIT_MS,
+      recordEvent: (_component, { reason }) => this.events.push(reason),
+    });
+  }
+
+  async report(retain: boolean, ...outcomes: readonly Outcome[]): Promise<unknown> {
+    const owner = { key: RULE, title: '', rank: '' };
+    const shape = retain ? new RetainShape('default/db') : new MirrorShape({ owner: 'default/db', retain: false });
+    const claim = { owner, mode: retain ? 'own' : 'release', source: undefined, shape } as const;
+    const entries = outcomes.map((outcome): Entry => ({ target: asKey('c:Secret/team/db'), claim, outcome }));
+    const progress = { writes: 0, undeleted: [], evaluated: this.mirrors.store.version(RULE) };
+    return await this.life.report(RULE, entries, progress, signal);
+  }
+}
+
+test('a mirror waits for the labels in its selector before its evaluation, and its patterns are not compiled yet', async (t) => {
+  const { mirrors, life, labels } = new Scene();
+  const namespaceSelector = { matchLabels: { tier: 'x' }, matchExpressions: [{ key: 'team', operator: 'Exists' }] };
+  mirrors.store.put({
+    metadata: META,
+    spec: { destination: { namespaces: ['a.*'], namespaceSelector } },
+  } as SecretMirror);
+  const specOf = t.mock.method(mirrors.rules, 'specOf');
+  await life.listed(RULE, signal);
+  assert.deepEqual(labels, ['tier', 'team']);
+  assert.equal(specOf.mock.callCount(), 0);
+});
+
+test('an evaluation tells the Vault backend which entries a mirror uses; if the mirror is deleted or gone, it uses none', async () => {
+  const { mirrors, used } = new Scene();
+  const evaluate = async (): Promise<string[]> => {
+    await mirrors.rules.evaluate(RULE, { ownedBy: () => [] });
+    return used.splice(0);
+  };
+  const vault = { addr: 'https://v', path: 'secret/data/x', auth: { token: { secretRef: { name: 't' } } } };
+  const spec = { source: { type: 'vault', vault } } as SecretMirrorSpec;
+  mirrors.store.put({ metadata: META, spec } as SecretMirror);
+  assert.deepEqual(await evaluate(), ['1 uses']);
+  mirrors.store.put({ metadata: { ...META, resourceVersion: '2', deletionTimestamp: END }, spec } as SecretMirror);
+  assert.deepEqual(await evaluate(), ['0 uses']);
+  mirrors.store.end(RULE, mirrors.store.get(RULE)!, true);
+  assert.deepEqual(await evaluate(), ['0 uses', 'leases forgotten']);
+});
+
+test('a mirror that is gone without its finalizer is kept until its copies are retained and its leases revoked; the others are forgotten at once', async () => {
+  const cases: readonly (readonly [string, SecretMirrorSpec, readonly string[], boolean])[] = [
+    ['retains its copies', { deletePolicy: 'retain' }, [], true],
+    ['has a source in Vault', { source: { type: 'vault' } }, [], true],
+    ['deletes its copies', { deletePolicy: 'delete' }, [], false],
+    ['had another finalizer', { deletePolicy: 'retain' }, ['example.com/other'], true],
+    ['lost its finalizer while it was being deleted', { deletePolicy: 'retain' }, [SECRET_MIRROR_FINALIZER], true],
+  ];
+  for (const [[what, spec, finalizers, isKept], shownBy] of cases.flatMap((one) => [
+    [one, 'an event'] as const,
+    [one, 'a list'] as const,
+  ])) {
+    const { promise: revoked, resolve } = Promise.withResolvers<void>();
+    const scene = new Scene({ revoked });
+    const { store } = scene.mirrors;
+    const isVault = spec.source?.type === 'vault';
+    const status = isVault ? { vaultSource: { leaseID: 'lease' } } : {};
+    const metadata = { ...META, finalizers, ...(finalizers.length > 0 ? { deletionTimestamp: END } : {}) };
+    const mirror = { metadata, spec, status };
+    store.put(mirror);
+    scene.enqueued.splice(0);
+    if (shownBy === 'a list') store.sink.prune(new Set(), '9');
+    else store.sink.remove({ ...mirror, metadata: { ...metadata, resourceVersion: '9' } });
+    const kept = store.get(RULE);
+    assert.equal(kept !== undefined, isKept, what);
+    assert.deepEqual(scene.enqueued, [`rule ${RULE}`], `${what}: nothing else may bring a run`);
+    if (kept === undefined) continue;
+    store.storeResponse({ ...mirror, metadata: { ...metadata, resourceVersion: '8' } });
+    assert.equal(store.get(RULE), kept, `${what}: the late response to a write does not bring it back`);
+    assert.equal(scene.life.isDue(RULE), false);
+    store.sink.prune(new Set(), '10');
+    assert.equal(store.get(RULE), kept, `${what}: it stays after a list, which lacks it`);
+    assert.deepEqual(
+      await scene.report(true, PENDING),
+      { requeueAfterMs: LIMIT_MS },
+      'it runs again at the time limit',
+    );
+    await scene.report(true, SYNCED);
+    assert.equal(store.get(RULE) !== undefined, isVault, `${what}: the lease is being revoked`);
+    resolve();
+    await new Promise((later) => setImmediate(later));
+    if (isVault) await scene.report(true, SYNCED);
+    assert.equal(store.get(RULE), undefined, what);
+  }
+});
+
+test('a mirror whose finalizer Keyferry removes is forgotten, also if the watch reports its end before the response', async () => {
+  const metadata = { ...META, deletionTimestamp: END, finalizers: [SECRET_MIRROR_FINALIZER] };
+  const mirror = { metadata, spec: { deletePolicy: 'retain' } } as SecretMirror;
+  const scene: Scene = new Scene({
+    request: async () => {
+      const ended = { ...mirror, metadata: { ...metadata, resourceVersion: '2', finalizers: [] } };
+      scene.mirrors.store.sink.remove(ended);
+      return await Promise.resolve({ status: 200, headers: {}, body: Buffer.from(JSON.stringify(ended)) });
+    },
+  });
+  scene.mirrors.store.put(mirror);
+  await scene.report(true);
+  assert.equal(scene.mirrors.store.get(RULE), undefined);
+});
+
+test('after the time limit, a deleted mirror loses its finalizer, with an event; not before a copy that stays is marked', async () => {
+  const mirror = {
+    metadata: { ...META, deletionTimestamp: END, finalizers: [SECRET_MIRROR_FINALIZER] },
+  } as SecretMirror;
+  const going: Outcome = { state: 'waiting', for: 'target', ...userCause('Terminating', 'a finalizer') };
+  const refused: Outcome = { state: 'error', ...userCause('Forbidden', 'no') };
+  for (const [retain, outcome, waitedMs, reasons] of [
+    [false, RELEASED, 0, []],
+    [false, going, LIMIT_MS - 1, undefined],
+    [false, going, LIMIT_MS, ['DeletionTimeout']],
+    [false, refused, LIMIT_MS, ['DeletionTimeout']],
+    [false, PENDING, LIMIT_MS, ['DeletionTimeout']],
+    [true, PENDING, LIMIT_MS, undefined],
+    [true, refused, LIMIT_MS, undefined],
+  ] as const) {
+    let isRemoved = false;
+    const scene: Scene = new Scene({
+      request: async ({ body = '' }) => {
+        const { metadata } = JSON.parse(String(body)) as Partial<SecretMirror>;
+        isRemoved ||= metadata?.finalizers?.length === 0;
+        return await Promise.resolve({ status: 200, headers: {}, body: Buffer.from(JSON.stringify(mirror)) });
+      },
+    });
+    scene.mirrors.store.put(mirror);
+    await scene.report(retain, PENDING);
+    scene.now += waitedMs;
+    scene.events.splice(0);
+    await scene.report(retain, outcome);
+    assert.equal(isRemoved, reasons !== undefined, `${outcome.state} after ${waitedMs} ms`);
+    if (reasons !== undefined) assert.deepEqual(scene.events, reasons);
+  }
+});

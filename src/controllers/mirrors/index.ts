@@ -1,0 +1,175 @@
+/** The controller of SecretMirrors: constructs its parts, opens its watches, and says what each event enqueues. */
+import type { Controller, GoneRule, Report, RuleChange, RuleFacts, RuleKind } from '../../copy/engine/controller.ts';
+import { nobodyCause } from '../../copy/model/cause.ts';
+import type { SourceView } from '../../copy/model/claim.ts';
+import { type RuleKey, ruleName } from '../../copy/model/keys.ts';
+import { CONFIG_MAP, SECRET } from '../../copy/model/kind.ts';
+import type { WatchGroup } from '../../kube/watch/watch-group.ts';
+import type { ControllerContext, ControllerEntry } from '../common/context.ts';
+import { AwaitedWatches, watchCopies } from '../common/awaited-watches.ts';
+import { apiInstalled } from '../common/custom-api.ts';
+import { NamespaceChanges } from '../common/namespaces/namespace-changes.ts';
+import { misreadPatterns } from '../common/namespaces/selection.ts';
+import {
+  MIRRORS_CONTROLLER,
+  MIRRORS_CRD_ADVICE,
+  MIRRORS_EVENT_COMPONENT,
+  SECRET_MIRROR,
+  SECRET_MIRROR_FINALIZER,
+  type SecretMirrorStatus,
+} from './api.ts';
+import { MirrorVault } from './duties/mirror-vault.ts';
+import { MirrorMetrics } from './metrics.ts';
+import { createMirrorStore, type MirrorStore, type StoredMirror, withoutOurSpec } from './rules/mirror-store.ts';
+import { MirrorRules } from './rules/rule-set.ts';
+import { isReadOfCopies } from './rules/shape.ts';
+import { missingDefaults } from './rules/spec.ts';
+import { deletionEvents, nextStatus, READY_CONDITION } from './rules/status.ts';
+
+export const mirrors: ControllerEntry = {
+  name: 'mirrors',
+  annotationReader: () => isReadOfCopies,
+  create: (context) => new Mirrors(context),
+};
+
+/** The view that is used as the source's while a mirror is being deleted. */
+const NO_SOURCE: SourceView = { state: 'missing', ...nobodyCause('Deleted', 'the mirror is being deleted') };
+
+export class Mirrors implements Controller<StoredMirror, SecretMirrorStatus> {
+  readonly store: MirrorStore;
+  readonly rules: MirrorRules;
+  readonly kindOf = (): RuleKind => SECRET_MIRROR;
+  readonly component = MIRRORS_EVENT_COMPONENT;
+  readonly condition = READY_CONDITION;
+  readonly isOutdated: NamespaceChanges['isOutdated'];
+  readonly #context: ControllerContext;
+  readonly #vault: MirrorVault;
+  readonly #metrics: MirrorMetrics;
+  readonly #changes: NamespaceChanges;
+  readonly #watches = new AwaitedWatches();
+  #hasConfigMaps = false;
+
+  constructor(context: ControllerContext) {
+    this.#context = context;
+    const { engine, cluster, config, metrics, vault } = context;
+    const specOptions = {
+      crossNamespaceAuth: config.mirrors.allowCrossNamespaceAuth,
+      vaultAddresses: vault.addresses,
+      vaultDefaults: config.vault.environment,
+    };
+    const mirrors = (this.store = createMirrorStore((rule, initial) => {
+      // Called for each changed SecretMirror. Its source is announced first: at the start all sources share one list.
+      if (mirrors.get(rule)?.spec.source?.type === 'configmap') this.#watchConfigMaps();
+      engine.expectSources(rule, this.rules.sourcesOf(rule));
+      // All label keys are registered before the first evaluation, so that one list brings the labels for all mirrors.
+      cluster.namespaces.keep(this.rules.labelKeysOf(rule));
+      engine.enqueueRule(rule, initial ? 'low' : 'normal');
+    }));
+    this.#metrics = new MirrorMetrics(metrics.registry);
+    this.#vault = new MirrorVault(context, { mirrors, specOptions, metrics: this.#metrics });
+    this.rules = new MirrorRules(context.scope, {
+      mirrors,
+      specOptions,
+      viewOf: (source) => engine.backends.view(source),
+      vault: this.#vault,
+    });
+    this.#changes = new NamespaceChanges(context, this.rules);
+    this.isOutdated = this.#changes.isOutdated;
+  }
+
+  /** Waits for the CRD; not if `--controllers` names this controller: then the process is not ready without it. */
+  async installed(signal: AbortSignal): Promise<void> {
+    const { cluster, config, log } = this.#context;
+    if (config.controllersNamed) return;
+    const { missing: notInstalled } = MIRRORS_CRD_ADVICE;
+    const awaited = {
+      api: cluster.api,
+      path: SECRET_MIRROR.groupPath,
+      controller: MIRRORS_CONTROLLER,
+      notInstalled,
+      log,
+    };
+    await apiInstalled(awaited, signal);
+  }
+
+  open(signal: AbortSignal): void {
+    const { cluster } = this.#context;
+    signal.addEventListener('abort', () => this.#changes.stop());
+    cluster.watchNamespaces(this.#changes.add);
+    this.#watches.add(this.#watchMirrors(), watchCopies(cluster, SECRET, 'copies', MIRRORS_CONTROLLER));
+  }
+
+  #watchMirrors(): WatchGroup {
+    const { cluster, config } = this.#context;
+    const custom = {
+      advice: MIRRORS_CRD_ADVICE.watch,
+      isOptional: !config.controllersNamed,
+      isAwaited: config.controllers.length === 1,
+    };
+    const path = `${SECRET_MIRROR.groupPath}/${SECRET_MIRROR.plural}`;
+    const target = { collection: SECRET_MIRROR.plural, path, metadataOnly: false };
+    return cluster.watch(target, this.store.sink, { custom }, cluster.served);
+  }
+
+  /** Opens the watch of copied ConfigMaps for the first mirror of a ConfigMap: others need no such permission. */
+  #watchConfigMaps(): void {
+    if (this.#hasConfigMaps) return;
+    this.#hasConfigMaps = true;
+    this.#watches.add(watchCopies(this.#context.cluster, CONFIG_MAP, 'copies', MIRRORS_CONTROLLER, true));
+  }
+
+  async listed(rule: RuleKey, signal: AbortSignal): Promise<void> {
+    // An evaluation must know all copies of the mirror. Only the list of all copies shows them.
+    await this.#watches.listed(signal);
+    await this.#context.cluster.namespaceReads.labelsKnown(this.rules.labelKeysOf(rule), signal);
+  }
+
+  /** The finalizer, with the defaults as in the original. Then Keyferry gives up the ownership of the defaults. */
+  due(_key: RuleKey, mirror: StoredMirror | undefined): RuleChange | undefined {
+    if (mirror === undefined || mirror.metadata.deletionTimestamp !== undefined) return undefined;
+    const { finalizers = [], managedFields } = mirror.metadata;
+    const isHeld = finalizers.includes(SECRET_MIRROR_FINALIZER);
+    const spec = missingDefaults(mirror, this.rules.specOf(mirror));
+    if (!isHeld || spec !== undefined) return { finalizer: isHeld ? undefined : SECRET_MIRROR_FINALIZER, spec };
+    const disowned = withoutOurSpec(managedFields);
+    return disowned && { managedFields: disowned };
+  }
+
+  report(facts: RuleFacts<StoredMirror, SecretMirrorStatus> | GoneRule): Report<SecretMirrorStatus> | undefined {
+    const { key, rule: mirror } = facts;
+    if (mirror === undefined) {
+      this.#metrics.removeMirror(ruleName(key));
+      return undefined;
+    }
+    const { claims, deletion, previous } = facts;
+    const { leases } = this.#vault;
+    const spec = this.rules.specOf(mirror);
+    if (deletion?.isDone === true) {
+      // The end of the revocations enqueues this report again.
+      if (!leases.revocation(key, mirror, spec)) return undefined;
+      const left = deletion.isTimedOut ? deletion.remaining : [];
+      const events = deletionEvents(claims, left, spec.destinationType);
+      return { events, remove: { finalizers: [SECRET_MIRROR_FINALIZER] } };
+    }
+    if (deletion !== undefined) {
+      const told = nextStatus({ ...facts, mirror, spec, source: NO_SOURCE, undeleted: [], misread: [], writes: 0 });
+      return { ...told, againMs: deletion.remainingMs > 0 ? deletion.remainingMs : undefined };
+    }
+    const source = this.rules.sourceOf(key, mirror, spec);
+    const told = nextStatus({
+      ...facts,
+      mirror,
+      spec,
+      lease: leases.state(source, claims),
+      source: this.#context.engine.backends.view(source),
+      trouble: source === undefined ? undefined : this.#vault.trouble(source),
+      misread: misreadPatterns(spec.suspects, this.#context.cluster.namespaces.names()),
+    });
+    const written = (): number | undefined => {
+      leases.recorded(key, mirror, spec, previous, told?.status ?? previous);
+      if (told?.synced === true) this.#metrics.synced(ruleName(key), spec, told.namespaces);
+      return told && leases.revokeReplaced(key, claims);
+    };
+    return { ...told, written };
+  }
+}

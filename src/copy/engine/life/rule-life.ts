@@ -1,0 +1,288 @@
+/**
+ * The life of the rules of one controller, from the first write into a rule's object to its end. Controllers say what is
+ * due (`Controller.due`) and what the user is told (`Controller.report`), without I/O. This class reads and writes.
+ *
+ *   changed ──▶ evaluated ──▶ due: finalizer, defaults, marks     (the targets do not wait for it)
+ *                  └────────▶ report: events, then the status, then the finalizers that may go
+ *
+ * Every step reads the present state of the rule, so each can be repeated, and a crash between two costs nothing.
+ */
+import type { Entry } from '../../book/claim-book.ts';
+import { namespaceOf, parseRuleKey, type ResourceKey, type RuleKey } from '../../model/keys.ts';
+import type { RuleSet, RuleState } from '../../model/rule-set.ts';
+import type { KubeApi, KubeObject } from '../../../kube/api.ts';
+import { isConflict, isForbidden, isInvalid, isObjectGone } from '../../../kube/errors.ts';
+import type { EventInput } from '../../../kube/event-recorder.ts';
+import type { Log } from '../../../observe/log.ts';
+import type { Clock } from '../../../runtime/clock.ts';
+import type { RunResult } from '../../../runtime/queue/keyed-queue-options.ts';
+import { SingleFlight } from '../../../runtime/queue/single-flight.ts';
+import { isDeepStrictEqual } from 'node:util';
+import type { Controller, Report, RuleChange, RuleEvent, RuleProgress } from '../controller.ts';
+import type { RuleStatus } from './condition.ts';
+import { Deletions } from './deletions.ts';
+import { RuleClient } from './rule-client.ts';
+import { RuleStatuses } from './rule-statuses.ts';
+import { MORE_FINALIZERS, type RuleObject } from './rule-store.ts';
+
+export interface RuleLifeOptions {
+  /** The API of the cluster that has the rules. */
+  readonly api: KubeApi;
+  readonly clock: Clock;
+  readonly log: Pick<Log, 'warn'>;
+  /** Longest wait of a rule that is being deleted, ms. */
+  readonly deletionTimeoutMs: number;
+  /** Writes an Event and a log line. @param component the component in the Event's `source` */
+  readonly recordEvent: (component: string, event: EventInput) => void;
+  /** Called when the status of a rule must be compared again. */
+  readonly enqueueStatus: (rule: RuleKey) => void;
+}
+
+/** No evaluation has this version. So Keyferry deletes no orphan of the rule before the next evaluation. */
+const NOT_EVALUATED = '';
+/** Pause before a failed write of the status of a deleted rule is tried again, ms. */
+const STATUS_RETRY_MS = 5000;
+
+/** The part of a life that the loops of the engine use. */
+export type Life = Pick<RuleLife, 'rules' | 'listed' | 'isDue' | 'write' | 'getLive' | 'report'>;
+
+export class RuleLife<Rule extends RuleObject = RuleObject, Status extends RuleStatus = RuleStatus> {
+  readonly rules: RuleSet;
+  readonly #controller: Controller<Rule, Status>;
+  readonly #options: RuleLifeOptions;
+  readonly #client: RuleClient;
+  readonly #statuses: RuleStatuses<Rule, Status>;
+  readonly #deletions: Deletions;
+  readonly #reads = new SingleFlight<RuleState>();
+  /** By rule: the uid of an object that violates its CRD, so that the server refuses all changes but metadata. */
+  readonly #refused = new Map<RuleKey, string>();
+  /** By rule: the uid of its object, and the remarks of its last report, which were recorded as events. */
+  readonly #told = new Map<RuleKey, { readonly uid: string; readonly remarks: readonly RuleEvent[] }>();
+  /** The events since the last write of a status that did not fail. A retry of the write records no event twice. */
+  readonly #recorded = new Map<RuleKey, { readonly uid: string; readonly events: readonly RuleEvent[] }>();
+
+  constructor(controller: Controller<Rule, Status>, options: RuleLifeOptions) {
+    const { store, condition = '' } = controller;
+    const { api, clock, deletionTimeoutMs, enqueueStatus } = options;
+    this.#controller = controller;
+    this.#options = options;
+    this.rules = controller.rules;
+    const client = (this.#client = new RuleClient(api, controller.kindOf));
+    const now = (): number => clock.now();
+    this.#statuses = new RuleStatuses({ client, store, condition, onForeign: enqueueStatus, now });
+    this.#deletions = new Deletions(clock, deletionTimeoutMs);
+  }
+
+  /** Settles when the caches have all that an evaluation of the rule reads. */
+  async listed(rule: RuleKey, signal: AbortSignal): Promise<void> {
+    await this.#controller.listed?.(rule, signal);
+  }
+
+  /** Whether something must be written into the object of the rule. From memory alone. */
+  isDue(rule: RuleKey): boolean {
+    return this.#due(rule) !== undefined;
+  }
+
+  #due(key: RuleKey): RuleChange | undefined {
+    const rule = this.#controller.store.get(key);
+    const change = rule?.isGone === true ? undefined : this.#controller.due?.(key, rule);
+    if (change === undefined || rule === undefined || this.#refused.get(key) !== rule.metadata.uid) return change;
+    return change.finalizer === undefined ? undefined : { finalizer: change.finalizer };
+  }
+
+  /** Writes what is due. The change of the object enqueues the rule again. @throws ApiError, ConnectionError */
+  async write(key: RuleKey, signal: AbortSignal): Promise<void> {
+    const change = this.#due(key);
+    if (change?.read === true) await this.#read(key, signal);
+    const rule = this.#controller.store.get(key);
+    if (change === undefined || change.read === true || rule === undefined) return;
+    const { name, uid } = rule.metadata;
+    try {
+      await this.#change(key, rule, change, signal);
+    } catch (error) {
+      if (isObjectGone(error, name)) return;
+      // The server may refuse an object that is older than the CRD's schema, but not the finalizer alone.
+      if (!isInvalid(error) || (change.spec ?? change.managedFields) === undefined) throw error;
+      this.#refused.set(key, uid);
+      await this.write(key, signal);
+    }
+  }
+
+  async #change(key: RuleKey, rule: Rule, change: RuleChange, signal: AbortSignal): Promise<void> {
+    const { finalizer, replaces = [], annotations, spec, managedFields } = change;
+    const { uid, resourceVersion, finalizers = [] } = await this.#metadataOf(key, rule, signal);
+    const others = finalizers.filter((one) => !replaces.includes(one) && one !== finalizer);
+    const added = finalizer === undefined ? undefined : [...others, finalizer];
+    const metadata = { uid, resourceVersion, finalizers: added, annotations, managedFields };
+    const object = await this.#client.patch(key, { metadata, spec }, signal);
+    this.#controller.store.storeResponse(object);
+    if (finalizer !== undefined && object.metadata.finalizers?.includes(finalizer) !== true)
+      throw new Error('the API server did not store the finalizer');
+  }
+
+  /** The metadata of a rule with all finalizers: a write replaces the whole list. @throws ApiError */
+  async #metadataOf(key: RuleKey, rule: Rule, signal: AbortSignal): Promise<Rule['metadata']> {
+    if (rule.metadata.finalizers?.includes(MORE_FINALIZERS) !== true) return rule.metadata;
+    // If the object was recreated meanwhile, the write must fail: so the patch keeps the earlier uid.
+    return { ...(await this.#client.get(key, signal)).metadata, uid: rule.metadata.uid };
+  }
+
+  /**
+   * Reads the rule from the server. Simultaneous reads of one rule share one request. If a namespace changed and the
+   * rule was not evaluated since, the answer is a version that no evaluation has.
+   * @throws ApiError, ConnectionError
+   */
+  async getLive(rule: RuleKey, target: ResourceKey, signal: AbortSignal): Promise<RuleState> {
+    const live = await this.#reads.run(rule, async (shared) => await this.#read(rule, shared), signal);
+    if (live.state === 'gone') return live;
+    const isOutdated = await this.#controller.isOutdated?.(rule, namespaceOf(target), signal);
+    return isOutdated === true ? { ...live, version: NOT_EVALUATED } : live;
+  }
+
+  async #read(rule: RuleKey, signal: AbortSignal): Promise<RuleState> {
+    const { store } = this.#controller;
+    try {
+      const version = store.versionOf(await this.#client.get(rule, signal));
+      return version === undefined ? { state: 'gone' } : { state: 'there', version };
+    } catch (error) {
+      if (isObjectGone(error, parseRuleKey(rule).name)) return { state: 'gone' };
+      throw error;
+    }
+  }
+
+  /**
+   * Tells users what has become of the rule's claims: by its status, or by events. Then removes what nothing needs any
+   * more. Called after a change, at most once a second.
+   * @param entries the claims of the rule
+   * @throws ApiError, ConnectionError
+   */
+  async report(
+    key: RuleKey,
+    entries: Iterable<Entry>,
+    progress: RuleProgress,
+    signal: AbortSignal,
+  ): Promise<RunResult | undefined> {
+    const { store } = this.#controller;
+    const rule = store.get(key);
+    if (rule === undefined) {
+      this.#forget(key);
+      return undefined;
+    }
+    const { metadata } = rule;
+    // Of an earlier version, or of one whose finalizer is not there yet, no outcome is told: another report follows.
+    const isOutdated = progress.evaluated !== store.version(key) || this.#due(key)?.finalizer !== undefined;
+    const isDeleted = metadata.deletionTimestamp !== undefined;
+    if (isOutdated && (progress.failure === undefined || isDeleted)) return undefined;
+    const claims = isOutdated ? [] : [...entries];
+    const isEnding = isDeleted || claims.some(({ claim }) => claim.mode === 'release');
+    if (!isEnding) this.#deletions.forget(key);
+    const deletion = isEnding ? this.#deletions.step(key, rule, claims) : undefined;
+    const previous = this.#statuses.latest(key, rule);
+    const now = this.#options.clock.now();
+    const report = this.#controller.report({ ...progress, key, rule, claims, deletion, previous, now });
+    if (report === undefined) return undefined;
+    const laterMs = await this.#tell(key, rule, report, isEnding, signal);
+    if (report.remove !== undefined) await this.#remove(key, rule, report.remove, signal);
+    return soonest(laterMs, report.againMs, laterMs === undefined ? report.written?.() : undefined);
+  }
+
+  /** Records events and writes the status. @returns ms until it must be tried again; `undefined`: it is done */
+  async #tell(
+    key: RuleKey,
+    rule: Rule,
+    { status, events = [], remarks = [] }: Report<Status>,
+    isEnding: boolean,
+    signal: AbortSignal,
+  ): Promise<number | undefined> {
+    const statuses = this.#statuses;
+    const { uid } = rule.metadata;
+    const isSame = status !== undefined && statuses.isLatest(key, rule, status);
+    const pauseMs = status === undefined ? 0 : statuses.pauseMs(key, rule, status);
+    if (pauseMs > 0) return pauseMs;
+    // Events are recorded first, because the server may refuse the write of the status.
+    const recorded = this.#recorded.get(key);
+    if (events.length > 0 && !isDeepStrictEqual(recorded, { uid, events })) {
+      this.#recorded.set(key, { uid, events });
+      this.#record(key, rule, events);
+    }
+    // If the first report of this process has the status that the server has, an earlier process made the remarks.
+    const told = this.#told.get(key);
+    const earlier = told?.uid === uid ? told.remarks : isSame ? remarks : [];
+    this.#record(
+      key,
+      rule,
+      remarks.filter((remark) => !earlier.some((one) => isDeepStrictEqual(one, remark))),
+    );
+    if (remarks.length > 0 || told !== undefined) this.#told.set(key, { uid, remarks });
+    if (status !== undefined && rule.isGone !== true) {
+      try {
+        await statuses.write(key, rule, status, signal);
+      } catch (error) {
+        if (!isEnding) throw error;
+        // The deletion goes on: RBAC roles that were made for an original may not permit writes of the status.
+        signal.throwIfAborted();
+        const message = 'the status of a rule that is being deleted cannot be written';
+        if (!isForbidden(error)) this.#options.log.warn(message, { rule: key, error });
+        return STATUS_RETRY_MS;
+      }
+    }
+    if (events.length > 0 && status !== undefined) this.#recorded.delete(key);
+    return undefined;
+  }
+
+  #record(key: RuleKey, rule: Rule, events: readonly RuleEvent[]): void {
+    const { component, kindOf } = this.#controller;
+    const { apiVersion, kind } = kindOf(key);
+    const { name, namespace = '', uid } = rule.metadata;
+    for (const event of events)
+      this.#options.recordEvent(component, { subject: { apiVersion, kind, namespace, name, uid }, ...event });
+  }
+
+  /** Removes finalizers and annotations from the object of the rule. If it is gone, the rule goes, too. */
+  async #remove(
+    key: RuleKey,
+    rule: Rule,
+    { finalizers, annotations = [] }: NonNullable<Report['remove']>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { store } = this.#controller;
+    const { name, uid } = rule.metadata;
+    const cleared = Object.fromEntries(annotations.map((annotation) => [annotation, null]));
+    const remove = async ({ resourceVersion, finalizers: all = [] }: Rule['metadata']): Promise<void> => {
+      const left = all.filter((one) => !finalizers.includes(one));
+      if (left.length === all.length && annotations.length === 0) return;
+      const metadata = { uid, resourceVersion, finalizers: left, annotations: cleared };
+      store.storeResponse(await this.#client.patch(key, { metadata }, signal));
+    };
+    store.end(key, rule, rule.isGone === true);
+    if (rule.isGone === true) return;
+    let live: KubeObject | undefined = rule;
+    try {
+      await remove(await this.#metadataOf(key, rule, signal)).catch(async (error: unknown) => {
+        // The watch is late, or does not report this object any more.
+        if (!isConflict(error)) throw error;
+        live = await this.#client.get(key, signal);
+        if (live.metadata.uid === uid) await remove(live.metadata);
+      });
+    } catch (error) {
+      if (!isObjectGone(error, name)) throw error;
+      live = undefined;
+    }
+    // A new object of the same name stays as it is.
+    if (live?.metadata.uid !== uid) store.end(key, rule, true);
+  }
+
+  #forget(key: RuleKey): void {
+    this.#statuses.forget(key);
+    this.#deletions.forget(key);
+    this.#refused.delete(key);
+    this.#told.delete(key);
+    this.#recorded.delete(key);
+    this.#controller.report({ key, rule: undefined });
+  }
+}
+
+function soonest(...waitsMs: readonly (number | undefined)[]): RunResult | undefined {
+  const known = waitsMs.filter((ms) => ms !== undefined);
+  return known.length === 0 ? undefined : { requeueAfterMs: Math.min(...known) };
+}
