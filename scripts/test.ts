@@ -2,9 +2,10 @@
  * `npm test [-- PATH-SUBSTRING…]`: builds the missing servers and the bundle, runs the test files, and prints
  * `N passed, N failed[, N skipped]` as its last line. The exit code is 0 if no test failed and at least one passed.
  *
- * Each file runs in its own process, and its results are printed after its end. At least `LEAST_AT_ONCE` files run at
- * the same time; more files start while the processors are idle. A file that crashes counts as failed. So does a file
- * that exceeds its time limit; it is killed.
+ * Each file runs in its own process, except unit tests: `BATCH_SIZE` of them share one, because most need less time than
+ * a process needs to start. Results are printed after the end of the process. At least `LEAST_AT_ONCE` processes run at
+ * the same time; more start while the processors are idle. A file that crashes counts as failed. So does a file that
+ * exceeds its time limit; it is killed.
  */
 import { spawnSync } from 'node:child_process';
 import { globSync, readFileSync } from 'node:fs';
@@ -38,18 +39,22 @@ const PATTERNS = [
 /** The files in this folder run only if an argument contains `pods/more`. `npm run test:matrix` has that argument. */
 const ONLY_NAMED = 'test/scenarios/pods/more/';
 const LEAST_AT_ONCE = 3;
-/** At most this many files run a second time. If more fail, the cause is not the load. */
+/** At most this many files of unit tests run in one process. */
+const BATCH_SIZE = 24;
+/** The module that runs a batch: it imports the files that its arguments name. */
+const BATCH = path.join(import.meta.dirname, 'test-batch.ts');
+/** At most this many processes run a second time. If more fail, the cause is not the load. */
 const MOST_AGAIN = 6;
-/** At most this many files run at the same time. Each file with its servers uses less than 1 GiB of memory. */
+/** At most this many processes run at the same time. Each process with its servers uses less than 1 GiB of memory. */
 const MOST_AT_ONCE = Math.max(LEAST_AT_ONCE, Math.min(6 * availableParallelism(), Math.floor(totalmem() / 2 ** 30)));
-/** If the processors were idle for at least this share of `INTERVAL_MS`, another file starts. Most tests only wait. */
+/** If the processors were idle for at least this share of `INTERVAL_MS`, another process starts. Most tests only wait. */
 const IDLE_SHARE = 0.12;
 /**
  * Time over which idle processors are measured, ms. It is long enough to include the start of the servers of the file
  * that started last.
  */
 const INTERVAL_MS = 2000;
-/** Time limit of one test file. The slowest file takes 3 minutes, and several times as long on a busy machine. */
+/** Time limit of one process. The slowest file takes 3 minutes, and several times as long on a busy machine. */
 const FILE_TIMEOUT_MS = 15 * 60_000;
 /**
  * A module that each test process loads before its file. It keeps compiled modules on disk, so that the next process
@@ -94,7 +99,27 @@ function findFiles(wanted: readonly string[]): string[] {
 /** Whether a test file starts servers. Tests of pure code do not. */
 function needsServers(file: string): boolean {
   if (file.startsWith('test/')) return !file.startsWith('test/structure/');
-  return /\/test\/servers\/(?!certificates)/.test(readFileSync(path.join(ROOT, file), 'utf8'));
+  return /\/test\/servers\/(?!certificates)/.test(sourceOf(file));
+}
+
+/**
+ * Whether a test file can share a process with others. A hook outside a suite would concern the tests of all of them.
+ */
+function isUnit(file: string): boolean {
+  return file.startsWith('src/') && !needsServers(file) && !/^(before|after)(Each)?\(/m.test(sourceOf(file));
+}
+
+function sourceOf(file: string): string {
+  return readFileSync(path.join(ROOT, file), 'utf8');
+}
+
+/** The files of each process. */
+function inProcesses(files: readonly string[]): string[][] {
+  const units = files.filter(isUnit);
+  const batches = Array.from({ length: Math.ceil(units.length / BATCH_SIZE) }, (_, index) =>
+    units.slice(index * BATCH_SIZE, (index + 1) * BATCH_SIZE),
+  );
+  return [...files.filter((file) => !isUnit(file)).map((file) => [file]), ...batches];
 }
 
 /** Servers that only the test files with these paths start. Building such a server takes minutes. */
@@ -126,49 +151,52 @@ function buildBundle(): void {
 }
 
 /**
- * Runs a test file and returns its events. At the time limit, the process of the file is killed: the option `timeout`
- * of `run` would end the tests, but not a process with open handles.
+ * Runs test files in one process and returns their events. At the time limit, the process is killed: the option
+ * `timeout` of `run` would end the tests, but not a process with open handles.
  */
-async function runFile(file: string): Promise<TestEvent[]> {
+async function runProcess(files: readonly string[]): Promise<TestEvent[]> {
   const timeout = AbortSignal.timeout(FILE_TIMEOUT_MS);
   const events: TestEvent[] = [];
+  const paths = files.map((file) => path.join(ROOT, file));
   for await (const event of run({
-    files: [path.join(ROOT, file)],
+    files: files.length === 1 ? paths : [BATCH],
+    argv: files.length === 1 ? [] : paths,
     cwd: ROOT,
     execArgv: ['--import', COMPILE_CACHE],
     signal: timeout,
   })) {
     events.push(event as TestEvent);
   }
-  if (timeout.aborted) process.stderr.write(`test: ${file} did not end within ${FILE_TIMEOUT_MS / 1000} s\n`);
-  // Left out: the events with the counts of this file, because `Counter` prints the counts of all files.
+  if (timeout.aborted)
+    process.stderr.write(`test: ${files.join(', ')} did not end within ${FILE_TIMEOUT_MS / 1000} s\n`);
+  // Left out: the events with the counts of this process, because `Counter` prints the counts of all files.
   return events.filter(
     ({ type, data }) => type !== 'test:summary' && !(type === 'test:diagnostic' && data.nesting === 0),
   );
 }
 
 /**
- * The events of all files, in the order in which the files end. Events of two files are never mixed. A file with a failed
- * test runs once more at the end, alone, and that run counts: a test may need more time than a busy machine gives.
+ * The events of all processes, in the order in which these end. Events of two processes are never mixed. A process with a
+ * failed test runs once more at the end, alone, and that run counts: a test may need more time than a busy machine gives.
  */
-function runFiles(files: readonly string[]): Readable {
-  const waiting = [...files];
-  const again: string[] = [];
+function runAll(processes: readonly (readonly string[])[]): Readable {
+  const waiting = [...processes];
+  const again: (readonly string[])[] = [];
   const events = new Readable({ objectMode: true, read: () => undefined });
   let running = 0;
   const runNext = async (): Promise<void> => {
-    const file = waiting.shift();
-    if (file === undefined) return;
+    const files = waiting.shift();
+    if (files === undefined) return;
     running += 1;
     try {
-      const ended = await runFile(file);
+      const ended = await runProcess(files);
       const failed = ended.filter(isFailure);
-      if (failed.length > 0 && files.length > 1 && again.length < MOST_AGAIN) {
-        again.push(file);
-        reportAgain(file, failed);
+      if (failed.length > 0 && processes.length > 1 && again.length < MOST_AGAIN) {
+        again.push(files);
+        reportAgain(files, failed);
       } else for (const event of ended) events.push(event);
       if (running === 1 && waiting.length === 0) {
-        for (const last of again) for (const event of await runFile(last)) events.push(event);
+        for (const last of again) for (const event of await runProcess(last)) events.push(event);
       }
     } catch (error) {
       events.destroy(error as Error);
@@ -194,10 +222,10 @@ function isFailure({ type, data }: TestEvent): boolean {
   return type === 'test:fail' && !isSet(data.skip) && !isSet(data.todo);
 }
 
-/** Says which tests of a file failed beside other files, and why. */
-function reportAgain(file: string, failed: readonly TestEvent[]): void {
+/** Says which tests of a process failed beside other files, and why. */
+function reportAgain(files: readonly string[], failed: readonly TestEvent[]): void {
   const tests = failed.map(({ data }) => `  ${data.name ?? ''}: ${data.details?.error?.cause?.message ?? ''}\n`);
-  process.stderr.write(`test: ${file} failed beside other files, and runs again alone:\n${tests.join('')}`);
+  process.stderr.write(`test: ${files.join(', ')} failed beside other files, and runs again alone:\n${tests.join('')}`);
 }
 
 /** The idle time and the total time of all processors since the machine started, added up, ms. */
@@ -248,7 +276,7 @@ async function main(): Promise<number> {
 
   const counter = new Counter();
   const counted = async function* (): AsyncGenerator<TestEvent> {
-    for await (const event of runFiles(files) as AsyncIterable<TestEvent>) {
+    for await (const event of runAll(inProcesses(files)) as AsyncIterable<TestEvent>) {
       counter.count(event);
       yield event;
     }
