@@ -23,7 +23,7 @@ import { orAborted } from '../abort.ts';
 import { Cooldowns, type WaitAfter, waitAfter } from './backoff.ts';
 import { type Clock, systemClock, type Timer } from '../clock.ts';
 import { DelayHeap } from './delay-heap.ts';
-import { GroupRuns, WaitingKeys } from './turns.ts';
+import { GroupRuns, Turns } from './turns.ts';
 import {
   type AddOptions,
   type KeyedQueueOptions,
@@ -53,7 +53,7 @@ export class KeyedQueue<K extends string = string> {
   readonly #minIntervalMs: number;
   readonly #retryBaseMs: number;
   readonly #waitAfter: WaitAfter;
-  readonly #waiting: WaitingKeys<K>;
+  readonly #waiting: Turns<K>;
   readonly #delayed = new DelayHeap<K>();
   readonly #running = new Map<K, Run>();
   readonly #cooldowns: Cooldowns;
@@ -73,7 +73,7 @@ export class KeyedQueue<K extends string = string> {
   constructor(options: KeyedQueueOptions<K>) {
     const { clock = systemClock, random, minIntervalMs = 0, retryBaseMs = 100, retryMaxMs = 60_000 } = options;
     this.#options = options;
-    this.#waiting = new WaitingKeys<K>(options.groupOf, options.ownerOf);
+    this.#waiting = new Turns<K>(options.groupOf, options.ownerOf);
     this.#clock = clock;
     this.#minIntervalMs = minIntervalMs;
     this.#cooldowns = new Cooldowns(Math.max(SWEEP_MS, minIntervalMs));
@@ -248,7 +248,7 @@ export class KeyedQueue<K extends string = string> {
   }
 
   /** The key to run now: first of a group below its share of the workers; else, if a worker is free, of any group. */
-  #next(): ReturnType<WaitingKeys<K>['shift']> {
+  #next(): ReturnType<Turns<K>['shift']> {
     const free = this.#concurrency - this.#running.size;
     const { extra, isBelowShare } = this.#groupRuns;
     const next = free + extra > 0 ? this.#waiting.shift(isBelowShare) : undefined;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
-import { Turns, WaitingKeys } from './turns.ts';
+import { Turns } from './turns.ts';
 
 /** The owner of the key `owner/group/name`. */
 function ownerOf(key: string): string {
@@ -15,17 +15,17 @@ function groupOf(key: string): string {
 
 test('groups of keys take turns, even if one group has 1,000 keys', () => {
   const turns = new Turns((key) => key.split('/')[0] ?? '');
-  for (let index = 0; index < 1000; index += 1) turns.add(`bad/${index}`, index);
-  for (const key of ['good/a', 'good/b', 'other/c']) turns.add(key, 2000);
+  for (let index = 0; index < 1000; index += 1) turns.add(`bad/${index}`, false, index);
+  for (const key of ['good/a', 'good/b', 'other/c']) turns.add(key, false, 2000);
   const first = Array.from({ length: 7 }, () => turns.shift()?.key);
   assert.deepEqual(first, ['bad/0', 'good/a', 'other/c', 'bad/1', 'good/b', 'bad/2', 'bad/3']);
   assert.equal(turns.size, 996);
-  assert.equal(turns.oldest(), 4);
+  assert.equal(turns.oldestSince(), 4);
 });
 
 test('a group for which mayTake is false misses its turn and keeps its keys', () => {
   const turns = new Turns((key) => key.split('/')[0] ?? '');
-  for (const [index, key] of ['a/0', 'a/1', 'b/0'].entries()) turns.add(key, index);
+  for (const [index, key] of ['a/0', 'a/1', 'b/0'].entries()) turns.add(key, false, index);
   assert.equal(turns.shift((group) => group !== 'a')?.key, 'b/0');
   assert.equal(
     turns.shift((group) => group !== 'a'),
@@ -37,8 +37,8 @@ test('a group for which mayTake is false misses its turn and keeps its keys', ()
 
 test('owners take turns, and in the turn of an owner its groups do, however many keys and groups an owner has', () => {
   const turns = new Turns(groupOf, ownerOf);
-  for (let index = 0; index < 1000; index += 1) turns.add(`noisy/${index % 500}/${index}`, index);
-  for (const key of ['quiet/0/a', 'quiet/0/b', 'quiet/1/c', 'other/0/d']) turns.add(key, 2000);
+  for (let index = 0; index < 1000; index += 1) turns.add(`noisy/${index % 500}/${index}`, false, index);
+  for (const key of ['quiet/0/a', 'quiet/0/b', 'quiet/1/c', 'other/0/d']) turns.add(key, false, 2000);
   const first = Array.from({ length: 8 }, () => turns.shift()?.key);
   const [noisy, quiet] = [
     ['noisy/0/0', 'noisy/1/1', 'noisy/2/2', 'noisy/3/3'],
@@ -52,18 +52,18 @@ test('if the group and the owner of a waiting key change, the key keeps its plac
     let now = 'a';
     const changing = (): string => now;
     const turns = change === 'group' ? new Turns(changing) : new Turns(() => '', changing);
-    turns.add('one', 1);
-    turns.add('two', 2);
-    turns.add('three', 3);
+    turns.add('one', false, 1);
+    turns.add('two', false, 2);
+    turns.add('three', false, 3);
     now = 'b';
-    turns.add('four', 4);
-    assert.equal(turns.get('one'), 1);
+    turns.add('four', false, 4);
+    assert.ok(turns.has('one'));
     turns.delete('two');
-    assert.equal(turns.get('two'), undefined);
-    turns.add('two', 5);
+    assert.ok(!turns.has('two'));
+    turns.add('two', false, 5);
     const rest = Array.from({ length: 5 }, () => turns.shift());
     assert.deepEqual(
-      rest.map((one) => one && `${one.key} ${one.value}`),
+      rest.map((one) => one && `${one.key} ${one.since}`),
       ['one 1', 'four 4', 'three 3', 'two 5', undefined],
     );
     assert.equal(turns.size, 0);
@@ -72,17 +72,24 @@ test('if the group and the owner of a waiting key change, the key keeps its plac
 
 test('an owner whose last key was deleted loses its place', () => {
   const turns = new Turns(groupOf, ownerOf);
-  for (const key of ['a/0/x', 'b/0/x']) turns.add(key, 1);
+  for (const key of ['a/0/x', 'b/0/x']) turns.add(key, false, 1);
   turns.delete('a/0/x');
-  turns.add('a/0/y', 2);
+  turns.add('a/0/y', false, 2);
   assert.deepEqual([turns.shift()?.key, turns.shift()?.key], ['b/0/x', 'a/0/y']);
 });
 
-test('a waiting key that moves to normal priority counts as waiting since it was added first', () => {
-  const keys = new WaitingKeys();
-  keys.add('a', true, 5);
-  keys.add('a', false, 9);
-  assert.deepEqual(keys.shift(), { key: 'a', group: '', low: false, since: 5 });
+test('keys of normal priority come first, and a key that moves to normal priority keeps the time since it waits', () => {
+  const turns = new Turns(groupOf, ownerOf);
+  for (const [index, key] of ['a/0/x', 'a/0/y', 'b/0/z'].entries()) turns.add(key, true, index);
+  turns.add('c/0/w', false, 8);
+  turns.add('a/0/y', false, 9.5);
+  turns.add('a/0/y', true, 10);
+  assert.equal(turns.size, 4);
+  const order = Array.from({ length: 5 }, () => turns.shift());
+  assert.deepEqual(
+    order.map((turn) => turn && `${turn.key} ${turn.low ? 'low' : 'normal'} ${turn.since}`),
+    ['c/0/w normal 8', 'a/0/y normal 1', 'a/0/x low 0', 'b/0/z low 2', undefined],
+  );
 });
 
 test('property: Turns returns each key exactly one time, and keeps the order of the keys in each group', () => {
@@ -94,7 +101,7 @@ test('property: Turns returns each key exactly one time, and keeps the order of 
       let model: string[] = [];
       for (const [now, one] of steps.entries()) {
         if ('add' in one && !model.includes(one.add)) {
-          turns.add(one.add, now);
+          turns.add(one.add, false, now);
           model.push(one.add);
         } else if ('delete' in one) {
           turns.delete(one.delete);
@@ -110,7 +117,7 @@ test('property: Turns returns each key exactly one time, and keeps the order of 
           model = model.filter((other) => other !== got);
         }
         assert.equal(turns.size, model.length);
-        for (const other of model) assert.notEqual(turns.get(other), undefined);
+        for (const other of model) assert.ok(turns.has(other));
       }
     }),
   );
@@ -143,7 +150,7 @@ test('property: no owner waits for two keys of another owner, and no group of an
       for (const [now, one] of steps.entries()) {
         if ('add' in one) {
           if (waiting.has(one.add)) continue;
-          turns.add(one.add, now);
+          turns.add(one.add, false, now);
           waiting.add(one.add);
           for (const [who] of sides(one.add)) if (!before.has(who)) before.set(who, []);
         } else if ('delete' in one) {

@@ -1,40 +1,49 @@
 /**
  * Decides which waiting key of a queue runs next. Each key has a group, such as the namespace that it writes to, and
  * belongs to an owner, such as the namespace that causes the work. Owners take turns, and so do the groups of an owner
- * (`Turns`). Groups share the workers (`GroupRuns`). Keys of normal priority run before other keys (`WaitingKeys`).
+ * (`Turns`). Groups share the workers (`GroupRuns`).
  */
 import { getOrCreate, FifoMap } from '../maps.ts';
 
 /** The group or the owner of a key. It may change. While a key waits, it stays where it was added. */
 export type GroupOf<K extends string = string> = (key: K) => string;
 
-/** The waiting keys of a group, each with its value. */
+/** The waiting keys of a group, each with the time when it began to wait. */
 class Group<K extends string> extends FifoMap<number, K> {
   readonly owner: string;
   readonly name: string;
+  readonly low: boolean;
 
-  constructor(owner: string, name: string) {
+  constructor(owner: string, name: string, low: boolean) {
     super();
     this.owner = owner;
     this.name = name;
+    this.low = low;
   }
 }
 
-interface Waiting<K extends string> {
+/** The groups of each owner. */
+type Owners<K extends string> = FifoMap<FifoMap<Group<K>>>;
+
+/** A key that runs now. `since`: when it began to wait, whole ms. */
+interface Turn<K extends string> {
   readonly key: K;
-  readonly value: number;
   readonly group: string;
+  readonly low: boolean;
+  readonly since: number;
 }
 
 /**
- * A first-in, first-out list in which owners take turns, and in the turn of an owner its groups. However many keys and
- * groups one owner has, the next key of another owner waits for only one of these keys. Invariants: owners, and the
- * groups of an owner, are in the order of their next turns; each owner has a group, and each group has a key.
+ * The keys that wait for a worker: those of normal priority before those of low priority. In each priority owners take
+ * turns, and in the turn of an owner its groups; a group is first in, first out. However many keys and groups one owner
+ * has, the next key of another owner waits for only one of these keys. Invariants: a key waits in one group; owners, and
+ * the groups of an owner, are in the order of their next turns; each owner has a group, and each group has a key.
  */
 export class Turns<K extends string = string> {
   readonly #groupOf: GroupOf<K>;
   readonly #ownerOf: GroupOf<K>;
-  readonly #owners = new FifoMap<FifoMap<Group<K>>>();
+  readonly #normal: Owners<K> = new FifoMap();
+  readonly #low: Owners<K> = new FifoMap();
   /** The group in which each key waits. */
   readonly #groups = new Map<K, Group<K>>();
 
@@ -51,16 +60,21 @@ export class Turns<K extends string = string> {
     return this.#groups.size;
   }
 
-  get(key: K): number | undefined {
-    return this.#groups.get(key)?.get(key);
+  has(key: K): boolean {
+    return this.#groups.has(key);
   }
 
-  /** Adds the key at the end of its group. The list must not have it yet. */
-  add(key: K, value: number): void {
+  /** Adds the key at the end of its group. A key that waits keeps its place, or moves from low to normal priority. */
+  add(key: K, low: boolean, now: number): void {
+    const before = this.#groups.get(key);
+    if (before !== undefined && (low || !before.low)) return;
+    // In whole ms, because a small integer needs no memory besides the map entry.
+    const since = before?.get(key) ?? Math.trunc(now);
+    this.delete(key);
     const [owner, name] = [this.#ownerOf(key), this.#groupOf(key)];
-    const groups = getOrCreate(this.#owners, owner, () => new FifoMap());
-    const group = getOrCreate(groups, name, () => new Group(owner, name));
-    group.set(key, value);
+    const groups = getOrCreate(low ? this.#low : this.#normal, owner, () => new FifoMap());
+    const group = getOrCreate(groups, name, () => new Group(owner, name, low));
+    group.set(key, since);
     this.#groups.set(key, group);
   }
 
@@ -70,34 +84,36 @@ export class Turns<K extends string = string> {
     this.#groups.delete(key);
     group.delete(key);
     if (group.size > 0) return;
-    const groups = this.#owners.get(group.owner);
+    const owners = group.low ? this.#low : this.#normal;
+    const groups = owners.get(group.owner);
     groups?.delete(group.name);
-    if (groups?.size === 0) this.#owners.delete(group.owner);
+    if (groups?.size === 0) owners.delete(group.owner);
   }
 
   /**
    * Removes and returns the oldest key of the group whose turn it is, of the owner whose turn it is.
    * @param mayTake a group for which it returns `false` misses its turn
    */
-  shift(mayTake?: (group: string) => boolean): Waiting<K> | undefined {
-    return takeTurn(this.#owners, (groups) =>
-      takeTurn(groups, (group) => {
-        const [key, value] = (mayTake?.(group.name) === false ? undefined : group.shift()) ?? [];
-        if (key === undefined || value === undefined) return undefined;
-        this.#groups.delete(key);
-        return { key, value, group: group.name };
-      }),
-    );
+  shift(mayTake?: (group: string) => boolean): Turn<K> | undefined {
+    const takeFrom = (group: Group<K>): Turn<K> | undefined => {
+      const [key, since] = (mayTake?.(group.name) === false ? undefined : group.shift()) ?? [];
+      if (key === undefined || since === undefined) return undefined;
+      this.#groups.delete(key);
+      return { key, group: group.name, low: group.low, since };
+    };
+    const next = (owners: Owners<K>) => takeTurn(owners, (groups) => takeTurn(groups, takeFrom));
+    return next(this.#normal) ?? next(this.#low);
   }
 
-  /** The value of the key that was added first, for metrics. */
-  oldest(): number | undefined {
+  /** About when the oldest key began to wait, ms, for metrics. A key that moved to normal priority may be older. */
+  oldestSince(): number | undefined {
     const [first] = this.#groups;
     return first?.[1].get(first[0]);
   }
 
   clear(): void {
-    this.#owners.clear();
+    this.#normal.clear();
+    this.#low.clear();
     this.#groups.clear();
   }
 }
@@ -154,68 +170,5 @@ export class GroupRuns {
     if (left > 0) this.#running.set(group, left);
     else this.#running.delete(group);
     if (!this.isBelowShare(group)) this.#extra -= 1;
-  }
-}
-
-/**
- * The keys that wait for a worker. All keys in the list `normal` come before those in `low`. Each list is a `Turns`.
- * Invariant: a key is in at most one list. The value of a key is the time when it began to wait, in whole ms,
- * because a small integer needs no memory besides the map entry.
- */
-export class WaitingKeys<K extends string = string> {
-  readonly #normal: Turns<K>;
-  readonly #low: Turns<K>;
-
-  /** The parameters are those of `Turns`. */
-  constructor(groupOf?: GroupOf<K>, ownerOf?: GroupOf<K>) {
-    this.#normal = new Turns(groupOf, ownerOf);
-    this.#low = new Turns(groupOf, ownerOf);
-  }
-
-  get size(): number {
-    return this.#normal.size + this.#low.size;
-  }
-
-  has(key: K): boolean {
-    return this.#normal.get(key) !== undefined || this.#low.get(key) !== undefined;
-  }
-
-  /** Adds the key. A key that waits already keeps its place, or moves from `low` to `normal`. */
-  add(key: K, low: boolean, now: number): void {
-    const since = this.#low.get(key);
-    if (since !== undefined && !low) {
-      this.#low.delete(key);
-      this.#normal.add(key, since);
-    } else if (!this.has(key)) {
-      (low ? this.#low : this.#normal).add(key, Math.trunc(now));
-    }
-  }
-
-  /**
-   * @param mayTake a group for which it returns `false` misses its turn
-   * @returns `since`: when the key began to wait, ms
-   */
-  shift(
-    mayTake?: (group: string) => boolean,
-  ): { readonly key: K; readonly group: string; readonly low: boolean; readonly since: number } | undefined {
-    const normal = this.#normal.shift(mayTake);
-    const first = normal ?? this.#low.shift(mayTake);
-    return first && { key: first.key, group: first.group, low: normal === undefined, since: first.value };
-  }
-
-  delete(key: K): void {
-    this.#normal.delete(key);
-    this.#low.delete(key);
-  }
-
-  clear(): void {
-    this.#normal.clear();
-    this.#low.clear();
-  }
-
-  /** About when the oldest key began to wait, ms, for metrics. A key that moved from `low` to `normal` may be older. */
-  oldestSince(): number | undefined {
-    const [normal, low] = [this.#normal.oldest(), this.#low.oldest()];
-    return normal === undefined || (low !== undefined && low < normal) ? low : normal;
   }
 }
