@@ -76,8 +76,3 @@ export function retire(agent: Agent): void {
   agent.maxFreeSockets = 0;
   closeIdle(agent);
 }
-
-/** Whether no request uses a connection of the agent, or waits for one. */
-export function isUnused({ sockets, requests }: Agent): boolean {
-  return Object.keys(sockets).length === 0 && Object.keys(requests).length === 0;
-}

@@ -5,7 +5,8 @@ import { test, type TestContext } from 'node:test';
 import { createServer as createTlsServer } from 'node:tls';
 import { CertificateAuthority } from '../../test/servers/certificates.ts';
 import { waitFor } from '../../test/support/wait-for.ts';
-import { closeIdle, isUnused, openAgent, retire } from './agent.ts';
+import type { Agent } from 'node:http';
+import { closeIdle, openAgent, retire } from './agent.ts';
 import { type Exchange, exchange, type ExchangeOptions, type HttpRequest, routeTo } from './exchange.ts';
 
 const REQUEST = { method: 'GET', path: '/', headers: [] };
@@ -39,6 +40,11 @@ async function serve(
   const call = (request: HttpRequest = REQUEST, more: Partial<ExchangeOptions> = {}): Exchange =>
     exchange(route, request, { agent, maxBytes: 100, ...more });
   return { agent, sockets, call, body: async (): Promise<string> => (await call().answer).body.toString() };
+}
+
+/** Whether no request uses a connection of the agent, or waits for one. */
+function isUnused({ sockets, requests }: Agent): boolean {
+  return Object.keys(sockets).length === 0 && Object.keys(requests).length === 0;
 }
 
 test('later calls reuse the connection, and each concurrent call has its own connection', async (t) => {

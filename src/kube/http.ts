@@ -12,19 +12,19 @@
  * State: open → closed. Closing ends all calls and streams with `ConnectionError` ECLOSED.
  */
 import type { Agent, IncomingMessage } from 'node:http';
-import { closeIdle, type TlsMaterial } from '../http/agent.ts';
+import { closeIdle, openAgent, retire, type TlsMaterial } from '../http/agent.ts';
 import { StaleConnectionError } from '../http/errors.ts';
 import { type Answer, exchange, type HttpRequest, type Route, routeTo } from '../http/exchange.ts';
 import { type Clock, systemClock, type Timer } from '../runtime/clock.ts';
 import type { KubeApi, KubeRequest, KubeResponse, KubeStream } from './api.ts';
 import { CallGate } from './call-gate.ts';
 import { CallLimit } from './call-limit.ts';
-import { ConnectionPools } from './connection-pools.ts';
 import type { AuthHeaders, Connection } from './connection.ts';
 import {
   apiErrorOf,
   type CallContext,
   ConnectionError,
+  CredentialError,
   isGatewayError,
   isStorageStarting,
   isUnanswered,
@@ -63,6 +63,9 @@ export interface HttpKubeApiOptions {
 /** Answers whose Retry-After delays the later calls. */
 const DELAYING: ReadonlySet<number> = new Set([429, 500, 503]);
 
+/** Idle time before a connection is closed, ms. The server closes after 90 s, so no call meets a closing connection. */
+const IDLE_MS = 55_000;
+
 /** Largest answer read into memory, in bytes. Streams have no limit. */
 const MAX_BODY_BYTES = 64 * 1024 * 1024;
 
@@ -78,7 +81,8 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
   readonly #limits = new Set<CallLimit>();
   /** For each stream that is open or being opened: the function that ends it. */
   readonly #streamEnds = new Set<() => void>();
-  readonly #pools = new ConnectionPools();
+  /** The agent that opens connections with the present TLS material (CA, client certificate, key). */
+  #agent: { readonly agent: Agent; readonly tls: TlsMaterial } | undefined;
   #connection: Connection;
   /** The next check of the connection's source. */
   #check: Timer | undefined;
@@ -168,7 +172,7 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
     this.#check?.cancel();
     this.#gate.close();
     for (const limit of this.#limits) limit.abort(this.#closedError(limit.call));
-    this.#pools.destroy();
+    this.#agent?.agent.destroy();
     if (this.#limits.size === 0) return;
     this.#drained ??= Promise.withResolvers<void>();
     await this.#drained.promise;
@@ -198,7 +202,7 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
       const material = await limit.wait('reading certificates', credentials.tls());
       limit.signal.throwIfAborted();
       if (connection !== this.#connection) continue;
-      const agent = this.#pools.of(connection, material);
+      const agent = this.#agentOf(connection, material);
       const answer = await this.#send(request, limit, streaming, routeOf(connection, auth), agent);
       if (answer.status >= 200 && answer.status < 300) {
         this.#gate.recordAnswer();
@@ -217,6 +221,31 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
       if (error.status !== 401 || renewed || !(await this.#renewed(connection, limit, auth, material))) throw error;
       renewed = true;
     }
+  }
+
+  /** The agent for this TLS material. @throws CredentialError if the material cannot be used */
+  #agentOf({ server, proxy, origin, credentials }: Connection, tls: TlsMaterial): Agent {
+    if (this.#agent?.tls === tls) return this.#agent.agent;
+    let agent: Agent;
+    try {
+      agent = openAgent(routeTo(server, [], proxy), { tls, idleMs: IDLE_MS });
+    } catch (error) {
+      // During a rotation the certificate may not match the key yet, so the next call reads both again.
+      credentials.invalidate();
+      const why = error instanceof Error ? error.message : String(error);
+      throw new CredentialError(`${origin}: the CA, client certificate or client key cannot be used: ${why}`, {
+        cause: error,
+      });
+    }
+    this.#retire();
+    this.#agent = { agent, tls };
+    return agent;
+  }
+
+  /** Later calls open new connections. Running calls and streams end on the connections that they use. */
+  #retire(): void {
+    if (this.#agent !== undefined) retire(this.#agent.agent);
+    this.#agent = undefined;
   }
 
   /** Reads the credentials again, and then the connection's source. @returns whether one of them has changed */
@@ -249,7 +278,7 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
     const connection = (await this.#connection.source?.check()) ?? this.#connection;
     if (connection === this.#connection || this.#closed) return;
     this.#connection = connection;
-    this.#pools.retire();
+    this.#retire();
     // A Retry-After or outage of the old server says nothing about the new one.
     this.#gate.release();
     for (const end of this.#streamEnds) end();
