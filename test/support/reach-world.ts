@@ -251,7 +251,7 @@ export class ReachProcess {
     if (object === undefined) this.#objects.delete(key);
     else this.#objects.set(key, object);
     this.#engine.objectChanged(key, before, object, false, own);
-    const rule = this.#pushRules.ruleOf(key);
+    const rule = this.#pushRules.objects.ruleOf(key);
     const [was, is] = [before, object].map((each) => each && this.#pushRules.versionOf(each));
     if (rule !== undefined && was !== is) this.#engine.enqueueRule(rule);
   }
@@ -293,7 +293,7 @@ export class ReachProcess {
   }
 
   #livePush(rule: RuleKey): string | undefined {
-    const { place } = this.#pushRules.objectOf(rule);
+    const { place } = this.#pushRules.objects.of(rule);
     const object = this.#cluster.objects.get(secretKey(place.namespace, place.name));
     return object && this.#pushRules.versionOf(object);
   }

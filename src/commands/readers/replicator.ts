@@ -1,7 +1,8 @@
 /** Reads annotated objects for `status` and `plan`. They have no status, so the commands decide on each target anew. */
 import { parseResourceKey, parseRuleKey, resourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
+import type { Place } from '../../controllers/common/annotated/objects.ts';
 import type { RuleScope } from '../../controllers/common/context.ts';
-import { type AnnotationNames, listItems, type Place } from '../../controllers/replicator/rules/annotations.ts';
+import { type AnnotationNames, listItems } from '../../controllers/replicator/rules/annotations.ts';
 import { ReplicatorRules } from '../../controllers/replicator/rules/rule-set.ts';
 import { eventsOf } from '../../controllers/replicator/rules/rule-events.ts';
 import { readRule, type ReplicationRule, unknownOn } from '../../controllers/replicator/rules/rule.ts';
@@ -29,7 +30,7 @@ export class ReplicatorReader implements RuleReader {
   }
 
   ruleOf(object: ResourceKey): RuleKey | undefined {
-    return this.ruleSet.ruleOf(object);
+    return this.ruleSet.objects.ruleOf(object);
   }
 
   describe(object: ResourceKey, snapshot: SnapshotView): Description | undefined {

@@ -9,7 +9,8 @@ import type { EventInput } from '../../kube/event-recorder.ts';
 import { annotationNames } from './rules/annotations.ts';
 import { ruleVersion } from './rules/rule.ts';
 import { ReplicatorRules } from './rules/rule-set.ts';
-import { annotatedObjects, reportOf } from './index.ts';
+import { annotatedStore } from '../common/annotated/controller.ts';
+import { reportOf } from './index.ts';
 import type { Controller } from '../../copy/engine/controller.ts';
 import { ruleLife } from '../../../test/support/rule-life.ts';
 import { asKey } from '../../../test/support/keys.ts';
@@ -37,11 +38,11 @@ const unused = (): never => assert.fail('must not be called');
 function controllerOf(rules: ReplicatorRules): Controller {
   return {
     rules,
-    store: annotatedObjects(rules),
-    kindOf: (rule) => rules.objectOf(rule).kind,
+    store: annotatedStore(rules),
+    kindOf: (rule) => rules.objects.of(rule).kind,
     component: 'test',
     open: unused,
-    report: (facts) => reportOf(rules, facts),
+    report: (facts) => (facts.rule === undefined ? undefined : reportOf(rules, facts)),
   };
 }
 

@@ -6,15 +6,10 @@ import { type Cause, userCause } from '../../../copy/model/cause.ts';
 import { lengthProblem, PLACE_ANNOTATION } from '../../../copy/model/observed.ts';
 import { parseBool } from '../../../runtime/text/go-bool.ts';
 import { isWithinEdits } from '../../../runtime/text/texts.ts';
+import type { Place } from '../../common/annotated/objects.ts';
 import { OWN_PREFIX, REPLICATION_NAMES } from '../../common/excluded-metadata.ts';
 
 export type Annotations = Readonly<Record<string, string>>;
-
-/** Namespace and name of an object. */
-export interface Place {
-  readonly namespace: string;
-  readonly name: string;
-}
 
 export interface AnnotationNames extends Readonly<Record<keyof typeof REPLICATION_NAMES, string>> {
   /** The prefix with its slash; '' for names without a prefix. */

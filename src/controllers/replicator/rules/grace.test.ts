@@ -125,7 +125,7 @@ class World {
       hasNamespace: () => true,
       orphanActionOf: async (owner, orphan, observed) => {
         this.reads += 1;
-        const { place } = this.#rules.objectOf(owner);
+        const { place } = this.#rules.objects.of(owner);
         const there = this.server.get(key(`${place.namespace}/${place.name}`));
         const version = there && this.#rules.versionOf(there);
         const live: RuleState = version === undefined ? { state: 'gone' } : { state: 'there', version };

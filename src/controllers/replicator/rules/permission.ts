@@ -1,13 +1,13 @@
 /** Decides whether `replicate-from` may copy a source, and which namespaces may then copy from the copy. Pure. */
 import { userCause } from '../../../copy/model/cause.ts';
 import { type PatternCache, RulePatterns } from '../../../runtime/text/name-patterns.ts';
+import type { Place } from '../../common/annotated/objects.ts';
 import {
   type AnnotationNames,
   type Annotations,
   illFormed,
   isName,
   listItems,
-  type Place,
   readBool,
   type Refusal,
 } from './annotations.ts';

@@ -15,7 +15,8 @@ import {
 } from '../../../copy/model/claim.ts';
 import { COPY_LABEL, type Observed } from '../../../copy/model/observed.ts';
 import { rfc3339 } from '../../../runtime/text/texts.ts';
-import type { Annotations, Place } from './annotations.ts';
+import type { Place } from '../../common/annotated/objects.ts';
+import type { Annotations } from './annotations.ts';
 import { cleared, isFrozen, kept, versionPatch } from './bookkeeping.ts';
 import { readRule, type ReplicationRule, type RuleSettings, unknownOn } from './rule.ts';
 

@@ -8,6 +8,7 @@ import { type NamespaceSelection, type SuspectPattern, suspectPattern } from '..
 import type { LeftOut } from '../../common/namespaces/left-out.ts';
 import type { Reach } from '../../common/namespaces/reach.ts';
 import { MAX_TARGETS } from '../../common/rules/rule-limits.ts';
+import type { Place } from '../../common/annotated/objects.ts';
 import {
   type AnnotationNames,
   type Annotations,
@@ -15,7 +16,6 @@ import {
   isName,
   isPathName,
   listItems,
-  type Place,
   readBool,
   type Refusal,
   sourcePath,

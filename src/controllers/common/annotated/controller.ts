@@ -1,0 +1,89 @@
+/** A controller whose rules are annotated objects: its store, its watches, and which change enqueues which rule. */
+import type { Cluster } from '../../../copy/cluster/cluster.ts';
+import type { OnObjectChange } from '../../../copy/engine/backend.ts';
+import type { Controller, Report, RuleFacts } from '../../../copy/engine/controller.ts';
+import type { KeptRules, RuleObject } from '../../../copy/engine/life/rule-store.ts';
+import type { RuleStatus } from '../../../copy/engine/life/condition.ts';
+import type { RuleKey } from '../../../copy/model/keys.ts';
+import { observe, type Observed } from '../../../copy/model/observed.ts';
+import type { RuleSet } from '../../../copy/model/rule-set.ts';
+import type { ControllerContext } from '../context.ts';
+import { NamespaceChanges, type RulesInNamespaces } from '../namespaces/namespace-changes.ts';
+import type { AnnotatedObjects, FindObject } from './objects.ts';
+
+export interface AnnotatedRules extends RuleSet, RulesInNamespaces {
+  readonly objects: AnnotatedObjects;
+  /**
+   * Whether an object with these annotations is kept: a rule, or an object with a mark. Called for every object in the
+   * cluster, so it must be fast.
+   */
+  isKept(annotations: Readonly<Record<string, string>> | undefined): boolean;
+  /** A text that changes when the rule must be evaluated again; `undefined`: the object is no rule. */
+  versionOf(observed: Observed): string | undefined;
+}
+
+/** What is told of a rule: its object has no status, so these are events. */
+export interface Told {
+  /** The component in the `source` of events. */
+  readonly component: string;
+  readonly report: (facts: RuleFacts<RuleObject, RuleStatus>) => Report | undefined;
+}
+
+/** Finds the objects that the cluster's watches have brought. */
+export function watchedObjects(cluster: Pick<Cluster, 'store'>): FindObject {
+  return (kind, namespace, name) => cluster.store(kind).index.get(namespace, name);
+}
+
+export function annotatedController(
+  context: ControllerContext,
+  rules: AnnotatedRules,
+  { component, report }: Told,
+): Controller {
+  const { engine, cluster } = context;
+  const { objects } = rules;
+  const changes = new NamespaceChanges(context, rules);
+  const objectChanged: OnObjectChange = (key, before, after, initial) => {
+    const rule = objects.ruleOf(key);
+    if (rule === undefined) return;
+    const [was, is] = [before && rules.versionOf(before), after && rules.versionOf(after)];
+    if (was !== is) engine.enqueueRule(rule, initial ? 'low' : 'normal');
+  };
+  return {
+    rules,
+    store: annotatedStore(rules),
+    kindOf: (rule) => objects.of(rule).kind,
+    component,
+    isOutdated: changes.isOutdated,
+    open: (signal) => {
+      signal.addEventListener('abort', () => changes.stop());
+      engine.onObjects({ objectChanged });
+      cluster.watchNamespaces(changes.add);
+      for (const kind of objects.kinds) cluster.watchAll(kind, ({ annotations }) => rules.isKept(annotations));
+    },
+    report: (facts) => (facts.rule === undefined ? undefined : report(facts)),
+  };
+}
+
+/** The rules as the engine sees them. */
+export function annotatedStore(rules: Pick<AnnotatedRules, 'objects' | 'versionOf'>): KeptRules {
+  const version = (rule: RuleKey): string | undefined => {
+    const { observed } = rules.objects.of(rule);
+    return observed && rules.versionOf(observed);
+  };
+  const get = (rule: RuleKey): RuleObject | undefined => {
+    const { place, observed } = rules.objects.of(rule);
+    if (observed === undefined || version(rule) === undefined) return undefined;
+    const { uid, resourceVersion, created: creationTimestamp } = observed;
+    return { metadata: { ...place, uid, resourceVersion, creationTimestamp } };
+  };
+  const nothing = (): void => undefined;
+  return {
+    get,
+    version,
+    versionOf: ({ metadata }) => rules.versionOf(observe(metadata)),
+    // The objects of annotations have no status and no finalizer, so nothing of the following happens to them.
+    storeResponse: nothing,
+    end: nothing,
+    onSameVersion: nothing,
+  };
+}

@@ -1,0 +1,92 @@
+/**
+ * Finds the targets of the rules of one controller: within the limits of the administrator, the consents of namespaces,
+ * and the room that there is. Remembers what each rule selects, so that a change of a namespace finds the rules that it
+ * concerns.
+ */
+import type { Cause } from '../../../copy/model/cause.ts';
+import { namespaceOf, type RuleKey } from '../../../copy/model/keys.ts';
+import type { OutOfReach } from '../../../copy/model/rule-set.ts';
+import type { RuleScope } from '../context.ts';
+import { LeftOut } from '../namespaces/left-out.ts';
+import type { RulesInNamespaces } from '../namespaces/namespace-changes.ts';
+import type { NamespaceSelection } from '../namespaces/selection.ts';
+import { patternSize, RuleLimits } from './rule-limits.ts';
+
+/** What a rule wants. */
+export interface Wanted {
+  /** All namespaces that the rule selects. */
+  readonly selection: NamespaceSelection;
+  /**
+   * Finds the targets; a cause: why the rule is refused. Default: the names of the selected namespaces, without the
+   * rule's own: then the rule has one target in each.
+   * @param leftOut gets the namespaces that the rule must not copy into
+   */
+  readonly find?: (leftOut: LeftOut) => Promise<ReadonlySet<string> | Cause>;
+  /** Number of targets that count even if their namespaces do not exist. Default: 0. */
+  readonly least?: number;
+  /** Messages on patterns that look like globs. Default: none. */
+  readonly misread?: () => readonly string[];
+}
+
+export interface Found {
+  /** Empty if the rule is refused, or may copy nothing. */
+  readonly targets: ReadonlySet<string>;
+  /** Why the copies of the rule must stay as they are. */
+  readonly refusal?: Cause | undefined;
+  readonly outOfReach?: OutOfReach | undefined;
+}
+
+const NONE: ReadonlySet<string> = new Set();
+
+export class RuleTargets implements RulesInNamespaces {
+  readonly #scope: RuleScope;
+  readonly #limits: RuleLimits;
+  /** The namespaces whose changes concern each rule, from its last evaluation. */
+  readonly #selections = new Map<RuleKey, NamespaceSelection>();
+
+  /** @param rules what the rules are called in messages: `the annotated objects` */
+  constructor(scope: RuleScope, rules: string) {
+    this.#scope = scope;
+    this.#limits = new RuleLimits(rules, scope.namespaces, scope.onRoom);
+  }
+
+  readonly rulesFor: RulesInNamespaces['rulesFor'] = (changes) => {
+    return this.#scope.reach.concernedBy(changes, this.#selections);
+  };
+
+  /** The rule is gone, or has no targets that this class finds. */
+  leave(rule: RuleKey): void {
+    this.#selections.delete(rule);
+    this.#limits.leave(rule);
+  }
+
+  /** The labels of these namespaces may decide whether the rule may copy, by the limits of the administrator. */
+  dependsOn(rule: RuleKey, namespaces: readonly string[]): void {
+    if (this.#scope.reach.labelKeys.length > 0)
+      this.#selections.set(rule, { names: new Set(namespaces), patterns: [] });
+  }
+
+  async find(rule: RuleKey, { selection, find, least = 0, misread = () => [] }: Wanted): Promise<Found> {
+    const { namespaces, reach } = this.#scope;
+    const home = namespaceOf(rule);
+    const forbidden = reach.fromRefusal(home, namespaces.factsOf(home));
+    if (forbidden !== undefined) {
+      this.leave(rule);
+      this.dependsOn(rule, [home]);
+      return { targets: NONE, outOfReach: { ...forbidden, part: 'all' } };
+    }
+    // Stored before the search, so that a namespace that is added during the search causes another evaluation.
+    this.#selections.set(rule, selection);
+    const leftOut = new LeftOut(home);
+    const found =
+      find === undefined ? new Set(await reach.reachedBy(selection, namespaces, leftOut, home)) : await find(leftOut);
+    const outOfReach = leftOut.outOfReach(misread);
+    if ('reason' in found) return { targets: NONE, refusal: found, outOfReach };
+    const size = { targets: Math.max(found.size, least), patterns: patternSize(selection) };
+    const refusal = this.#limits.take(rule, size);
+    if (refusal === undefined) return { targets: found, outOfReach };
+    // Only namespaces that match a pattern change the number of targets: those in named namespaces always count.
+    this.#selections.set(rule, { ...selection, names: new Set() });
+    return { targets: NONE, refusal, outOfReach };
+  }
+}
