@@ -145,7 +145,7 @@ describe('help and version', () => {
     assert.match(stdout, /--mirrors-regex <full\|search>/);
     assert.match(
       stdout,
-      /comma-separated list of mirrors, replicator, syncsecret-manager, syncsecret-ccm, syncsecret-synchronizer, generator \(default: mirrors, replicator, generator\)/,
+      /comma-separated list of replicator, mirrors, syncsecret-manager, syncsecret-ccm, syncsecret-synchronizer, generator \(default: mirrors, replicator, generator\)/,
     );
     assert.match(stdout, /--syncsecret-cluster-name <name>/);
     assert.match(stdout, /--generator-all/);

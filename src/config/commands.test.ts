@@ -324,7 +324,7 @@ describe('replicator', () => {
 
 describe('run', () => {
   it('without --controllers, run starts mirrors, replicator and generator; with it, run starts the listed controllers', () => {
-    const list = 'mirrors, replicator, syncsecret-manager, syncsecret-ccm, syncsecret-synchronizer, generator';
+    const list = 'replicator, mirrors, syncsecret-manager, syncsecret-ccm, syncsecret-synchronizer, generator';
     table('run', [
       [
         [],
@@ -336,7 +336,7 @@ describe('run', () => {
           healthAddress: undefined,
         },
       ],
-      [['--controllers', 'replicator,mirrors'], { controllers: ['mirrors', 'replicator'], controllersNamed: true }],
+      [['--controllers', 'mirrors,replicator'], { controllers: ['replicator', 'mirrors'], controllersNamed: true }],
       [['--controllers=replicator'], { controllers: ['replicator'], controllersNamed: true }],
     ]);
     refused('run', ['--controllers=x'], `--controllers: bad value "x": must be a list of ${list}`);

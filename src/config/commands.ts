@@ -1,7 +1,8 @@
 /** The commands that run controllers: `run` for all controllers, and for each original a command with its flags. */
 import { base, controllerCommand, type ControllerCommand } from './command.ts';
 import { commonFlags, deletionFlag, namespacesFlag, RUN_LEASE, zapFlags } from './flags/common-flags.ts';
-import { type ControllerName, CONTROLLERS, DEFAULT_CONTROLLERS } from './controllers.ts';
+import { CONTROLLERS } from './controller-names.ts';
+import { type ControllerName, DEFAULT_CONTROLLERS } from './controllers.ts';
 import {
   controllersFlag,
   generatorFlags,

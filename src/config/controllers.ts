@@ -1,12 +1,5 @@
-/** The names of the controllers. */
-export const CONTROLLERS = [
-  'mirrors',
-  'replicator',
-  'syncsecret-manager',
-  'syncsecret-ccm',
-  'syncsecret-synchronizer',
-  'generator',
-] as const;
+/** The names of the controllers, and which of them run. A new one is named in `src/controllers/list.ts`. */
+import type { CONTROLLERS } from './controller-names.ts';
 
 export type ControllerName = (typeof CONTROLLERS)[number];
 

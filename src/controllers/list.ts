@@ -1,4 +1,4 @@
-/** The list of all controllers. A new controller is a folder, a line here, and its flags in `config/`. */
+/** The list of all controllers. A new one is a folder and a line here; `npm run gen` then makes its name known. */
 import type { ControllerEntry } from './common/context.ts';
 import { generator } from './generator/index.ts';
 import { mirrors } from './mirrors/index.ts';

@@ -1,7 +1,8 @@
 /** The flags for SecretMirrors, annotated objects, ExternalSecrets and Vault, and those of commands that read rules. */
 import { parseAddressPattern } from '../../runtime/text/address-patterns.ts';
 import { isSubdomain } from '../../runtime/text/dns-names.ts';
-import { CONTROLLERS, DEFAULT_CONTROLLERS } from '../controllers.ts';
+import { CONTROLLERS } from '../controller-names.ts';
+import { DEFAULT_CONTROLLERS } from '../controllers.ts';
 import { NO_VAULT_ENVIRONMENT, type VaultEnvironment } from '../vault-environment.ts';
 import { namespaceListFlag, namespacesFlag, originalAddressFlags } from './common-flags.ts';
 import { limitFlags, limitsConfig, pushFlag } from './limit-flags.ts';
