@@ -98,7 +98,7 @@ describe('the documentation', () => {
     assert.deepEqual(listed.filter((reason) => reason !== 'Invalid').toSorted(), replicatorReasons().toSorted());
   });
 
-  for (const page of globSync(['*.md', 'docs/*.md', 'docs/runbook/*.md'], { cwd: ROOT })) {
+  for (const page of globSync(['*.md', 'docs/*.md', 'docs/runbook/*.md', 'examples/**/*.md'], { cwd: ROOT })) {
     it(`the files and headings that ${page} names exist`, () => {
       const missing = pathsIn(page).filter((name) => !BASES.some((base) => existsSync(path.join(ROOT, base, name))));
       const broken = linksIn(page).filter((link) => isBroken(page, link));
@@ -107,7 +107,7 @@ describe('the documentation', () => {
   }
 
   it('no page runs `npx keyferry` without `--no`, which could download a package of that name', () => {
-    const pages = globSync(['*.md', 'docs/**/*.md', 'deploy/**/*.md'], { cwd: ROOT });
+    const pages = globSync(['*.md', 'docs/**/*.md', 'deploy/**/*.md', 'examples/**/*.md'], { cwd: ROOT });
     assert.deepEqual(
       pages.filter((page) => /npx keyferry/.test(read(page))),
       [],
