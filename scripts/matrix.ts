@@ -15,7 +15,7 @@ const ROOT = path.join(import.meta.dirname, '..');
 const RESULTS = path.join(ROOT, 'scripts/matrix/results.json');
 const PAGE = path.join(ROOT, 'docs/versions.md');
 const SYSTEMS = ['mirrors', 'mirrors-vault', 'replicator', 'syncsecret', 'generator', 'migrate'];
-const SHARED = ['clusters', 'engine', 'kube', 'vault-client', 'pods', 'pods/more'];
+const SHARED = ['clusters', 'engine', 'kube', 'vault-client', 'pods', 'pods/more', 'reach', 'reach/more'];
 const FOLDERS = [...SYSTEMS, ...SHARED].map((folder) => `test/scenarios/${folder}/`);
 
 /** The environment variables of each run. test/servers/catalogue.ts explains them. */

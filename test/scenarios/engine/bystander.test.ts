@@ -13,7 +13,7 @@ import type { Watcher } from '../../support/watcher.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { annotations, labels, mirrorPath, MirrorScene, secretPath } from '../mirrors/support.ts';
 
-const RULES = Array.from({ length: 8 }, (_, index) => `noise-${index}`);
+const RULES = Array.from({ length: 4 }, (_, index) => `noise-${index}`);
 const CROWD = Array.from({ length: 150 }, (_, index) => `crowd-${index}`);
 const BURST = RULES.length * CROWD.length;
 /** An edit counts only if at least this part of the burst waits when it is made. */

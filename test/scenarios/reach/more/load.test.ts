@@ -5,9 +5,9 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
-import { waitFor } from '../../support/wait-for.ts';
-import { within } from '../../support/yardstick.ts';
-import { labels, mirrorPath, MirrorScene } from '../mirrors/support.ts';
+import { waitFor } from '../../../support/wait-for.ts';
+import { within } from '../../../support/yardstick.ts';
+import { labels, mirrorPath, MirrorScene } from '../../mirrors/support.ts';
 
 const VALUES = { password: 'x' };
 /** The number of mirrors that select by the label `tier`, which these tests change. */
