@@ -69,7 +69,7 @@ const SEAMS: readonly Seam[] = [
   {
     of: /^controllers\/[^/]+\/rules\/(?:[^/]*-)?rule-set\.ts$/,
     forbidden: /^(kube|vault|copy)\//,
-    but: /^copy\/(model|book|plan)\/|^copy\/engine\/life\/rule-store\.ts$/,
+    but: /^copy\/(model|book|plan)\/|^copy\/engine\/life\/(rule-store|warnings)\.ts$/,
     types: /^copy\/cluster\/watch\/namespaces\.ts$|^copy\/engine\/controller\.ts$|^kube\/api\.ts$/,
     why: 'rules are pure',
   },

@@ -22,6 +22,8 @@ import { PATIENCE_MS, waitFor } from './wait-for.ts';
 
 export interface KeyferryOptions {
   readonly kubeconfig: string;
+  /** The bundle. Default: that of this checkout. */
+  readonly bundle?: string;
   /** Keyferry's command. Default: `run`. */
   readonly command?: string;
   /** Arguments after the command. */
@@ -79,7 +81,7 @@ export class Keyferry {
 
   /** Builds the bundle if necessary, and starts it. Does not wait until Keyferry is ready. */
   static async start(options: KeyferryOptions): Promise<Keyferry> {
-    const bundle = await ensureBundle();
+    const bundle = options.bundle ?? (await ensureBundle());
     const statusAddress = options.statusAddress ?? `127.0.0.1:${await freePort()}`;
     const args = [
       // The flags are those of bin/keyferry.cjs. That launcher is not used, because it accepts no other flags of Node.

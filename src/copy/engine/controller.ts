@@ -90,7 +90,7 @@ export interface RuleProgress extends Findings {
 }
 
 /** All that a report says something of. */
-export interface RuleFacts<Rule, Status> extends RuleProgress {
+export interface RuleFacts<Rule = RuleObject, Status = RuleStatus> extends RuleProgress {
   readonly key: RuleKey;
   readonly rule: Rule;
   /** The claims of this version of the rule, with their outcomes. Empty if it was not evaluated yet (`failure`). */

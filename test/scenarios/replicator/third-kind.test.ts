@@ -63,7 +63,7 @@ after(async () => {
   await scene?.close();
 });
 
-/** The first code block of docs/add-a-kind.md in this language. */
+/** The first code block of docs/add-a-kind.md in this language that no file is made of. */
 function block(language: string): string {
   const text = readFileSync(DOCUMENT, 'utf8');
   const found = new RegExp(`\`\`\`${language}\n([^]*?)\`\`\``).exec(text)?.[1];

@@ -3,7 +3,6 @@ import type { Cluster } from '../../../copy/cluster/cluster.ts';
 import type { OnObjectChange } from '../../../copy/engine/backend.ts';
 import type { Controller, Report, RuleFacts } from '../../../copy/engine/controller.ts';
 import type { KeptRules, RuleObject } from '../../../copy/engine/life/rule-store.ts';
-import type { RuleStatus } from '../../../copy/engine/life/condition.ts';
 import type { RuleKey } from '../../../copy/model/keys.ts';
 import { observe, type Observed } from '../../../copy/model/observed.ts';
 import type { RuleSet } from '../../../copy/model/rule-set.ts';
@@ -26,7 +25,7 @@ export interface AnnotatedRules extends RuleSet, RulesInNamespaces {
 export interface Told {
   /** The component in the `source` of events. */
   readonly component: string;
-  readonly report: (facts: RuleFacts<RuleObject, RuleStatus>) => Report | undefined;
+  readonly report: (facts: RuleFacts) => Report | undefined;
 }
 
 /** Finds the objects that the cluster's watches have brought. */

@@ -22,7 +22,7 @@ export interface Wanted {
    * @param leftOut gets the namespaces that the rule must not copy into
    */
   readonly find?: (leftOut: LeftOut) => Promise<ReadonlySet<string> | Cause>;
-  /** Number of targets that count even if their namespaces do not exist. Default: 0. */
+  /** Number of targets that count even if their namespaces do not exist. Default: one for each named namespace. */
   readonly least?: number;
   /** Messages on patterns that look like globs. Default: none. */
   readonly misread?: () => readonly string[];
@@ -66,7 +66,10 @@ export class RuleTargets implements RulesInNamespaces {
       this.#selections.set(rule, { names: new Set(namespaces), patterns: [] });
   }
 
-  async find(rule: RuleKey, { selection, find, least = 0, misread = () => [] }: Wanted): Promise<Found> {
+  async find(
+    rule: RuleKey,
+    { selection, find, least = selection.names.size, misread = () => [] }: Wanted,
+  ): Promise<Found> {
     const { namespaces, reach } = this.#scope;
     const home = namespaceOf(rule);
     const forbidden = reach.fromRefusal(home, namespaces.factsOf(home));

@@ -1,28 +1,15 @@
 /** Makes the events of a rule: its refusal or its failures. One event names all targets with the same message. Pure. */
 import type { Entry } from '../../../copy/book/claim-book.ts';
 import type { Cause } from '../../../copy/model/cause.ts';
-import { parseResourceKey } from '../../../copy/model/keys.ts';
 import type { RuleEvent } from '../../../copy/engine/controller.ts';
-import { about, warningsAbout } from '../../../copy/engine/life/warnings.ts';
+import { about, failureWarnings, warning } from '../../../copy/engine/life/warnings.ts';
 import { misreadPatterns, type Served, type There, unionOf } from '../../common/namespaces/selection.ts';
 import { SUSPENDED } from './annotations.ts';
 import type { Targets } from './rule.ts';
 
-/**
- * @param refusal why the whole rule is not applied; `undefined`: it is applied
- * @returns `undefined` while an outcome is pending: the events would be incomplete
- */
-export function eventsOf(refusal: Cause | undefined, entries: Iterable<Entry>): RuleEvent[] | undefined {
-  if (refusal === SUSPENDED) return [{ ...warning(refusal), type: 'Normal' }];
-  if (refusal !== undefined) return [warning(refusal)];
-  const problems: (readonly [string, Cause])[] = [];
-  for (const { target, claim, outcome } of entries) {
-    if (outcome.state === 'pending') return undefined;
-    if (outcome.state !== 'error' && outcome.state !== 'conflict') continue;
-    const { namespace, name } = parseResourceKey(target);
-    problems.push([claim.mode === 'fill' ? '' : `${namespace}/${name}`, outcome]);
-  }
-  return warningsAbout(problems);
+/** @returns `undefined` while an outcome is pending: the events would be incomplete */
+export function eventsOf(refusal: Cause | undefined, claims: Iterable<Entry>): RuleEvent[] | undefined {
+  return refusal === SUSPENDED ? [{ ...warning(refusal), type: 'Normal' }] : failureWarnings(refusal, claims);
 }
 
 /**
@@ -42,8 +29,4 @@ export function warningsOf({ groups, suspects }: Targets, there: There, served: 
   if (served === undefined || others.length === 0) return events;
   const message = about(others, `not among the namespaces ${served.which}`);
   return [warning({ reason: 'NotServed', message }), ...events];
-}
-
-export function warning({ reason, message }: Pick<RuleEvent, 'reason' | 'message'>): RuleEvent {
-  return { type: 'Warning', reason, message };
 }

@@ -28,7 +28,8 @@ import { misreadPatterns, selectsNow, unionOf } from '../../common/namespaces/se
 import { type Found, RuleTargets } from '../../common/rules/rule-targets.ts';
 import type { RuleEvent } from '../../../copy/engine/controller.ts';
 import { annotationNames, isAnnotated, isName, listItems } from './annotations.ts';
-import { warning, warningsOf } from './rule-events.ts';
+import { warning } from '../../../copy/engine/life/warnings.ts';
+import { warningsOf } from './rule-events.ts';
 import {
   isRule,
   pushedBy,

@@ -1,4 +1,5 @@
-/** The events about copies that a rule no longer wants and that could not be deleted. Pure. */
+/** The events about what failed: a rule, its targets, or copies that could not be deleted. Pure. */
+import type { Entry } from '../../book/claim-book.ts';
 import type { Cause } from '../../model/cause.ts';
 import type { Undeleted } from '../../model/claim.ts';
 import { controllerOf, namespaceOf, parseResourceKey, type RuleKey, ruleName } from '../../model/keys.ts';
@@ -14,13 +15,34 @@ const MAX_EVENTS = 20;
 
 type Text = Pick<Cause, 'reason' | 'message'>;
 
+export function warning({ reason, message }: Text): RuleEvent {
+  return { type: 'Warning', reason, message };
+}
+
+/**
+ * The warnings about a rule whose object has no status. One names all targets with the same message.
+ * @param refusal why the whole rule is not applied; `undefined`: it is applied
+ * @returns `undefined` while an outcome is pending: the warnings would be incomplete
+ */
+export function failureWarnings(refusal: Cause | undefined, claims: Iterable<Entry>): RuleEvent[] | undefined {
+  if (refusal !== undefined) return [warning(refusal)];
+  const problems: (readonly [string, Cause])[] = [];
+  for (const { target, claim, outcome } of claims) {
+    if (outcome.state === 'pending') return undefined;
+    if (outcome.state !== 'error' && outcome.state !== 'conflict') continue;
+    const { namespace, name } = parseResourceKey(target);
+    problems.push([claim.mode === 'fill' ? '' : `${namespace}/${name}`, outcome]);
+  }
+  return warningsAbout(problems);
+}
+
 /** One warning for each cause. It names the targets, except those with the path ''. */
-export function warningsAbout(problems: Iterable<readonly [path: string, Text]>): RuleEvent[] {
+function warningsAbout(problems: Iterable<readonly [path: string, Text]>): RuleEvent[] {
   const groups = new Map<string, Text & { readonly paths: string[] }>();
   for (const [path, { reason, message }] of problems)
     getOrCreate(groups, `${reason} ${message}`, () => ({ reason, message, paths: [] })).paths.push(path);
   const reported = [...groups.values()].slice(0, MAX_EVENTS);
-  return reported.map(({ reason, message, paths }) => ({ type: 'Warning', reason, message: about(paths, message) }));
+  return reported.map(({ reason, message, paths }) => warning({ reason, message: about(paths, message) }));
 }
 
 export function about(paths: readonly string[], message: string): string {
