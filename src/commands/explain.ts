@@ -25,6 +25,7 @@ import {
   type RuleKey,
 } from '../copy/model/keys.ts';
 import { withReason } from '../copy/model/cause.ts';
+import { noNamespace, noOrGoingNamespace } from '../copy/model/reasons.ts';
 import type { ObjectMeta } from '../kube/api.ts';
 import type { Entry } from '../copy/book/claim-book.ts';
 import { rowsOn } from './plan/rows.ts';
@@ -209,7 +210,7 @@ function otherRule(snapshot: Snapshot, rule: RuleKey, status: RuleStatus | undef
   const { problems = [], notes = [] } = snapshot.describe(snapshot.objectOf(rule)) ?? {};
   // While the namespace does not exist, it has no labels that show whether the rule would select it.
   const missed = lacksNamespace(snapshot, namespace)
-    ? `namespace ${namespace} does not exist`
+    ? noNamespace(namespace)
     : (whyUnserved(snapshot, namespace) ?? `does not select namespace ${namespace}`);
   const whyNot = snapshot.whyNot(rule, subject);
   // If the rule selects the namespace, its note explains why it does not copy there.
@@ -238,6 +239,6 @@ function usersOf(snapshot: Snapshot, key: ResourceKey): Explanation['sourceOf'] 
 function notesOf(snapshot: Snapshot, key: ResourceKey): string[] {
   const { namespace } = parseResourceKey(key);
   const notes = coverageNotes(snapshot);
-  if (lacksNamespace(snapshot, namespace)) notes.push(`namespace ${namespace} does not exist, or is being deleted`);
+  if (lacksNamespace(snapshot, namespace)) notes.push(noOrGoingNamespace(namespace));
   return [...notes, ...(snapshot.describe(key)?.problems ?? []), ...snapshot.notesOn(key)];
 }

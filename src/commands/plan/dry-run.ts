@@ -2,6 +2,7 @@
  * Asks the API server how `kubectl apply` of the manifests would leave the objects in them. Dry runs store nothing, and
  * admission policies and webhooks take part in them.
  */
+import { noNamespace } from '../../copy/model/reasons.ts';
 import { isDeepStrictEqual } from 'node:util';
 import type { Changes } from '../snapshot/inventory.ts';
 import { placeOf, titleOf } from '../snapshot/places.ts';
@@ -103,7 +104,7 @@ async function dryRun({ api, now, signal }: Context, given: Given, isNew: boolea
       return { after: assumed(given, there, parseJson(body, `the dry run of ${path}`) as Listed, now()) };
     } catch (error) {
       if (isNamespaceMissing(error)) {
-        if (!isNew) return { refusal: `namespace ${namespace} does not exist` };
+        if (!isNew) return { refusal: noNamespace(namespace) };
         return asWritten(
           'the manifests create its namespace, so the API server cannot check it yet: it is taken as written',
         );

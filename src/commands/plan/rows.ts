@@ -3,6 +3,8 @@
  * claims such a target but does not get it. JSON and YAML have exactly the report's fields. Later versions may add
  * fields, but change and remove none. The schema is docs/schemas/plan.json.
  */
+import { because, withReason } from '../../copy/model/cause.ts';
+import { REASONS } from '../../copy/model/reasons.ts';
 import type { PlanReport } from '../../../scripts/reports/schemas.ts';
 import { placeOf } from '../snapshot/places.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
@@ -156,10 +158,11 @@ function remarkOf(
   outcomes: readonly (readonly [Entry, Outcome])[],
   winner: Entry | undefined,
 ): Pick<PlannedTarget, 'action' | 'reason'> | undefined {
-  for (const [entry, { state, reason, message }] of outcomes) {
-    if (state === 'error') return { action: 'fail', reason: `${reason}: ${message}` };
+  for (const [entry, outcome] of outcomes) {
+    const { state, message } = outcome;
+    if (state === 'error') return { action: 'fail', reason: withReason(outcome) };
     if (state === 'conflict' && entry === winner) return { action: 'conflict', reason: message };
-    if (state === 'waiting') return { action: 'wait', reason: `${reason}: ${message}` };
+    if (state === 'waiting') return { action: 'wait', reason: withReason(outcome) };
   }
   return undefined;
 }
@@ -173,11 +176,8 @@ export function plannedAction(decision: Decision['plan'], whyUnwanted: string): 
       return { action: 'create', reason: `copy of ${sourceOf(decision.claim.source)}`, lost: false };
     case 'update':
       if (decision.withData && decision.desired.data === 'minimal') {
-        const { reason, message } = decision.desired.remark ?? {
-          reason: 'Cleared',
-          message: 'its source does not allow it',
-        };
-        return { action: 'update', reason: `clears its data: ${reason}: ${message}`, lost: true };
+        const why = withReason(decision.desired.remark ?? because('Cleared'));
+        return { action: 'update', reason: `clears its data: ${why}`, lost: true };
       }
       return {
         action: 'update',
@@ -194,7 +194,7 @@ export function plannedAction(decision: Decision['plan'], whyUnwanted: string): 
       return { action: 'conflict', reason: decision.message, lost: false };
     case 'wait':
     case 'fail':
-      return { action: decision.do, reason: `${decision.reason}: ${decision.message}`, lost: false };
+      return { action: decision.do, reason: withReason(decision), lost: false };
     case 'later':
       return { action: 'wait', reason: WAIT_REASONS[decision.because], lost: false };
     default:
@@ -203,7 +203,7 @@ export function plannedAction(decision: Decision['plan'], whyUnwanted: string): 
 }
 
 const WAIT_REASONS: Readonly<Record<Later['because'], string>> = {
-  namespace: 'its namespace is being deleted',
+  namespace: REASONS.NamespaceTerminating.says,
   owner: `its rule is being modified; run ${command('plan')} again`,
   changed: `another client is modifying it; run ${command('plan')} again`,
 };

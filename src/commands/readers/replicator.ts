@@ -6,7 +6,7 @@ import { type AnnotationNames, listItems } from '../../controllers/replicator/ru
 import { ReplicatorRules } from '../../controllers/replicator/rules/rule-set.ts';
 import { eventsOf } from '../../controllers/replicator/rules/rule-events.ts';
 import { readRule, type ReplicationRule, unknownOn } from '../../controllers/replicator/rules/rule.ts';
-import { type Cause, withReason } from '../../copy/model/cause.ts';
+import { because, type Cause, withReason } from '../../copy/model/cause.ts';
 import type { Observed } from '../../copy/model/observed.ts';
 import type { Evaluation, OutOfReach } from '../../copy/model/rule-set.ts';
 import type { Entry } from '../../copy/book/claim-book.ts';
@@ -50,7 +50,7 @@ export class ReplicatorReader implements RuleReader {
         if (evaluation !== undefined) return this.#stateOf(snapshot, evaluation, replication);
         const message = `the replicator does not run for ${kind}s (--run-replicators)`;
         return {
-          ...notReady('Ignored', 'NotRun', message),
+          ...notReady('Ignored', because('NotRun', message)),
           lastSyncTime: observed.annotations[this.#names.at] ?? null,
         };
       },
@@ -142,21 +142,21 @@ function stateOf(
     const message = [first, ...more].map((remark) => remark.message).join('; ');
     // As for a SecretMirror, a conflict is no error: all that the rule may write is up to date.
     const state = settled.some(({ outcome }) => outcome.state === 'error') ? 'Error' : 'Active';
-    return notReady(replication.kind === 'broken' ? 'Suspended' : state, first.reason, message);
+    return notReady(replication.kind === 'broken' ? 'Suspended' : state, { reason: first.reason, message });
   }
   if (dependsOnUnlisted(inventory, replication, entries)) {
-    return notReady('Unknown', LIMITED, 'no permission to read other namespaces');
+    return notReady('Unknown', because(LIMITED));
   }
   if (pending.length > 0) {
     const message = `${pending.length} of ${entries.length} not up to date; check that Keyferry is running and see the events of this object`;
-    return notReady('Outdated', 'Outdated', message);
+    return notReady('Outdated', because('Outdated', message));
   }
   const waiting = entries.find(({ outcome }) => outcome.state === 'waiting')?.outcome;
-  if (waiting !== undefined) return notReady('Waiting', waiting.reason, waiting.message);
+  if (waiting !== undefined) return notReady('Waiting', waiting);
   const message = `${entries.length} ${entries.length === 1 ? 'object is' : 'objects are'} up to date`;
   if (outOfReach !== undefined) {
     const state = outOfReach.part === 'all' ? 'Error' : 'Active';
-    return notReady(state, outOfReach.reason, `${outOfReach.message}; ${message}`);
+    return notReady(state, { reason: outOfReach.reason, message: `${outOfReach.message}; ${message}` });
   }
   return { state: 'Active', ready: true, reason: 'Synced', message };
 }

@@ -5,7 +5,7 @@ import { listEach, type Listed, type ListOptions } from '../../kube/list-each.ts
 import type { ServedNamespaces } from '../../kube/watch/served-namespaces.ts';
 import { pathIn } from '../../kube/watch/watch-group.ts';
 import { Namespaces } from '../../copy/cluster/watch/namespaces.ts';
-import { nobodyCause } from '../../copy/model/cause.ts';
+import { because } from '../../copy/model/cause.ts';
 import { type SourceView, sourceView } from '../../copy/model/claim.ts';
 import { parseResourceKey, type ResourceKey, resourceKey } from '../../copy/model/keys.ts';
 import { CONFIG_MAP, type Kind, SECRET } from '../../copy/model/kind.ts';
@@ -89,7 +89,7 @@ const NAMESPACES: Collection = { kind: 'Namespace', groupPath: '/api/v1', plural
 /** The view of each source in Vault. Commands do not read Vault, because a read could create dynamic credentials. */
 export const VAULT_NOT_READ = {
   state: 'missing',
-  ...nobodyCause('Vault', 'this command does not read Vault'),
+  ...because('Vault'),
 } as const satisfies SourceView;
 
 /** Assumed changes: each function gets an object and returns its state after the change; `undefined`: no object. */

@@ -1,6 +1,8 @@
 /** The state of a rule as `status` shows it. */
 import type { StatusReport } from '../../../scripts/reports/schemas.ts';
 import type { Condition } from '../../copy/engine/life/condition.ts';
+import { because, type Cause, withReason } from '../../copy/model/cause.ts';
+import type { Reason } from '../../copy/model/reasons.ts';
 import type { KubeObject } from '../../kube/api.ts';
 
 export type RuleState = Pick<StatusReport['rules'][number], 'state' | 'ready' | 'reason' | 'message'>;
@@ -10,9 +12,9 @@ interface WithConditions extends KubeObject {
 }
 
 /** The reason of a rule whose state the caller has no permission to read. Such a rule does not count as a problem. */
-export const LIMITED = 'Limited';
+export const LIMITED = 'Limited' satisfies Reason;
 
-export function notReady(state: string, reason: string, message: string): RuleState {
+export function notReady(state: string, { reason, message }: Pick<Cause, 'reason' | 'message'>): RuleState {
   return { state, ready: false, reason, message };
 }
 
@@ -29,13 +31,12 @@ export function stateByCondition(object: WithConditions, type: string, state: st
   if (metadata.deletionTimestamp !== undefined) {
     // A condition from before the deletion does not explain why the deletion waits.
     const isExplained = condition?.status === 'False' || condition?.reason === 'Terminating';
-    const details = isExplained ? `; ${condition.reason}: ${condition.message}` : '';
-    return notReady('Deleting', 'Deleting', `since ${metadata.deletionTimestamp}${details}`);
+    const details = isExplained ? `; ${withReason(condition)}` : '';
+    return notReady('Deleting', because('Deleting', `since ${metadata.deletionTimestamp}${details}`));
   }
   if (condition === undefined) {
     const isSeen = status?.conditions?.some((one) => one.type === type) === true;
-    if (!isSeen) return notReady(state, 'NotSeen', 'not reconciled yet; check that Keyferry is running');
-    return notReady(state, 'Outdated', 'the latest change is not reconciled yet; check that Keyferry is running');
+    return notReady(state, because(isSeen ? 'Outdated' : 'NotSeen'));
   }
   return { state, ready: condition.status === 'True', reason: condition.reason, message: condition.message };
 }

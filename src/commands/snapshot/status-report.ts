@@ -5,7 +5,8 @@
 import type { StatusReport } from '../../../scripts/reports/schemas.ts';
 import type { Condition } from '../../copy/engine/life/condition.ts';
 import type { Entry } from '../../copy/book/claim-book.ts';
-import { withReason } from '../../copy/model/cause.ts';
+import { because, withReason } from '../../copy/model/cause.ts';
+import { REASONS } from '../../copy/model/reasons.ts';
 import { namespaceOf, parseResourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import { type Observed, PLACE_ANNOTATION } from '../../copy/model/observed.ts';
 import { leftoverOf, STAYS } from '../migrate/program.ts';
@@ -90,11 +91,13 @@ function statusOf(snapshot: Snapshot, { reader, object, key, described }: Listed
       left > 0 &&
       notReady(
         'Outdated',
-        'Outdated',
-        `${earlier} not deleted, and an event says why if that lasts; ${state.message}`,
+        because('Outdated', `${earlier} not deleted, and an event says why if that lasts; ${state.message}`),
       )),
     ...(isRefused &&
-      notReady(state.state, outOfReach.reason, `${outOfReach.message}; its status says ${withReason(state)}`)),
+      notReady(state.state, {
+        reason: outOfReach.reason,
+        message: `${outOfReach.message}; its status says ${withReason(state)}`,
+      })),
     copies: copies.toSorted(byName),
     failing: key === undefined || state.ready ? [] : failingOf(snapshot, key),
     warnings: key !== undefined && inventory.knowsNamespaces ? warnings : [],
@@ -144,7 +147,7 @@ function failingOf(snapshot: Snapshot, rule: RuleKey): FailingTarget[] {
     if (isUnread(entry)) {
       // It is unknown whether the content of an existing copy is up to date, and why a copy is missing.
       if (snapshot.inventory.objects.has(target)) continue;
-      const why = falseCondition(snapshot, rule) ?? { reason: 'Missing', message: 'the copy does not exist yet' };
+      const why = falseCondition(snapshot, rule) ?? because('Missing');
       failing.push({ ...place, state, reason: why.reason, message: why.message });
     } else if (state === 'pending') {
       const { plan } = snapshot.decisionOn(target);
@@ -201,7 +204,7 @@ function fateOf(snapshot: Snapshot, copy: ResourceKey): string {
   const { facts, plan } = snapshot.decisionOn(copy);
   if (facts.observed?.deleting === true) return 'it is being deleted';
   if (plan.do === 'delete') return 'Keyferry will delete it, or an event says why it cannot';
-  if (plan.do === 'later' && plan.because === 'namespace') return 'its namespace is being deleted';
+  if (plan.do === 'later' && plan.because === 'namespace') return REASONS.NamespaceTerminating.says;
   return facts.usedBy === undefined ? STAYS : `${STAYS} while it is the source of ${facts.usedBy}`;
 }
 

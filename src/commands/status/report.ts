@@ -1,4 +1,5 @@
 /** Makes the report of `keyferry status` from a snapshot, and the tables for people. */
+import { noOrGoingNamespace } from '../../copy/model/reasons.ts';
 import { command } from '../../runtime/text/command.ts';
 import { byName, titleOf } from '../snapshot/places.ts';
 import { LIMITED } from '../snapshot/rule-state.ts';
@@ -49,7 +50,7 @@ export async function statusReport(
     // If the owner in the mark is unknown, the orphan is included by its own namespace.
     .filter(({ owner, namespace: place }) => isIncluded(owner === '' ? place : (owner.split('/')[0] ?? '')));
   const isMissing = namespace !== undefined && lacksNamespace(snapshot, namespace);
-  const missing = isMissing ? [`namespace ${namespace} does not exist, or is being deleted`] : [];
+  const missing = isMissing ? [noOrGoingNamespace(namespace)] : [];
   const isOutdated = rules.some(({ failing }) => failing.some(({ state }) => state === 'pending'));
   const doubt = isOutdated ? 'write the targets that are Outdated' : 'delete these orphans';
   const isDoubted = isOutdated || orphans.some(({ action }) => action === 'delete');

@@ -3,7 +3,7 @@
  * copy. Between tenant and administrator, only keys are copied that the administrator allows and that are no marks
  * (`controllers/syncsecret/rules/travel.ts`).
  */
-import { userCause } from '../../copy/model/cause.ts';
+import { because } from '../../copy/model/cause.ts';
 import type { DesiredState } from '../../copy/model/claim.ts';
 import { LAST_APPLIED, lengthProblem, MAX_KEPT } from '../../copy/model/observed.ts';
 
@@ -123,7 +123,7 @@ function isHelmRelease(key: string, value: string): boolean {
 /** The desired state of a copy that has more metadata than Keyferry keeps, so that a comparison is impossible. */
 export const TOO_LARGE: DesiredState = {
   kind: 'fail',
-  ...userCause(
+  ...because(
     'TooLarge',
     `the copy has more than ${MAX_KEPT / 1024} KiB of labels or annotations from other clients; Keyferry does not change it`,
   ),

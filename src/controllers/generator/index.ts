@@ -5,7 +5,7 @@
 import type { Controller, RuleKind } from '../../copy/engine/controller.ts';
 import { RuleClient } from '../../copy/engine/life/rule-client.ts';
 import { RuleStore } from '../../copy/engine/life/rule-store.ts';
-import { type Cause, nobodyCause, userCause } from '../../copy/model/cause.ts';
+import { because, type Cause, nobodyCause } from '../../copy/model/cause.ts';
 import { PENDING, rankOf } from '../../copy/model/claim.ts';
 import { namespaceOf, type RuleKey, ruleName, ruleOfLogin } from '../../copy/model/keys.ts';
 import { vaultRetryAfterMs } from '../../copy/vault/access/access.ts';
@@ -134,7 +134,7 @@ function create(context: ControllerContext): Controller {
     const rule = store.get(key);
     const need = rule && needOf(rule, mode);
     if (rule === undefined || need === undefined) return undefined;
-    if (need === 'setting') return userCause('ErrorAnnotation', WRONG_ANNOTATION);
+    if (need === 'setting') return because('ErrorAnnotation', WRONG_ANNOTATION);
     if (need !== 'values') return undefined;
     const { reason, message } = rule.result ?? PENDING;
     return { ...nobodyCause(reason, message), fault: worker.faultOf(key) };

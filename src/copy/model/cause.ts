@@ -11,6 +11,7 @@ import {
   isServerFailure,
   reasonOfStatus,
 } from '../../kube/errors.ts';
+import { FAULTS, type Reason, REASONS } from './reasons.ts';
 
 /** Who can remove the cause: the rule's author, or those who run Keyferry, the clusters and Vault; `nobody`: no one. */
 export type Fault = 'user' | 'operator' | 'nobody';
@@ -33,13 +34,32 @@ export function userCause<R extends string>(reason: R, message: string, publicMe
 }
 
 /** A cause for those who run Keyferry: missing permissions, servers that do not answer, and everything unknown. */
-export function operatorCause<R extends string>(reason: R, message: string, publicMessage = message): Cause<R> {
+function operatorCause<R extends string>(reason: R, message: string, publicMessage = message): Cause<R> {
   return { reason, message, fault: 'operator', publicMessage };
 }
 
 /** Nothing is wrong: the work is not finished yet, or is not needed any more. */
 export function nobodyCause<R extends string>(reason: R, message: string, publicMessage = message): Cause<R> {
   return { reason, message, fault: 'nobody', publicMessage };
+}
+
+/** Makes a cause with the words of its reason. @param publicMessage what a tenant may read of it */
+export function because<R extends Reason>(
+  reason: R,
+  message: string = REASONS[reason].says,
+  publicMessage = message,
+): Cause<R> {
+  return { reason, message, fault: FAULTS[REASONS[reason].who], publicMessage };
+}
+
+/**
+ * The cause of a target whose namespace is missing.
+ * @param cluster another cluster, whose namespaces the authors of rules do not choose; `undefined`: the home cluster
+ */
+export function namespaceNotFound(message: string, cluster: string | undefined): Cause {
+  if (cluster === undefined) return because('NamespaceNotFound', message, REASONS.NamespaceNotFound.says);
+  const publicMessage = `the namespace in the ${cluster} cluster does not exist`;
+  return { ...because('NamespaceNotFound', message, publicMessage), fault: 'operator' };
 }
 
 /** Takes only the fields of the cause from an object that has more fields: an outcome, a plan or a view. */
@@ -76,7 +96,7 @@ export const OTHER_OWNER = 'an object of another owner is in its place, or it ke
 export function failureOf(error: unknown): Cause {
   if (!(error instanceof ApiError)) {
     const message = error instanceof Error ? error.message : String(error);
-    return operatorCause('ConnectionError', message, 'the API server did not answer');
+    return because('ConnectionError', message, REASONS.ConnectionError.says);
   }
   const { status, reason, statusMessage: message, detected } = error;
   const { refusal } = detected;
@@ -93,7 +113,7 @@ export function failureOf(error: unknown): Cause {
       return userCause(reason, message);
     case undefined:
   }
-  if (isNamespaceTerminating(error)) return nobodyCause(reason, message, 'its namespace is being deleted');
+  if (isNamespaceTerminating(error)) return nobodyCause(reason, message, REASONS.NamespaceTerminating.says);
   if (isConflict(error)) return userCause(reason, message, OTHER_OWNER);
   const refused = `the API server refused it (${reasonOfStatus(status)}); see the log of the operator`;
   // 422 for an unknown reason: the object is not valid, but the message may be about another object.

@@ -2,7 +2,7 @@
  * A claim says that its owner (a rule) wants a target to have the content of a source, in a given shape. It is pure
  * data. Controllers make claims from rules. The engine reconciles the targets and records the outcome of each claim.
  */
-import { type Cause, causeOf, nobodyCause, sameCause, userCause } from './cause.ts';
+import { because, type Cause, causeOf, sameCause, userCause } from './cause.ts';
 import { type ResourceKey, type RuleKey, parseResourceKey } from './keys.ts';
 import type { OwnerReference } from '../../kube/api.ts';
 import type { KeySelection } from './key-selection.ts';
@@ -120,7 +120,7 @@ export type DesiredObject = Extract<DesiredState, { kind: 'be' }>;
 export const UNREAD: DesiredState = {
   kind: 'wait',
   for: 'watch',
-  ...nobodyCause('Pending', 'the source has not been read yet'),
+  ...because('Pending', 'the source has not been read yet'),
 };
 
 /** The desired state if something has failed: unchanged. */
@@ -183,9 +183,9 @@ export interface Undeleted {
   readonly outcome: Outcome;
 }
 
-export const PENDING: Outcome = { state: 'pending', ...nobodyCause('Pending', '') };
-export const SYNCED: Outcome = { state: 'synced', ...nobodyCause('Synced', '') };
-export const RELEASED: Outcome = { state: 'released', ...nobodyCause('Released', '') };
+export const PENDING: Outcome = { state: 'pending', ...because('Pending', '') };
+export const SYNCED: Outcome = { state: 'synced', ...because('Synced', '') };
+export const RELEASED: Outcome = { state: 'released', ...because('Released', '') };
 
 export function sameOutcome(a: Outcome, b: Outcome): boolean {
   if (a.state === 'waiting' && b.state === 'waiting' && a.for !== b.for) return false;

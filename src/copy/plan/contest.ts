@@ -1,6 +1,6 @@
 /** Decides which of several claims on a target gets it, and the outcome of each claim. Pure. */
 import { byRank, type Entry } from '../book/claim-book.ts';
-import { isPassing, causeOf, userCause, OTHER_OWNER, type Cause } from '../model/cause.ts';
+import { because, type Cause, causeOf, isPassing, OTHER_OWNER } from '../model/cause.ts';
 import { type Outcome, type Owner, PENDING, RELEASED, SYNCED, isUnderWay } from '../model/claim.ts';
 import type { Contest, Facts, Plan, Remarks } from './facts.ts';
 
@@ -62,7 +62,7 @@ export function outcomeOf(plan: Plan | { readonly do: 'later' }): Outcome | unde
 
 /** The outcome of a conflict with another rule, whose name a tenant must not see. */
 export function conflictWithRule(message: string): Outcome {
-  return { state: 'conflict', ...userCause('Conflict', message, OTHER_OWNER) };
+  return { state: 'conflict', ...because('Conflict', message, OTHER_OWNER) };
 }
 
 /**

@@ -14,7 +14,8 @@
  * counts as a cycle, so that no user can make walks expensive.
  */
 import { someOf } from '../../runtime/text/texts.ts';
-import { userCause } from '../model/cause.ts';
+import { because } from '../model/cause.ts';
+import { REASONS } from '../model/reasons.ts';
 import { type Claim, type Claimed, targetKeyOfSource, type SourceView } from '../model/claim.ts';
 import type { ClaimBook } from '../book/claim-book.ts';
 import type { ResourceKey } from '../model/keys.ts';
@@ -142,7 +143,7 @@ function viewOf(target: ResourceKey, edges: readonly Edge[]): CycleView | undefi
 }
 
 function failed(message: string): CycleView {
-  return { state: 'failed', ...userCause('Cycle', message, 'the content would return to its origin') };
+  return { state: 'failed', ...because('Cycle', message, REASONS.Cycle.says) };
 }
 
 /** @param edges the edges of one cycle, in the order of copying if each target is in it only once */

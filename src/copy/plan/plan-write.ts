@@ -1,5 +1,5 @@
 /** Decides which write, if any, brings a target into its desired state. Pure. */
-import { causeOf, userCause } from '../model/cause.ts';
+import { because, causeOf } from '../model/cause.ts';
 import type { Claim, DesiredState, SourceView, DesiredObject, FieldPatch } from '../model/claim.ts';
 import { isForbiddenType } from '../model/kind.ts';
 import { contentVersion, type Observed, ownersText, PLACE_ANNOTATION, placeText } from '../model/observed.ts';
@@ -56,7 +56,7 @@ export function planWrite(
     if (claim.mode === 'own') return { do: 'replace', claim: from, desired, withData: true, remarks };
     return {
       do: 'fail',
-      ...userCause('Immutable', 'the object is immutable or has another type, and cannot be updated'),
+      ...because('Immutable'),
     };
   }
   return { do: 'update', claim: from, desired, withData: data === 'stale', remarks };
@@ -65,7 +65,7 @@ export function planWrite(
 const NO_DATA: Plan = {
   do: 'wait',
   for: 'content',
-  ...userCause('NoData', 'no data in source secret; nothing is written'),
+  ...because('NoData'),
 };
 
 /** Plans an entry in Vault. Only its content is compared with `held`, which comes from the last read or write. */
@@ -80,7 +80,7 @@ export function planUnmarked(facts: Facts, claim: Claim, view: SourceView): Plan
   return facts.presence === 'unknown' ? { do: 'need', fact: 'target' } : { do: 'nothing' };
 }
 
-const IMMUTABLE_CHANGED = userCause(
+const IMMUTABLE_CHANGED = because(
   'Immutable',
   'the data or the type has changed, but the object is immutable; remove `immutable` from it, or create it again',
 );
@@ -140,7 +140,7 @@ export function planWithoutWrite(
 }
 
 function refusedType(type: string): Plan {
-  return { do: 'fail', ...userCause('RefusedType', `Secrets of type ${type} are never copied`) };
+  return { do: 'fail', ...because('RefusedType', `Secrets of type ${type} are never copied`) };
 }
 
 /**

@@ -6,7 +6,7 @@
  * - `source`: the source's content; - `target`: the target itself, with its content; - `owner`: whether the rule that
  *   the target's mark names is gone, or no longer claims the target.
  */
-import { nobodyCause, userCause, OTHER_OWNER } from '../model/cause.ts';
+import { because, nobodyCause, OTHER_OWNER } from '../model/cause.ts';
 import { type Claim, type Outcome, PENDING, type SourceView } from '../model/claim.ts';
 import { controllerOf, parseResourceKey, type RuleKey } from '../model/keys.ts';
 import { isMarkedElsewhere, type Observed, PLACE_ANNOTATION } from '../model/observed.ts';
@@ -24,14 +24,14 @@ const DELETION_PENDING: Plan = {
 
 function terminating(title: string): Plan {
   const message = `${title} is being deleted and waits for its finalizers`;
-  return { do: 'wait', for: 'target', ...nobodyCause('Terminating', message) };
+  return { do: 'wait', for: 'target', ...because('Terminating', message) };
 }
 
 /** The outcome for a copy that stays although its rule is being deleted. */
 export const KEPT_AS_SOURCE: Outcome = {
   state: 'released',
   kept: true,
-  ...userCause('SourceInUse', 'the copy is kept while it is the source of other copies'),
+  ...because('SourceInUse'),
 };
 
 export function plan(facts: Facts): Plan {
@@ -132,7 +132,7 @@ function blockedBy(facts: Facts, { annotations }: Observed): Plan {
 }
 
 function conflict(message: string, publicMessage = message): Plan {
-  return { do: 'conflict', ...userCause('Conflict', message, publicMessage) };
+  return { do: 'conflict', ...because('Conflict', message, publicMessage) };
 }
 
 /** A conflict whose message names another rule, which a tenant must not see. */

@@ -3,7 +3,7 @@
  * without end. So if a copy is changed or deleted repeatedly while its source and its rule are unchanged, the first
  * repairs follow at once, and the next ones at growing intervals. After a minute without a repair, the count starts again.
  */
-import { userCause } from '../model/cause.ts';
+import { because } from '../model/cause.ts';
 import type { Claim, Outcome } from '../model/claim.ts';
 import type { Facts } from './facts.ts';
 
@@ -40,7 +40,7 @@ const LONGEST_OVERWRITTEN_PAUSE_MS = 300_000;
 
 export const CONTESTED: Outcome = {
   state: 'error',
-  ...userCause('Contested', 'another client keeps modifying or deleting it; the next repair has to wait'),
+  ...because('Contested'),
 };
 
 /** A write that is about to be sent. */

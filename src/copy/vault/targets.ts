@@ -11,7 +11,7 @@ import { getOrCreate } from '../../runtime/maps.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import { isVaultError, VaultError } from '../../vault/errors.ts';
 import { toVaultValues, ValueConversionError } from '../../vault/kv/values.ts';
-import { causeOf, operatorCause, userCause } from '../model/cause.ts';
+import { because, causeOf, userCause } from '../model/cause.ts';
 import type { Outcome } from '../model/claim.ts';
 import type { Entry } from '../book/claim-book.ts';
 import { winnerOf, outcomeOf, outcomesOf } from '../plan/contest.ts';
@@ -145,7 +145,7 @@ export class VaultTargets implements TargetWriter {
   failed(target: EntryKey, error: unknown): void {
     if (isVaultError(error)) return;
     const message = error instanceof Error ? error.message : String(error);
-    this.#settle(target, { state: 'error', ...operatorCause('SyncError', message) });
+    this.#settle(target, { state: 'error', ...because('SyncError', message) });
   }
 
   /** Called when the credential for a target may have changed: if the running run fails, another follows at once. */

@@ -1,6 +1,6 @@
 /** Tells the author of a rule which namespaces the rule must not copy from or into, and why. Pure. */
 import { ACCEPT_FROM_ANNOTATION } from '../../../copy/cluster/watch/namespaces.ts';
-import { type Cause, userCause, withReason } from '../../../copy/model/cause.ts';
+import { because, type Cause, userCause, withReason } from '../../../copy/model/cause.ts';
 import type { OutOfReach } from '../../../copy/model/rule-set.ts';
 import { getOrCreate } from '../../../runtime/maps.ts';
 import { someOf } from '../../../runtime/text/texts.ts';
@@ -21,10 +21,10 @@ const NAMED = 5;
  */
 export function refusalCause(refusal: Refusal, home: string, places: string, count = 1): Cause {
   const limited = (how: string, flag: string): Cause =>
-    userCause('NotPermitted', `copies ${how} ${places} are not permitted by ${flag}`);
+    because('NotPermitted', `copies ${how} ${places} are not permitted by ${flag}`);
   const unwanted = (why: string): Cause => {
     const verb = count === 1 ? 'does' : 'do';
-    return userCause('NotAccepted', `${places} ${verb} not accept copies from namespace ${home} (${why})`);
+    return because('NotAccepted', `${places} ${verb} not accept copies from namespace ${home} (${why})`);
   };
   switch (refusal) {
     case 'source':
@@ -68,7 +68,7 @@ export class LeftOut {
    */
   outOfReach(misread: () => readonly string[]): OutOfReach | undefined {
     if (this.#groups.size === 0 && this.reached === 0 && misread().length > 0)
-      return { ...userCause('MisreadPattern', 'no namespace is selected'), part: 'none' };
+      return { ...because('MisreadPattern'), part: 'none' };
     const causes = Array.from(this.#groups, ([refusal, { named, others: all }]) => {
       const others = [...all].filter((namespace) => !named.has(namespace)).length;
       const parts = named.size === 0 ? [] : [`${plural(named.size)} ${someOf([...named].toSorted(), NAMED)}`];

@@ -9,7 +9,7 @@
  *
  * A rule that finds no room waits. Each time a rule in its namespace shrinks or goes, it is evaluated again.
  */
-import { type Cause, userCause } from '../../../copy/model/cause.ts';
+import { because, type Cause } from '../../../copy/model/cause.ts';
 import { namespaceOf, type RuleKey } from '../../../copy/model/keys.ts';
 import { getOrCreate } from '../../../runtime/maps.ts';
 import type { NamespaceSelection } from '../namespaces/selection.ts';
@@ -80,7 +80,7 @@ export class RuleLimits {
           : undefined;
     if (problem !== undefined) {
       account.waiting.add(rule);
-      return userCause('TooManyTargets', `${this.#rules} in namespace ${namespace} may have ${problem}`);
+      return because('TooManyTargets', `${this.#rules} in namespace ${namespace} may have ${problem}`);
     }
     account.sum = sum;
     account.waiting.delete(rule);

@@ -8,6 +8,7 @@
 import { createHash } from 'node:crypto';
 
 import { failureOf, type Fault } from '../../../copy/model/cause.ts';
+import { REASONS } from '../../../copy/model/reasons.ts';
 import { vaultFault, type VaultLogin } from '../../../copy/vault/access/access.ts';
 import { missingCredential } from '../../../copy/vault/access/login-tokens.ts';
 import { ApiError, ConnectionError } from '../../../kube/errors.ts';
@@ -43,10 +44,7 @@ const MAX_ENTRIES = 10;
 /** Maximum length of an annotation that is parsed, characters. Annotations that Keyferry writes are shorter. */
 const MAX_TEXT = 32_768;
 
-const SUCCESS = 'A random value was put into Vault.';
-const EXISTS = 'Vault has the values.';
 const FOUND = 'The external-secrets operator has found the secret.';
-const RECREATING = 'The Vault secret previously created cannot be found anymore, it needs to be recreated.';
 export const WRONG_ANNOTATION = "The only accepted value for the annotation 'create' is 'true'.";
 
 /** The outcome of a run, from which its result is made. */
@@ -62,11 +60,12 @@ export function resultOf({ entries, nested, problems }: RunOutcome, before: Resu
   const versions = versionsOf(entries, before);
   const [problem] = problems;
   if (problem !== undefined) return { created: false, ...troubleOf(problem, problems), ...versions };
-  if (entries.some(({ made }) => made)) return { created: true, reason: 'Success', message: SUCCESS, ...versions };
+  if (entries.some(({ made }) => made))
+    return { created: true, reason: 'Success', message: REASONS.Success.says, ...versions };
   // If no version changed, the last result stays, for example `Success`.
   if (before?.created === true && isSame(versions, before)) return before;
   const [first] = nested;
-  if (first === undefined) return { created: true, reason: 'Exists', message: EXISTS, ...versions };
+  if (first === undefined) return { created: true, reason: 'Exists', message: REASONS.Exists.says, ...versions };
   const message = `${first.field}.remoteRef.property: the external-secrets operator finds this value inside another property, so no value is made`;
   return { created: true, reason: 'NestedProperty', message, ...versions };
 }
@@ -84,7 +83,7 @@ export function wrongSetting(message: string, before: Result | undefined): Resul
 
 /** The result if a value that Keyferry made before is missing in Vault. Keyferry then makes a new value. */
 export function recreating(before: Result | undefined): Result {
-  return { ...kept(before), created: false, reason: 'Recreating', message: RECREATING };
+  return { ...kept(before), created: false, reason: 'Recreating', message: REASONS.Recreating.says };
 }
 
 /** The result when ESO has read the values. If the last result is a success, that result stays. */

@@ -12,6 +12,7 @@
  * A lease to revoke comes from the status or from a grant to this process, never from the annotations of a copy: a user
  * who can write a copy could name the lease of another mirror there.
  */
+import { REASONS } from '../../../copy/model/reasons.ts';
 import type { Entry } from '../../../copy/book/claim-book.ts';
 import type { Engine } from '../../../copy/engine/engine.ts';
 import {
@@ -334,7 +335,7 @@ export class MirrorVault implements LeaseObserver {
         const message = `Fetched new credentials under the lease ${event.leaseId}`;
         record({ reason: 'VaultNewCreds', message });
       } else if (event.type === 'renewed') {
-        record({ reason: 'VaultLeaseRenew', message: 'Renewed lease successfully' });
+        record({ reason: 'VaultLeaseRenew', message: REASONS.VaultLeaseRenew.says });
         metrics.leaseRenewed(name, addr);
       } else if (event.type === 'renewFailed') {
         metrics.leaseRenewFailed(name, addr, event.httpStatus);

@@ -4,7 +4,7 @@
  * because objects may be older than the schema of the CRD.
  */
 import { createHash } from 'node:crypto';
-import { type Cause, userCause } from '../../../copy/model/cause.ts';
+import { because, type Cause } from '../../../copy/model/cause.ts';
 import { type ChosenKey, KeySelection } from '../../../copy/model/key-selection.ts';
 import { isForbiddenType } from '../../../copy/model/kind.ts';
 import { clipped, someOf } from '../../../runtime/text/texts.ts';
@@ -121,7 +121,7 @@ function selectionOf(keys: unknown, to: DestinationType, refuse: Refuse): KeySel
 function keyNotFound(keys: readonly string[], chosen: readonly ChosenKey[]): Cause {
   const names = someOf(keys.map(shown), MAX_NAMED);
   const index = chosen.findIndex(({ from, optional }) => from === keys[0] && !optional);
-  return userCause(
+  return because(
     'KeyNotFound',
     `spec.destination.keys[${index}].from: the source has no ${keys.length === 1 ? 'key' : 'keys'} ${names}; nothing is written`,
   );

@@ -1,5 +1,5 @@
 /** The rule set of SecretMirrors: their claims, the marks on their copies, and the policy for orphans. */
-import { type Cause, nobodyCause, userCause } from '../../../copy/model/cause.ts';
+import { because, type Cause } from '../../../copy/model/cause.ts';
 import {
   type Claimed,
   claimAll,
@@ -42,7 +42,7 @@ export interface MirrorRulesOptions {
   readonly vault?: Pick<MirrorVault, 'sourceOf' | 'targetKeyOf' | 'trouble' | 'use'>;
 }
 
-const LABELS_UNKNOWN = nobodyCause('Pending', 'the labels of the namespaces are being read');
+const LABELS_UNKNOWN = because('Pending', 'the labels of the namespaces are being read');
 
 export class MirrorRules implements RuleSet {
   readonly name = MIRRORS_CONTROLLER;
@@ -160,7 +160,7 @@ export class MirrorRules implements RuleSet {
       // A mistake in the spec must not delete a copy. So copies that the valid part does not select are kept.
       const claimed = new Set(claims.map(({ target }) => target));
       const left = [...view.ownedBy(rule)].filter((target) => !claimed.has(target));
-      claims.push(...leavingClaims(owner, left, userCause('InvalidSpec', 'the spec of its SecretMirror is invalid')));
+      claims.push(...leavingClaims(owner, left, because('InvalidSpec', 'the spec of its SecretMirror is invalid')));
     }
     return { ...common, claims };
   }
@@ -236,7 +236,7 @@ export class MirrorRules implements RuleSet {
     if (mirror === undefined || mirror.metadata.deletionTimestamp !== undefined) return undefined;
     const spec = this.specOf(mirror);
     const [problem] = spec.problems;
-    if (problem !== undefined) return userCause('InvalidSpec', problem);
+    if (problem !== undefined) return because('InvalidSpec', problem);
     const refused = this.#sourceRefusal(mirror);
     if (refused !== undefined) return refused;
     const source = this.sourceOf(rule, mirror, spec);
@@ -274,7 +274,7 @@ export class MirrorRules implements RuleSet {
 
 /** A mistake with which nothing may be copied, because every copy could be wrong; `undefined`: there is none. */
 function mistakeIn({ tooLongPatterns }: StoredMirror, { halt }: EffectiveSpec, targets: number): Cause | undefined {
-  if (halt !== undefined) return userCause('InvalidSpec', halt);
+  if (halt !== undefined) return because('InvalidSpec', halt);
   if (tooLongPatterns !== undefined) {
     return wrongSelection(`the patterns have ${tooLongPatterns} characters in total; the maximum is ${MAX_LIST}`);
   }
@@ -283,7 +283,7 @@ function mistakeIn({ tooLongPatterns }: StoredMirror, { halt }: EffectiveSpec, t
 }
 
 function wrongSelection(problem: string): Cause {
-  return userCause('InvalidSpec', `spec.destination.namespaces: ${problem}`);
+  return because('InvalidSpec', `spec.destination.namespaces: ${problem}`);
 }
 
 /** The kind of a mirror's copies, and of its source if this is in the cluster. */

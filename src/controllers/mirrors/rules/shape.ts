@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import type { KeySelection } from '../../../copy/model/key-selection.ts';
 import type { Choices, Travels } from './choices.ts';
-import { causeOf, nobodyCause } from '../../../copy/model/cause.ts';
+import { because, causeOf } from '../../../copy/model/cause.ts';
 import {
   type DesiredState,
   failing,
@@ -206,7 +206,7 @@ export class RetainShape implements Shape {
   desiredState(_source: SourceView, observed: Observed | undefined): DesiredState {
     // The copy of another mirror is not taken over, because it would then be retained.
     if (observed?.annotations[MIRROR_ANNOTATIONS.ownedBy] !== this.#owner)
-      return { kind: 'wait', for: 'target', ...nobodyCause('Gone', 'there is no copy to retain') };
+      return { kind: 'wait', for: 'target', ...because('Gone') };
     const { labels, annotations } = observed;
     const isDisowned = observed.full === true && annotations[RETAIN_ANNOTATION] !== 'true';
     return {

@@ -3,7 +3,7 @@
  * here, because an object that is older than the schema of the CRD may have any content.
  */
 import { isDeepStrictEqual } from 'node:util';
-import { type Cause, userCause } from '../../../copy/model/cause.ts';
+import { because, type Cause } from '../../../copy/model/cause.ts';
 import {
   MIRROR_DEFAULTS,
   type DeletePolicy,
@@ -69,7 +69,7 @@ export interface SpecOptions {
 }
 
 /** Why a suspended mirror writes nothing. */
-export const SUSPENDED: Cause = userCause('Suspended', 'spec.suspend is true: copies are neither written nor deleted');
+export const SUSPENDED: Cause = because('Suspended', 'spec.suspend is true: copies are neither written nor deleted');
 
 /** The problems that the status of a mirror shows: problems of its spec, or the refusal of its evaluation. */
 export function problemsWith({ problems, halt }: EffectiveSpec, refusal: Cause | undefined): readonly string[] {

@@ -2,7 +2,7 @@
  * The annotations of k8s-replicator v1.3.0. Users write seven of them, the controller writes five. Their prefix is
  * configurable. Keyferry and the original understand each other's annotations.
  */
-import { type Cause, userCause } from '../../../copy/model/cause.ts';
+import { because, type Cause } from '../../../copy/model/cause.ts';
 import { lengthProblem, PLACE_ANNOTATION } from '../../../copy/model/observed.ts';
 import { parseBool } from '../../../runtime/text/go-bool.ts';
 import { isWithinEdits } from '../../../runtime/text/texts.ts';
@@ -54,13 +54,13 @@ export type Refusal = Cause<'Suspended' | 'IllFormed' | 'UnknownAnnotation' | 'D
 /** If this annotation of an annotated object is `true`, Keyferry neither writes nor deletes the targets of its rule. */
 export const SUSPEND_ANNOTATION = `${OWN_PREFIX}suspend`;
 
-export const SUSPENDED: Refusal = userCause(
+export const SUSPENDED: Refusal = because(
   'Suspended',
   `annotation ${SUSPEND_ANNOTATION} is true: targets are neither written nor deleted`,
 );
 
 export function illFormed(annotation: string, value: string, why: string): Refusal {
-  return userCause('IllFormed', `annotation ${annotation} (${clip(value)}): ${why}`);
+  return because('IllFormed', `annotation ${annotation} (${clip(value)}): ${why}`);
 }
 
 export function unknown(where: string, annotations: readonly string[], names: AnnotationNames): Refusal {
@@ -68,7 +68,7 @@ export function unknown(where: string, annotations: readonly string[], names: An
     const meant = userNames(names).find((name) => isWithinEdits(key, name, 1));
     return meant === undefined ? clip(key) : `${clip(key)} (did you mean ${clip(meant)}?)`;
   });
-  return userCause(
+  return because(
     'UnknownAnnotation',
     `${where} has ${named.length === 1 ? 'the unknown annotation' : 'unknown annotations:'} ${named.join(', ')}, so nothing is copied or deleted`,
   );
@@ -77,7 +77,7 @@ export function unknown(where: string, annotations: readonly string[], names: An
 export function tooLongOn(names: AnnotationNames, annotations: Annotations): Refusal | undefined {
   for (const name of [...userNames(names), names.inherited]) {
     const problem = lengthProblem(annotations[name] ?? '');
-    if (problem !== undefined) return userCause('IllFormed', `annotation ${name}: ${problem}`);
+    if (problem !== undefined) return because('IllFormed', `annotation ${name}: ${problem}`);
   }
   return undefined;
 }

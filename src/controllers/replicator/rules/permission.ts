@@ -1,5 +1,5 @@
 /** Decides whether `replicate-from` may copy a source, and which namespaces may then copy from the copy. Pure. */
-import { userCause } from '../../../copy/model/cause.ts';
+import { because, userCause } from '../../../copy/model/cause.ts';
 import { type PatternCache, RulePatterns } from '../../../runtime/text/name-patterns.ts';
 import type { Place } from '../../common/annotated/objects.ts';
 import {
@@ -71,7 +71,7 @@ function inheritedPermission(
   if (listed !== undefined) return listed;
   if (annotations[names.origin] === `${target.namespace}/${target.name}`) {
     const message = `${where} is replicated from ${target.namespace}/${target.name} (annotation ${names.origin})`;
-    return { result: 'loop', refusal: userCause('Loop', message) };
+    return { result: 'loop', refusal: because('Loop', message) };
   }
   return undefined;
 }
@@ -116,7 +116,7 @@ export function inheritance({ names, patterns }: PermissionRules, annotations: A
 }
 
 function denied(message: string): Denial {
-  return { result: 'denied', refusal: userCause('Denied', message) };
+  return { result: 'denied', refusal: because('Denied', message) };
 }
 
 function cancelled(where: string, { reason, message }: Refusal): Denial {

@@ -2,7 +2,7 @@
  * The desired state of an object with `replicate-from`. If the source exists and allows the copy, the object gets the
  * source's data. Otherwise data that came from a source is removed. Labels, type and other annotations stay.
  */
-import { type Cause, causeOf, userCause } from '../../../copy/model/cause.ts';
+import { because, type Cause, causeOf } from '../../../copy/model/cause.ts';
 import {
   type DesiredState,
   type Failed,
@@ -70,7 +70,7 @@ export class PullShape implements Shape {
     if (mirror === undefined) return undefined;
     const { from } = this.#settings.names;
     const message = `annotation ${from} is ignored: the object is a copy of SecretMirror ${mirror} (annotation ${MIRROR_OWNER})`;
-    return userCause('Conflict', message);
+    return because('Conflict', message);
   }
 
   /** Whether the target still names the source of this shape. If not, a changed rule is about to be evaluated. */
@@ -95,7 +95,7 @@ export class PullShape implements Shape {
       return this.#cleared(this.#withoutDetails({ state: 'error', ...denial.refusal }), observed, now);
     if (this.lacksData({ annotations: source })) {
       const message = `${where} has no data`;
-      return this.#cleared({ state: 'waiting', for: 'content', ...userCause('SourceEmpty', message) }, observed, now);
+      return this.#cleared({ state: 'waiting', for: 'content', ...because('SourceEmpty', message) }, observed, now);
     }
     const once = readBool(observed.annotations, names.once);
     if (typeof once === 'object') return failing(once);
@@ -131,7 +131,7 @@ export class PullShape implements Shape {
     const message =
       `source ${namespace}/${name} does not exist or does not allow namespace ${this.#target.namespace} ` +
       `(annotations ${allowed} and ${allowedNamespaces})`;
-    return { state: 'error', ...userCause('Denied', message) };
+    return { state: 'error', ...because('Denied', message) };
   }
 
   /** The value of `replicated-from-origin`: the first source in a chain of copies, as `<namespace>/<name>`. */

@@ -4,7 +4,7 @@
  * change of an annotation changes the desired state, while the claim stays the same.
  */
 import { isDeepStrictEqual } from 'node:util';
-import { nobodyCause } from '../../../copy/model/cause.ts';
+import { because } from '../../../copy/model/cause.ts';
 import {
   type DesiredObject,
   type DesiredState,
@@ -24,7 +24,7 @@ const COPY_LABELS: FieldPatch = { [COPY_LABEL]: 'replicator' };
 const CHANGING: DesiredState = {
   kind: 'wait',
   for: 'watch',
-  ...nobodyCause('Pending', 'the source is being evaluated again'),
+  ...because('Pending', 'the source is being evaluated again'),
 };
 
 export class PushShape implements Shape {

@@ -1,4 +1,5 @@
 /** Makes the events of a rule: its refusal or its failures. One event names all targets with the same message. Pure. */
+import { REASONS } from '../../../copy/model/reasons.ts';
 import type { Entry } from '../../../copy/book/claim-book.ts';
 import type { Cause } from '../../../copy/model/cause.ts';
 import type { RuleEvent } from '../../../copy/engine/controller.ts';
@@ -23,7 +24,7 @@ export function warningsOf({ groups, suspects }: Targets, there: There, served: 
   const events = patterns.map((message) => warning({ reason: 'MisreadPattern', message }));
   const missing = [...names].filter((namespace) => !there.has(namespace) && !others.includes(namespace));
   if (missing.length > 0) {
-    const message = about(missing, 'no such namespace, or it is being deleted; it gets its copy when it is created');
+    const message = about(missing, REASONS.NoNamespace.says);
     events.unshift({ type: 'Normal', reason: 'NoNamespace', message });
   }
   if (served === undefined || others.length === 0) return events;

@@ -8,7 +8,7 @@
  */
 import { getOrCreate } from '../../../runtime/maps.ts';
 import { pause } from '../../../runtime/pause.ts';
-import { type Cause, userCause } from '../../../copy/model/cause.ts';
+import { because, type Cause } from '../../../copy/model/cause.ts';
 import { type Claimed, type Owner, leavingClaims, rankOf } from '../../../copy/model/claim.ts';
 import {
   parseResourceKey,
@@ -46,7 +46,7 @@ import { PushShape } from './push-shape.ts';
 export const REPLICATOR_CONTROLLER = 'replicator';
 
 const NO_PUSH: OutOfReach = {
-  ...userCause('NotPermitted', 'annotations must not push copies: --replicator-push is false'),
+  ...because('NotPermitted', 'annotations must not push copies: --replicator-push is false'),
   part: 'all',
 };
 

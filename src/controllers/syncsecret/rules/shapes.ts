@@ -1,6 +1,6 @@
 /** The shapes of a SyncSecret's copy, of a SyncSecret's Secret, and of the SyncSecret of a labelled Secret. Pure. */
 import { TOO_LARGE } from '../../common/excluded-metadata.ts';
-import { userCause } from '../../../copy/model/cause.ts';
+import { because } from '../../../copy/model/cause.ts';
 import {
   type DesiredState,
   failing,
@@ -193,7 +193,7 @@ export class MarkShape implements Shape {
 
   desiredState(_source: SourceView, observed: Observed | undefined): DesiredState {
     if (observed === undefined) {
-      return { kind: 'wait', for: 'source', ...userCause('NotOffered', 'the Secret is no longer offered') };
+      return { kind: 'wait', for: 'source', ...because('NotOffered') };
     }
     const { labels, annotations } = observed;
     const marked = { ...annotations, [SECRET_ANNOTATION]: this.#name };

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 
 import * as fc from 'fast-check';
 
-import { type Cause, operatorCause, userCause } from '../../../copy/model/cause.ts';
+import { because, type Cause, userCause } from '../../../copy/model/cause.ts';
 import { SYNCED } from '../../../copy/model/claim.ts';
 import type { SyncSecretStatus } from '../api.ts';
 import { tenantState } from './status.ts';
@@ -16,7 +16,7 @@ test('if the message of a failure is public, the tenant reads message and reason
     return [reason, message];
   };
   assert.deepEqual(read(userCause('TooLarge', 'too much')), ['TooLarge', 'failed to copy SyncSecret: too much']);
-  const internal = operatorCause('Forbidden', 'policy internal', 'a policy');
+  const internal = because('Forbidden', 'policy internal', 'a policy');
   assert.deepEqual(read(internal), ['SyncFailed', 'failed to copy SyncSecret: a policy']);
 });
 

@@ -2,7 +2,7 @@
  * Turns SyncSecrets into claims, for CCM and manager (see `RuleSet`). Each SyncSecret claims one target: for the CCM a
  * copy in the management cluster, for the manager a Secret in its namespace. A deleted SyncSecret releases its target.
  */
-import { type Cause, nobodyCause, userCause } from '../../../copy/model/cause.ts';
+import { because, type Cause, nobodyCause, userCause } from '../../../copy/model/cause.ts';
 import { type Claim, LeaveShape, type Owner, rankOf, type Shape } from '../../../copy/model/claim.ts';
 import {
   namespaceOf,
@@ -138,7 +138,7 @@ const NOT_HELD: Shape = {
   desiredState: () => ({
     kind: 'wait',
     for: 'watch',
-    ...nobodyCause('Pending', 'the finalizer of the SyncSecret is being written'),
+    ...because('Pending', 'the finalizer of the SyncSecret is being written'),
   }),
   heldVersion: () => undefined,
 };

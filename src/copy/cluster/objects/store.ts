@@ -9,7 +9,7 @@ import { type KubeApi, type KubeObject, type ObjectMeta, isOlder } from '../../.
 import { ConnectionError } from '../../../kube/errors.ts';
 import type { WatchSink } from '../../../kube/watch/watcher.ts';
 import type { OnObjectChange, SourceProvider } from '../../engine/backend.ts';
-import { operatorCause } from '../../model/cause.ts';
+import { because } from '../../model/cause.ts';
 import { type SourceView, sourceView } from '../../model/claim.ts';
 import { Content, type Fingerprint } from '../../model/content.ts';
 import { ObjectWatches, type ObjectWatchesOptions } from '../watch/object-watches.ts';
@@ -131,7 +131,7 @@ export class KubeStore implements SourceProvider {
     const refusal = view.state === 'unknown' ? this.watches.refusalOf(key) : undefined;
     return refusal === undefined
       ? view
-      : { state: 'failed', ...operatorCause('Forbidden', refusal, 'the operator has no permission to read it') };
+      : { state: 'failed', ...because('Forbidden', refusal, 'the operator has no permission to read it') };
   }
 
   /** The content of an object that an event brought; `undefined` if this event had another version than `observed`. */

@@ -23,7 +23,7 @@ import {
 } from '../../../kube/errors.ts';
 import type { Clock, Timer } from '../../../runtime/clock.ts';
 import type { WatchHealth } from '../../../kube/watch/watch-target.ts';
-import { type Cause, operatorCause, sameCause } from '../../model/cause.ts';
+import { because, type Cause, namespaceNotFound, sameCause } from '../../model/cause.ts';
 import type { Waiting } from '../../model/claim.ts';
 import type { ObjectKey } from '../../model/keys.ts';
 
@@ -142,10 +142,10 @@ export function causeOfWatches(cluster: string, watches: readonly WatchHealth[])
     if (isGone(cause) || (synced && silentMs <= DISCONNECTED_LIMIT_MS)) continue;
     if (isUnauthorized(cause)) return unauthorized(cluster);
     if (isForbidden(cause)) {
-      return operatorCause('Forbidden', `no permission to watch ${collection} in the ${cluster} cluster`);
+      return because('Forbidden', `no permission to watch ${collection} in the ${cluster} cluster`);
     }
     if (isNotFound(cause)) {
-      return operatorCause('NotInstalled', `the API of ${collection} is not installed in the ${cluster} cluster`);
+      return because('NotInstalled', `the API of ${collection} is not installed in the ${cluster} cluster`);
     }
     return noConnection(cluster, cause);
   }
@@ -158,8 +158,7 @@ export function waitAfter(cluster: string, error: unknown): Waiting | undefined 
   if (isUnauthorized(error)) return waitFor(unauthorized(cluster));
   if (!isNamespaceMissing(error)) return undefined;
   const message = `the ${cluster} cluster: ${error.statusMessage}`;
-  const publicMessage = `the namespace in the ${cluster} cluster does not exist`;
-  return { state: 'waiting', for: 'namespace', ...operatorCause('NamespaceNotFound', message, publicMessage) };
+  return { state: 'waiting', for: 'namespace', ...namespaceNotFound(message, cluster) };
 }
 
 function waitFor(cause: Cause): Waiting {
@@ -167,7 +166,7 @@ function waitFor(cause: Cause): Waiting {
 }
 
 function unauthorized(cluster: string): Cause {
-  return operatorCause('Unauthorized', `the ${cluster} cluster does not accept the credentials`);
+  return because('Unauthorized', `the ${cluster} cluster does not accept the credentials`);
 }
 
 function noConnection(cluster: string, error: unknown): Cause {
@@ -178,5 +177,5 @@ function noConnection(cluster: string, error: unknown): Cause {
       : TLS_CODE.test(code)
         ? `no TLS connection to the ${cluster} cluster: check the certificates`
         : `the ${cluster} cluster does not answer`;
-  return operatorCause('ClusterUnreachable', problem);
+  return because('ClusterUnreachable', problem);
 }

@@ -20,7 +20,7 @@ import {
 import { ApiError, isAlreadyExists, isConflict, isNotFound, isObjectGone, isThrottled } from '../../../kube/errors.ts';
 import { parseJson } from '../../../kube/json.ts';
 import { SecretBytes } from '../../../runtime/secret-bytes.ts';
-import { userCause } from '../../model/cause.ts';
+import { because } from '../../model/cause.ts';
 import type { FieldPatch, DesiredObject, Outcome } from '../../model/claim.ts';
 import type { Content, ContentPiece } from '../../model/content.ts';
 import { parseResourceKey, type ObjectKey } from '../../model/keys.ts';
@@ -271,10 +271,7 @@ function changes(path: string, actual: Readonly<Record<string, string>>, desired
 
 export const OVERWRITTEN: Outcome = {
   state: 'error',
-  ...userCause(
-    'Overwritten',
-    'the server stored something else than was written: an admission policy or webhook changes it; backing off',
-  ),
+  ...because('Overwritten'),
 };
 
 /** Whether a target carries the mark that the server stored other data than Keyferry wrote. */

@@ -1,6 +1,7 @@
 /** Carries out the plan for one target: by at most one write, for the version of the target that the plan is for. */
 import { isAlreadyExists, isConflict, isImmutable, isNamespaceTerminating, isNotFound } from '../../../kube/errors.ts';
-import { nobodyCause, operatorCause, userCause } from '../../model/cause.ts';
+import { because, namespaceNotFound } from '../../model/cause.ts';
+import { noNamespace } from '../../model/reasons.ts';
 import type { Entry } from '../../book/claim-book.ts';
 import type { Claims } from '../../book/claims.ts';
 import type { Claim, Outcome } from '../../model/claim.ts';
@@ -275,13 +276,11 @@ export class TargetActions {
   #waitForNamespace(target: ObjectKey, error: unknown): ActionResult {
     const { namespace } = parseResourceKey(target);
     const { store, reachability } = this.#options;
-    const isHome = reachability === undefined;
-    const place = isHome ? 'the namespace' : `the namespace in the ${store.api.cluster} cluster`;
-    // Authors of rules do not choose the namespace in another cluster. So there a missing namespace is not their fault.
-    const missing = isHome ? userCause : operatorCause;
+    const cluster = reachability === undefined ? undefined : store.api.cluster;
+    const place = cluster === undefined ? 'the namespace' : `the namespace in the ${cluster} cluster`;
     const why = isNotFound(error)
-      ? missing('NamespaceNotFound', `namespace ${namespace} does not exist`, `${place} does not exist`)
-      : nobodyCause('NamespaceTerminating', `namespace ${namespace} is being deleted`, `${place} is being deleted`);
+      ? namespaceNotFound(noNamespace(namespace), cluster)
+      : because('NamespaceTerminating', `namespace ${namespace} is being deleted`, `${place} is being deleted`);
     const outcome: Outcome = { state: 'waiting', for: 'namespace', ...why };
     return { settle: { outcome }, requeueAfterMs: NAMESPACE_RETRY_MS };
   }

@@ -9,7 +9,7 @@ import {
   type VaultValues,
   keyList,
 } from '../../../vault/kv/values.ts';
-import { userCause } from '../../model/cause.ts';
+import { because } from '../../model/cause.ts';
 import type { SourceLease, SourceView } from '../../model/claim.ts';
 import { Content } from '../../model/content.ts';
 import { SECRET } from '../../model/kind.ts';
@@ -36,7 +36,7 @@ export function absentView(entry: AbsentEntry, { path }: VaultLocation, addr: st
     deleted: `${where} is deleted (version ${entry.version}); ${left}`,
     destroyed: `${where} is destroyed (version ${entry.version}); ${left}`,
   }[entry.state];
-  return { state: 'missing', ...userCause('VaultNotFound', message) };
+  return { state: 'missing', ...because('VaultNotFound', message) };
 }
 
 /** Number and time of an entry's version: a recreated entry may have the same number. `undefined`: not KV 2. */
@@ -65,7 +65,7 @@ export function contentOf(entry: FoundEntry, location: VaultLocation, version: s
   const bad = secretType === undefined ? [] : invalidSecretKeys(values.keys());
   if (bad.length > 0) {
     const message = `the vault entry ${path} has keys that are not valid in a Secret: ${keyList(bad)}`;
-    return { state: 'failed', ...userCause('InvalidKeys', message) };
+    return { state: 'failed', ...because('InvalidKeys', message) };
   }
   try {
     const content = secretContent(values, encoding, secretType ?? '', version);
@@ -84,7 +84,7 @@ export function secretContent(values: VaultValues, encoding: ValueEncoding, type
 }
 
 export function invalid(message: string): SourceView {
-  return { state: 'failed', ...userCause('InvalidValues', message) };
+  return { state: 'failed', ...because('InvalidValues', message) };
 }
 
 /** Why dynamic credentials are too large to stay in memory, or their lease id for the status; `undefined`: neither. */
