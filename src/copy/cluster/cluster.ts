@@ -21,7 +21,7 @@ import type { Backend, TargetQueueing } from '../engine/backend.ts';
 import type { Engine } from '../engine/engine.ts';
 import { kindOf, namespaceOf, type ObjectKey } from '../model/keys.ts';
 import type { Kind } from '../model/kind.ts';
-import { type IsRead, sameButVersion } from '../model/observed.ts';
+import type { IsRead } from '../model/observed.ts';
 import { type ContentUse, KubeStore } from './objects/store.ts';
 import { NamespaceReads } from './watch/namespace-reads.ts';
 import { Namespaces, type OnNamespace } from './watch/namespaces.ts';
@@ -64,6 +64,12 @@ export interface ContentScope extends ContentUse {
   readonly labelSelector?: string;
 }
 
+/** The objects of one kind, as sources and as targets. */
+interface ObjectsOfKind {
+  readonly store: KubeStore;
+  readonly targets: TargetReconciler;
+}
+
 interface ContentWatch {
   readonly watcher: WatchGroup;
   /** The receivers of the watch's events. Each event goes to all of them, in this order. */
@@ -86,8 +92,7 @@ export class Cluster implements Backend {
   readonly served: ServedNamespaces | undefined;
   readonly reachability: Reachability;
   readonly #options: ClusterOptions;
-  readonly #stores = new Map<string, KubeStore>();
-  readonly #targets = new Map<string, TargetReconciler>();
+  readonly #kinds = new Map<string, ObjectsOfKind>();
   readonly #watches: WatchGroup[] = [];
   /** The watches of objects with their data, by path and label selector. */
   readonly #contentWatches = new Map<string, ContentWatch>();
@@ -133,20 +138,45 @@ export class Cluster implements Backend {
   }
 
   sourcesOf(source: ObjectKey): KubeStore {
-    const name = kindOf(source);
-    const kind = this.#options.kinds.find(({ kind }) => kind === name);
-    if (kind === undefined) throw new TypeError(`no controller copies objects of this kind: ${source}`);
-    return this.store(kind);
+    return this.#of(source).store;
   }
 
   targetsOf(target: ObjectKey): TargetReconciler {
-    return getOrCreate(this.#targets, kindOf(target), () => this.#openTargets(this.sourcesOf(target)));
+    return this.#of(target).targets;
   }
 
-  #openTargets(store: KubeStore): TargetReconciler {
-    const { engine, onWrite, clock, isHome, served } = this.#options;
-    return new TargetReconciler({
+  #of(key: ObjectKey): ObjectsOfKind {
+    const name = kindOf(key);
+    const kind = this.#options.kinds.find(({ kind }) => kind === name);
+    if (kind === undefined) throw new TypeError(`no controller copies objects of this kind: ${key}`);
+    return this.#ofKind(kind);
+  }
+
+  /** The store of a kind; created at the first call. */
+  store(kind: Kind): KubeStore {
+    return this.#ofKind(kind).store;
+  }
+
+  #ofKind(kind: Kind): ObjectsOfKind {
+    return getOrCreate(this.#kinds, kind.kind, () => this.#open(kind));
+  }
+
+  #open(kind: Kind): ObjectsOfKind {
+    const { api, clock, engine, isHome, isRead, onRollback, onWrite, served } = this.#options;
+    const store = new KubeStore({
+      api,
+      kind,
+      served,
+      onChange: (...change) => targets.objectChanged(...change),
+      onKnown: (key) => engine.objectKnown(key),
+      isRead,
+      watcher: this.#watcherOptions({ collection: kind.plural }),
+      onLate: (sinceMs) => this.#reopenSilent(kind, sinceMs),
+      onRollback,
+    });
+    const targets = new TargetReconciler({
       store,
+      onChange: engine.objectChanged,
       reachability: isHome ? undefined : this.reachability,
       claims: engine.claims,
       cycles: engine.cycles,
@@ -161,35 +191,7 @@ export class Cluster implements Backend {
       onWrite,
       now: () => clock.now(),
     });
-  }
-
-  /** The store of a kind; created at the first call. */
-  store(kind: Kind): KubeStore {
-    return getOrCreate(this.#stores, kind.kind, () => this.#openStore(kind));
-  }
-
-  #openStore(kind: Kind): KubeStore {
-    const { api, engine, isRead, onRollback, served } = this.#options;
-    return new KubeStore({
-      api,
-      kind,
-      served,
-      onChange: (key, before, after, ...how) => {
-        const targets = this.#targets.get(kind.kind);
-        targets?.objectChanged(key, before, after);
-        const isSame = before !== undefined && before.uid === after?.uid;
-        if (kind.isCustom === true && isSame && sameButVersion(before, after)) {
-          // No decision depends on the status and the finalizers of a custom resource, which alone have changed.
-          if (targets?.hasOtherContent(key) !== true) return;
-        }
-        engine.objectChanged(key, before, after, ...how);
-      },
-      onKnown: (key) => engine.objectKnown(key),
-      isRead,
-      watcher: this.#watcherOptions({ collection: kind.plural }),
-      onLate: (sinceMs) => this.#reopenSilent(kind, sinceMs),
-      onRollback,
-    });
+    return { store, targets };
   }
 
   /**
@@ -281,7 +283,7 @@ export class Cluster implements Backend {
   }
 
   get watches(): readonly WatchHealth[] {
-    const stores = Array.from(this.#stores.values(), ({ watches }) => watches);
+    const stores = Array.from(this.#kinds.values(), ({ store }) => store.watches);
     return [...this.#watches, ...stores].flatMap(({ health }) => health);
   }
 
@@ -298,12 +300,13 @@ export class Cluster implements Backend {
 
   /** Size of the contents in the caches of the stores, bytes. */
   get cachedBytes(): number {
-    return [...this.#stores.values()].reduce((sum, store) => sum + store.cachedBytes, 0);
+    return [...this.#kinds.values()].reduce((sum, { store }) => sum + store.cachedBytes, 0);
   }
 
   async stop(): Promise<void> {
     this.reachability.stop();
-    await Promise.all([...this.#watches, ...this.#stores.values()].map(async (part) => await part.stop()));
+    const stores = Array.from(this.#kinds.values(), ({ store }) => store);
+    await Promise.all([...this.#watches, ...stores].map(async (part) => await part.stop()));
   }
 
   /** Reopens the watches of the kind that had no event for `sinceMs`. They may be dead: a write was not brought. */

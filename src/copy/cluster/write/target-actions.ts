@@ -20,6 +20,7 @@ import {
   pauseBeforeWrite,
   type WriteAttempt,
 } from '../../plan/repairs.ts';
+import type { OnObjectChange } from '../../engine/backend.ts';
 import type { Sources } from '../../engine/backends.ts';
 import { isMarkedOverwritten, isOverwritten, ObjectWriter, OVERWRITTEN, withOverwrittenMark } from './object-writer.ts';
 import type { Reachability } from '../watch/reachability.ts';
@@ -34,6 +35,8 @@ export interface TargetReconcilerOptions extends FactSource {
   /** Whether the other cluster can be used; `undefined`: the targets are in the home cluster. */
   readonly reachability: Reachability | undefined;
   readonly sources: Sources;
+  /** Called for each change of an object that decisions depend on. */
+  readonly onChange: OnObjectChange;
   /** Called after each write. `rule`: the rule that claims the target, or, for an orphan, the rule in its mark. */
   readonly onWrite: (target: ObjectKey, verb: WriteVerb, ok: boolean, rule: RuleKey | undefined) => void;
   /** Called when a claim's outcome has changed, or its target was written. */

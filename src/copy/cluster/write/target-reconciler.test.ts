@@ -52,7 +52,7 @@ before(async () => {
   store = new KubeStore({
     api: interrupted,
     kind: SECRET,
-    onChange: (key, before, after) => changed?.objectChanged(key, before, after),
+    onChange: (...change) => changed?.objectChanged(...change),
     onKnown: () => undefined,
   });
   await store.watches.watchAll(({ annotations }) => annotations?.[MARK] !== undefined).synced;
@@ -85,6 +85,7 @@ const targetsOf = (
     hasNamespace: () => true,
     orphanActionOf,
     onTried: () => undefined,
+    onChange: () => undefined,
     onOutcome: (_entry, isWritten) => wrote.push(isWritten),
     onWrite: () => undefined,
     now: () => Date.now(),

@@ -2,8 +2,9 @@
 import type { RunResult } from '../../../runtime/queue/keyed-queue-options.ts';
 import type { Failed, Waiting } from '../../model/claim.ts';
 import { failureOf } from '../../model/cause.ts';
-import { COPY_LABEL, type Observed } from '../../model/observed.ts';
+import { COPY_LABEL, type Observed, sameButVersion } from '../../model/observed.ts';
 import type { ObjectKey } from '../../model/keys.ts';
+import type { OnObjectChange } from '../../engine/backend.ts';
 import { contestOf, decide, type Decision, factsOf } from '../../plan/decide.ts';
 import type { Contest, Facts } from '../../plan/facts.ts';
 import { isHandOver, shouldGiveUpTakeover, outcomesOf } from '../../plan/contest.ts';
@@ -103,8 +104,21 @@ export class TargetReconciler {
     return contestOf(target, this.#options, this.#cached(target));
   }
 
-  /** Called for each change of the target's object. Drops the content of a deleted object, and notes a lost label. */
-  objectChanged(target: ObjectKey, before: Observed | undefined, after: Observed | undefined): void {
+  /**
+   * The store calls this for each change of an object. First the memory learns of it, and then the engine, which may
+   * enqueue the target. No decision depends on the status and the finalizers of a custom resource: these alone are no
+   * change.
+   */
+  readonly objectChanged: OnObjectChange = (target, before, after, ...how) => {
+    const { onChange, store } = this.#options;
+    this.#learn(target, before, after);
+    const isSame = store.kind.isCustom === true && before !== undefined && before.uid === after?.uid;
+    if (isSame && sameButVersion(before, after) && !this.#hasOtherContent(target)) return;
+    onChange(target, before, after, ...how);
+  };
+
+  /** Drops the content of a deleted object, and notes a lost label. */
+  #learn(target: ObjectKey, before: Observed | undefined, after: Observed | undefined): void {
     const { claims } = this.#options;
     const isLost =
       before?.labels[COPY_LABEL] !== undefined &&
@@ -118,7 +132,7 @@ export class TargetReconciler {
   }
 
   /** Whether a watch brought another content of the target than was written. The memory drops an equal content. */
-  hasOtherContent(target: ObjectKey): boolean {
+  #hasOtherContent(target: ObjectKey): boolean {
     const { store } = this.#options;
     const held = this.#memory.get(target)?.held;
     const observed = store.index.find(target);
