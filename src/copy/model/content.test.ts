@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { inspect } from 'node:util';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
-import { Content } from './content.ts';
+import { Content, joinKeys } from './content.ts';
 import { CONFIG_MAP, isForbiddenType, type Kind, SECRET } from './kind.ts';
 
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
@@ -128,4 +128,20 @@ test('the minimal content of a Secret has the keys that its type requires; Secre
   assert.ok(Buffer.from(passwords[0] ?? '', 'base64').length >= 100);
   assert.ok(isForbiddenType('kubernetes.io/service-account-token') && isForbiddenType('bootstrap.kubernetes.io/token'));
   assert.ok(!isForbiddenType('Opaque'));
+});
+
+test('joinKeys gives different texts for different lists of data keys, whatever characters the keys have', () => {
+  const lists = [['a,b'], ['a', 'b'], ['["a', 'b"]'], ['a\nb'], ['a,b', ''], [''], [], ['__proto__'], ['a/b']];
+  assert.equal(new Set(lists.map((list) => joinKeys(list))).size, lists.length);
+});
+
+test('joinKeys gives the same text for the same data keys in any order', () => {
+  assert.equal(joinKeys(['b', 'a']), joinKeys(['a', 'b']));
+});
+
+test('joinKeys gives a digest of less than 100 characters for thousands of data keys', () => {
+  const keys = Array.from({ length: 4000 }, (_, index) => `key-${index}-${'x'.repeat(200)}`);
+  assert.ok(joinKeys(keys).length < 100);
+  assert.equal(joinKeys(keys), joinKeys(keys.toReversed()));
+  assert.notEqual(joinKeys(keys), joinKeys(keys.slice(1)));
 });

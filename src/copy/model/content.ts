@@ -8,7 +8,6 @@ import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { SecretBytes } from '../../runtime/secret-bytes.ts';
 import type { Kind } from './kind.ts';
-import { joinKeys } from './observed.ts';
 
 export interface ContentPiece {
   readonly field: string;
@@ -23,7 +22,7 @@ const OVERHEAD_BYTES = 1024;
 export interface Fingerprint {
   /** Two contents with equal data have the same digest, whatever their types are. It never leaves the process. */
   readonly digest: string;
-  /** The data keys, joined as in `Observed.ownKeys`. */
+  /** The data keys, as text (`joinKeys`). */
   readonly keys: string;
   /** '' if the kind has no types. */
   readonly type: string;
@@ -145,6 +144,19 @@ export class Content {
     }
     return values;
   }
+}
+
+/** Longest text of the data keys of an object, characters; a longer text is replaced by its digest. */
+const MAX_KEYS = 1024;
+
+/** A key that the API server accepts in Secrets and ConfigMaps. */
+const USUAL_KEY = /^[-._a-zA-Z0-9]+$/;
+
+/** The text of data keys for `Observed.ownKeys`; a long text becomes a digest. A custom resource may have any key. */
+export function joinKeys(keys: Iterable<string>): string {
+  const sorted = [...keys].sort();
+  const joined = sorted.every((key) => USUAL_KEY.test(key)) ? sorted.join(',') : JSON.stringify(sorted);
+  return joined.length <= MAX_KEYS ? joined : createHash('sha256').update(joined).digest('base64');
 }
 
 function byName({ to: a }: { readonly to: string }, { to: b }: { readonly to: string }): number {

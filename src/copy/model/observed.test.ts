@@ -3,7 +3,6 @@ import { test } from 'node:test';
 import type { ManagedFieldsEntry, ObjectMeta } from '../../kube/api.ts';
 import {
   contentVersion,
-  joinKeys,
   LAST_APPLIED,
   lengthProblem,
   MAX_KEPT,
@@ -102,15 +101,6 @@ test('if only the status or finalizers of a custom resource change, it counts as
   }
 });
 
-test('joinKeys gives different texts for different lists of data keys, whatever characters the keys have', () => {
-  const lists = [['a,b'], ['a', 'b'], ['["a', 'b"]'], ['a\nb'], ['a,b', ''], [''], [], ['__proto__'], ['a/b']];
-  assert.equal(new Set(lists.map((list) => joinKeys(list))).size, lists.length);
-});
-
-test('joinKeys gives the same text for the same data keys in any order', () => {
-  assert.equal(joinKeys(['b', 'a']), joinKeys(['a', 'b']));
-});
-
 test('very long labels and annotations are not kept, but annotations that a controller reads are', () => {
   const many = (count: number, value: string): Record<string, string> =>
     Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, value]));
@@ -151,13 +141,6 @@ test('if all values of a map are too long, their digests are kept, so that the m
     lengthProblem(observe({ ...META, annotations: { a: 'x'.repeat(MAX_VALUE) } }).annotations['a'] ?? ''),
     undefined,
   );
-});
-
-test('joinKeys gives a digest of less than 100 characters for thousands of data keys', () => {
-  const keys = Array.from({ length: 4000 }, (_, index) => `key-${index}-${'x'.repeat(200)}`);
-  assert.ok(joinKeys(keys).length < 100);
-  assert.equal(joinKeys(keys), joinKeys(keys.toReversed()));
-  assert.notEqual(joinKeys(keys), joinKeys(keys.slice(1)));
 });
 
 test('an object counts as full if less than 1 KiB of the allowed 256 KiB is left for annotations', () => {

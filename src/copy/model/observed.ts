@@ -13,6 +13,7 @@ import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { ManagedFieldsEntry, ObjectMeta, OwnerReference } from '../../kube/api.ts';
 import { flatText } from '../../runtime/text/texts.ts';
+import { type Fingerprint, joinKeys } from './content.ts';
 import type { KeyLists } from './key-lists.ts';
 import type { ObjectName } from './keys.ts';
 
@@ -62,10 +63,14 @@ export interface Observed {
   readonly content?: KeptContent;
 }
 
-/** The kept content of an object that a watch reports as a whole. @see StoredContent in `store.ts` */
+/** What the index keeps of the content of an object that a watch brings with its data. */
 export interface KeptContent {
   /** The object's revision (`revisionOf`) when it had this content. For a later revision the content is unknown. */
   readonly revision: number | string;
+  fingerprint: Fingerprint;
+  readonly immutable: boolean;
+  /** The type of a Secret; '' for a kind without types; `undefined`: not known. */
+  readonly type?: string | undefined;
   /** The kept part of the object's status, which may be newer than the content. */
   readonly status?: object | undefined;
 }
@@ -95,8 +100,6 @@ const MOST_ANNOTATIONS = 256 * 1024;
 const LEAST_ROOM = 1024;
 /** Longest text of the owner references of an object, characters; a longer text is replaced by its digest. */
 const MAX_OWNERS = 4096;
-/** Longest text of the data keys of an object, characters; a longer text is replaced by its digest. */
-const MAX_KEYS = 1024;
 
 type NameInNamespace = Pick<ObjectName, 'namespace' | 'name'>;
 
@@ -310,16 +313,6 @@ function tooLong(value: string): string {
 export function lengthProblem(value: string): string | undefined {
   if (!value.startsWith(TOO_LONG)) return undefined;
   return `it has ${Number.parseInt(value.slice(TOO_LONG.length), 10)} characters; the maximum is ${MAX_VALUE}`;
-}
-
-/** A key that the API server accepts in Secrets and ConfigMaps. */
-const USUAL_KEY = /^[-._a-zA-Z0-9]+$/;
-
-/** The text of data keys for `Observed.ownKeys`; a long text becomes a digest. A custom resource may have any key. */
-export function joinKeys(keys: Iterable<string>): string {
-  const sorted = [...keys].sort();
-  const joined = sorted.every((key) => USUAL_KEY.test(key)) ? sorted.join(',') : JSON.stringify(sorted);
-  return joined.length <= MAX_KEYS ? joined : createHash('sha256').update(joined).digest('base64');
 }
 
 /** Fields that have no content in any kind, so other clients may write them. */

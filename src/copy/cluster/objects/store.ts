@@ -46,16 +46,8 @@ export interface ContentUse {
   readonly statusOf?: (object: KubeObject) => object;
 }
 
-/** The content of an object that an event brought, with its version. */
-export interface StoredContent extends Held, Readonly<EventContent> {}
-
-/** A `StoredContent` without its version: the index keeps it with an object that a watch brings with its data. */
-interface EventContent {
-  fingerprint: Fingerprint;
-  readonly immutable: boolean;
-  /** The type of a Secret; '' for a kind without types; `undefined`: not known. */
-  readonly type?: string | undefined;
-}
+/** The content of an object at one version. */
+export interface StoredContent extends Held, Readonly<Pick<KeptContent, 'immutable' | 'type'>> {}
 
 /** A watch that brings all objects of a namespace or of the cluster with their data. */
 export interface CompleteWatch {
@@ -169,7 +161,7 @@ export class KubeStore implements SourceProvider {
   }
 
   /** The content in an event's object; `undefined`: the event is older than the index. */
-  #contentIn(object: WholeObject, isSource: boolean, status?: object): (EventContent & KeptContent) | undefined {
+  #contentIn(object: WholeObject, isSource: boolean, status?: object): KeptContent | undefined {
     const { namespace = '', name, uid, resourceVersion } = object.metadata;
     const key = this.key(namespace, name);
     const known = this.index.get(namespace, name);
@@ -177,7 +169,7 @@ export class KubeStore implements SourceProvider {
     const version = versionOf(object.metadata, this.kind);
     const before = known && keptVersion(known);
     if (before === version) {
-      const content = contentOf(known);
+      const content = known?.content;
       return content === undefined || content.status === status ? content : { ...content, status };
     }
     if (before !== undefined) this.#contents.delete(`${key}@${before}`);
@@ -191,9 +183,9 @@ export class KubeStore implements SourceProvider {
   }
 
   /** The content that the index keeps of an object, if it is the content at `version`. */
-  #stored(key: ObjectKey, version: string): EventContent | undefined {
+  #stored(key: ObjectKey, version: string): KeptContent | undefined {
     const known = this.index.find(key);
-    return known && keptVersion(known) === version ? contentOf(known) : undefined;
+    return known && keptVersion(known) === version ? known.content : undefined;
   }
 
   #keep(key: ObjectKey, content: Content): void {
@@ -214,7 +206,7 @@ export class KubeStore implements SourceProvider {
 
   /** Saves memory: if the content of a copy has a fingerprint equal to its source's, both share one object. */
   shareFingerprint(key: ObjectKey, fingerprint: Fingerprint): void {
-    const content = contentOf(this.index.find(key));
+    const content = this.index.find(key)?.content;
     if (content !== undefined && isDeepStrictEqual(content.fingerprint, fingerprint)) content.fingerprint = fingerprint;
   }
 
@@ -298,11 +290,6 @@ export class KubeStore implements SourceProvider {
     if (this.index.find(key) === undefined || this.#stored(key, version) !== undefined) return;
     this.#fingerprints.set(key, { version, fingerprint });
   }
-}
-
-/** The content that the index keeps of an object. The cast is safe: only this file puts content into the index. */
-function contentOf(observed: Observed | undefined): (EventContent & KeptContent) | undefined {
-  return observed?.content as (EventContent & KeptContent) | undefined;
 }
 
 /** The version of the content that the index keeps of an object. */
