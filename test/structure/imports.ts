@@ -67,11 +67,12 @@ const SEAMS: readonly Seam[] = [
     why: 'Vault uses the store of Secrets, and nothing else of a cluster',
   },
   {
-    of: /^controllers\/[^/]+\/rules\/(?:[^/]*-)?rule-set\.ts$/,
+    of: /^controllers\/[^/]+\/(rules\/(?:[^/]*-)?rule-set\.ts|(rules|shape|words)\.ts|shape\/)/,
     forbidden: /^(kube|vault|copy)\//,
-    but: /^copy\/(model|book|plan)\/|^copy\/engine\/life\/(rule-store|warnings)\.ts$/,
-    types: /^copy\/cluster\/watch\/namespaces\.ts$|^copy\/engine\/controller\.ts$|^kube\/api\.ts$/,
-    why: 'rules are pure',
+    but: /^copy\/(model|book|plan)\/|^copy\/engine\/life\/(condition|rule-store|warnings)\.ts$/,
+    types:
+      /^copy\/cluster\/watch\/namespaces\.ts$|^copy\/engine\/controller\.ts$|^copy\/vault\/access\/access\.ts$|^kube\/api\.ts$/,
+    why: 'rules, shapes and words are pure',
   },
   {
     of: /^controllers\/common\//,

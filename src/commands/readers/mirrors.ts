@@ -19,7 +19,7 @@ import {
 import { misreadPatterns, occursIn, selects } from '../../controllers/common/namespaces/selection.ts';
 import { createMirrorStore } from '../../controllers/mirrors/rules/mirror-store.ts';
 import { kindOf, MirrorRules } from '../../controllers/mirrors/rules/rule-set.ts';
-import { RETAIN_ANNOTATION } from '../../controllers/mirrors/rules/shape.ts';
+import { RETAIN_ANNOTATION } from '../../controllers/mirrors/shape.ts';
 import { type EffectiveSpec, problemsWith, SUSPENDED } from '../../controllers/mirrors/rules/spec.ts';
 
 export const SECRET_MIRRORS: RuleCollection = {

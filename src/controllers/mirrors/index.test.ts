@@ -21,7 +21,7 @@ import type { ControllerContext } from '../common/context.ts';
 import { SECRET_MIRROR_FINALIZER, type SecretMirror, type SecretMirrorSpec } from './api.ts';
 import { Mirrors } from './index.ts';
 import type { StoredMirror } from './rules/mirror-store.ts';
-import { MirrorShape, RetainShape } from './rules/shape.ts';
+import { MirrorShape, RetainShape } from './shape.ts';
 
 const unused = (): never => assert.fail('not used');
 const { signal } = new AbortController();

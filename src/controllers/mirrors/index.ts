@@ -22,9 +22,9 @@ import { MirrorVault } from './duties/mirror-vault.ts';
 import { MirrorMetrics } from './metrics.ts';
 import { createMirrorStore, type MirrorStore, type StoredMirror, withoutOurSpec } from './rules/mirror-store.ts';
 import { MirrorRules } from './rules/rule-set.ts';
-import { isReadOfCopies } from './rules/shape.ts';
+import { isReadOfCopies } from './shape.ts';
 import { missingDefaults } from './rules/spec.ts';
-import { deletionEvents, nextStatus, READY_CONDITION } from './rules/status.ts';
+import { deletionEvents, nextStatus, READY_CONDITION } from './words.ts';
 
 export const mirrors: ControllerEntry = {
   name: 'mirrors',

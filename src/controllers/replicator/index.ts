@@ -6,7 +6,7 @@ import { jsonReply, type Reply } from '../../observe/routes.ts';
 import { annotatedController, watchedObjects } from '../common/annotated/controller.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
 import { annotationNames, isReplicatorAnnotation, SUSPEND_ANNOTATION } from './rules/annotations.ts';
-import { eventsOf } from './rules/rule-events.ts';
+import { eventsOf } from './words.ts';
 import { REPLICATED_KINDS, ReplicatorRules } from './rules/rule-set.ts';
 
 export const replicator: ControllerEntry = {

@@ -17,7 +17,7 @@ import { SYNC_SECRET } from './api.ts';
 import { PROPAGATED_ANNOTATION, UNKNOWN_CLUSTER } from './rules/marks.ts';
 import { servedNamespaces } from './rules/one-cluster.ts';
 import { statusOf, type SyncSecretRule } from './rules/rule.ts';
-import { type CopyStatus, type RuleResult, tenantState } from './rules/status.ts';
+import { type CopyStatus, type RuleResult, tenantState } from './words.ts';
 import { CCM_CONTROLLER, CcmRules, MANAGER_CONTROLLER } from './rules/sync-secret-rule-set.ts';
 import {
   SYNC_SECRET_ENTRY,

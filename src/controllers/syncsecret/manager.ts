@@ -8,7 +8,7 @@ import type { ControllerContext, ControllerEntry } from '../common/context.ts';
 import { COPY_OF_SYNC_SECRET } from './rules/marks.ts';
 import { servedNamespaces } from './rules/one-cluster.ts';
 import type { SyncSecretRule } from './rules/rule.ts';
-import { managementState, type RuleResult } from './rules/status.ts';
+import { managementState, type RuleResult } from './words.ts';
 import { MANAGER_CONTROLLER, ManagerRules, originalTypeOf } from './rules/sync-secret-rule-set.ts';
 import {
   SYNC_SECRET_ENTRY,

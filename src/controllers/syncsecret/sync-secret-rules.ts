@@ -35,7 +35,7 @@ import { SyncSecretMetrics } from './metrics.ts';
 import { Pending } from './pending.ts';
 import { isReadMark } from './rules/marks.ts';
 import { MAX_TEXT, ruleOf, ruleVersion, type SyncSecretRule } from './rules/rule.ts';
-import { type RuleResult, type SyncState, terminatingState } from './rules/status.ts';
+import { type RuleResult, type SyncState, terminatingState } from './words.ts';
 import type { SyncSecretRules } from './rules/sync-secret-rule-set.ts';
 
 export type SyncSecretFacts = RuleFacts<SyncSecretRule, SyncSecretStatus>;

@@ -37,7 +37,7 @@ import { MIRROR_ANNOTATIONS, MIRRORS_EVENT_COMPONENT, SECRET_MIRROR, type Secret
 import type { MirrorMetrics } from '../metrics.ts';
 import { type LeaseState, type LeaseStatus, recordOf } from '../rules/lease-records.ts';
 import type { MirrorStore } from '../rules/mirror-store.ts';
-import { CHOICE_ANNOTATION, LEASE_ORIGIN_ANNOTATION } from '../rules/shape.ts';
+import { CHOICE_ANNOTATION, LEASE_ORIGIN_ANNOTATION } from '../shape.ts';
 import { type EffectiveSpec, sourceLocationOf, type SpecOptions } from '../rules/spec.ts';
 
 export interface MirrorVaultParts {

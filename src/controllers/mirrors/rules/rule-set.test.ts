@@ -12,7 +12,7 @@ import type { RuleState } from '../../../copy/model/rule-set.ts';
 import type { SecretMirror } from '../api.ts';
 import { createMirrorStore, MAX_LIST } from './mirror-store.ts';
 import { MirrorRules } from './rule-set.ts';
-import { RetainShape } from './shape.ts';
+import { RetainShape } from '../shape.ts';
 import type { EffectiveSpec } from './spec.ts';
 import { asKey } from '../../../../test/support/keys.ts';
 import { ruleScope } from '../../../../test/support/rule-scope.ts';

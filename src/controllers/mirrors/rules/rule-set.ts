@@ -31,7 +31,7 @@ import {
 } from '../api.ts';
 import { MAX_LIST, type MirrorStore, type StoredMirror } from './mirror-store.ts';
 import type { MirrorVault } from '../duties/mirror-vault.ts';
-import { MirrorShape, RETAIN_ANNOTATION, RetainShape } from './shape.ts';
+import { MirrorShape, RETAIN_ANNOTATION, RetainShape } from '../shape.ts';
 import { type EffectiveSpec, effectiveSpec, sourceSecretOf, type SpecOptions, SUSPENDED } from './spec.ts';
 
 export interface MirrorRulesOptions {

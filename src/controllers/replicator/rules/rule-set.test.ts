@@ -9,7 +9,7 @@ import { ruleKeyOfKind } from '../../../copy/model/keys.ts';
 import { KeyLists } from '../../../copy/model/key-lists.ts';
 import { Slot } from '../../../copy/model/observed.ts';
 import type { RuleState } from '../../../copy/model/rule-set.ts';
-import { PushShape } from './push-shape.ts';
+import { PushShape } from '../shape/push.ts';
 import { REPLICATOR_CONTROLLER, ReplicatorRules } from './rule-set.ts';
 import { ruleScope } from '../../../../test/support/rule-scope.ts';
 

@@ -29,7 +29,7 @@ import { type Found, RuleTargets } from '../../common/rules/rule-targets.ts';
 import type { RuleEvent } from '../../../copy/engine/controller.ts';
 import { annotationNames, isAnnotated, isName, listItems } from './annotations.ts';
 import { warning } from '../../../copy/engine/life/warnings.ts';
-import { warningsOf } from './rule-events.ts';
+import { warningsOf } from '../words.ts';
 import {
   isRule,
   pushedBy,
@@ -40,8 +40,8 @@ import {
   targetsIn,
   unknownOn,
 } from './rule.ts';
-import { PullShape } from './pull-shape.ts';
-import { PushShape } from './push-shape.ts';
+import { PullShape } from '../shape/pull.ts';
+import { PushShape } from '../shape/push.ts';
 
 export const REPLICATOR_CONTROLLER = 'replicator';
 

@@ -5,7 +5,7 @@ import { LeftOut } from '../../common/namespaces/left-out.ts';
 import { Reach } from '../../common/namespaces/reach.ts';
 import { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import { type Annotations, annotationNames, isAnnotated, sourcePath, unknownAnnotations } from './annotations.ts';
-import { isFrozen } from './bookkeeping.ts';
+import { isFrozen } from '../shape/bookkeeping.ts';
 import { inheritance, permission, type PermissionRules } from './permission.ts';
 import { pushedBy, readRule, readTargets, targetsIn } from './rule.ts';
 import { within, withinCpu } from '../../../../test/support/yardstick.ts';

@@ -22,8 +22,8 @@ import { ORIGIN_LABELS, SYNC_SECRET, SYNC_SECRET_FINALIZER } from '../api.ts';
 import { ORIGIN_ANNOTATION, OWNER_ANNOTATION, UNKNOWN_CLUSTER } from './marks.ts';
 import { ccmDuty, type CcmDuty, type IsServed } from './one-cluster.ts';
 import { ruleVersion, type SyncSecretRule } from './rule.ts';
-import { CopyShape, SecretShape } from './shapes.ts';
-import { type CopyStatus, copyState } from './status.ts';
+import { CopyShape, SecretShape } from '../shape.ts';
+import { type CopyStatus, copyState } from '../words.ts';
 import { Travel } from './travel.ts';
 
 export const CCM_CONTROLLER = 'syncsecret-ccm';

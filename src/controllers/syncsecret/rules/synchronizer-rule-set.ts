@@ -8,7 +8,7 @@ import type { RuleScope } from '../../common/context.ts';
 import type { RuleStore } from '../../../copy/engine/life/rule-store.ts';
 import { MANAGED_BY_KUBELB, MANAGED_BY_LABEL, ORIGIN_LABELS, ORIGINAL_FINALIZER, SYNC_SECRET } from '../api.ts';
 import { COPY_OF_SYNC_SECRET, originOf, SECRET_ANNOTATION } from './marks.ts';
-import { ManifestShape, MarkShape } from './shapes.ts';
+import { ManifestShape, MarkShape } from '../shape.ts';
 import { oneClaim } from './sync-secret-rule-set.ts';
 import { Travel } from './travel.ts';
 

@@ -9,9 +9,9 @@ import { contentVersion, observe, type Observed } from '../../../copy/model/obse
 import type { Plan } from '../../../copy/plan/facts.ts';
 import { plan } from '../../../copy/plan/plan.ts';
 import { PatternCache } from '../../../runtime/text/name-patterns.ts';
-import { type Annotations, annotationNames } from './annotations.ts';
-import { PullShape } from './pull-shape.ts';
-import { PushShape } from './push-shape.ts';
+import { type Annotations, annotationNames } from '../rules/annotations.ts';
+import { PullShape } from './pull.ts';
+import { PushShape } from './push.ts';
 
 const names = annotationNames('k8s-replicator');
 const settings = {

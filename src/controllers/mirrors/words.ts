@@ -4,26 +4,26 @@
  * The condition `Ready` is true only if all targets are up to date. `mirrorStatus` is as in the original: Active even
  * if a target has another owner.
  */
-import type { Entry } from '../../../copy/book/claim-book.ts';
-import { type Cause, withReason } from '../../../copy/model/cause.ts';
-import { isUnderWay, type OutcomeState, type SourceView, type Undeleted } from '../../../copy/model/claim.ts';
-import { parseResourceKey } from '../../../copy/model/keys.ts';
-import type { Findings, OutOfReach } from '../../../copy/model/rule-set.ts';
-import { KEPT_AS_SOURCE } from '../../../copy/plan/plan.ts';
-import { clipped, rfc3339, someOf } from '../../../runtime/text/texts.ts';
-import type { RuleEvent } from '../../../copy/engine/controller.ts';
-import { type Condition, nextCondition } from '../../../copy/engine/life/condition.ts';
-import type { VaultTrouble } from '../../../copy/vault/access/access.ts';
+import type { Entry } from '../../copy/book/claim-book.ts';
+import { type Cause, withReason } from '../../copy/model/cause.ts';
+import { isUnderWay, type OutcomeState, type SourceView, type Undeleted } from '../../copy/model/claim.ts';
+import { parseResourceKey } from '../../copy/model/keys.ts';
+import type { Findings, OutOfReach } from '../../copy/model/rule-set.ts';
+import { KEPT_AS_SOURCE } from '../../copy/plan/plan.ts';
+import { clipped, rfc3339, someOf } from '../../runtime/text/texts.ts';
+import type { RuleEvent } from '../../copy/engine/controller.ts';
+import { type Condition, nextCondition } from '../../copy/engine/life/condition.ts';
+import type { VaultTrouble } from '../../copy/vault/access/access.ts';
 import {
   type DestinationType,
   type MirrorStatus,
   NEVER_SYNCED,
   type SecretMirror,
   type SecretMirrorStatus,
-} from '../api.ts';
-import { nextLease, type LeaseState, type LeaseStatus, sameLeases } from './lease-records.ts';
+} from './api.ts';
+import { nextLease, type LeaseState, type LeaseStatus, sameLeases } from './rules/lease-records.ts';
 import { RetainShape } from './shape.ts';
-import { type EffectiveSpec, problemsWith, SUSPENDED } from './spec.ts';
+import { type EffectiveSpec, problemsWith, SUSPENDED } from './rules/spec.ts';
 
 export interface StatusInput extends Findings {
   readonly mirror: SecretMirror;

@@ -4,10 +4,10 @@ import { test } from 'node:test';
 
 import * as fc from 'fast-check';
 
-import { because, type Cause, userCause } from '../../../copy/model/cause.ts';
-import { SYNCED } from '../../../copy/model/claim.ts';
-import type { SyncSecretStatus } from '../api.ts';
-import { tenantState } from './status.ts';
+import { because, type Cause, userCause } from '../../copy/model/cause.ts';
+import { SYNCED } from '../../copy/model/claim.ts';
+import type { SyncSecretStatus } from './api.ts';
+import { tenantState } from './words.ts';
 
 test('if the message of a failure is public, the tenant reads message and reason; if it is internal, only its public text', () => {
   const read = (cause: Cause): unknown => {

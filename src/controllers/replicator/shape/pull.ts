@@ -18,10 +18,10 @@ import { isMarkedElsewhere, type Observed } from '../../../copy/model/observed.t
 import { rfc3339 } from '../../../runtime/text/texts.ts';
 import { MIRROR_OWNER } from '../../common/excluded-metadata.ts';
 import type { Place } from '../../common/annotated/objects.ts';
-import { type Annotations, readBool, sourcePath } from './annotations.ts';
+import { type Annotations, readBool, sourcePath } from '../rules/annotations.ts';
 import { cleared, isFilled, isFrozen, versionPatch } from './bookkeeping.ts';
-import { inheritance, permission } from './permission.ts';
-import { type RuleSettings, unknownOn } from './rule.ts';
+import { inheritance, permission } from '../rules/permission.ts';
+import { type RuleSettings, unknownOn } from '../rules/rule.ts';
 
 export class PullShape implements Shape {
   readonly id: string;

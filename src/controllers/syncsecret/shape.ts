@@ -1,6 +1,6 @@
 /** The shapes of a SyncSecret's copy, of a SyncSecret's Secret, and of the SyncSecret of a labelled Secret. Pure. */
-import { TOO_LARGE } from '../../common/excluded-metadata.ts';
-import { because } from '../../../copy/model/cause.ts';
+import { TOO_LARGE } from '../common/excluded-metadata.ts';
+import { because } from '../../copy/model/cause.ts';
 import {
   type DesiredState,
   failing,
@@ -8,11 +8,11 @@ import {
   type Shape,
   type SourceView,
   UNREAD,
-} from '../../../copy/model/claim.ts';
-import type { RuleKey } from '../../../copy/model/keys.ts';
-import { COPY_LABEL, LAST_APPLIED, type Observed, PLACE_ANNOTATION } from '../../../copy/model/observed.ts';
-import { flatText } from '../../../runtime/text/texts.ts';
-import { ORIGIN_LABELS, SYNC_SECRET } from '../api.ts';
+} from '../../copy/model/claim.ts';
+import type { RuleKey } from '../../copy/model/keys.ts';
+import { COPY_LABEL, LAST_APPLIED, type Observed, PLACE_ANNOTATION } from '../../copy/model/observed.ts';
+import { flatText } from '../../runtime/text/texts.ts';
+import { ORIGIN_LABELS, SYNC_SECRET } from './api.ts';
 import {
   COPY_OF_SYNC_SECRET,
   ORIGIN_ANNOTATION,
@@ -22,8 +22,8 @@ import {
   SECRET_ANNOTATION,
   SOURCE_VERSION_ANNOTATION,
   UNKNOWN_CLUSTER,
-} from './marks.ts';
-import type { Travel } from './travel.ts';
+} from './rules/marks.ts';
+import type { Travel } from './rules/travel.ts';
 
 type Present = Extract<SourceView, { state: 'present' }>;
 type Fields = Pick<

@@ -1,7 +1,7 @@
 /** The bookkeeping annotations of a target: reads from them where its data came from, and makes their patches. Pure. */
 import type { FieldPatch } from '../../../copy/model/claim.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
-import { type AnnotationNames, type Annotations, readBool, type Refusal } from './annotations.ts';
+import { type AnnotationNames, type Annotations, readBool, type Refusal } from '../rules/annotations.ts';
 
 /**
  * The patch of `replicated-from-version`. If only the version differs, nothing is written: otherwise two objects that

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { userCause } from '../../../copy/model/cause.ts';
-import type { Entry } from '../../../copy/book/claim-book.ts';
-import type { ObjectMeta } from '../../../kube/api.ts';
-import { asKey } from '../../../../test/support/keys.ts';
+import { userCause } from '../../copy/model/cause.ts';
+import type { Entry } from '../../copy/book/claim-book.ts';
+import type { ObjectMeta } from '../../kube/api.ts';
+import { asKey } from '../../../test/support/keys.ts';
 import {
   type Outcome,
   type Owner,
@@ -12,14 +12,14 @@ import {
   type SourceView,
   SYNCED,
   type Undeleted,
-} from '../../../copy/model/claim.ts';
-import type { OutOfReach } from '../../../copy/model/rule-set.ts';
-import { sameStatus } from '../../../copy/engine/life/condition.ts';
-import type { SecretMirror, SecretMirrorStatus } from '../api.ts';
-import { PatternCache } from '../../../runtime/text/name-patterns.ts';
+} from '../../copy/model/claim.ts';
+import type { OutOfReach } from '../../copy/model/rule-set.ts';
+import { sameStatus } from '../../copy/engine/life/condition.ts';
+import type { SecretMirror, SecretMirrorStatus } from './api.ts';
+import { PatternCache } from '../../runtime/text/name-patterns.ts';
 import { MirrorShape } from './shape.ts';
-import { effectiveSpec } from './spec.ts';
-import { nextStatus, READY_CONDITION, type StatusOutput } from './status.ts';
+import { effectiveSpec } from './rules/spec.ts';
+import { nextStatus, READY_CONDITION, type StatusOutput } from './words.ts';
 
 const NOW = Date.parse('2026-11-21T10:00:00Z');
 const PRESENT: SourceView = { state: 'present', version: '1', labels: {}, annotations: {} };

@@ -16,9 +16,9 @@ import {
 import { COPY_LABEL, type Observed } from '../../../copy/model/observed.ts';
 import { rfc3339 } from '../../../runtime/text/texts.ts';
 import type { Place } from '../../common/annotated/objects.ts';
-import type { Annotations } from './annotations.ts';
+import type { Annotations } from '../rules/annotations.ts';
 import { cleared, isFrozen, kept, versionPatch } from './bookkeeping.ts';
-import { readRule, type ReplicationRule, type RuleSettings, unknownOn } from './rule.ts';
+import { readRule, type ReplicationRule, type RuleSettings, unknownOn } from '../rules/rule.ts';
 
 const COPY_LABELS: FieldPatch = { [COPY_LABEL]: 'replicator' };
 const CHANGING: DesiredState = {

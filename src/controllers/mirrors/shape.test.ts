@@ -1,11 +1,11 @@
 /** Checks which labels and annotations of a source its copies get, and the ids of shapes. */
 import assert from 'node:assert/strict';
 import { describe, it, test } from 'node:test';
-import { isCopied } from '../../common/excluded-metadata.ts';
-import { annotationNames } from '../../replicator/rules/annotations.ts';
-import { COPY_LABEL, observe } from '../../../copy/model/observed.ts';
-import { MIRROR_ANNOTATIONS } from '../api.ts';
-import { NOTHING_CHOSEN } from './choices.ts';
+import { isCopied } from '../common/excluded-metadata.ts';
+import { annotationNames } from '../replicator/rules/annotations.ts';
+import { COPY_LABEL, observe } from '../../copy/model/observed.ts';
+import { MIRROR_ANNOTATIONS } from './api.ts';
+import { NOTHING_CHOSEN } from './rules/choices.ts';
 import { MirrorShape, RETAIN_ANNOTATION, RetainShape } from './shape.ts';
 
 describe('a copy of a SecretMirror', () => {

@@ -5,8 +5,8 @@ import { userCause } from '../../../copy/model/cause.ts';
 import type { DesiredState, SourceView } from '../../../copy/model/claim.ts';
 import { observe } from '../../../copy/model/observed.ts';
 import { PatternCache } from '../../../runtime/text/name-patterns.ts';
-import { type Annotations, annotationNames } from './annotations.ts';
-import { PullShape } from './pull-shape.ts';
+import { type Annotations, annotationNames } from '../rules/annotations.ts';
+import { PullShape } from './pull.ts';
 
 const names = annotationNames('k8s-replicator');
 const settings = {

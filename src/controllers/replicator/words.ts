@@ -1,12 +1,12 @@
 /** Makes the events of a rule: its refusal or its failures. One event names all targets with the same message. Pure. */
-import { REASONS } from '../../../copy/model/reasons.ts';
-import type { Entry } from '../../../copy/book/claim-book.ts';
-import type { Cause } from '../../../copy/model/cause.ts';
-import type { RuleEvent } from '../../../copy/engine/controller.ts';
-import { about, failureWarnings, warning } from '../../../copy/engine/life/warnings.ts';
-import { misreadPatterns, type Served, type There, unionOf } from '../../common/namespaces/selection.ts';
-import { SUSPENDED } from './annotations.ts';
-import type { Targets } from './rule.ts';
+import { REASONS } from '../../copy/model/reasons.ts';
+import type { Entry } from '../../copy/book/claim-book.ts';
+import type { Cause } from '../../copy/model/cause.ts';
+import type { RuleEvent } from '../../copy/engine/controller.ts';
+import { about, failureWarnings, warning } from '../../copy/engine/life/warnings.ts';
+import { misreadPatterns, type Served, type There, unionOf } from '../common/namespaces/selection.ts';
+import { SUSPENDED } from './rules/annotations.ts';
+import type { Targets } from './rules/rule.ts';
 
 /** @returns `undefined` while an outcome is pending: the events would be incomplete */
 export function eventsOf(refusal: Cause | undefined, claims: Iterable<Entry>): RuleEvent[] | undefined {

@@ -1,9 +1,9 @@
 /** The phase and condition of SyncSecrets, computed from the outcomes of their claims. Pure. */
-import type { Cause } from '../../../copy/model/cause.ts';
-import type { Entry } from '../../../copy/book/claim-book.ts';
-import { isUnderWay, type Outcome } from '../../../copy/model/claim.ts';
-import { clipped } from '../../../runtime/text/texts.ts';
-import type { SyncSecretPhase, SyncSecretStatus } from '../api.ts';
+import type { Cause } from '../../copy/model/cause.ts';
+import type { Entry } from '../../copy/book/claim-book.ts';
+import { isUnderWay, type Outcome } from '../../copy/model/claim.ts';
+import { clipped } from '../../runtime/text/texts.ts';
+import type { SyncSecretPhase, SyncSecretStatus } from './api.ts';
 
 /** The status that a SyncSecret should have. */
 export interface SyncState {

@@ -1,8 +1,8 @@
 /** The desired state of a SecretMirror's copies: as ktsstudio/mirrors makes them, but without forbidden metadata. */
 import { createHash } from 'node:crypto';
-import type { KeySelection } from '../../../copy/model/key-selection.ts';
-import type { Choices, Travels } from './choices.ts';
-import { because, causeOf } from '../../../copy/model/cause.ts';
+import type { KeySelection } from '../../copy/model/key-selection.ts';
+import type { Choices, Travels } from './rules/choices.ts';
+import { because, causeOf } from '../../copy/model/cause.ts';
 import {
   type DesiredState,
   failing,
@@ -11,11 +11,11 @@ import {
   type SourceLease,
   type SourceView,
   UNREAD,
-} from '../../../copy/model/claim.ts';
-import { COPY_LABEL, type Observed } from '../../../copy/model/observed.ts';
-import { pause } from '../../../runtime/pause.ts';
-import { copiedMetadata, isCopied, TOO_LARGE } from '../../common/excluded-metadata.ts';
-import { MIRROR_ANNOTATIONS, type SourceType } from '../api.ts';
+} from '../../copy/model/claim.ts';
+import { COPY_LABEL, type Observed } from '../../copy/model/observed.ts';
+import { pause } from '../../runtime/pause.ts';
+import { copiedMetadata, isCopied, TOO_LARGE } from '../common/excluded-metadata.ts';
+import { MIRROR_ANNOTATIONS, type SourceType } from './api.ts';
 
 /** Annotation on copies of mirrors with `deletePolicy: retain`: they are not deleted with their mirror. */
 export const RETAIN_ANNOTATION = 'keyferry.dev/retain';
