@@ -7,6 +7,7 @@ import { type ControlPlane, startControlPlane } from '../../../../test/servers/c
 import { clientOf } from '../../../../test/support/kube-client.ts';
 import { waitFor } from '../../../../test/support/wait-for.ts';
 import type { KubeApi } from '../../../kube/api.ts';
+import type { OnObjectChange } from '../../engine/backend.ts';
 import type { HttpKubeApi } from '../../../kube/http.ts';
 import type { Claim, DesiredState, Shape } from '../../model/claim.ts';
 import { ClaimBook } from '../../book/claim-book.ts';
@@ -69,9 +70,11 @@ const targetsOf = (
   book: ClaimBook,
   orphanActionOf: TargetReconcilerOptions['orphanActionOf'],
   graceMs?: number,
+  own = store,
+  onChange: OnObjectChange = () => undefined,
 ): TargetReconciler =>
   new TargetReconciler({
-    store,
+    store: own,
     reachability: undefined,
     claims: {
       book,
@@ -85,7 +88,7 @@ const targetsOf = (
     hasNamespace: () => true,
     orphanActionOf,
     onTried: () => undefined,
-    onChange: () => undefined,
+    onChange,
     onOutcome: (_entry, isWritten) => wrote.push(isWritten),
     onWrite: () => undefined,
     now: () => Date.now(),
@@ -307,3 +310,56 @@ describe('the replacement of an immutable copy', () => {
     assert.equal((await plane.api.find(path('edited')))?.metadata.uid, uid);
   });
 });
+
+for (const [brought, isReported] of [
+  ['the written content', false],
+  ['another content', true],
+] as const) {
+  it(`a change of the status of a custom resource ${isReported ? 'reaches' : 'does not reach'} the engine if the watch brought ${brought}`, async () => {
+    const rule: RuleKey = asKey('rules:there');
+    const book = new ClaimBook();
+    const events: string[] = [];
+    // To the store this is a custom resource: its content belongs to a generation, and its status is not content.
+    const custom = new KubeStore({
+      api,
+      kind: { ...SECRET, isCustom: true },
+      onChange: (...change) => targets.objectChanged(...change),
+      onKnown: () => undefined,
+    });
+    const targets = targetsOf(
+      book,
+      async () => await Promise.resolve('keep'),
+      undefined,
+      custom,
+      (_key, before) => events.push(before === undefined ? 'created' : 'changed'),
+    );
+    const name = isReported ? 'altered' : 'unaltered';
+    const target = custom.key('default', name);
+    const desiredState = (): DesiredState => {
+      return {
+        kind: 'be',
+        labels: {},
+        annotations: { [MARK]: rule },
+        bookkeeping: {},
+        data: 'minimal',
+        type: 'Opaque',
+      };
+    };
+    const shape: Shape = { id: '', desiredState, heldVersion: () => undefined };
+    const owner = { key: rule, title: rule, rank: '' };
+    book.replace(rule, [{ target, claim: { owner, mode: 'own', source: undefined, shape } }], []);
+    await targets.reconcile(target, new AbortController().signal);
+
+    const written = await plane.api.get(path(name));
+    const sink = custom.contentSink([{ isSource: () => false }]);
+    const bring = (resourceVersion: string): unknown => {
+      const metadata = { ...written.metadata, resourceVersion, namespace: 'default', name };
+      return sink.upsert({ ...written, metadata, ...(isReported ? { data: { other: '' } } : {}) }, false);
+    };
+    bring(written.metadata.resourceVersion);
+    assert.deepEqual(events, ['created']);
+    bring(String(Number(written.metadata.resourceVersion) + 1));
+    await custom.stop();
+    assert.deepEqual(events, isReported ? ['created', 'changed'] : ['created']);
+  });
+}
