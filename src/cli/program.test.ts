@@ -145,7 +145,7 @@ describe('help and version', () => {
     assert.match(stdout, /--mirrors-regex <full\|search>/);
     assert.match(
       stdout,
-      /comma-separated list of replicator, mirrors, syncsecret-manager, syncsecret-ccm, syncsecret-synchronizer, generator \(default: mirrors, replicator, generator\)/,
+      /comma-separated list of replicator, mirrors, syncsecret-manager, syncsecret-ccm, syncsecret-synchronizer, reflector, generator \(default: mirrors, replicator, generator\)/,
     );
     assert.match(stdout, /--syncsecret-cluster-name <name>/);
     assert.match(stdout, /--generator-all/);
@@ -258,10 +258,12 @@ describe('the argument of the actions', () => {
       excludedNamespaces: undefined,
       requireConsent: false,
       replicatorPush: true,
+      reflectorPush: true,
     };
     const config = {
       controllers: undefined,
       namespaces: [],
+      reflector: { excludedNamespaces: [] },
       limits,
       mirrors: { regexMode: 'full' },
       replicator,
@@ -283,6 +285,7 @@ describe('the argument of the actions', () => {
           '--destination-namespaces=selector:tier in (x,y)',
           '--require-consent',
           '--replicator-push=false',
+          '--reflector-push=false',
         ],
         [
           'status',
@@ -297,6 +300,7 @@ describe('the argument of the actions', () => {
                 excludedNamespaces: undefined,
                 requireConsent: true,
                 replicatorPush: false,
+                reflectorPush: false,
               },
             },
           },

@@ -9,7 +9,14 @@ import {
 } from './flags/common-flags.ts';
 import { type Config, deepFreeze } from './config.ts';
 import type { ControllerName } from './controllers.ts';
-import { generatorFlags, mirrorsFlags, replicatorFlags, vaultConfig, vaultFlags } from './flags/controller-flags.ts';
+import {
+  generatorFlags,
+  mirrorsFlags,
+  reflectorFlags,
+  replicatorFlags,
+  vaultConfig,
+  vaultFlags,
+} from './flags/controller-flags.ts';
 import {
   type Flag,
   type FlagSections,
@@ -71,6 +78,7 @@ const INITIAL = {
   scope: initialValues(namespacesFlag),
   mirrors: initialValues(mirrorsFlags),
   replicator: initialValues(replicatorFlags),
+  reflector: initialValues(reflectorFlags),
   manager: initialValues(managerFlags()),
   travel: initialValues(travelFlags),
   generator: initialValues(generatorFlags),
@@ -89,7 +97,7 @@ export function base(
   processInfo: ProcessInfo,
 ): Omit<Config, 'controllers'> {
   const { common, kube, election, addresses, limits, vault, ...parts } = values;
-  const { deletion, scope, mirrors, replicator, manager, travel, generator } = { ...INITIAL, ...parts };
+  const { deletion, scope, mirrors, replicator, reflector, manager, travel, generator } = { ...INITIAL, ...parts };
   return {
     controllersNamed: true,
     ...common,
@@ -105,6 +113,7 @@ export function base(
         : vaultConfig(vault, vaultEnvironment(processInfo.env), given),
     mirrors,
     replicator,
+    reflector,
     syncsecret: { managementNamespace: undefined, ...manager, ...travel },
     generator,
     // The originals silently ignore the first argument that is no flag, and everything after it.

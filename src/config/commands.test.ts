@@ -13,7 +13,7 @@ const VAULT = {
   timeoutMs: 60_000,
   environment: { ...NO_VAULT_ENVIRONMENT, tokenFile: '/home/a/.vault-token' },
 };
-type CommandName = 'run' | 'mirrors' | 'replicator' | 'generator' | 'syncsecret-manager';
+type CommandName = 'run' | 'mirrors' | 'replicator' | 'generator' | 'syncsecret-manager' | 'reflector';
 
 const processInfo: ProcessInfo = { env: { HOME: '/home/a' }, hostname: 'host', uniqueId: 'u1' };
 
@@ -324,7 +324,8 @@ describe('replicator', () => {
 
 describe('run', () => {
   it('without --controllers, run starts mirrors, replicator and generator; with it, run starts the listed controllers', () => {
-    const list = 'replicator, mirrors, syncsecret-manager, syncsecret-ccm, syncsecret-synchronizer, generator';
+    const list =
+      'replicator, mirrors, syncsecret-manager, syncsecret-ccm, syncsecret-synchronizer, reflector, generator';
     table('run', [
       [
         [],
@@ -377,5 +378,48 @@ describe('run', () => {
     const env = { VAULT_CACERT: '/nowhere' };
     assert.throws(() => configure('run', [], env), /VAULT_CACERT/);
     assert.deepEqual(configure('run', ['--controllers=replicator'], env).mirrors, MIRRORS);
+  });
+});
+
+describe('reflector', () => {
+  it('reads the environment of the original, with or without ES_ and in any case, and flags have precedence', () => {
+    const plain = configure('reflector', []);
+    assert.deepEqual([plain.controllers, plain.statusAddress], [['reflector'], at('status-address', 8080)]);
+    const env = {
+      ES_REFLECTOR__WATCHER__EXCLUDEDNAMESPACES: 'prod-*, ns-?',
+      Reflector__Watcher__Timeout: '3600',
+      ES_Ignite__KubernetesClient__SkipTlsVerify: 'true',
+      ES_Serilog__MinimumLevel__Default: 'Warning',
+      ASPNETCORE_HTTP_PORTS: '9090;9091',
+    };
+    const config = configure('reflector', [], env);
+    assert.deepEqual(config.reflector.excludedNamespaces, ['prod-*', 'ns-?']);
+    assert.deepEqual([config.logLevel, config.statusAddress], ['warn', at('status-address', 9090)]);
+    assert.deepEqual(
+      config.notes.map((note) => note.split(' ')[0]),
+      ['Reflector__Watcher__Timeout', 'Ignite__KubernetesClient__SkipTlsVerify'],
+    );
+    const argv = ['--reflector-excluded-namespaces=x', '--log-level=debug', '--status-address=:1'];
+    const flags = configure('reflector', argv, env);
+    assert.deepEqual(flags.reflector.excludedNamespaces, ['x']);
+    assert.deepEqual([flags.logLevel, flags.statusAddress], ['debug', at('status-address', 1)]);
+    for (const bad of [
+      { ASPNETCORE_HTTP_PORTS: 'http' },
+      { ASPNETCORE_HTTP_PORTS: '99999' },
+      { Serilog__MinimumLevel__Default: 'x' },
+    ])
+      assert.throws(() => configure('reflector', [], bad), /bad value/);
+  });
+
+  it('runs under run only if it is named, with its flags, and not with its prefix for the replicator', () => {
+    const run = configure('run', [
+      '--controllers=reflector',
+      '--reflector-push=false',
+      '--reflector-excluded-namespaces=a',
+    ]);
+    assert.deepEqual([run.controllers, run.limits.reflectorPush], [['reflector'], false]);
+    assert.throws(() => configure('run', ['--reflector-push=false']), /needs reflector in --controllers/);
+    const prefix = '--replicator-annotations-prefix=reflector.v1.k8s.emberstack.com/';
+    assert.throws(() => configure('run', ['--controllers=replicator,reflector', prefix]), /is the prefix of reflector/);
   });
 });

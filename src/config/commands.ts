@@ -10,11 +10,12 @@ import {
   mirrorsAddressFlags,
   mirrorsFlags,
   mirrorsNotes,
+  reflectorFlags,
   replicatorFlags,
   vaultFlags,
 } from './flags/controller-flags.ts';
 import { type FlagTable, prefixed } from './flags/flags.ts';
-import { limitFlags, NO_LABELS, patternLimitFlags, pushFlag, refuseSelectors } from './flags/limit-flags.ts';
+import { limitFlags, NO_LABELS, patternLimitFlags, pushFlags, refuseSelectors } from './flags/limit-flags.ts';
 import {
   ccmAddressFlags,
   ccmConfig,
@@ -28,6 +29,7 @@ import {
   TENANT_NAMESPACES,
   travelFlags,
 } from './flags/syncsecret-flags.ts';
+import { reflectorConfig } from './reflector-environment.ts';
 import { UsageError } from './usage-error.ts';
 
 /** The Leases. If an original has a Lease, Keyferry uses the same, so that both never lead at the same time. */
@@ -35,8 +37,12 @@ const MIRRORS_LEASE = '7e6f5103.kts.studio';
 const CCM_LEASE = '19f32e7b.ccm.kubelb.k8c.io';
 const MANAGER_LEASE = '19f32e7b.kubelb.k8c.io';
 const REPLICATOR_LEASE = 'k8s-replicator.keyferry';
+const REFLECTOR_LEASE = 'keyferry-reflector';
 const GENERATOR_LEASE = 'keyferry-generator';
 const USING_VAULT: ReadonlySet<ControllerName> = new Set<ControllerName>(['mirrors', 'generator']);
+/** The controllers that copy into namespaces which may consent. */
+const CONSENTED: ReadonlySet<ControllerName> = new Set<ControllerName>(['mirrors', 'replicator', 'reflector']);
+const REFLECTOR_PREFIX = 'reflector.v1.k8s.emberstack.com';
 const SYNC_SECRET_PREFIX = 'syncsecret-';
 const { sourceGraceMs, ...originalFlags } = replicatorFlags;
 
@@ -48,6 +54,7 @@ export const CONTROLLER_COMMANDS: readonly ControllerCommand[] = [
   ccmCommand(),
   managerCommand(),
   generatorCommand(),
+  reflectorCommand(),
 ];
 
 /** @returns `undefined`: no command of this name runs controllers */
@@ -62,10 +69,11 @@ function runCommand(): ControllerCommand {
     ...commonFlags(':8080', RUN_LEASE),
     deletion: deletionFlag('SecretMirror or SyncSecret'),
     scope: namespacesFlag,
-    limits: { ...limitFlags, ...pushFlag },
+    limits: { ...limitFlags, ...pushFlags },
     mirrors: mirrorsFlags,
     vault: vaultFlags,
     replicator: { ...prefixed('replicator-', replicatorFlags), sourceGraceMs },
+    reflector: reflectorFlags,
     ccm: prefixed(SYNC_SECRET_PREFIX, ccmFlags),
     manager: prefixed(SYNC_SECRET_PREFIX, managerFlags(SERVED_UNDER_RUN)),
     travel: prefixed(SYNC_SECRET_PREFIX, travelFlags),
@@ -101,8 +109,12 @@ function runCommand(): ControllerCommand {
       const usesVault = controllers.some((name) => USING_VAULT.has(name));
       const config = base(usesVault ? parsed : { ...parsed, values: others }, processInfo);
       if (wide !== undefined) refuseSelectors(config.limits, NO_LABELS);
-      if (!controllers.some((name) => name === 'mirrors' || name === 'replicator'))
-        refuseFlags({ consent: limitFlags.requireConsent }, given, 'mirrors or replicator');
+      if (!controllers.includes('reflector'))
+        refuseFlags({ ...sections.reflector, push: pushFlags.reflectorPush }, given, 'reflector');
+      else if (values.replicator.annotationsPrefix === REFLECTOR_PREFIX && controllers.includes('replicator'))
+        throw new UsageError(`--replicator-annotations-prefix: ${REFLECTOR_PREFIX} is the prefix of reflector`);
+      if (!controllers.some((name) => CONSENTED.has(name)))
+        refuseFlags({ consent: limitFlags.requireConsent }, given, 'mirrors, replicator or reflector');
       const ccm = hasCcm ? ccmConfig(sections.ccm, values.ccm, processInfo.env) : undefined;
       // In one cluster, a manager that serves all namespaces would serve the SyncSecrets of the CCM, too.
       const hasBoth = hasCcm && named.includes('syncsecret-manager');
@@ -163,7 +175,7 @@ function replicatorCommand(): ControllerCommand {
     // `:9102` is the default of the original's --status-address.
     ...commonFlags(':9102', REPLICATOR_LEASE),
     scope: namespacesFlag,
-    limits: { ...limitFlags, ...pushFlag },
+    limits: { ...limitFlags, replicatorPush: pushFlags.replicatorPush },
     original: kubeConfigFlag,
     replicator: replicatorFlags,
   };
@@ -257,6 +269,25 @@ function generatorCommand(): ControllerCommand {
         logLevel: env['DEBUG'] && !given.has('log-level') ? 'debug' : values.common.logLevel,
       };
     },
+  });
+}
+
+function reflectorCommand(): ControllerCommand {
+  const sections = {
+    ...commonFlags(':8080', REFLECTOR_LEASE),
+    scope: namespacesFlag,
+    limits: { ...limitFlags, reflectorPush: pushFlags.reflectorPush },
+    reflector: reflectorFlags,
+  };
+  return controllerCommand({
+    name: 'reflector',
+    summary:
+      'run only the controller for the annotations of emberstack/kubernetes-reflector, with its environment variables',
+    examples: ['keyferry reflector --reflector-excluded-namespaces "kube-*"'],
+    // The original has no flags.
+    original: { binary: 'ES.Kubernetes.Reflector', flags: [] },
+    sections,
+    toConfig: (parsed, processInfo) => reflectorConfig(parsed, base(parsed, processInfo), processInfo.env),
   });
 }
 

@@ -10,12 +10,13 @@ import type {
   generatorFlags,
   mirrorsFlags,
   readingConfig,
+  reflectorFlags,
   replicatorFlags,
   VaultConfig,
 } from './flags/controller-flags.ts';
 import type { ControllerName } from './controllers.ts';
 import type { FlagValues } from './flags/flags.ts';
-import type { limitFlags, pushFlag } from './flags/limit-flags.ts';
+import type { limitFlags, pushFlags } from './flags/limit-flags.ts';
 import type { ManagementConfig, managerFlags, travelFlags } from './flags/syncsecret-flags.ts';
 
 type Common = CommonValues['common'];
@@ -33,6 +34,7 @@ export interface Config extends Common, DeletionValues, AddressValues {
   readonly vault: VaultConfig;
   readonly mirrors: FlagValues<typeof mirrorsFlags>;
   readonly replicator: FlagValues<typeof replicatorFlags>;
+  readonly reflector: FlagValues<typeof reflectorFlags>;
   readonly syncsecret: SyncSecretConfig;
   readonly generator: FlagValues<typeof generatorFlags>;
   /** Settings that were accepted but have no effect, as sentences for the log. */
@@ -40,7 +42,7 @@ export interface Config extends Common, DeletionValues, AddressValues {
 }
 
 /** The limits of the administrator for the rules of all controllers. */
-export type LimitsConfig = FlagValues<typeof limitFlags & typeof pushFlag>;
+export type LimitsConfig = FlagValues<typeof limitFlags & typeof pushFlags>;
 
 export type SyncSecretConfig = FlagValues<ReturnType<typeof managerFlags> & typeof travelFlags> & {
   /** The tenant's namespace in the management cluster; `undefined`: there is no CCM. */

@@ -5,5 +5,6 @@ export const CONTROLLERS = [
   'syncsecret-manager',
   'syncsecret-ccm',
   'syncsecret-synchronizer',
+  'reflector',
   'generator',
 ] as const;

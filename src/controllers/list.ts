@@ -2,6 +2,7 @@
 import type { ControllerEntry } from './common/context.ts';
 import { generator } from './generator/index.ts';
 import { mirrors } from './mirrors/index.ts';
+import { reflector } from './reflector/index.ts';
 import { replicator } from './replicator/index.ts';
 import { syncSecretCcm } from './syncsecret/ccm.ts';
 import { syncSecretManager } from './syncsecret/manager.ts';
@@ -14,5 +15,6 @@ export const CONTROLLER_LIST: readonly ControllerEntry[] = [
   syncSecretManager,
   syncSecretCcm,
   secretSynchronizer,
+  reflector,
   generator,
 ];

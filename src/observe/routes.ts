@@ -52,17 +52,17 @@ export function metricsRoutes(metrics: Metrics): Routes {
  *   answer until the checks `readiness` succeed, but at most for the given time, and never more than 10 s. So during a
  *   long start the kubelet does not restart the process and records no Warning events.
  * - `/readyz` answers 200 if all checks `readiness` succeed, except informational checks; otherwise 503.
- * In both, `?verbose` lists every check, as in the API server; `[i]` marks an informational check.
+ * `/health/live` and `/health/ready` are the same, for programs of ASP.NET, whose probes have these paths.
+ * In all, `?verbose` lists every check, as in the API server; `[i]` marks an informational check.
  */
 export function probeRoutes(liveness: Checks, readiness: Checks): Routes {
-  return {
-    '/healthz': async (query) => {
-      const end = performance.now() + waitOf(query);
-      while (!isOk(readiness) && performance.now() < end) await setTimeout(WAIT_STEP_MS);
-      return probe('healthz', liveness, query);
-    },
-    '/readyz': (query) => probe('readyz', readiness, query),
+  const live: RouteHandler = async (query) => {
+    const end = performance.now() + waitOf(query);
+    while (!isOk(readiness) && performance.now() < end) await setTimeout(WAIT_STEP_MS);
+    return probe('healthz', liveness, query);
   };
+  const ready: RouteHandler = (query) => probe('readyz', readiness, query);
+  return { '/healthz': live, '/readyz': ready, '/health/live': live, '/health/ready': ready };
 }
 
 const MAX_WAIT_MS = 10_000;

@@ -4,7 +4,7 @@ import type { Place } from '../../controllers/common/annotated/objects.ts';
 import type { RuleScope } from '../../controllers/common/context.ts';
 import { type AnnotationNames, listItems } from '../../controllers/replicator/rules/annotations.ts';
 import { ReplicatorRules } from '../../controllers/replicator/rules/rule-set.ts';
-import { eventsOf } from '../../controllers/replicator/words.ts';
+import { eventsOf } from '../../controllers/common/annotated/report.ts';
 import { readRule, type ReplicationRule, unknownOn } from '../../controllers/replicator/rules/rule.ts';
 import { because, type Cause, withReason } from '../../copy/model/cause.ts';
 import type { Observed } from '../../copy/model/observed.ts';

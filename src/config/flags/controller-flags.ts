@@ -5,7 +5,7 @@ import { CONTROLLERS } from '../controller-names.ts';
 import { DEFAULT_CONTROLLERS } from '../controllers.ts';
 import { NO_VAULT_ENVIRONMENT, type VaultEnvironment } from '../vault-environment.ts';
 import { namespaceListFlag, namespacesFlag, originalAddressFlags } from './common-flags.ts';
-import { limitFlags, limitsConfig, pushFlag } from './limit-flags.ts';
+import { limitFlags, limitsConfig, pushFlags } from './limit-flags.ts';
 import {
   flag,
   type FlagSections,
@@ -113,6 +113,19 @@ export const replicatorFlags = {
   ),
 } satisfies FlagTable;
 
+/** The setting of reflector. There it is only an environment variable. Under `run` it has the same name. */
+export const reflectorFlags = {
+  excludedNamespaces: {
+    ...flag.list(
+      'reflector-excluded-namespaces',
+      'globs',
+      'comma-separated list of globs (* and ?): annotations of reflector on objects in these namespaces have no effect, but mirrors are made there',
+      () => undefined,
+    ),
+    variable: variableOf('reflector-excluded-namespaces'),
+  },
+} satisfies FlagTable;
+
 /** The original k8s-replicator has this flag in place of --kubeconfig. */
 export const kubeConfigFlag = {
   kubeConfig: { ...flag.text('kube-config', 'path', 'same as --kubeconfig'), sets: 'kubeconfig' },
@@ -194,9 +207,10 @@ export const readingFlags = {
     controllers: { ...controllersFlag.controllers, help: 'same as for the operator: its controllers (default: all)' },
   },
   scope: sameAsFor('operator', namespacesFlag),
-  limits: sameAsFor('operator', { ...limitFlags, ...pushFlag }),
+  limits: sameAsFor('operator', { ...limitFlags, ...pushFlags }),
   mirrors: sameAsFor('operator', { regexMode: mirrorsFlags.regexMode }),
   replicator: sameAsFor('replicator', prefixed('replicator-', annotationFlags)),
+  reflector: sameAsFor('operator', reflectorFlags),
   syncsecret: sameAsFor('CCM and manager', prefixed('syncsecret-', travelFlags)),
 } satisfies FlagSections;
 
@@ -206,12 +220,13 @@ function sameAsFor<Table extends FlagTable>(runner: string, table: Table): Table
 
 /** @param texts the values of flags and variables, by the names of the flags @throws UsageError: flags exclude each other */
 export function readingConfig(values: SectionValues<typeof readingFlags>, texts: ReadonlyMap<string, string>) {
-  const { scope, limits, mirrors, replicator, syncsecret } = values;
+  const { scope, limits, mirrors, replicator, reflector, syncsecret } = values;
   const { controllers } = values.operator;
   return {
     ...scope,
     mirrors,
     replicator,
+    reflector,
     syncsecret,
     /** The controllers of the operator; `undefined`: unknown, so all. */
     controllers: controllers.length > 0 ? CONTROLLERS.filter((name) => controllers.includes(name)) : undefined,

@@ -18,6 +18,7 @@ const NONE: LimitsConfig = {
   excludedNamespaces: undefined,
   requireConsent: false,
   replicatorPush: true,
+  reflectorPush: true,
 };
 
 describe('the limits of an administrator', () => {
@@ -112,7 +113,7 @@ describe('the limits of an administrator', () => {
       [
         ['run', '--controllers=syncsecret-manager,generator', '--require-consent'],
         {},
-        /^--require-consent needs mirrors or replicator in --controllers/,
+        /^--require-consent needs mirrors, replicator or reflector in --controllers/,
       ],
       [
         ['run', '--controllers=syncsecret-manager', '--excluded-namespaces=selector:a'],

@@ -92,12 +92,17 @@ export const limitFlags = {
   ),
 } satisfies FlagTable;
 
-/** For the commands that can run the replicator. */
-export const pushFlag = {
-  replicatorPush: limitSwitch('replicator-push', 'false: annotations can pull copies, but cannot push them', true),
+function pushSwitch(controller: string): Flag<boolean> {
+  return limitSwitch(`${controller}-push`, 'false: annotations can pull copies, but cannot push them', true);
+}
+
+/** For the commands that can run controllers of annotations. */
+export const pushFlags = {
+  replicatorPush: pushSwitch('replicator'),
+  reflectorPush: pushSwitch('reflector'),
 } satisfies FlagTable;
 
-const FLAGS = { ...limitFlags, ...pushFlag };
+const FLAGS = { ...limitFlags, ...pushFlags };
 
 type Limits = FlagValues<typeof FLAGS>;
 

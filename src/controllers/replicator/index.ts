@@ -1,12 +1,10 @@
 /** The replicator controller: its kinds and annotations, and the `/healthz` of the original. */
-import type { Controller, Report, RuleFacts } from '../../copy/engine/controller.ts';
-import type { RuleObject } from '../../copy/engine/life/rule-store.ts';
-import { undeletedWarnings } from '../../copy/engine/life/warnings.ts';
+import type { Controller } from '../../copy/engine/controller.ts';
 import { jsonReply, type Reply } from '../../observe/routes.ts';
 import { annotatedController, watchedObjects } from '../common/annotated/controller.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
-import { annotationNames, isReplicatorAnnotation, SUSPEND_ANNOTATION } from './rules/annotations.ts';
-import { eventsOf } from './words.ts';
+import { reportOf, SUSPEND_ANNOTATION } from '../common/annotated/report.ts';
+import { annotationNames, isReplicatorAnnotation } from './rules/annotations.ts';
 import { REPLICATED_KINDS, ReplicatorRules } from './rules/rule-set.ts';
 
 export const replicator: ControllerEntry = {
@@ -53,12 +51,4 @@ function create(context: ControllerContext): Controller {
     component: 'k8s-replicator',
     report: (facts) => reportOf(rules, facts),
   });
-}
-
-/** Only warnings are told: Normal events about one user's rules would displace warnings about those of others. */
-export function reportOf(rules: ReplicatorRules, facts: RuleFacts<RuleObject, object>): Report | undefined {
-  const { key, claims, refusal, outOfReach, undeleted } = facts;
-  const found = eventsOf(refusal, claims);
-  const warnings = rules.warningsOf(key, outOfReach).filter(({ type }) => type === 'Warning');
-  return found && { remarks: [...found, ...undeletedWarnings(undeleted), ...warnings] };
 }

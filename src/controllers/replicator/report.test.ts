@@ -10,7 +10,7 @@ import { annotationNames } from './rules/annotations.ts';
 import { ruleVersion } from './rules/rule.ts';
 import { ReplicatorRules } from './rules/rule-set.ts';
 import { annotatedStore } from '../common/annotated/controller.ts';
-import { reportOf } from './index.ts';
+import { reportOf } from '../common/annotated/report.ts';
 import type { Controller } from '../../copy/engine/controller.ts';
 import { ruleLife } from '../../../test/support/rule-life.ts';
 import { asKey } from '../../../test/support/keys.ts';

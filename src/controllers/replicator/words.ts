@@ -1,17 +1,9 @@
-/** Makes the events of a rule: its refusal or its failures. One event names all targets with the same message. Pure. */
+/** The events about the annotations of a rule, besides those about its outcomes. Pure. */
 import { REASONS } from '../../copy/model/reasons.ts';
-import type { Entry } from '../../copy/book/claim-book.ts';
-import type { Cause } from '../../copy/model/cause.ts';
 import type { RuleEvent } from '../../copy/engine/controller.ts';
-import { about, failureWarnings, warning } from '../../copy/engine/life/warnings.ts';
+import { about, warning } from '../../copy/engine/life/warnings.ts';
 import { misreadPatterns, type Served, type There, unionOf } from '../common/namespaces/selection.ts';
-import { SUSPENDED } from './rules/annotations.ts';
 import type { Targets } from './rules/rule.ts';
-
-/** @returns `undefined` while an outcome is pending: the events would be incomplete */
-export function eventsOf(refusal: Cause | undefined, claims: Iterable<Entry>): RuleEvent[] | undefined {
-  return refusal === SUSPENDED ? [{ ...warning(refusal), type: 'Normal' }] : failureWarnings(refusal, claims);
-}
 
 /**
  * The events about named namespaces that do not exist or are not served, and about patterns that look like `team-*`.

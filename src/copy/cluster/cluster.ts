@@ -212,7 +212,7 @@ export class Cluster implements Backend {
 
   /**
    * Watches the metadata of all objects of a kind, for a controller whose objects no label selects. The index keeps the
-   * objects that are `isRelevant` and those that are followed by name. To be called one time for each kind.
+   * objects that are `isRelevant` and those that are followed by name. Controllers share one watch of a kind.
    */
   watchAll(kind: Kind, isRelevant: (meta: Pick<ObjectMeta, 'annotations'>) => boolean): void {
     this.#wide.push(this.store(kind).watches.watchAll(isRelevant));

@@ -139,6 +139,10 @@ export interface Shape {
   desiredState(source: SourceView, observed: Observed | undefined, now: number): DesiredState;
   /** The version of the source whose content the target has, according to the target's annotations. */
   heldVersion(observed: Observed): string | undefined;
+  /** Whether sources of this type are not copied, besides those that are never copied. Default: no. */
+  refusesType?(type: string): boolean;
+  /** Whether the shape refuses loops of `fill` claims itself, by its bookkeeping. Default: the engine finds them. */
+  readonly refusesLoops?: true;
   /** Whether the source gets its data from another source, and has none now. Default: no. */
   lacksData?(source: Pick<Observed, 'annotations'>): boolean;
 }

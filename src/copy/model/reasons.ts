@@ -33,6 +33,7 @@ export const REASONS = {
   // The rule is wrong, or selects what it cannot have.
   InvalidSpec: entry('author', 'the spec has a mistake', 'correct the field that the message names'),
   IllFormed: entry('author', 'an annotation is invalid', 'correct the annotation that the message names'),
+  Unsupported: entry('author', 'Keyferry cannot do what an annotation asks for', 'write it in another way'),
   UnknownAnnotation: entry('author', 'an annotation under the prefix is unknown', 'correct its name, or remove it'),
   ErrorAnnotation: entry('author', 'an annotation is invalid', 'give it a value that the message names'),
   Suspended: entry('author', 'the rule is suspended', 'end the suspension'),

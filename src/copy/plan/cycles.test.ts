@@ -19,6 +19,7 @@ const SHAPE: Shape = {
 };
 const FILL: Shape = {
   ...SHAPE,
+  refusesLoops: true,
   desiredState: (view, observed, now) =>
     SHAPE.desiredState(observed === undefined ? { state: 'unknown' } : view, observed, now),
 };
@@ -367,9 +368,23 @@ describe('a ring of rules', () => {
     assert.equal(world.views(asKeys(['r1', 'r2'])).size, 0);
   });
 
-  it('a ring that has only fill claims is not reported as a cycle', () => {
-    const world = new World();
-    for (const [key, one] of ring(3)) world.set(key, { ...one, claim: { ...one.claim, mode: 'fill' } });
+  it('a ring that has only fill claims is not reported if their shapes refuse loops themselves; else it is a loop', () => {
+    const filling = (shape: Shape): World => {
+      const world = new World();
+      for (const [key, one] of ring(3)) world.set(key, { ...one, claim: { ...one.claim, mode: 'fill', shape } });
+      return world;
+    };
+    const { refusesLoops: _, ...other } = FILL;
+    const loop = filling(other);
+    const entries = asKeys<RuleKey>(['r0', 'r1', 'r2']).flatMap((rule) => Array.from(loop.book.of(rule)));
+    assert.deepEqual(
+      entries.map((entry) => {
+        const view = loop.of(entry);
+        return view?.state === 'failed' ? view.reason : view?.state;
+      }),
+      ['Loop', 'Loop', 'Loop'],
+    );
+    const world = filling(FILL);
     assert.equal(world.views(asKeys(['r0', 'r1', 'r2'])).size, 0);
     world.set(asKey('r1'), claim(asKey('r1'), asKey('s1'), asKey('s2')));
     assert.equal(world.views(asKeys(['r0', 'r1', 'r2'])).size, 3);

@@ -5,7 +5,7 @@
  * The rule: a claim leads from its source to its target if it would copy now, that is, if its source exists, its shape
  * copies the source's data, and the target has the mark of its rule, or is free (it does not exist, or is an entry in
  * Vault) and the claim wins it; `fill` claims need no mark. A claim is in a cycle if claims lead from its target to its
- * source, and one of all these is not `fill` (for loops of `fill` claims alone see `controllers/replicator`).
+ * source, except if all are `fill` claims whose shapes refuse loops themselves (`Shape.refusesLoops`).
  *
  *   claim ──its source──▶ the claims that lead there ──their sources──▶ … ──▶ the target of the claim: a cycle
  *
@@ -18,7 +18,7 @@ import { because } from '../model/cause.ts';
 import { REASONS } from '../model/reasons.ts';
 import { type Claim, type Claimed, targetKeyOfSource, type SourceView } from '../model/claim.ts';
 import type { ClaimBook } from '../book/claim-book.ts';
-import type { ResourceKey } from '../model/keys.ts';
+import { controllerOf, type ResourceKey } from '../model/keys.ts';
 import { winnerOf } from './contest.ts';
 import type { Contest } from './facts.ts';
 
@@ -138,12 +138,16 @@ function viewOf(target: ResourceKey, edges: readonly Edge[]): CycleView | undefi
   for (const place of places) for (const edge of edges) if (edge.from === place) places.add(edge.target);
   // In the order in which content is copied.
   const cycle = [...places].flatMap((place) => edges.filter((edge) => edge.from === place));
-  if (cycle.every(({ claim }) => claim.mode === 'fill')) return undefined;
-  return cycle.every(({ isKnown }) => isKnown) ? failed(messageOf(cycle, places.size)) : { state: 'unknown' };
+  if (cycle.every(({ claim }) => claim.mode === 'fill' && claim.shape.refusesLoops === true)) return undefined;
+  if (!cycle.every(({ isKnown }) => isKnown)) return { state: 'unknown' };
+  const controllers = new Set(cycle.map(({ claim }) => controllerOf(claim.owner.key)));
+  const isLoop = controllers.size === 1 && cycle.every(({ claim }) => claim.mode === 'fill');
+  return failed(messageOf(cycle, places.size), isLoop ? 'Loop' : 'Cycle');
 }
 
-function failed(message: string): CycleView {
-  return { state: 'failed', ...because('Cycle', message, REASONS.Cycle.says) };
+/** @param reason `Loop`: objects of one controller fill each other */
+function failed(message: string, reason: 'Cycle' | 'Loop' = 'Cycle'): CycleView {
+  return { state: 'failed', ...because(reason, message, REASONS[reason].says) };
 }
 
 /** @param edges the edges of one cycle, in the order of copying if each target is in it only once */

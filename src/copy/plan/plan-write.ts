@@ -30,7 +30,9 @@ export function planWrite(
   if (desired.data === 'source') {
     const fingerprint = facts.fingerprintOf(from);
     if (fingerprint === undefined) return { do: 'need', fact: 'source', claim: from };
-    if ((desired.type ?? '') === '' && isRefused(fingerprint.type, facts)) return refusedType(fingerprint.type);
+    const { type } = fingerprint;
+    if (from.shape.refusesType?.(type) === true || ((desired.type ?? '') === '' && isRefused(type, facts)))
+      return refusedType(type);
   }
   const type = desired.type !== undefined && desired.type !== '' ? desired.type : facts.type;
   if (type !== undefined && isRefused(type, facts)) return refusedType(type);

@@ -154,14 +154,60 @@ function always(): boolean {
 /** A prefix and any rest, as most other patterns are. */
 const PREFIX = /^([a-z0-9-]+)\.([*+])$/;
 
+/** The begin of a pattern with a look-ahead, as .NET and Perl have it. RE2 has none. */
+const LOOK_AHEAD = /^\^?\(\?([=!])/;
+
+/** A pattern that begins with look-aheads: what must (not) follow the start of a name, and what the name must match. */
+interface LookAheads {
+  readonly tests: readonly { readonly isNegated: boolean; readonly source: string }[];
+  readonly rest: string;
+}
+
+/**
+ * Splits the look-aheads off a pattern: `^(?!(?:a|b)$).*` is the test `^(?:(?:a|b)$)`, which must fail, and `.*`.
+ * @returns `undefined`: they cannot be tested apart: a bracket is missing, or they belong to one of several alternatives
+ */
+function lookAheadsOf(source: string): LookAheads | undefined {
+  const tests: { isNegated: boolean; source: string }[] = [];
+  let rest = source;
+  for (let match = LOOK_AHEAD.exec(rest); match !== null; match = LOOK_AHEAD.exec(rest)) {
+    const body = rest.slice(match[0].length);
+    const end = topLevel(body).find(({ token }) => token === ')')?.at;
+    if (end === undefined) return undefined;
+    tests.push({ isNegated: match[1] === '!', source: `^(?:${body.slice(0, end)})` });
+    rest = body.slice(end + 1);
+  }
+  return topLevel(rest).some(({ token }) => token === '|') ? undefined : { tests, rest };
+}
+
+/** The tokens outside of groups, with their places; the last one closes the group around them. */
+function topLevel(source: string): { readonly token: string; readonly at: number }[] {
+  const found: { token: string; at: number }[] = [];
+  let depth = 0;
+  for (const { 0: token, index } of source.matchAll(TOKENS)) {
+    if (depth === 0) found.push({ token, at: index });
+    if (token === '(') depth += 1;
+    else if (token === ')' && depth === 0) return found;
+    else if (token === ')') depth -= 1;
+  }
+  return found;
+}
+
+export interface PatternOptions {
+  /** Whether a pattern may begin with look-aheads. They are tested apart, because RE2 has none. */
+  readonly lookAhead?: boolean;
+}
+
 /** Compiles each pattern one time for all rules. */
 export class PatternCache {
   readonly #mode: RegexMode;
+  readonly #lookAhead: boolean;
   readonly #patterns = new ByteCache<Pattern>({ maxBytes: PATTERNS_BYTES });
   readonly #programs = new ByteCache<RE2JS>({ maxBytes: PROGRAMS_BYTES });
 
-  constructor(mode: RegexMode) {
+  constructor(mode: RegexMode, { lookAhead = false }: PatternOptions = {}) {
     this.#mode = mode;
+    this.#lookAhead = lookAhead;
   }
 
   get(source: string): Pattern {
@@ -219,6 +265,7 @@ export class PatternCache {
   }
 
   #compile(source: string): Pattern {
+    if (this.#lookAhead && LOOK_AHEAD.test(source)) return this.#withLookAheads(source);
     if (this.#mode === 'full' && LITERAL.test(source)) {
       return this.#pattern(
         1,
@@ -251,6 +298,24 @@ export class PatternCache {
     } catch (error) {
       return { error: error instanceof Error ? error.message : String(error), size: rough };
     }
+  }
+
+  #withLookAheads(source: string): Pattern {
+    const split = lookAheadsOf(source);
+    if (split === undefined) return { error: 'a look-ahead must be complete, and must not stand beside a top-level |' };
+    const tests: { readonly isNegated: boolean; readonly pattern: NamePattern }[] = [];
+    for (const { isNegated, source: text } of split.tests) {
+      const pattern = this.#compile(text);
+      if ('error' in pattern) return pattern;
+      tests.push({ isNegated, pattern });
+    }
+    const rest = this.#compile(split.rest);
+    if ('error' in rest) return rest;
+    const size = tests.reduce((sum, { pattern }) => sum + pattern.size, rest.size);
+    if (size > MAX_PATTERN_SIZE) return { error: TOO_COMPLEX, size };
+    const matches = (name: string): boolean =>
+      tests.every(({ isNegated, pattern }) => pattern.occursIn(name) !== isNegated) && rest.matchesWhole(name);
+    return this.#pattern(size, undefined, matches, matches);
   }
 
   #pattern(

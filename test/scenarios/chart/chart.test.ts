@@ -12,6 +12,7 @@ import { promisify } from 'node:util';
 import { parseAllDocuments } from 'yaml';
 
 import { findControllerCommand } from '../../../src/config/commands.ts';
+import { CONTROLLERS } from '../../../src/config/controller-names.ts';
 import { FORBIDDEN_TYPES } from '../../../src/copy/model/kind.ts';
 import { ensureServer } from '../../servers/ensure.ts';
 import { Reaper } from '../../servers/reaper.ts';
@@ -216,6 +217,7 @@ describe('the chart', () => {
     const switches = [
       ['mirrors.enabled', 'mirrors'],
       ['replicator.enabled', 'replicator'],
+      ['reflector.enabled', 'reflector'],
       ['syncSecret.manager.enabled', 'syncsecret-manager'],
       ['syncSecret.ccm.enabled', 'syncsecret-ccm'],
       ['generator.enabled', 'generator'],
@@ -230,10 +232,10 @@ describe('the chart', () => {
       const config = findControllerCommand(command)?.configure(flags, { env, hostname: 'h', uniqueId: 'u' });
       assert.deepEqual(
         config?.controllers,
-        switches.flatMap(([, name], index) => (isOn(index) ? [name] : [])),
+        CONTROLLERS.filter((name) => switches.some(([, one], index) => one === name && isOn(index))),
       );
       const crds = objects.filter(({ kind }) => kind === 'CustomResourceDefinition').length;
-      assert.equal(crds, Number(isOn(0)) + Number(isOn(2) || isOn(3)), JSON.stringify(values));
+      assert.equal(crds, Number(isOn(0)) + Number(isOn(3) || isOn(4)), JSON.stringify(values));
     }
   });
 
@@ -245,6 +247,7 @@ describe('the chart', () => {
       [{ allowAll: false }, 'replicator'],
       [{ allowAll: true, 'replicator.enabled': false }, 'mirrors'],
       [{ 'replicator.enabled': true }, 'replicator'],
+      [{ 'reflector.enabled': true }, 'reflector'],
       [BOTH, 'mirrors,replicator'],
     ];
     for (const [values, controllers] of table) {
@@ -493,7 +496,7 @@ describe('the policies', () => {
       assert.ok(matchConditions[0].expression.startsWith(`['${annotation}', '${annotation}-namespaces'].exists`));
       const { variables } = policies.get('keyferry-fence');
       const { expression } = variables.find(({ name }: Json) => name === 'isFilled');
-      assert.match(expression, new RegExp(`\\?'${annotation?.replace('-to', '-from')}'`));
+      assert.match(expression, new RegExp(`\\['${annotation?.replace('-to', '-from')}'`));
     }
   });
 

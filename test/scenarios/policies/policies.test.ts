@@ -26,12 +26,15 @@ const VALUES = {
   ...IMAGE,
   'mirrors.enabled': true,
   'replicator.enabled': true,
+  'reflector.enabled': true,
   'policies.requesterRights.enabled': true,
   'policies.fence.enabled': true,
   'policies.protectCopies.enabled': true,
   // The controller manager of the tests is a user in this group. It deletes the copies in a deleted namespace.
   'policies.protectCopies.groups': ['platform', 'system:masters'],
 };
+
+const REFLECTOR = 'reflector.v1.k8s.emberstack.com/';
 
 let plane: ControlPlane;
 let operator: Keyferry | undefined;
@@ -63,7 +66,7 @@ before(async () => {
   const token = await requestToken(api, NAMESPACE, 'keyferry');
   operator = await Keyferry.start({
     kubeconfig: await plane.writeKubeconfig({ token }),
-    args: ['--controllers=mirrors,replicator', '--leader-elect', `--leader-elect-namespace=${NAMESPACE}`],
+    args: ['--controllers=mirrors,replicator,reflector', '--leader-elect', `--leader-elect-namespace=${NAMESPACE}`],
   });
   await operator.ready();
   author = plane.client({ user: 'author' });
@@ -265,6 +268,37 @@ describe('the requester policy', () => {
     await assert.rejects(author.patch(pathOf('team-a', 'pushed'), { metadata: push('default/x') }), /name default/);
   });
 
+  it('the requester policy checks automatic mirrors of reflector: the list that decides, and the right to all namespaces without one', async () => {
+    const names = {
+      auto: 'reflection-auto-enabled',
+      list: 'reflection-auto-namespaces',
+      allowed: 'reflection-allowed',
+    };
+    const given = (more: Readonly<Record<string, string>>): Json => ({
+      annotations: Object.fromEntries(
+        Object.entries({ [names.auto]: 'true', [names.allowed]: 'true', ...more }).map(([name, value]) => [
+          `${REFLECTOR}${name}`,
+          value,
+        ]),
+      ),
+    });
+    await assert.rejects(secret('team-a', 'reflected', given({}), author), /name \.\*/);
+    await assert.rejects(
+      secret('team-a', 'reflected', given({ [names.list]: 'team-b, default' }), author),
+      /name default/,
+    );
+    const selector = { [names.list]: 'team-b', 'reflection-auto-namespaces-selector': 'a=b' };
+    await assert.rejects(secret('team-a', 'reflected', given(selector), author), /name \.\*/);
+    await secret('team-a', 'reflected', given({ [names.list]: 'team-b' }), author);
+    await copied('team-b', 'reflected');
+    await author.patch(pathOf('team-a', 'reflected'), { data: { password: 'dHdv' } });
+    const wider = { metadata: given({ [names.list]: 'default' }) };
+    await assert.rejects(author.patch(pathOf('team-a', 'reflected'), wider), /name default/);
+    await secret('team-a', 'allowing', given({ [names.auto]: 'false' }), author);
+    const narrow = given({ 'reflection-allowed-namespaces': 'team-b' });
+    await secret('team-a', 'narrow', narrow, author);
+  });
+
   it('without the requester policy, an author can copy into every namespace', async () => {
     await without('keyferry-requester-rights-mirrors', async () => {
       await succeeds(() => author.create(mirror('unlimited', ['default'])), 'a SecretMirror into every namespace');
@@ -299,6 +333,21 @@ describe('the fence policy', () => {
         message: () => `the fill\n${operator?.output.split('\n').slice(-5).join('\n')}`,
       },
     );
+    const mirrored = `${REFLECTOR}reflected-version`;
+    await secret('team-b', 'mirror', { annotations: { [`${REFLECTOR}reflects`]: 'team-a/allowing' } });
+    const byReflector = { [`${REFLECTOR}reflects`]: 'team-a/reflecting', [`${REFLECTOR}auto-reflects`]: 'True' };
+    await secret('team-b', 'reflecting', { annotations: byReflector });
+    const auto = {
+      'reflection-allowed': 'true',
+      'reflection-auto-enabled': 'true',
+      'reflection-auto-namespaces': 'team-b',
+    };
+    const onSource = Object.entries(auto).map(([name, value]) => [`${REFLECTOR}${name}`, value]);
+    await secret('team-a', 'reflecting', { annotations: Object.fromEntries(onSource) });
+    for (const name of ['mirror', 'reflecting'])
+      await waitFor(async () => (await plane.api.get(pathOf('team-b', name))).metadata.annotations[mirrored], {
+        message: name,
+      });
     const marks = { 'mirrors.kts.studio/owned-by': 'team-a/adopting' };
     await secret('team-b', 'adopted', { annotations: marks });
     await secret('team-a', 'adopted');
@@ -450,7 +499,11 @@ describe('the policy protect-copies', () => {
     const annotations = { 'mirrors.kts.studio/owned-by': 'team-a/none', 'keyferry.dev/target': 'team-b/frozen' };
     const forged = { metadata: { labels: { 'keyferry.dev/copy': 'mirrors' }, annotations } };
     await assert.rejects(author.patch(path, forged), /metadata.annotations: only Keyferry marks/);
-    for (const [key, value] of Object.entries({ ...annotations, 'k8s-replicator/replicated-by': 'team-a/shared' })) {
+    for (const [key, value] of Object.entries({
+      ...annotations,
+      'k8s-replicator/replicated-by': 'team-a/shared',
+      [`${REFLECTOR}auto-reflects`]: 'True',
+    })) {
       await assert.rejects(author.patch(path, { metadata: { annotations: { [key]: value } } }), /only Keyferry marks/);
     }
     await without('keyferry-protect-copies', async () => {

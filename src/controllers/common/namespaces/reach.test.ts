@@ -19,6 +19,7 @@ const NO_LIMITS: LimitsConfig = {
   excludedNamespaces: undefined,
   requireConsent: false,
   replicatorPush: true,
+  reflectorPush: true,
 };
 
 const reachWith = (limits: Partial<LimitsConfig>): Reach => reachOf({ ...NO_LIMITS, ...limits });

@@ -26,7 +26,7 @@ import { type Labels, parseSelector } from '../../../runtime/text/label-selector
 import { WholePatterns } from '../../../runtime/text/whole-patterns.ts';
 import { Consents } from './consent.ts';
 import { type LeftOut, type Refusal, refusalCause } from './left-out.ts';
-import { matchLarge, type NamespaceSelection, selectedIn, selects, type There } from './selection.ts';
+import { labelKeysOf, matchLarge, type NamespaceSelection, selectedIn, selects, type There } from './selection.ts';
 
 /** A set of namespaces, defined by names or by labels. */
 export interface NamespaceFilter {
@@ -93,7 +93,7 @@ export class Reach {
   ): Promise<boolean> {
     // A limit of sources may decide by the labels of the rule's own namespace. So their change concerns the rule, too.
     const home = this.labelKeys.length > 0 ? namespaceOf(rule) : undefined;
-    for (const what of [ANYTHING, ...(selection.labels?.keys ?? [])]) {
+    for (const what of [ANYTHING, ...labelKeysOf(selection)]) {
       for (const namespace of namespaces.get(what)) {
         await pause();
         await matchLarge(selection, () => [namespace]);

@@ -10,7 +10,7 @@
 import type { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import type { ServedNamespaces } from '../../../kube/watch/served-namespaces.ts';
 import { pause } from '../../../runtime/pause.ts';
-import type { LabelMatcher } from '../../../runtime/text/label-selector.ts';
+import type { LabelMatcher, Labels } from '../../../runtime/text/label-selector.ts';
 import { clipped } from '../../../runtime/text/texts.ts';
 import type { NamePattern } from '../../../runtime/text/name-patterns.ts';
 
@@ -22,6 +22,15 @@ export interface NamespaceSelection {
   readonly excluded?: readonly NamePattern[] | undefined;
   /** Only namespaces with these labels are selected. */
   readonly labels?: LabelMatcher | undefined;
+  /** Namespaces with these labels are selected, too, whatever their names are. */
+  readonly orLabels?: LabelMatcher | undefined;
+  /** Only namespaces that this selects, too, are selected. It has no `and` of its own. */
+  readonly and?: NamespaceSelection | undefined;
+}
+
+/** The keys of all labels that a selection reads. */
+export function labelKeysOf({ labels, orLabels, and }: NamespaceSelection): readonly string[] {
+  return [...(labels?.keys ?? []), ...(orLabels?.keys ?? []), ...(and === undefined ? [] : labelKeysOf(and))];
 }
 
 /** Puts patterns that are plain names into `names`, because a look-up there is faster than a match. */
@@ -32,7 +41,7 @@ export function selectionOf(patterns: readonly NamePattern[]): NamespaceSelectio
   };
 }
 
-/** Selects all namespaces that one of the selections selects. These must not have `excluded` or `labels`. */
+/** Selects all namespaces that one of the selections selects. These must have names and patterns alone. */
 export function unionOf(selections: readonly NamespaceSelection[]): NamespaceSelection {
   return {
     names: new Set(selections.flatMap(({ names }) => [...names])),
@@ -40,10 +49,25 @@ export function unionOf(selections: readonly NamespaceSelection[]): NamespaceSel
   };
 }
 
-/** Whether the names and patterns of a selection select the namespace. The labels of the namespace are not checked. */
-export function selects({ names, patterns, excluded }: NamespaceSelection, namespace: string): boolean {
-  const isFound = names.has(namespace) || patterns.some((pattern) => pattern.matches(namespace));
+/** Whether a selection can select the namespace by its name. The labels of the namespace are not checked. */
+export function selects(selection: NamespaceSelection, namespace: string): boolean {
+  const { excluded, orLabels, and } = selection;
+  if (and !== undefined && !selects(and, namespace)) return false;
+  const isFound = orLabels !== undefined || isNamed(selection, namespace);
   return isFound && excluded?.some((pattern) => pattern.matches(namespace)) !== true;
+}
+
+function isNamed({ names, patterns }: NamespaceSelection, namespace: string): boolean {
+  return names.has(namespace) || patterns.some((pattern) => pattern.matches(namespace));
+}
+
+/** Whether the selection selects a namespace with these labels. */
+export function selectsWith(selection: NamespaceSelection, namespace: string, labels: Labels): boolean {
+  const { excluded, orLabels, and } = selection;
+  if (and !== undefined && !selectsWith(and, namespace, labels)) return false;
+  if (selection.labels?.matches(labels) === false) return false;
+  if (orLabels?.matches(labels) !== true && !isNamed(selection, namespace)) return false;
+  return excluded?.some((pattern) => pattern.matches(namespace)) !== true;
 }
 
 /** The known namespaces of a cluster. */
@@ -51,8 +75,7 @@ export type There = Pick<Namespaces, 'has' | 'names' | 'factsOf'>;
 
 /** Whether the selection selects a namespace, and the namespace exists and has matching labels at present. */
 export function selectsNow(selection: NamespaceSelection, namespace: string, there: There): boolean {
-  if (!there.has(namespace) || !selects(selection, namespace)) return false;
-  return selection.labels?.matches(there.factsOf(namespace)?.labels ?? {}) !== false;
+  return there.has(namespace) && selectsWith(selection, namespace, there.factsOf(namespace)?.labels ?? {});
 }
 
 /** Above this number of instructions, a pattern takes so long to compile that a pause follows. */
@@ -63,10 +86,10 @@ const LARGE = 50;
  * fast. It takes pattern by pattern, because the programs of all rules together do not fit into their cache.
  */
 export async function matchLarge(
-  { patterns, excluded = [] }: NamespaceSelection,
+  { patterns, excluded = [], and }: NamespaceSelection,
   namespaces: () => Iterable<string>,
 ): Promise<void> {
-  for (const pattern of [...patterns, ...excluded]) {
+  for (const pattern of [...patterns, ...excluded, ...(and?.patterns ?? [])]) {
     if (pattern.size <= LARGE) continue;
     for (const namespace of namespaces()) {
       pattern.matches(namespace);
@@ -80,8 +103,9 @@ export async function matchLarge(
  * changes meanwhile, the result may be wrong, but the change starts another evaluation of the rule.
  */
 export async function selectedIn(selection: NamespaceSelection, there: There): Promise<ReadonlySet<string>> {
-  const { names, patterns, labels } = selection;
-  const candidates = (): Iterable<string> => (patterns.length === 0 ? names : there.names(labels));
+  // A selection by names alone needs no look at the other namespaces.
+  const byNames = [selection, selection.and].find((one) => one?.patterns.length === 0 && one.orLabels === undefined);
+  const candidates = (): Iterable<string> => byNames?.names ?? there.names(selection.labels);
   await matchLarge(selection, candidates);
   const selected = new Set<string>();
   for (const namespace of candidates()) {

@@ -37,8 +37,8 @@ interface Account {
   readonly waiting: Set<RuleKey>;
 }
 
-export function patternSize({ patterns, excluded = [] }: NamespaceSelection): number {
-  return [...patterns, ...excluded].reduce((sum, { size }) => sum + size, 0);
+export function patternSize({ patterns, excluded = [], and }: NamespaceSelection): number {
+  return [...patterns, ...excluded, ...(and?.patterns ?? [])].reduce((sum, { size }) => sum + size, 0);
 }
 
 export class RuleLimits {

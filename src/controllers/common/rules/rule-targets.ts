@@ -5,6 +5,7 @@
  */
 import type { Cause } from '../../../copy/model/cause.ts';
 import { namespaceOf, type RuleKey } from '../../../copy/model/keys.ts';
+import type { LabelMatcher } from '../../../runtime/text/label-selector.ts';
 import type { OutOfReach } from '../../../copy/model/rule-set.ts';
 import type { RuleScope } from '../context.ts';
 import { LeftOut } from '../namespaces/left-out.ts';
@@ -60,10 +61,19 @@ export class RuleTargets implements RulesInNamespaces {
     this.#limits.leave(rule);
   }
 
-  /** The labels of these namespaces may decide whether the rule may copy, by the limits of the administrator. */
-  dependsOn(rule: RuleKey, namespaces: readonly string[]): void {
-    if (this.#scope.reach.labelKeys.length > 0)
-      this.#selections.set(rule, { names: new Set(namespaces), patterns: [] });
+  /** The label selector of a rule for namespaces; `undefined`: it has none. */
+  readonly labelsOf = (rule: RuleKey): LabelMatcher | undefined => {
+    const { labels, orLabels, and } = this.#selections.get(rule) ?? {};
+    return labels ?? orLabels ?? and?.orLabels;
+  };
+
+  /**
+   * The labels of these namespaces may decide whether the rule may copy, by the limits of the administrator.
+   * @param labels the labels that decide besides
+   */
+  dependsOn(rule: RuleKey, namespaces: readonly string[], labels?: LabelMatcher): void {
+    if (labels !== undefined || this.#scope.reach.labelKeys.length > 0)
+      this.#selections.set(rule, { names: new Set(namespaces), patterns: [], labels });
   }
 
   async find(

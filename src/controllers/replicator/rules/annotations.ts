@@ -7,7 +7,7 @@ import { lengthProblem, PLACE_ANNOTATION } from '../../../copy/model/observed.ts
 import { parseBool } from '../../../runtime/text/go-bool.ts';
 import { isWithinEdits } from '../../../runtime/text/texts.ts';
 import type { Place } from '../../common/annotated/objects.ts';
-import { OWN_PREFIX, REPLICATION_NAMES } from '../../common/excluded-metadata.ts';
+import { REPLICATION_NAMES } from '../../common/excluded-metadata.ts';
 
 export type Annotations = Readonly<Record<string, string>>;
 
@@ -50,14 +50,6 @@ export function isAnnotated(names: AnnotationNames, annotations: Annotations = {
 
 /** Why an object is not copied, or why the data of a copy is removed. */
 export type Refusal = Cause<'Suspended' | 'IllFormed' | 'UnknownAnnotation' | 'Denied' | 'Loop' | 'TooManyTargets'>;
-
-/** If this annotation of an annotated object is `true`, Keyferry neither writes nor deletes the targets of its rule. */
-export const SUSPEND_ANNOTATION = `${OWN_PREFIX}suspend`;
-
-export const SUSPENDED: Refusal = because(
-  'Suspended',
-  `annotation ${SUSPEND_ANNOTATION} is true: targets are neither written nor deleted`,
-);
 
 export function illFormed(annotation: string, value: string, why: string): Refusal {
   return because('IllFormed', `annotation ${annotation} (${clip(value)}): ${why}`);

@@ -9,6 +9,7 @@ import type { LeftOut } from '../../common/namespaces/left-out.ts';
 import type { Reach } from '../../common/namespaces/reach.ts';
 import { MAX_TARGETS } from '../../common/rules/rule-limits.ts';
 import type { Place } from '../../common/annotated/objects.ts';
+import { SUSPEND_ANNOTATION, SUSPENDED } from '../../common/annotated/report.ts';
 import {
   type AnnotationNames,
   type Annotations,
@@ -19,8 +20,6 @@ import {
   readBool,
   type Refusal,
   sourcePath,
-  SUSPEND_ANNOTATION,
-  SUSPENDED,
   tooLongOn,
   unknown,
   unknownAnnotations,

@@ -25,6 +25,7 @@ import { type RuleSettings, unknownOn } from '../rules/rule.ts';
 
 export class PullShape implements Shape {
   readonly id: string;
+  readonly refusesLoops = true;
   readonly #settings: RuleSettings;
   readonly #target: Place & { readonly kind: string };
   readonly #source: Place;

@@ -83,10 +83,14 @@ export class ObjectWatches {
     this.#lookUps.start(async (key, signal) => await this.#get(key, signal), { concurrency: LOOK_UPS });
   }
 
-  /** Opens the wide watch, which also keeps objects that `isRelevant`. Must be called before the first `follow`. */
+  /**
+   * Opens the wide watch, which also keeps objects that `isRelevant`. Must be called before the first `follow`, and
+   * before the first list. Several callers share the watch.
+   */
   watchAll(isRelevant: (meta: Pick<ObjectMeta, 'annotations'>) => boolean): WatchGroup {
-    this.#isRelevant = isRelevant;
-    return this.#openWideWatch();
+    const others = this.#isRelevant;
+    this.#isRelevant = others === undefined ? isRelevant : (meta) => others(meta) || isRelevant(meta);
+    return this.#wide ?? this.#openWideWatch();
   }
 
   /**

@@ -1,0 +1,37 @@
+/** What is told of a rule that is an annotated object: it has no status, so its users read events. Pure. */
+import type { Entry } from '../../../copy/book/claim-book.ts';
+import type { Report, RuleEvent, RuleFacts } from '../../../copy/engine/controller.ts';
+import { failureWarnings, undeletedWarnings, warning } from '../../../copy/engine/life/warnings.ts';
+import { because, type Cause } from '../../../copy/model/cause.ts';
+import type { RuleKey } from '../../../copy/model/keys.ts';
+import type { OutOfReach } from '../../../copy/model/rule-set.ts';
+import { OWN_PREFIX } from '../excluded-metadata.ts';
+
+/** If this annotation of an annotated object is `true`, Keyferry neither writes nor deletes the targets of its rule. */
+export const SUSPEND_ANNOTATION = `${OWN_PREFIX}suspend`;
+
+export const SUSPENDED = because(
+  'Suspended',
+  `annotation ${SUSPEND_ANNOTATION} is true: targets are neither written nor deleted`,
+);
+
+/** The rules of such a controller, as far as they say what is wrong with the annotations themselves. */
+interface WarningRules {
+  warningsOf(rule: RuleKey, outOfReach: OutOfReach | undefined): readonly RuleEvent[];
+}
+
+/** Only warnings are told: Normal events about one user's rules would displace warnings about those of others. */
+export function reportOf(rules: WarningRules, facts: RuleFacts): Report | undefined {
+  const { key, claims, refusal, outOfReach, undeleted } = facts;
+  const found = eventsOf(refusal, claims);
+  const warnings = rules.warningsOf(key, outOfReach).filter(({ type }) => type === 'Warning');
+  return found && { remarks: [...found, ...undeletedWarnings(undeleted), ...warnings] };
+}
+
+/**
+ * The events of a rule: its refusal or its failures. One event names all targets with the same message.
+ * @returns `undefined` while an outcome is pending: the events would be incomplete
+ */
+export function eventsOf(refusal: Cause | undefined, claims: Iterable<Entry>): RuleEvent[] | undefined {
+  return refusal === SUSPENDED ? [{ ...warning(refusal), type: 'Normal' }] : failureWarnings(refusal, claims);
+}

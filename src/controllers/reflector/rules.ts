@@ -1,0 +1,250 @@
+/**
+ * Turns objects with annotations of reflector into claims (see `RuleSet`). A rule is such an object, with the key
+ * `reflector:<Kind>/<namespace>/<name>`. It claims only objects of its own kind.
+ *
+ * A source claims an automatic mirror in each namespace that both pairs of its annotations select (mode `own`). A direct
+ * mirror claims itself (mode `fill`). A value that cannot be read selects nothing, but it deletes no copy either.
+ */
+import type { RuleEvent } from '../../copy/engine/controller.ts';
+import { warning } from '../../copy/engine/life/warnings.ts';
+import { because, type Cause, nobodyCause } from '../../copy/model/cause.ts';
+import { claimAll, leavingClaims, type Owner, rankOf } from '../../copy/model/claim.ts';
+import { parseResourceKey, resourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
+import { CONFIG_MAP, SECRET } from '../../copy/model/kind.ts';
+import type { Observed } from '../../copy/model/observed.ts';
+import type { EngineView, Evaluation, OutOfReach } from '../../copy/model/rule-set.ts';
+import type { RuleScope } from '../common/context.ts';
+import { labelKeysOf, misreadPatterns, selectsNow, selectsWith } from '../common/namespaces/selection.ts';
+import type { AnnotatedRules } from '../common/annotated/controller.ts';
+import { AnnotatedObjects, type FindObject, type Place } from '../common/annotated/objects.ts';
+import { SUSPEND_ANNOTATION, SUSPENDED } from '../common/annotated/report.ts';
+import { RuleTargets } from '../common/rules/rule-targets.ts';
+import { AutoShape, DirectShape } from './shape.ts';
+import {
+  autoSourceOf,
+  globs,
+  hasPlace,
+  illFormed,
+  isAnnotated,
+  isMadeByReflector,
+  isRule,
+  NAMES,
+  patternTexts,
+  readSource,
+  referenceIn,
+  reflectorPatterns,
+  type SourceRule,
+  userText,
+} from './words.ts';
+
+export const REFLECTOR_CONTROLLER = 'reflector';
+
+type Annotations = Readonly<Record<string, string>>;
+
+const NO_PUSH: OutOfReach = {
+  ...because('NotPermitted', 'annotations must not push copies: --reflector-push is false'),
+  part: 'all',
+};
+const LABELS_UNKNOWN = nobodyCause('Pending', 'the labels of the namespaces are being read');
+
+export class ReflectorRules implements AnnotatedRules {
+  readonly name = REFLECTOR_CONTROLLER;
+  readonly objects: AnnotatedObjects;
+  readonly rulesFor: RuleTargets['rulesFor'];
+  readonly labelsOf: RuleTargets['labelsOf'];
+  readonly isKept = isAnnotated;
+  readonly #scope: RuleScope;
+  readonly #find: FindObject;
+  readonly #isExcluded: (namespace: string) => boolean;
+  readonly #targets: RuleTargets;
+  readonly #patterns = reflectorPatterns();
+  /** What the annotations of a source say. They are parsed once for all that pull from it. */
+  readonly #read = new WeakMap<Annotations, SourceRule>();
+
+  constructor(scope: RuleScope, find: FindObject) {
+    this.#scope = scope;
+    this.#find = find;
+    this.objects = new AnnotatedObjects({
+      controller: this.name,
+      cluster: scope.cluster,
+      kinds: [SECRET, CONFIG_MAP],
+      find,
+    });
+    this.#isExcluded = globs(scope.config.reflector.excludedNamespaces);
+    this.#targets = new RuleTargets(scope, 'the annotated objects');
+    this.rulesFor = this.#targets.rulesFor;
+    this.labelsOf = this.#targets.labelsOf;
+  }
+
+  versionOf({ uid, annotations }: Observed): string | undefined {
+    return isRule(annotations) ? `${uid} ${annotations[SUSPEND_ANNOTATION]} ${userText(annotations)}` : undefined;
+  }
+
+  /** The keys of the labels that a rule reads of namespaces. A direct mirror reads those that its source asks for. */
+  labelKeysOf(rule: RuleKey): readonly string[] {
+    const { kind, observed } = this.objects.of(rule);
+    if (observed === undefined || !isRule(observed.annotations)) return [];
+    const source = referenceIn(observed.annotations);
+    if (source === undefined || 'reason' in source) return labelKeysOf(this.read(observed.annotations).targets);
+    const annotations = this.#find(kind, source.namespace, source.name)?.annotations;
+    return annotations === undefined ? [] : labelKeysOf(this.read(annotations).allowed);
+  }
+
+  read(annotations: Annotations): SourceRule {
+    let rule = this.#read.get(annotations);
+    if (rule === undefined) this.#read.set(annotations, (rule = readSource(this.#patterns, annotations)));
+    return rule;
+  }
+
+  async evaluate(rule: RuleKey, view: EngineView): Promise<Evaluation | undefined> {
+    await this.#patterns.prepare(() => patternTexts(this.objects.of(rule).observed?.annotations ?? {}));
+    const { kind, place, observed } = this.objects.of(rule);
+    const version = observed && this.versionOf(observed);
+    if (observed === undefined || version === undefined) {
+      this.#targets.leave(rule);
+      return undefined;
+    }
+    const { annotations } = observed;
+    const title = `${kind.kind} ${place.namespace}/${place.name}`;
+    const owner: Owner = { key: rule, title, rank: rankOf(observed.created, observed.uid) };
+    const nothing: Evaluation = { owner, version, claims: [], sources: [] };
+    const refused = (refusal: Cause): Evaluation => {
+      return { ...nothing, refusal, claims: leavingClaims(owner, view.ownedBy(rule), refusal) };
+    };
+    if (annotations[SUSPEND_ANNOTATION] === 'true') return refused(SUSPENDED);
+    const excluded = this.#excludedCause(place.namespace);
+    if (excluded !== undefined) return refused(excluded);
+    const mirror = this.#mirroredBy(place, annotations);
+    if (mirror === undefined) return await this.#pushes(rule, observed, nothing, view);
+    this.#targets.leave(rule);
+    return 'reason' in mirror ? refused(mirror) : this.#pulls(rule, mirror, nothing);
+  }
+
+  /** The source of a direct mirror, or why it has none; `undefined`: the object is no direct mirror. */
+  #mirroredBy(place: Place, annotations: Annotations): Place | Cause | undefined {
+    const source = referenceIn(annotations);
+    if (source === undefined || isMadeByReflector(annotations) || hasPlace(place, annotations)) return undefined;
+    // As in reflector: `a/b/c` is no reference at all, but a name alone makes a mirror that is never filled.
+    if ('reason' in source) return annotations[NAMES.reflects]?.includes('/') === true ? undefined : source;
+    const isItself = source.namespace === place.namespace && source.name === place.name;
+    return isItself
+      ? illFormed(NAMES.reflects, annotations[NAMES.reflects] ?? '', 'refers to the object itself')
+      : source;
+  }
+
+  #pulls(rule: RuleKey, source: Place, nothing: Evaluation): Evaluation {
+    const { namespaces, reach } = this.#scope;
+    const { kind, place } = this.objects.of(rule);
+    const sources = [this.objects.keyOf(rule, source)];
+    const annotations = this.#find(kind, source.namespace, source.name)?.annotations;
+    const labels = annotations && this.read(annotations).allowed.orLabels;
+    this.#targets.dependsOn(rule, [place.namespace, source.namespace], labels);
+    const forbidden =
+      this.#excludedCause(source.namespace) ??
+      reach.fromRefusal(source.namespace, namespaces.factsOf(source.namespace)) ??
+      // The target itself requests the data, so its namespace need not consent.
+      reach.toRefusal(place.namespace, place.namespace, namespaces.factsOf(place.namespace));
+    if (forbidden !== undefined) return { ...nothing, sources, outOfReach: { ...forbidden, part: 'all' } };
+    const known = namespaces.factsOf(place.namespace)?.labels ?? {};
+    const facts = JSON.stringify((labels?.keys ?? []).map((key) => [key, known[key] ?? null]));
+    const permits = (given: Annotations): boolean | undefined => this.permits(given, place.namespace);
+    const shape = new DirectShape({ target: place, source, permits, facts });
+    const claim = { owner: nothing.owner, mode: 'fill', source: sources[0], shape } as const;
+    return { ...nothing, claims: [{ target: this.objects.keyOf(rule, place), claim }], sources };
+  }
+
+  /** Whether a source with these annotations may be mirrored into a namespace; `undefined`: a label is not known yet. */
+  permits(annotations: Annotations, namespace: string): boolean | undefined {
+    const { namespaces } = this.#scope;
+    const { isAllowed, allowed } = this.read(annotations);
+    if (!namespaces.knows(labelKeysOf(allowed))) return undefined;
+    return isAllowed && selectsWith(allowed, namespace, namespaces.factsOf(namespace)?.labels ?? {});
+  }
+
+  async #pushes(rule: RuleKey, observed: Observed, nothing: Evaluation, view: EngineView): Promise<Evaluation> {
+    const { namespaces, config } = this.#scope;
+    const { place } = this.objects.of(rule);
+    const { owner } = nothing;
+    const { isAllowed, isAuto, targets: selection, problems } = this.read(observed.annotations);
+    const [problem] = problems;
+    /** A mistake must not delete a copy. So copies that the readable part does not select stay. */
+    const left = (cause: Cause, claimed?: ReadonlySet<ResourceKey>): Evaluation['claims'] =>
+      leavingClaims(
+        owner,
+        [...view.ownedBy(rule)].filter((target) => claimed?.has(target) !== true),
+        cause,
+      );
+    if (!isAllowed || !isAuto) {
+      this.#targets.leave(rule);
+      return problem === undefined ? nothing : { ...nothing, claims: left(problem) };
+    }
+    if (!config.limits.reflectorPush) {
+      this.#targets.leave(rule);
+      return { ...nothing, outOfReach: NO_PUSH };
+    }
+    const isKnown = namespaces.knows(labelKeysOf(selection));
+    const misread = (): readonly string[] => this.misreadOf(rule);
+    const { targets, refusal, outOfReach } = await this.#targets.find(rule, { selection, misread });
+    const cause = refusal ?? (isKnown ? undefined : LABELS_UNKNOWN);
+    if (cause !== undefined) return { ...nothing, outOfReach, refusal, claims: left(cause) };
+    const keys = Array.from(targets, (namespace) => this.objects.keyOf(rule, { namespace, name: place.name }));
+    const shape = new AutoShape(place, userText(observed.annotations));
+    const claims = claimAll(keys, { owner, mode: 'own', source: this.objects.keyOf(rule, place), shape });
+    return {
+      ...nothing,
+      outOfReach,
+      claims: problem === undefined ? claims : [...claims, ...left(problem, new Set(keys))],
+    };
+  }
+
+  #excludedCause(namespace: string): Cause | undefined {
+    if (!this.#isExcluded(namespace)) return undefined;
+    return because('NotPermitted', `namespace ${namespace} is excluded by --reflector-excluded-namespaces`);
+  }
+
+  ownerOf({ annotations }: Observed, target: ResourceKey): RuleKey | undefined {
+    if (!(NAMES.reflects in annotations)) return undefined;
+    const { cluster, kind, ...place } = parseResourceKey(target);
+    const source = autoSourceOf(place, annotations);
+    return source && this.objects.ruleOf(resourceKey(cluster, kind, source.namespace, source.name));
+  }
+
+  orphanPolicy(): 'delete' {
+    return 'delete';
+  }
+
+  warningsOf(rule: RuleKey, outOfReach: OutOfReach | undefined): readonly RuleEvent[] {
+    const { observed, place } = this.objects.of(rule);
+    if (observed === undefined) return [];
+    const { annotations } = observed;
+    const mirror = this.#mirroredBy(place, annotations);
+    const reference = mirror === undefined && !isMadeByReflector(annotations) ? referenceIn(annotations) : undefined;
+    const found: Pick<Cause, 'reason' | 'message'>[] = [...this.read(annotations).problems];
+    if (reference !== undefined && 'reason' in reference) found.push(reference);
+    if (outOfReach !== undefined && outOfReach.part !== 'none') found.push(outOfReach);
+    const misread = this.misreadOf(rule).map((message) => ({ reason: 'MisreadPattern', message }));
+    return [...found, ...misread].map(warning);
+  }
+
+  /** Messages about patterns that the user probably meant as a glob. See `misreadPatterns`. */
+  misreadOf(rule: RuleKey): readonly string[] {
+    const { observed } = this.objects.of(rule);
+    if (observed === undefined) return [];
+    return misreadPatterns(this.read(observed.annotations).suspects, this.#scope.namespaces.names());
+  }
+
+  isThere(rule: RuleKey): boolean {
+    return this.objects.of(rule).observed !== undefined;
+  }
+
+  selects(rule: RuleKey, object: ResourceKey, isQuick = false): boolean | undefined {
+    const { kind, namespace, name } = parseResourceKey(object);
+    const { place, observed, kind: own } = this.objects.of(rule);
+    const { annotations } = observed ?? {};
+    if (annotations === undefined || own.kind !== kind || place.name !== name) return undefined;
+    if (place.namespace === namespace || this.#mirroredBy(place, annotations) !== undefined) return undefined;
+    if (isQuick && !this.#patterns.isPrepared(patternTexts(annotations))) return true;
+    const { isAllowed, isAuto, targets } = this.read(annotations);
+    return isAllowed && isAuto ? selectsNow(targets, namespace, this.#scope.namespaces) : undefined;
+  }
+}

@@ -1,0 +1,250 @@
+/** The process: settings of the original, probes, restarts, mirrors that the original made, faults, two replicas. */
+import assert from 'node:assert/strict';
+import { it } from 'node:test';
+
+import { kubernetesFault } from '../../servers/fault-rules.ts';
+import { proxied } from '../../servers/proxied.ts';
+import { readAuditLog } from '../../support/audit-log.ts';
+import type { Json } from '../../support/api.ts';
+import { waitForStable } from '../../support/wait-for.ts';
+import { annotations, autoInto, mark, ReflectorScene, SETTLE_MS } from './support.ts';
+
+const NAMESPACES = ['source', 'team-a', 'team-b'];
+
+async function open(stack: AsyncDisposableStack, ...more: readonly string[]): Promise<ReflectorScene> {
+  const scene = stack.adopt(await ReflectorScene.open({ audit: true }), (opened) => opened.close());
+  await scene.namespaces(...NAMESPACES, ...more);
+  return scene;
+}
+
+/** A mirror as reflector makes it. Older versions wrote other values for `auto-reflects`, and the time in quotes. */
+async function original(
+  scene: ReflectorScene,
+  name: string,
+  source: Json,
+  auto = 'True',
+  given: Json = {},
+): Promise<Json> {
+  const { namespace, name: object, resourceVersion } = source.metadata;
+  const [place = '', own = object] = name.split('/');
+  return await scene.api.create({
+    ...source,
+    ...given,
+    metadata: {
+      namespace: place,
+      name: own,
+      annotations: annotations({
+        reflects: `${namespace}/${object}`,
+        'auto-reflects': auto,
+        'reflected-version': resourceVersion,
+        'reflected-at': '"2024-01-01T00:00:00.0000000+00:00"',
+        ...given.annotations,
+      }),
+    },
+  });
+}
+
+it('the environment of the original counts: excluded namespaces as globs, the port, the log level; its probes answer', async () => {
+  await using stack = new AsyncDisposableStack();
+  const scene = await open(stack, 'prod-x', 'ns-1');
+  const { secrets } = scene;
+  await scene.put(secrets, 'prod-x/hidden', { a: '1' }, autoInto('team-a'));
+  await scene.put(secrets, 'ns-1/mirror', {}, { reflects: 'source/open' });
+  await scene.put(secrets, 'team-a/mirror', {}, { reflects: 'prod-x/hidden' });
+  await scene.put(secrets, 'source/open', { a: '1' }, autoInto('prod-x,team-b'));
+  const env = {
+    ES_Reflector__Watcher__ExcludedNamespaces: ' PROD-*, ns-? ',
+    Reflector__Watcher__Timeout: '60',
+    Serilog__MinimumLevel__Default: 'Debug',
+  };
+  const operator = await scene.operator([], { env });
+  for (const path of ['/health/live', '/health/ready']) assert.equal((await operator.probe(path)).status, 200);
+  await secrets.holds('prod-x/open', { a: '1' });
+  await secrets.holds('team-b/open', { a: '1' });
+  await secrets.warning('prod-x/hidden', 'NotPermitted');
+  await secrets.warning('team-a/mirror', 'NotPermitted');
+  assert.equal(await secrets.find('team-a/hidden'), undefined);
+  assert.equal((await secrets.find('ns-1/mirror')).data, undefined);
+  assert.match(operator.output, /Reflector__Watcher__Timeout has no effect/);
+});
+
+it('mirrors of the original are adopted with one patch of metadata each, and the next start writes nothing', async () => {
+  await using stack = new AsyncDisposableStack();
+  const scene = await open(stack, 'team-c', 'team-d');
+  const { secrets, configMaps, plane, api } = scene;
+  const source = await scene.put(secrets, 'source/s', { a: '1' }, autoInto('team-.*'), { type: 'my/type' });
+  const map = await scene.put(configMaps, 'source/m', { a: '1' }, autoInto('team-a'), { binaryData: { b: 'AAAA' } });
+  const made = [
+    await original(scene, 'team-a', source),
+    await original(scene, 'team-b', source, 'true'),
+    await original(scene, 'team-c', source, 'source/s'),
+    await original(scene, 'team-a', map),
+  ];
+  const direct = await scene.put(secrets, 'team-d/direct', { a: '1' }, { reflects: 'source/s' });
+  const settled = await original(scene, 'team-c/settled', source, 'False', { type: 'Opaque' });
+  // Not adopted: of another name, of a source that does not want it, of a source that is gone, and a clone.
+  const other = await original(scene, 'team-a/renamed', source);
+  const narrow = await scene.put(secrets, 'source/narrow', { a: '1' }, autoInto('team-a'));
+  const left = await original(scene, 'team-b', narrow);
+  const orphan = await original(scene, 'team-b', { ...source, metadata: { ...source.metadata, name: 'gone' } });
+  // The operator has a user of its own, so that the audit log tells its writes from those of the test.
+  await api.create({
+    apiVersion: 'rbac.authorization.k8s.io/v1',
+    kind: 'ClusterRoleBinding',
+    metadata: { name: 'operator' },
+    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'cluster-admin' },
+    subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: 'keyferry' }],
+  });
+  const kubeconfig = await plane.writeKubeconfig({ token: plane.tokenFor('keyferry') });
+  const writes = (): string[] =>
+    readAuditLog(plane, 'keyferry')
+      .filter(({ verb, resource }) => verb !== 'get' && verb !== 'list' && verb !== 'watch' && resource !== 'events')
+      .map(({ verb, namespace, name }) => `${verb} ${namespace}/${name}`);
+  /** Starts an operator, and returns its writes until there are no more. */
+  const adopt = async (): Promise<readonly string[]> => {
+    const before = writes().length;
+    const operator = await scene.operator([], { kubeconfig });
+    await waitForStable(() => String(writes().length), SETTLE_MS, 'no more writes');
+    await operator.stop();
+    return writes().slice(before).toSorted();
+  };
+  assert.deepEqual(await adopt(), [
+    'create team-a/narrow',
+    'create team-d/s',
+    'patch team-a/m',
+    'patch team-a/s',
+    'patch team-b/s',
+    'patch team-c/s',
+    'patch team-d/direct',
+  ]);
+  for (const before of made) {
+    const users = before.kind === 'Secret' ? secrets : configMaps;
+    const now = await users.find(`${before.metadata.namespace}/${before.metadata.name}`);
+    assert.deepEqual(
+      [now.metadata.uid, now.data, now.binaryData],
+      [before.metadata.uid, before.data, before.binaryData],
+    );
+    assert.equal(mark(now, 'auto-reflects'), 'True');
+    assert.equal(now.metadata.annotations['keyferry.dev/target'], `${now.metadata.namespace}/${now.metadata.name}`);
+  }
+  assert.equal((await secrets.find('team-d/direct')).metadata.uid, direct.metadata.uid);
+  for (const same of [settled, other, left, orphan, source, map, narrow]) {
+    const path = `${same.metadata.namespace}/${same.metadata.name}`;
+    const now = await (same.kind === 'Secret' ? secrets : configMaps).find(path);
+    assert.equal(now.metadata.resourceVersion, same.metadata.resourceVersion, path);
+  }
+  assert.deepEqual(await adopt(), []);
+  await api.delete(secrets.path('source/s'));
+  await scene.operator();
+  for (const name of ['team-a/s', 'team-b/s', 'team-c/s', 'team-d/s']) await secrets.gone(name);
+  assert.notEqual(await secrets.find('team-d/direct'), undefined);
+  assert.notEqual(await secrets.find('team-a/renamed'), undefined);
+});
+
+it('what Keyferry leaves is what the original expects: marks, versions and data of each mirror, and nothing of users', async () => {
+  await using stack = new AsyncDisposableStack();
+  const scene = await open(stack);
+  const { secrets } = scene;
+  const source = await scene.put(secrets, 'source/s', { a: '1' }, autoInto('team-.*'));
+  const before = await original(scene, 'team-a', source);
+  const operator = await scene.operator();
+  await secrets.holds('team-b/s', { a: '1' });
+  await secrets.change('source/s', { a: '2' });
+  for (const name of ['team-a/s', 'team-b/s']) await secrets.holds(name, { a: '2' });
+  await operator.stop();
+  const version = await secrets.version('source/s');
+  for (const name of ['team-a/s', 'team-b/s']) {
+    const mirror = await secrets.find(name);
+    // With this version, reflector writes nothing at its start.
+    assert.deepEqual(
+      ['reflects', 'auto-reflects', 'reflected-version'].map((one) => mark(mirror, one)),
+      ['source/s', 'True', version],
+    );
+    assert.ok(!Number.isNaN(Date.parse(mark(mirror, 'reflected-at') ?? '')));
+  }
+  assert.equal((await secrets.find('team-a/s')).metadata.uid, before.metadata.uid);
+  // The original writes the copy in its way while Keyferry is away, and hands it back.
+  const patch = {
+    data: secrets.data({ a: '3' }),
+    metadata: { annotations: annotations({ 'reflected-version': '1' }) },
+  };
+  await scene.api.patch(secrets.path('team-a/s'), patch);
+  await secrets.change('source/s', { a: '3' });
+  await scene.operator();
+  await secrets.holds('team-b/s', { a: '3' });
+  assert.equal((await secrets.holds('team-a/s', { a: '3' })).metadata.uid, before.metadata.uid);
+});
+
+it('404, 409, 429 and 500 on every verb delay mirrors, and stall none', async () => {
+  await using stack = new AsyncDisposableStack();
+  const scene = await open(stack);
+  const { secrets } = scene;
+  const { proxy, kubeconfig } = await proxied(scene.plane);
+  stack.defer(async () => await proxy.stop());
+  const operator = await scene.operator([], { kubeconfig });
+  const notFound = {
+    kind: 'respond',
+    status: 404,
+    body: { kind: 'Status', apiVersion: 'v1', status: 'Failure', reason: 'NotFound', code: 404 },
+  } as const;
+  for (const status of [404, 409, 429, 500] as const)
+    for (const method of ['POST', 'PATCH', 'GET', ...(status === 404 ? [] : ['DELETE'])]) {
+      const fault = status === 404 ? notFound : kubernetesFault(status);
+      const name = `${method.toLowerCase()}-${status}`;
+      await scene.put(secrets, `source/${name}`, { a: '1' }, autoInto('team-a'));
+      if (method !== 'POST' && method !== 'GET') await secrets.holds(`team-a/${name}`, { a: '1' });
+      proxy.rule({
+        match: (request) => request.method === method && request.path.includes(`/secrets/${name}`) && !request.isWatch,
+        fault,
+        times: 2,
+      });
+      if (method === 'POST') {
+        proxy.rule({
+          match: (request) => request.method === 'POST' && request.path.endsWith('/team-a/secrets'),
+          fault,
+          times: 2,
+        });
+      }
+      if (method === 'DELETE') {
+        await secrets.delete(`source/${name}`);
+        await secrets.gone(`team-a/${name}`);
+      } else {
+        await secrets.change(`source/${name}`, { a: '2' });
+        await secrets.holds(`team-a/${name}`, { a: '2' });
+      }
+    }
+  await scene.put(secrets, 'source/last', { a: '1' }, autoInto('team-a'));
+  await secrets.holds('team-a/last', { a: '1' });
+  assert.equal((await operator.probe('/readyz')).status, 200);
+});
+
+it('of two replicas one writes, and a namespace that stays in Terminating disturbs no other one', async () => {
+  await using stack = new AsyncDisposableStack();
+  const scene = await open(stack, 'ending');
+  const { secrets, api } = scene;
+  await scene.put(secrets, 'source/s', { a: '1' }, autoInto('team-.*,ending'));
+  await api.delete('/api/v1/namespaces/ending');
+  const replicas = [await scene.started(['--leader-elect']), await scene.started(['--leader-elect'])];
+  await secrets.holds('team-a/s', { a: '1' });
+  await secrets.holds('team-b/s', { a: '1' });
+  const count = (): number => replicas.flatMap((one) => one.logs()).filter(({ msg }) => msg === 'created').length;
+  assert.equal(count(), 2);
+  await secrets.stayUnchanged(['team-a/s', 'team-b/s'], 'mirrors of two replicas');
+  assert.equal(await secrets.find('ending/s'), undefined);
+});
+
+it('automatic mirrors have a switch of their own, and without the controller nothing is copied', async () => {
+  await using stack = new AsyncDisposableStack();
+  const scene = await open(stack);
+  const { secrets } = scene;
+  await scene.put(secrets, 'source/s', { a: '1' }, autoInto('team-a'));
+  await scene.put(secrets, 'team-b/pull', {}, { reflects: 'source/s' });
+  const off = await scene.operator([], { command: 'run', args: ['--controllers=replicator'] });
+  await scene.absent(secrets, 'team-a/s');
+  assert.equal((await secrets.find('team-b/pull')).data, undefined);
+  await off.stop();
+  await scene.operator(['--reflector-push=false']);
+  await secrets.holds('team-b/pull', { a: '1' });
+  await secrets.warning('source/s', 'NotPermitted');
+  assert.equal(await secrets.find('team-a/s'), undefined);
+});
