@@ -106,7 +106,7 @@ function needsServers(file: string): boolean {
  * Whether a test file can share a process with others. A hook outside a suite would concern the tests of all of them.
  */
 function isUnit(file: string): boolean {
-  return file.startsWith('src/') && !needsServers(file) && !/^(before|after)(Each)?\(/m.test(sourceOf(file));
+  return /^(src|scripts)\//.test(file) && !needsServers(file) && !/^(before|after)(Each)?\(/m.test(sourceOf(file));
 }
 
 function sourceOf(file: string): string {
