@@ -5,6 +5,7 @@ import { CONTROLLER_LIST } from '../../src/controllers/list.ts';
 import { reportSchemas } from '../reports/schemas.ts';
 import { chartFiles } from './chart-files.ts';
 import { chartReadme } from './chart-readme.ts';
+import { chartSchema } from './chart-schema.ts';
 import { secretMirrorDefinition } from './secret-mirror-definition.ts';
 import { syncSecretDefinition } from './sync-secret-definition.ts';
 
@@ -26,6 +27,7 @@ export function generatedFiles(): ReadonlyMap<string, string> {
   const files = new Map([...crds].map(([name, text]) => [`deploy/crds/${name}`, text]));
   for (const [name, text] of chartFiles(crds)) files.set(name, text);
   files.set(...chartReadme());
+  files.set(...chartSchema());
   for (const [name, text] of reportSchemas()) files.set(name, text);
   files.set('src/config/controller-names.ts', controllerNames());
   return files;

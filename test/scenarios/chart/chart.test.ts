@@ -9,7 +9,6 @@ import { realpath, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
-import { parseAllDocuments } from 'yaml';
 
 import { findControllerCommand } from '../../../src/config/commands.ts';
 import { CONTROLLERS } from '../../../src/config/controller-names.ts';
@@ -24,11 +23,20 @@ import { Keyferry } from '../../support/keyferry.ts';
 import { reviewRights, rolesIn } from '../../support/permissions.ts';
 import { requestToken, serviceAccountUser } from '../../support/service-account.ts';
 import { waitFor } from '../../support/wait-for.ts';
-import { CHART, helm, IMAGE, settingsOf, valueFlags } from './helm.ts';
+import {
+  CHART,
+  helm,
+  IMAGE,
+  KUBERNETES,
+  NAMESPACE,
+  objectsIn,
+  one,
+  RELEASE,
+  settingsOf,
+  template,
+  valueFlags,
+} from './helm.ts';
 
-const RELEASE = 'keyferry';
-const NAMESPACE = 'platform';
-const KUBERNETES = '1.36.0';
 const MANIFEST = path.join(CHART, '../../keyferry.yaml');
 /** Options of execFile for programs with a long output. */
 const MUCH = { maxBuffer: 32 * 1024 * 1024 };
@@ -46,13 +54,6 @@ const MIRRORS = [
 ];
 const CONFIG_MAPS = ['core/configmaps: get list watch create patch delete'];
 
-async function template(values: Readonly<Record<string, unknown>> = {}): Promise<string> {
-  const args = ['template', RELEASE, CHART, `--namespace=${NAMESPACE}`, `--kube-version=${KUBERNETES}`];
-  const { code, stdout, stderr } = await helm([...args, ...valueFlags({ ...IMAGE, ...values })]);
-  assert.equal(code, 0, stderr);
-  return stdout;
-}
-
 /** Renders the chart with values that it must refuse. @returns the error message of Helm */
 async function refusal(values: Readonly<Record<string, unknown>>): Promise<string> {
   const args = ['template', RELEASE, CHART, `--kube-version=${KUBERNETES}`, ...valueFlags({ ...IMAGE, ...values })];
@@ -61,13 +62,6 @@ async function refusal(values: Readonly<Record<string, unknown>>): Promise<strin
   return stderr;
 }
 
-function objectsIn(text: string): Json[] {
-  return parseAllDocuments(text)
-    .map((document) => document.toJS())
-    .filter((object) => object !== null);
-}
-
-const one = (objects: readonly Json[], kind: string): Json => objects.find((object) => object.kind === kind);
 const argsOf = (deployment: Json): string[] => deployment.spec.template.spec.containers[0].args;
 
 describe('the chart', () => {

@@ -1,7 +1,9 @@
 /** Runs the real Helm on the project's chart. */
+import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import path from 'node:path';
 import { promisify } from 'node:util';
+import { parseAllDocuments } from 'yaml';
 
 import { ensureServer } from '../../servers/ensure.ts';
 import { Reaper } from '../../servers/reaper.ts';
@@ -10,6 +12,9 @@ import type { Json } from '../../support/api.ts';
 export const CHART = path.join(import.meta.dirname, '../../../deploy/helm/keyferry');
 /** Each release must set this value, because the chart names no published image. */
 export const IMAGE = { 'image.repository': 'keyferry' };
+export const RELEASE = 'keyferry';
+export const NAMESPACE = 'platform';
+export const KUBERNETES = '1.36.0';
 const LIMIT_BYTES = 32 * 1024 * 1024;
 const TIMEOUT_MS = 120_000;
 
@@ -63,3 +68,19 @@ export function settingsOf({ spec }: Json): Record<string, string> {
     ),
   );
 }
+
+/** Renders the chart with these values. */
+export async function template(values: Readonly<Record<string, unknown>> = {}): Promise<string> {
+  const args = ['template', RELEASE, CHART, `--namespace=${NAMESPACE}`, `--kube-version=${KUBERNETES}`];
+  const { code, stdout, stderr } = await helm([...args, ...valueFlags({ ...IMAGE, ...values })]);
+  assert.equal(code, 0, stderr);
+  return stdout;
+}
+
+export function objectsIn(text: string): Json[] {
+  return parseAllDocuments(text)
+    .map((document) => document.toJS())
+    .filter((object) => object !== null);
+}
+
+export const one = (objects: readonly Json[], kind: string): Json => objects.find((object) => object.kind === kind);

@@ -48,12 +48,21 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 
 {{- define "keyferry.image" -}}
 {{- $repository := required "image.repository names the image, and it has no default because no image is published yet. docs/install.md builds one; then: --set image.repository=YOUR-REGISTRY/keyferry" .Values.image.repository }}
-{{- with .Values.image.registry }}{{ $repository = printf "%s/%s" . $repository }}{{ end }}
+{{- with default .Values.image.registry .Values.global.imageRegistry }}{{ $repository = printf "%s/%s" . $repository }}{{ end }}
 {{- if .Values.image.digest }}
 {{- printf "%s@%s" $repository .Values.image.digest }}
 {{- else }}
 {{- printf "%s:%s" $repository (default .Chart.AppVersion .Values.image.tag) }}
 {{- end }}
+{{- end }}
+
+{{/* The Secrets with logins for the registry: those of the chart, and those of a parent chart, which are names or objects. */}}
+{{- define "keyferry.imagePullSecrets" -}}
+{{- $secrets := list }}
+{{- range concat .Values.imagePullSecrets .Values.global.imagePullSecrets }}
+{{- $secrets = append $secrets (ternary (dict "name" .) . (kindIs "string" .)) }}
+{{- end }}
+{{- with uniq $secrets }}{{ toYaml . }}{{ end }}
 {{- end }}
 
 {{/*
