@@ -1,6 +1,6 @@
 /**
- * `npm run release -- --tag v1.2.3 --image ghcr.io/keyferry/keyferry`: writes the chart and the manifests of a release
- * into `dist/release`. In them, the default image is the image of the release. The workflow `release.yml` runs this
+ * `npm run release -- --tag v1.2.3 --image ghcr.io/keyferry/keyferry --maintainer 'NAME <ADDRESS>'`: writes the chart and
+ * the manifests of a release into `dist/release`. In them, the default image is the image of the release. The workflow `release.yml` runs this
  * script.
  */
 import path from 'node:path';
@@ -8,8 +8,10 @@ import { parseArgs } from 'node:util';
 
 import { writeReleaseFiles } from './release/files.ts';
 
-const { values } = parseArgs({ options: { tag: { type: 'string' }, image: { type: 'string' } } });
-if (values.tag === undefined || values.image === undefined) {
-  throw new Error('usage: npm run release -- --tag v1.2.3 --image REGISTRY/NAME');
+const option = { type: 'string' } as const;
+const { values } = parseArgs({ options: { tag: option, image: option, maintainer: option } });
+const { tag, image, maintainer } = values;
+if (tag === undefined || image === undefined || maintainer === undefined) {
+  throw new Error("usage: npm run release -- --tag v1.2.3 --image REGISTRY/NAME --maintainer 'NAME <ADDRESS>'");
 }
-writeReleaseFiles({ tag: values.tag, image: values.image }, path.join(import.meta.dirname, '../dist/release'));
+writeReleaseFiles({ tag, image, maintainer }, path.join(import.meta.dirname, '../dist/release'));

@@ -4,7 +4,7 @@
  */
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { parse } from 'yaml';
+import { parseDocument, stringify } from 'yaml';
 
 const ROOT = path.join(import.meta.dirname, '..', '..');
 const CHART = path.join(ROOT, 'deploy/helm/keyferry');
@@ -15,17 +15,22 @@ export interface Release {
   readonly tag: string;
   /** The name of the image with its registry, without its tag: `ghcr.io/keyferry/keyferry`. */
   readonly image: string;
+  /** Whom the chart names, for example `Ann Example <ann@example.com>`. */
+  readonly maintainer: string;
 }
 
 /**
  * Replaces the content of `folder` by the folder `chart` and the files `keyferry.yaml` and `secretmirrors-crd.yaml`.
- * @throws Error if package.json and chart do not have the version of the tag, or if `image` is not a valid image name
+ * @throws Error if package.json and chart do not have the version of the tag, or if `image` or `maintainer` is not valid
  */
-export function writeReleaseFiles({ tag, image }: Release, folder: string): void {
+export function writeReleaseFiles({ tag, image, maintainer }: Release, folder: string): void {
   // Registries reject upper case letters in image names, but a GitHub user or organization may have such a name.
   if (!/^[a-z0-9.-]+(:\d+)?(\/[a-z0-9._-]+)+$/.test(image)) throw new Error(`${image} is not the name of an image`);
+  const { name, email } = /^(?<name>[^<>]+) <(?<email>[^<>@ ]+@[^<>@ ]+)>$/.exec(maintainer)?.groups ?? {};
+  if (name === undefined || email === undefined) throw new Error(`${maintainer} is not NAME <ADDRESS> of a maintainer`);
   const version = tag.replace(/^v/, '');
-  const chart = parse(readFileSync(path.join(CHART, 'Chart.yaml'), 'utf8')) as { version: string; appVersion: string };
+  const chartFile = parseDocument(readFileSync(path.join(CHART, 'Chart.yaml'), 'utf8'));
+  const chart = chartFile.toJS() as { version: string; appVersion: string };
   const npm = JSON.parse(readFileSync(path.join(ROOT, 'package.json'), 'utf8')) as { version: string };
   for (const [file, found] of [
     ['package.json', npm.version],
@@ -38,10 +43,16 @@ export function writeReleaseFiles({ tag, image }: Release, folder: string): void
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   cpSync(CHART, path.join(folder, 'chart'), { recursive: true });
+  chartFile.set('maintainers', [{ name, email }]);
+  const images = [{ name: 'keyferry', image: `${image}:${version}`, platforms: ['linux/amd64', 'linux/arm64'] }];
+  chartFile.setIn(['annotations', 'artifacthub.io/images'], stringify(images));
+  writeFileSync(path.join(folder, 'chart/Chart.yaml'), chartFile.toString({ lineWidth: 0 }));
+  // A parent chart can replace the registry alone.
+  const [registry = ''] = image.split('/', 1);
   const values = replaceOnce(
     'deploy/helm/keyferry/values.yaml',
-    "  # Required: no image is published yet.\n  repository: ''\n",
-    `  repository: ${image}\n`,
+    "  registry: ''\n  # Required: no image is published yet.\n  repository: ''\n",
+    `  registry: ${registry}\n  repository: ${image.slice(registry.length + 1)}\n`,
   );
   writeFileSync(path.join(folder, 'chart/values.yaml'), values);
   const manifest = replaceOnce('deploy/keyferry.yaml', `"keyferry:${version}"`, `"${image}:${version}"`);

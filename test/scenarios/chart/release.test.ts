@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { after, before, it } from 'node:test';
+import { parse } from 'yaml';
 
 import { writeReleaseFiles } from '../../../scripts/release/files.ts';
 import { Reaper } from '../../servers/reaper.ts';
@@ -10,6 +11,7 @@ import { helm } from './helm.ts';
 
 const ROOT = path.join(import.meta.dirname, '../../..');
 const IMAGE = 'registry.example.com:5000/team/keyferry';
+const maintainer = 'Ann Example <ann@example.com>';
 const { version } = JSON.parse(readFileSync(path.join(ROOT, 'package.json'), 'utf8')) as { version: string };
 
 let folder: string;
@@ -18,13 +20,22 @@ after(async () => await Reaper.shared().removeFolder(folder));
 
 it('the chart and the manifest that a release publishes name the image of the release', async () => {
   const release = path.join(folder, 'release');
-  writeReleaseFiles({ tag: `v${version}`, image: IMAGE }, release);
+  writeReleaseFiles({ tag: `v${version}`, image: IMAGE, maintainer }, release);
   const packaged = await helm(['package', path.join(release, 'chart'), `--destination=${folder}`]);
   assert.equal(packaged.code, 0, packaged.stderr);
   const args = ['template', 'keyferry', path.join(folder, `keyferry-${version}.tgz`), '--kube-version=1.36.0'];
   const { stdout } = await helm(args);
   const image = `image: "${IMAGE}:${version}"`;
   assert.ok(stdout.includes(image));
+  const { stdout: elsewhere } = await helm([...args, '--set=global.imageRegistry=mirror.example.com']);
+  assert.ok(elsewhere.includes(`image: "mirror.example.com/team/keyferry:${version}"`));
+  const chart = parse(readFileSync(path.join(release, 'chart/Chart.yaml'), 'utf8'));
+  assert.deepEqual(chart.maintainers, [{ name: 'Ann Example', email: 'ann@example.com' }]);
+  const [only] = parse(chart.annotations['artifacthub.io/images']);
+  const changes = parse(chart.annotations['artifacthub.io/changes']);
+  const kinds = new Set(['added', 'changed', 'deprecated', 'removed', 'fixed', 'security']);
+  assert.ok(changes.length > 0 && changes.every(({ kind }: { kind: string }) => kinds.has(kind)));
+  assert.deepEqual([only.image, only.platforms], [`${IMAGE}:${version}`, ['linux/amd64', 'linux/arm64']]);
   const ours = readFileSync(path.join(ROOT, 'deploy/keyferry.yaml'), 'utf8');
   const manifest = readFileSync(path.join(release, 'keyferry.yaml'), 'utf8');
   assert.equal(manifest, ours.replace(`image: "keyferry:${version}"`, image));
@@ -34,9 +45,19 @@ it('the chart and the manifest that a release publishes name the image of the re
   assert.doesNotMatch(manifest, /CustomResourceDefinition/);
 });
 
-it('a release is refused if its tag is of another version, or no registry accepts its image name', () => {
-  assert.throws(() => writeReleaseFiles({ tag: 'v999.0.0', image: IMAGE }, folder), /the version in package\.json is/);
+it('a release is refused if its tag is of another version, no registry accepts its image name, or it has no maintainer', () => {
+  assert.throws(
+    () => writeReleaseFiles({ tag: 'v999.0.0', image: IMAGE, maintainer }, folder),
+    /the version in package\.json is/,
+  );
   for (const image of ['ghcr.io/Acme/keyferry', 'keyferry', `${IMAGE}:1.0.0`, `x/y"\nz: "`]) {
-    assert.throws(() => writeReleaseFiles({ tag: `v${version}`, image }, folder), /is not the name of an image/);
+    assert.throws(
+      () => writeReleaseFiles({ tag: `v${version}`, image, maintainer }, folder),
+      /is not the name of an image/,
+    );
+  }
+  for (const nobody of ['', 'Ann', 'ann@example.com', 'Ann <ann>']) {
+    const release = { tag: `v${version}`, image: IMAGE, maintainer: nobody };
+    assert.throws(() => writeReleaseFiles(release, folder), /is not NAME <ADDRESS> of a maintainer/);
   }
 });
