@@ -193,18 +193,21 @@ export class Claims {
     return undefined;
   }
 
-  /** The rule whose mark on the object counts. If several marks count: the rule that claims the target. */
+  /** The rule whose mark on the object counts. If several do: one that claims the target, rather than releases it. */
   ownerOf(observed: Observed, target: ResourceKey): RuleKey | undefined {
     if (isMarkedElsewhere(observed.annotations, parseResourceKey(target))) return undefined;
     const placed = PLACE_ANNOTATION in observed.annotations;
     let owner: RuleKey | undefined;
+    let released: RuleKey | undefined;
     for (const rules of this.#ruleSets.values()) {
       const named = rules.ownerOf(observed, target);
       if (named === undefined) continue;
-      if (this.book.claims(named, target) && (placed || this.#mayAdopt(named, observed, target))) return named;
+      const isOwner = this.book.claims(named, target) && (placed || this.#mayAdopt(named, observed, target));
+      if (isOwner && !this.book.releases(named, target)) return named;
+      if (isOwner) released ??= named;
       if (placed) owner ??= named;
     }
-    return owner;
+    return released ?? owner;
   }
 
   /**

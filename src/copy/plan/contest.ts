@@ -1,7 +1,17 @@
 /** Decides which of several claims on a target gets it, and the outcome of each claim. Pure. */
 import { byRank, type Entry } from '../book/claim-book.ts';
 import { because, type Cause, causeOf, isPassing, OTHER_OWNER } from '../model/cause.ts';
-import { type Outcome, type Owner, PENDING, RELEASED, SYNCED, isUnderWay } from '../model/claim.ts';
+import {
+  type Claim,
+  type DesiredObject,
+  type Outcome,
+  type Owner,
+  PENDING,
+  RELEASED,
+  SYNCED,
+  isUnderWay,
+} from '../model/claim.ts';
+import { controllerOf } from '../model/keys.ts';
 import type { Contest, Facts, Plan, Remarks } from './facts.ts';
 
 /** The `own` claim whose owner comes first by rank; `undefined`: there is no `own` claim. */
@@ -27,9 +37,48 @@ export function winnerOf({ entries, markedBy, viewOf, now }: Contest): Entry | u
   return oldestOf(able) ?? oldestOf(owners);
 }
 
-/** The claim that fills the data of the target; `undefined`: there is none. */
-export function fillerOf(entries: readonly Entry[]): Entry | undefined {
-  return entries.find(({ claim }) => claim.mode === 'fill');
+/**
+ * The claim that fills the data of the target; `undefined`: there is none. If several could, the one whose data the
+ * target has according to its annotations keeps it.
+ */
+export function fillerOf(contest: Contest): Entry | undefined {
+  const fillers = contest.entries.filter(({ claim }) => claim.mode === 'fill').sort(byRank);
+  if (fillers.length < 2) return fillers[0];
+  const { observed } = contest;
+  const able = fillers.filter((entry) => copyOf(contest, entry.claim) !== undefined);
+  const holder = able.find(({ claim: { shape } }) => observed && shape.heldVersion(observed) !== undefined);
+  return holder ?? able[0] ?? fillers[0];
+}
+
+/** The desired object of a claim that copies the whole source now; `undefined`: it does not. */
+function copyOf({ observed, viewOf, now }: Contest, claim: Claim): DesiredObject | undefined {
+  if (claim.source === undefined || claim.shape.selection !== undefined) return undefined;
+  const desired = claim.shape.desiredState(viewOf(claim), observed, now);
+  return desired.kind === 'be' && desired.data === 'source' ? desired : undefined;
+}
+
+/**
+ * The claims of other controllers that ask for the same copy as a claim: of the same source and type. Then the target is
+ * one copy with the marks of all. When one of them ends, its marks go; when the last one ends, the copy goes.
+ */
+export function partnersOf(contest: Contest, claim: Claim): readonly Partner[] {
+  const { entries } = contest;
+  if (entries.length < 2) return [];
+  const wanted = copyOf(contest, claim);
+  const found = new Map([[controllerOf(claim.owner.key), undefined as Partner | undefined]]);
+  for (const entry of wanted === undefined ? [] : [...entries].sort(byRank)) {
+    const { mode, source, owner } = entry.claim;
+    const controller = controllerOf(owner.key);
+    if (mode !== claim.mode || source !== claim.source || found.has(controller)) continue;
+    const desired = copyOf(contest, entry.claim);
+    if (desired !== undefined && desired.type === wanted?.type) found.set(controller, { entry, desired });
+  }
+  return [...found.values()].filter((partner) => partner !== undefined);
+}
+
+export interface Partner {
+  readonly entry: Entry;
+  readonly desired: DesiredObject;
 }
 
 /** Whether the rule whose mark the target has is being deleted. */
@@ -79,18 +128,33 @@ export function* outcomesOf(
   const winner = winnerOf(contest);
   // All claims that lost share one outcome object, because thousands of rules may claim one target.
   const lost = winner && lostTo(winner.claim.owner, contest);
+  const filler = fillerOf(contest);
+  const leaders = [winner, filler].filter((entry) => entry !== undefined);
+  const settled = new Set([
+    ...leaders,
+    ...leaders.flatMap(({ claim }) => partnersOf(contest, claim).map(({ entry }) => entry)),
+  ]);
   for (const entry of contest.entries) {
     const { mode, owner } = entry.claim;
     if (mode === 'release') {
       // A release claim is done when the target lacks the owner's mark. A target that was not read may have the mark.
       const mayBeOwned = contest.markedBy === owner.key || (contest.presence === 'unknown' && winner === undefined);
       yield [entry, mayBeOwned ? (remarks?.release ?? outcome ?? RELEASED) : RELEASED];
-    } else if (mode === 'own' && lost !== undefined && entry !== winner) {
-      yield [entry, lost];
+    } else if (!settled.has(entry)) {
+      yield [entry, mode === 'own' && lost !== undefined ? lost : (refusalOf(contest, entry) ?? FILLED_OTHERWISE)];
     } else {
       yield [entry, (mode === 'fill' ? remarks?.fill : remarks?.own) ?? outcome ?? SYNCED];
     }
   }
+}
+
+const FILLED_OTHERWISE = conflictWithRule('another annotation on the object fills it from another source');
+
+/** Why a claim cannot fill the target itself; `undefined`: it could. */
+function refusalOf({ observed, viewOf, now }: Contest, { claim }: Entry): Outcome | undefined {
+  const desired = claim.shape.desiredState(viewOf(claim), observed, now);
+  if (desired.kind === 'wait') return { state: 'waiting', for: desired.for, ...causeOf(desired) };
+  return desired.kind === 'fail' ? { state: 'error', ...causeOf(desired) } : desired.remark;
 }
 
 function lostTo({ key, title }: Owner, { markedBy }: Contest): Outcome {

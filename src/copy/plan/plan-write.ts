@@ -3,7 +3,7 @@ import { because, causeOf } from '../model/cause.ts';
 import type { Claim, DesiredState, SourceView, DesiredObject, FieldPatch } from '../model/claim.ts';
 import { isForbiddenType } from '../model/kind.ts';
 import { contentVersion, type Observed, ownersText, PLACE_ANNOTATION, placeText } from '../model/observed.ts';
-import { fillerOf, outcomeOf } from './contest.ts';
+import { fillerOf, outcomeOf, partnersOf } from './contest.ts';
 import type { Facts, Plan, Remarks } from './facts.ts';
 import type { OwnerReference } from '../../kube/api.ts';
 import { parseResourceKey, type ResourceKey } from '../model/keys.ts';
@@ -16,8 +16,9 @@ export function planWrite(
   observed: Observed | undefined,
   verb: 'create' | 'update' | 'replace',
 ): Plan {
-  const owned = withPlace(facts.target, claim, claim.shape.desiredState(view, observed, facts.now));
-  if (owned.kind !== 'be') return planWithoutWrite(owned);
+  const alone = withPlace(facts.target, claim, claim.shape.desiredState(view, observed, facts.now));
+  if (alone.kind !== 'be') return planWithoutWrite(alone);
+  const owned = partnersOf(facts, claim).reduce((one, { desired: other }) => joined(one, other), alone);
   const combined = claim.mode === 'own' && verb === 'update' ? withFiller(facts, claim, owned, observed) : undefined;
   const { from, remarks } = combined ?? { from: claim, remarks: remarkOn(claim, owned) };
   let desired = combined?.desired ?? owned;
@@ -121,7 +122,7 @@ function withFiller(
   owned: DesiredObject,
   observed: Observed | undefined,
 ): { readonly desired: DesiredObject; readonly from: Claim; readonly remarks: Remarks } | undefined {
-  const filler = fillerOf(facts.entries)?.claim;
+  const filler = fillerOf(facts)?.claim;
   if (filler === undefined || observed === undefined || owned.data !== 'keep' || !matches(owned, observed)) {
     return undefined;
   }
@@ -194,6 +195,25 @@ export function withPlace(target: ResourceKey, { mode }: Claim, desired: Desired
   if (desired.kind !== 'be' || mode !== 'own') return desired;
   const place = placeText(parseResourceKey(target));
   return { ...desired, annotations: { ...desired.annotations, [PLACE_ANNOTATION]: place } };
+}
+
+/** The desired object with the marks of both, and with all that one of them copies of the source. */
+function joined(one: DesiredObject, other: DesiredObject): DesiredObject {
+  const labels = union(one.labels, other.labels);
+  // A label that one of them requires is not only bookkeeping for the other.
+  const inBook = Object.entries(union(one.bookkeepingLabels ?? {}, other.bookkeepingLabels ?? {}));
+  return {
+    ...one,
+    labels,
+    annotations: union(one.annotations, other.annotations),
+    bookkeeping: union(one.bookkeeping, other.bookkeeping),
+    bookkeepingLabels: Object.fromEntries(inBook.filter(([key]) => !Object.hasOwn(labels, key))),
+  };
+}
+
+function union(one: FieldPatch, other: FieldPatch): FieldPatch {
+  const given = Object.entries(one).filter(([key, value]) => value !== null || !Object.hasOwn(other, key));
+  return { ...other, ...Object.fromEntries(given) };
 }
 
 /** Merges the desired objects of the owner and of the rule that fills the target. */

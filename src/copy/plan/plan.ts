@@ -7,7 +7,7 @@
  *   the target's mark names is gone, or no longer claims the target.
  */
 import { because, nobodyCause, OTHER_OWNER } from '../model/cause.ts';
-import { type Claim, type Outcome, PENDING, type SourceView } from '../model/claim.ts';
+import { type Claim, type Outcome, PENDING, type SourceView, SYNCED } from '../model/claim.ts';
 import { controllerOf, parseResourceKey, type RuleKey } from '../model/keys.ts';
 import { isMarkedElsewhere, type Observed, PLACE_ANNOTATION } from '../model/observed.ts';
 import { fillerOf, isReleased, winnerOf, conflictWithRule, outcomeOf } from './contest.ts';
@@ -53,7 +53,7 @@ function planTarget(facts: Facts): Plan {
     const owned = planOwned(facts, winner);
     // If another rule cannot take over a copy, the deletion of the copy's own rule must go on.
     if (releasing && cannotTakeOver(facts, owned)) return planRelease(facts) ?? owned;
-    const filler = fillerOf(facts.entries)?.claim;
+    const filler = fillerOf(facts)?.claim;
     return filler === undefined ? owned : planWithFiller(facts, winner, owned, filler);
   }
   if (releasing) {
@@ -63,7 +63,7 @@ function planTarget(facts: Facts): Plan {
     const orphan = planOrphan(facts);
     if (orphan.do !== 'nothing') return orphan;
   }
-  const filler = fillerOf(facts.entries)?.claim;
+  const filler = fillerOf(facts)?.claim;
   return filler === undefined ? NOTHING : planFill(facts, filler);
 }
 
@@ -165,7 +165,10 @@ function planWithFiller(facts: Facts, winner: Claim, owned: Plan, filler: Claim)
     );
   }
   if (!isIdle(owned)) return owned;
-  return withRemark(planFill(facts, filler), 'own', outcomeOf(owned));
+  const filled = planFill(facts, filler);
+  // The object of a user that fills itself from the same source is what the other rule wants.
+  const isSame = owned.do === 'conflict' && filler.source === winner.source && !isIdle(filled);
+  return withRemark(filled, 'own', isSame ? SYNCED : outcomeOf(owned));
 }
 
 function withRemark(plan: Plan, mode: keyof Remarks, remark: Outcome | undefined): Plan {
