@@ -23,7 +23,6 @@ import { AutoShape, DirectShape } from './shape.ts';
 import {
   autoSourceOf,
   globs,
-  hasPlace,
   illFormed,
   isAnnotated,
   isMadeByReflector,
@@ -123,7 +122,9 @@ export class ReflectorRules implements AnnotatedRules {
   /** The source of a direct mirror, or why it has none; `undefined`: the object is no direct mirror. */
   #mirroredBy(place: Place, annotations: Annotations): Place | Cause | undefined {
     const source = referenceIn(annotations);
-    if (source === undefined || isMadeByReflector(annotations) || hasPlace(place, annotations)) return undefined;
+    if (source === undefined || isMadeByReflector(annotations)) return undefined;
+    // Our own copy, whatever somebody wrote into its bookkeeping.
+    if (autoSourceOf(place, annotations) !== undefined) return undefined;
     // As in reflector: `a/b/c` is no reference at all, but a name alone makes a mirror that is never filled.
     if ('reason' in source) return annotations[NAMES.reflects]?.includes('/') === true ? undefined : source;
     const isItself = source.namespace === place.namespace && source.name === place.name;

@@ -1,6 +1,6 @@
 /** Tests the outcomes of claims on a target, and the worst outcome of a rule. */
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { describe, it, test } from 'node:test';
 
 import { userCause } from '../model/cause.ts';
 import {
@@ -10,14 +10,16 @@ import {
   PENDING,
   LeaveShape,
   RELEASED,
+  type Shape,
   SYNCED,
 } from '../model/claim.ts';
 import { ApiError } from '../../kube/errors.ts';
 import type { RuleKey } from '../model/keys.ts';
 import type { Entry } from '../book/claim-book.ts';
-import type { Facts } from './facts.ts';
-import { outcomesOf, shouldGiveUpTakeover, worstOutcome } from './contest.ts';
+import type { Contest, Facts } from './facts.ts';
+import { fillerOf, outcomesOf, partnersOf, shouldGiveUpTakeover, worstOutcome } from './contest.ts';
 import { asKey } from '../../../test/support/keys.ts';
+import { observedObject } from '../../../test/support/observed-object.ts';
 
 const RULE: RuleKey = asKey('mirrors:a/a');
 const failed: Outcome = { state: 'error', ...userCause('Forbidden', 'no') };
@@ -94,4 +96,75 @@ test('worstOutcome() prefers a failure to a conflict, a conflict to a wait for a
 test('a rule is ready if it has no claims, or if all its claims are done', () => {
   assert.equal(worst(), undefined);
   assert.equal(worst(SYNCED, RELEASED), undefined);
+});
+
+describe('claims of several controllers with one source', () => {
+  const observed = observedObject({ annotations: { version: '1' } });
+  const copying = (more: Partial<Shape> = {}): Shape => ({
+    id: 'copy',
+    desiredState: () => ({ kind: 'be', labels: {}, annotations: {}, bookkeeping: {}, data: 'source' }),
+    heldVersion: () => undefined,
+    ...more,
+  });
+  const of = (rule: string, mode: ClaimMode, source: string, shape = copying()): Entry => {
+    const key = asKey<RuleKey>(rule);
+    return {
+      target: asKey('t'),
+      claim: { owner: { key, title: rule, rank: rule }, mode, source: asKey(source), shape },
+      outcome: PENDING,
+    };
+  };
+  const contestOf = (entries: readonly Entry[]): Contest => ({
+    entries,
+    markedBy: entries[0]?.claim.owner.key,
+    observed,
+    viewOf: () => ({ state: 'present', version: '1', labels: {}, annotations: {} }),
+    now: 0,
+  });
+  const outcomes = (entries: readonly Entry[]): OutcomeState[] =>
+    Array.from(outcomesOf({ ...contestOf(entries), presence: 'present' }, undefined), ([, { state }]) => state);
+
+  it('claims of other controllers that copy the same whole source are partners, one of each controller', () => {
+    const first = of('a:x', 'own', 's');
+    const typed = copying({
+      desiredState: () => ({ kind: 'be', labels: {}, annotations: {}, bookkeeping: {}, data: 'source', type: 'other' }),
+    });
+    const entries = [
+      first,
+      of('a:y', 'own', 's'),
+      of('c:z', 'own', 's'),
+      of('c:y', 'own', 's'),
+      of('d:x', 'own', 'other'),
+      of('e:x', 'own', 's', new LeaveShape(userCause('Reason', 'message'))),
+      of('f:x', 'own', 's', typed),
+      of('g:x', 'fill', 's'),
+    ];
+    const partners = partnersOf(contestOf(entries), first.claim).map(({ entry }) => entry.claim.owner.key);
+    assert.deepEqual(partners, ['c:y']);
+    assert.deepEqual(outcomes(entries), [
+      'synced',
+      'conflict',
+      'conflict',
+      'synced',
+      'conflict',
+      'conflict',
+      'conflict',
+      'synced',
+    ]);
+  });
+
+  it('of claims that fill from different sources, the one whose version the target has keeps it; others say why not', () => {
+    const holding = copying({ heldVersion: ({ annotations }) => annotations['version'] });
+    const entries = [
+      of('a:x', 'fill', 's'),
+      of('b:x', 'fill', 'other', holding),
+      of('c:x', 'fill', 's', new LeaveShape(userCause('Reason', 'message'))),
+      of('d:x', 'fill', 'other'),
+    ];
+    assert.equal(fillerOf(contestOf(entries)), entries[1]);
+    assert.deepEqual(outcomes(entries), ['conflict', 'synced', 'error', 'synced']);
+    assert.equal(fillerOf(contestOf(entries.slice(2))), entries[3]);
+    assert.equal(fillerOf(contestOf(entries.slice(2, 3))), entries[2]);
+    assert.equal(fillerOf(contestOf([])), undefined);
+  });
 });
