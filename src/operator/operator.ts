@@ -6,14 +6,14 @@
  * A standby has synced caches and writes nothing.
  */
 import type { Config } from '../config/config.ts';
-import type { ControllerContext } from '../controllers/common/context.ts';
+import type { ControllerContext, ControllerEntry } from '../controllers/common/context.ts';
 import { ConsentWatch } from '../controllers/common/namespaces/consent.ts';
 import { goneRuleEvents } from '../copy/engine/life/warnings.ts';
 import { reachOf } from '../controllers/common/namespaces/reach.ts';
 import { CONTROLLER_LIST } from '../controllers/list.ts';
 import { Cluster, type WatchTrouble } from '../copy/cluster/cluster.ts';
 import { Manager } from '../copy/engine/manager.ts';
-import { controllerOf, namespaceOf, parseResourceKey, ruleName } from '../copy/model/keys.ts';
+import { controllerOf, namespaceOf, parseResourceKey, type RuleKey, ruleName } from '../copy/model/keys.ts';
 import { type IsRead, PLACE_ANNOTATION } from '../copy/model/observed.ts';
 import { OVERWRITTEN_MARK } from '../copy/plan/plan-write.ts';
 import { CONFIG_MAP, type Kind, SECRET } from '../copy/model/kind.ts';
@@ -22,11 +22,11 @@ import { VaultBackend } from '../copy/vault/backend.ts';
 import { environmentToken } from '../copy/vault/access/login-tokens.ts';
 import type { KubeApi } from '../kube/api.ts';
 import { ApiError } from '../kube/errors.ts';
-import { EventRecorder } from '../kube/event-recorder.ts';
+import { type EventInput, EventRecorder } from '../kube/event-recorder.ts';
 import { ServedNamespaces } from '../kube/watch/served-namespaces.ts';
 import { watchName } from '../kube/watch/watch-target.ts';
 import type { Reply } from '../observe/routes.ts';
-import type { Log } from '../observe/log.ts';
+import type { Log, LogFields } from '../observe/log.ts';
 import type { Metrics, RuleSnapshot } from '../observe/metrics/metrics.ts';
 import { parseAddressPattern } from '../runtime/text/address-patterns.ts';
 import { systemClock } from '../runtime/clock.ts';
@@ -80,7 +80,7 @@ export class Operator {
         clock: systemClock,
         log,
         deletionTimeoutMs: config.deletionTimeoutMs,
-        recordEvent: (...event) => recordEvent(...event),
+        recordEvent: (rule, event) => recordEvent(componentOf(entryOf(rule)), event),
       },
       onError: (queue, key, error, retryInMs) => {
         const subject = queue === 'targets' ? { target: key } : { rule: key };
@@ -90,12 +90,15 @@ export class Operator {
         metrics.copySeconds.observe({ system: controllerOf(rule) }, ms / 1000);
       },
       onGone: (rule, undeleted) => {
-        const hasTenants = entries.find(({ name }) => name === controllerOf(rule))?.hasTenants === true;
+        const hasTenants = entryOf(rule)?.hasTenants === true;
         for (const event of goneRuleEvents(rule, undeleted, hasTenants)) recordEvent(EVENT_COMPONENT, event);
       },
     });
     const { engine } = this.manager;
     const entries = (this.#entries = CONTROLLER_LIST.filter((entry) => config.controllers.includes(entry.name)));
+    const entryOf = (rule: RuleKey): ControllerEntry | undefined => {
+      return entries.find(({ name }) => name === controllerOf(rule));
+    };
     const kinds = [SECRET, CONFIG_MAP, ...entries.flatMap((entry) => entry.kinds ?? [])];
     const cluster = (this.#cluster = this.#addCluster(api, kinds));
     const { environment } = config.vault;
@@ -112,7 +115,7 @@ export class Operator {
         ...vaultHooks(log, metrics),
       }),
     );
-    const recordEvent: ControllerContext['recordEvent'] = (component, event, fields) => {
+    const recordEvent = (component: string, event: EventInput, fields?: LogFields): void => {
       const { type, reason, message, subject } = event;
       const { kind, namespace, name } = subject;
       log[type === 'Warning' ? 'warn' : 'info'](message, { ...(fields ?? { kind, namespace, name }), reason });
@@ -123,7 +126,7 @@ export class Operator {
     this.#consents = new ConsentWatch(cluster.namespaces, reach.consents, (event) => {
       recordEvent(EVENT_COMPONENT, event, { namespace: event.subject.name });
     });
-    const context: ControllerContext = {
+    const context: Omit<ControllerContext, 'recordEvent'> = {
       config,
       engine,
       cluster,
@@ -141,10 +144,10 @@ export class Operator {
       log,
       metrics,
       clock: systemClock,
-      recordEvent,
     };
     for (const entry of entries) {
-      const controller = entry.create(context);
+      const component = componentOf(entry);
+      const controller = entry.create({ ...context, recordEvent: (event) => recordEvent(component, event) });
       this.manager.addController(controller);
       if (controller.work === undefined) metrics.copySeconds.zero({ system: controller.rules.name });
     }
@@ -269,6 +272,11 @@ function eventRecorder(api: KubeApi, instance: string, log: Log, metrics: Metric
       log.warn('cannot write an event', { kind, namespace, name, reason, error });
     },
   });
+}
+
+/** The source component of a controller's events. */
+function componentOf(entry: ControllerEntry | undefined): string {
+  return entry?.component ?? `${EVENT_COMPONENT}-${entry?.name ?? ''}`;
 }
 
 function ruleSnapshot({ rule, cause }: RuleReadiness): RuleSnapshot {

@@ -11,7 +11,7 @@ import type { Kind } from '../../copy/model/kind.ts';
 import type { VaultBackend } from '../../copy/vault/backend.ts';
 import type { EventInput } from '../../kube/event-recorder.ts';
 import type { ServedNamespaces } from '../../kube/watch/served-namespaces.ts';
-import type { LogFields, Log } from '../../observe/log.ts';
+import type { Log } from '../../observe/log.ts';
 import type { Metrics } from '../../observe/metrics/metrics.ts';
 import type { Reply } from '../../observe/routes.ts';
 import type { Clock } from '../../runtime/clock.ts';
@@ -45,16 +45,14 @@ export interface ControllerContext {
   readonly log: Log;
   readonly metrics: Metrics;
   readonly clock: Clock;
-  /**
-   * Writes an Event and a log line.
-   * @param component the component in the Event's `source`: each controller uses the name of its original
-   * @param fields the fields of the log line. Default: kind, namespace and name of the event's subject
-   */
-  readonly recordEvent: (component: string, event: EventInput, fields?: LogFields) => void;
+  /** Writes an Event of this controller, and a log line. */
+  readonly recordEvent: (event: EventInput) => void;
 }
 
 export interface ControllerEntry {
   readonly name: ControllerName;
+  /** The component in the `source` of its events. Default: `keyferry-<name>`. The originals have other names. */
+  readonly component?: string;
   /** The kinds that the controller copies besides Secrets and ConfigMaps. */
   readonly kinds?: readonly Kind[];
   /** The rules of the controller are objects of tenants. */

@@ -39,8 +39,6 @@ export const generator: ControllerEntry = {
   create,
 };
 
-/** The component in the `source` of the generator's Events. */
-const EVENT_COMPONENT = 'keyferry-generator';
 /** Maximum number of ExternalSecrets that are served at the same time for each Vault server. */
 const CONCURRENCY = 8;
 /** Pause between two requests for the served version of ESO's API and for Keyferry's permissions, ms. */
@@ -117,7 +115,7 @@ function create(context: ControllerContext): Controller {
       mode: () => mode,
       recordEvent: ({ metadata: { name, namespace = '', uid } }, { created, reason, message }) => {
         const subject = { apiVersion: served.apiVersion, kind: 'ExternalSecret', namespace, name, uid };
-        context.recordEvent(EVENT_COMPONENT, { subject, type: created ? 'Normal' : 'Warning', reason, message });
+        context.recordEvent({ subject, type: created ? 'Normal' : 'Warning', reason, message });
       },
       registry,
     }),
@@ -196,7 +194,6 @@ function create(context: ControllerContext): Controller {
     },
     store,
     kindOf,
-    component: EVENT_COMPONENT,
     report: () => undefined,
     get missing() {
       if (!served.isAwaited || !config.controllersNamed) return undefined;

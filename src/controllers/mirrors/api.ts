@@ -27,9 +27,6 @@ export const MIRRORS_CRD_ADVICE = crdAdvice(MIRRORS_CRD_NAME);
 /** Every SecretMirror that may have copies carries this finalizer. */
 export const SECRET_MIRROR_FINALIZER = 'mirrors.kts.studio/finalizer';
 
-/** The source component of the events on a SecretMirror. */
-export const MIRRORS_EVENT_COMPONENT = 'mirrors.kts.studio';
-
 /** Annotations on the copies of a SecretMirror. */
 export const MIRROR_ANNOTATIONS = {
   /** The mark: `<namespace>/<name>` of the mirror that owns the copy. */

@@ -84,7 +84,7 @@ class Scene {
       api: { cluster: 'c', request: request ?? unused, stream: unused },
       clock,
       deletionTimeoutMs: LIMIT_MS,
-      recordEvent: (_component, { reason }) => this.events.push(reason),
+      recordEvent: (_rule, { reason }) => this.events.push(reason),
     });
   }
 

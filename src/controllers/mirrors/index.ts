@@ -13,7 +13,7 @@ import { misreadPatterns } from '../common/namespaces/selection.ts';
 import {
   MIRRORS_CONTROLLER,
   MIRRORS_CRD_ADVICE,
-  MIRRORS_EVENT_COMPONENT,
+  MIRRORS_GROUP,
   SECRET_MIRROR,
   SECRET_MIRROR_FINALIZER,
   type SecretMirrorStatus,
@@ -28,6 +28,7 @@ import { deletionEvents, nextStatus, READY_CONDITION } from './words.ts';
 
 export const mirrors: ControllerEntry = {
   name: 'mirrors',
+  component: MIRRORS_GROUP,
   annotationReader: () => isReadOfCopies,
   create: (context) => new Mirrors(context),
 };
@@ -39,7 +40,6 @@ export class Mirrors implements Controller<StoredMirror, SecretMirrorStatus> {
   readonly store: MirrorStore;
   readonly rules: MirrorRules;
   readonly kindOf = (): RuleKind => SECRET_MIRROR;
-  readonly component = MIRRORS_EVENT_COMPONENT;
   readonly condition = READY_CONDITION;
   readonly isOutdated: NamespaceChanges['isOutdated'];
   readonly #context: ControllerContext;

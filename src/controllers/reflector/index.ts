@@ -10,6 +10,7 @@ import { isReadAnnotation, userText } from './words.ts';
 
 export const reflector: ControllerEntry = {
   name: 'reflector',
+  component: 'reflector',
   annotationReader: () => (annotation) => annotation === SUSPEND_ANNOTATION || isReadAnnotation(annotation),
   create,
 };
@@ -17,8 +18,7 @@ export const reflector: ControllerEntry = {
 function create(context: ControllerContext): Controller {
   const { engine, cluster } = context;
   const rules = new ReflectorRules(context.scope, watchedObjects(cluster));
-  const report: Controller['report'] = (facts) => (facts.rule === undefined ? undefined : reportOf(rules, facts));
-  const controller = annotatedController(context, rules, { component: 'reflector', report });
+  const controller = annotatedController(context, rules, (facts) => reportOf(rules, facts));
   const objectChanged: OnObjectChange = (key, before, after, initial) => {
     const rule = rules.objects.ruleOf(key);
     if (rule === undefined) return;

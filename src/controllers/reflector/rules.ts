@@ -234,10 +234,6 @@ export class ReflectorRules implements AnnotatedRules {
     return misreadPatterns(this.read(observed.annotations).suspects, this.#scope.namespaces.names());
   }
 
-  isThere(rule: RuleKey): boolean {
-    return this.objects.of(rule).observed !== undefined;
-  }
-
   selects(rule: RuleKey, object: ResourceKey, isQuick = false): boolean | undefined {
     const { kind, namespace, name } = parseResourceKey(object);
     const { place, observed, kind: own } = this.objects.of(rule);

@@ -9,6 +9,7 @@ import { REPLICATED_KINDS, ReplicatorRules } from './rules/rule-set.ts';
 
 export const replicator: ControllerEntry = {
   name: 'replicator',
+  component: 'k8s-replicator',
   get kinds() {
     return Object.values(REPLICATED_KINDS);
   },
@@ -47,8 +48,5 @@ function create(context: ControllerContext): Controller {
   const { createWithLabels, sourceGraceMs } = context.config.replicator;
   const options = { createWithLabels, graceMs: sourceGraceMs, observed: watchedObjects(context.cluster) };
   const rules = new ReplicatorRules(context.scope, options);
-  return annotatedController(context, rules, {
-    component: 'k8s-replicator',
-    report: (facts) => reportOf(rules, facts),
-  });
+  return annotatedController(context, rules, (facts) => reportOf(rules, facts));
 }

@@ -40,7 +40,6 @@ function controllerOf(rules: ReplicatorRules): Controller {
     rules,
     store: annotatedStore(rules),
     kindOf: (rule) => rules.objects.of(rule).kind,
-    component: 'test',
     open: unused,
     report: (facts) => (facts.rule === undefined ? undefined : reportOf(rules, facts)),
   };
@@ -82,7 +81,7 @@ test('the version of a rule changes when its object gets the mark of a copy, and
 test('an event is recorded when it differs from the one before', async () => {
   const recorded: string[] = [];
   const rules = new ReplicatorRules(ruleScope(), { observed: () => observe(METADATA) });
-  const recordEvent = (_component: string, { message }: EventInput): void => void recorded.push(message);
+  const recordEvent = (_rule: RuleKey, { message }: EventInput): void => void recorded.push(message);
   const life = ruleLife(controllerOf(rules), { recordEvent });
   const evaluated = controllerOf(rules).store.version(RULE);
   const look = async (message: string | undefined): Promise<string[]> => {

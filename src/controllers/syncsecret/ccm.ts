@@ -29,6 +29,7 @@ import {
 
 export const syncSecretCcm: ControllerEntry = {
   name: CCM_CONTROLLER,
+  component: 'kubelb-ccm',
   ...SYNC_SECRET_ENTRY,
   create: (context) => {
     const { managementNamespace } = context.config.syncsecret;

@@ -20,6 +20,7 @@ import {
 
 export const syncSecretManager: ControllerEntry = {
   name: MANAGER_CONTROLLER,
+  component: 'kubelb-manager',
   ...SYNC_SECRET_ENTRY,
   create: (context) => new Manager(context),
 };

@@ -130,7 +130,7 @@ class Scene {
       clock,
       log: { ...nullLog, warn: (message: string) => this.warnings.push(message) },
       deletionTimeoutMs: LIMIT_MS,
-      recordEvent: (_component, { reason, message }) => this.calls.push(`event ${reason}: ${message}`),
+      recordEvent: (_rule, { reason, message }) => this.calls.push(`event ${reason}: ${message}`),
     });
     this.#controller.store.put(this.#object);
     this.#controller.marks = isMarked ? [MARK] : [];

@@ -45,7 +45,6 @@ export abstract class SyncSecretController implements Controller<SyncSecretRule,
   abstract readonly rules: SyncSecretRules;
   readonly store: RuleStore<SyncSecretRule>;
   readonly kindOf = (): RuleKind => SYNC_SECRET;
-  readonly component: string;
   readonly condition = SYNCED_CONDITION;
   /** The watches that must be listed before a rule is evaluated: of SyncSecrets, and of targets in this cluster. */
   protected readonly watches = new AwaitedWatches();
@@ -54,10 +53,9 @@ export abstract class SyncSecretController implements Controller<SyncSecretRule,
   protected readonly pending = new Pending();
   readonly #clock: ControllerContext['clock'];
 
-  /** @param role part of the names of the controller, of its metrics and of the source component of its events */
+  /** @param role part of the names of the controller and of its metrics */
   constructor(role: 'ccm' | 'manager', { clock, engine, metrics }: ControllerContext) {
     this.#clock = clock;
-    this.component = `kubelb-${role}`;
     this.metrics = new SyncSecretMetrics(metrics.registry, role, clock);
     const lists = new KeyLists();
     this.store = new RuleStore({

@@ -24,6 +24,7 @@ import { SYNC_SECRET_ENTRY, watchSyncSecrets } from './sync-secret-rules.ts';
 
 export const secretSynchronizer: ControllerEntry = {
   name: SYNCHRONIZER_CONTROLLER,
+  component: 'kubelb-ccm',
   ...SYNC_SECRET_ENTRY,
   create: (context) => new Synchronizer(context),
 };
@@ -82,7 +83,6 @@ export class Synchronizer implements Controller<SecretRule, object> {
   readonly rules: SynchronizerRules;
   readonly store: OfferedSecrets;
   readonly kindOf = (): RuleKind => SECRET;
-  readonly component = 'kubelb-ccm';
   readonly #context: ControllerContext;
   readonly #watches = new AwaitedWatches();
   /** Rules whose Secret must be read, because KubeLB has made a SyncSecret of it: it may have KubeLB's finalizer. */

@@ -37,8 +37,8 @@ export interface ClaimsChange extends BookChange {
 interface Unwanted {
   /** Monotonic, ms. */
   readonly since: number;
-  /** Whether a source that exists let the target go. */
-  readonly isLetGo: boolean;
+  /** The grace of the rule that let the target go; `undefined`: no rule did so. */
+  readonly graceMs?: number | undefined;
 }
 
 /**
@@ -90,7 +90,7 @@ export class Claims {
     else this.#findings.set(rule, { refusal, outOfReach });
     const rules = this.#ruleSets.get(controllerOf(rule));
     const orphans = isSame ? [] : [...this.ownedBy(rule)].filter((target) => !this.book.claims(rule, target));
-    const unwanted = { since: this.#monotonic?.() ?? 0, isLetGo: rules?.isThere?.(rule) === true };
+    const unwanted = { since: this.#monotonic?.() ?? 0, graceMs: rules?.graceMs?.(rule, true) ?? 0 };
     for (const target of change.targets)
       if (this.#owned.has(rule, target) && !this.book.claims(rule, target)) this.#unwanted.set(target, unwanted);
     return { ...change, orphans };
@@ -254,10 +254,10 @@ export class Claims {
   graceLeft(rule: RuleKey, target: ResourceKey): number | undefined {
     if (this.#monotonic === undefined) return undefined;
     const now = this.#monotonic();
-    const unwanted = this.#unwanted.get(target) ?? { since: now, isLetGo: false };
-    const { graceMs = 0 } = this.ruleSetOf(rule);
+    const unwanted: Unwanted = this.#unwanted.get(target) ?? { since: now };
+    const graceMs = unwanted.graceMs ?? this.ruleSetOf(rule).graceMs?.(rule, false) ?? 0;
     const isClaimed = this.book.on(target).some(({ claim: { mode, owner } }) => mode === 'own' || owner.key === rule);
-    const waitMs = Math.max(unwanted.isLetGo ? 0 : graceMs, isClaimed ? 0 : UNCLAIMED_MS);
+    const waitMs = Math.max(graceMs, isClaimed ? 0 : UNCLAIMED_MS);
     if (waitMs === 0) return undefined;
     this.#unwanted.set(target, unwanted);
     return Math.max(0, unwanted.since + waitMs - now);
@@ -266,7 +266,7 @@ export class Claims {
   /** How long a target that is to be deleted has been unwanted, ms. The time begins as in `graceLeft`. */
   unwantedMs(target: ResourceKey): number {
     const now = this.#monotonic?.() ?? 0;
-    return now - getOrCreate(this.#unwanted, target, () => ({ since: now, isLetGo: false })).since;
+    return now - getOrCreate(this.#unwanted, target, () => ({ since: now })).since;
   }
 
   /** Called when a target that may have been unwanted is wanted again, kept, or gone. */

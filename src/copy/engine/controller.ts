@@ -24,8 +24,6 @@ export interface Controller<Rule extends RuleObject = RuleObject, Status extends
   readonly store: KeptRules<Rule>;
   /** The kind of the object of a rule. */
   readonly kindOf: (rule: RuleKey) => RuleKind;
-  /** The component in the `source` of events: the name of the original. */
-  readonly component: string;
   /** The type of the condition in the status. Absent: the rules have no status, and users read events. */
   readonly condition?: string;
   /** Opens the watches. Each change of a rule must enqueue it. @param signal ends at the stop of the process */

@@ -28,7 +28,6 @@ function controller(name: string, log: string[], manager: Manager, installed?: P
     rules: { name, evaluate: unused, ownerOf: () => undefined, orphanPolicy: () => 'keep' },
     store: new RuleStore({ controller: name, toRule: unused, versionOf: unused }),
     kindOf: unused,
-    component: name,
     report: unused,
     ...(installed === undefined ? {} : { installed: async () => await installed }),
     open: (signal) => {

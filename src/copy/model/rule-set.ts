@@ -56,10 +56,9 @@ export interface RuleSet {
   /**
    * How long Keyferry must see that nobody wants the content of a target before it deletes or empties the target, ms. If
    * a source was deleted only to be made again, the copies stay. Default: 0.
+   * @param isLetGo the rule has just dropped its claim. Otherwise this process may never have seen the claim
    */
-  readonly graceMs?: number;
-  /** Whether the object of a rule exists, even if it is no longer a rule. A target that it lets go then has no grace. */
-  isThere?(rule: RuleKey): boolean;
+  graceMs?(rule: RuleKey, isLetGo: boolean): number;
   /**
    * Turns a rule into claims; `undefined`: it is gone. Long work pauses (`runtime/pause.ts`). A change of what it reads
    * must enqueue the rule again, also while it pauses.

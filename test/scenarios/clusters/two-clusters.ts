@@ -164,7 +164,6 @@ export class TwoClusters implements AsyncDisposable {
       rules: this.#rules(),
       store: this.#store(),
       kindOf: () => SECRET,
-      component: 'copier',
       report: ({ key, ...facts }) => {
         if (facts.rule === undefined) return undefined;
         for (const { target, outcome } of facts.claims)

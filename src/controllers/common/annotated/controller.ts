@@ -21,22 +21,16 @@ export interface AnnotatedRules extends RuleSet, RulesInNamespaces {
   versionOf(observed: Observed): string | undefined;
 }
 
-/** What is told of a rule: its object has no status, so these are events. */
-export interface Told {
-  /** The component in the `source` of events. */
-  readonly component: string;
-  readonly report: (facts: RuleFacts) => Report | undefined;
-}
-
 /** Finds the objects that the cluster's watches have brought. */
 export function watchedObjects(cluster: Pick<Cluster, 'store'>): FindObject {
   return (kind, namespace, name) => cluster.store(kind).index.get(namespace, name);
 }
 
+/** @param report what is told of a rule: its object has no status, so these are events */
 export function annotatedController(
   context: ControllerContext,
   rules: AnnotatedRules,
-  { component, report }: Told,
+  report: (facts: RuleFacts) => Report | undefined,
 ): Controller {
   const { engine, cluster } = context;
   const { objects } = rules;
@@ -51,7 +45,6 @@ export function annotatedController(
     rules,
     store: annotatedStore(rules),
     kindOf: (rule) => objects.of(rule).kind,
-    component,
     isOutdated: changes.isOutdated,
     open: (signal) => {
       signal.addEventListener('abort', () => changes.stop());

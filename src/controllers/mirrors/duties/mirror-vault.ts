@@ -33,7 +33,7 @@ import type { LeaseRecord } from '../../../copy/vault/leases/leases.ts';
 import { getOrCreate } from '../../../runtime/maps.ts';
 import type { ControllerContext } from '../../common/context.ts';
 import type { RuleEvent } from '../../../copy/engine/controller.ts';
-import { MIRROR_ANNOTATIONS, MIRRORS_EVENT_COMPONENT, SECRET_MIRROR, type SecretMirror } from '../api.ts';
+import { MIRROR_ANNOTATIONS, SECRET_MIRROR, type SecretMirror } from '../api.ts';
 import type { MirrorMetrics } from '../metrics.ts';
 import { type LeaseState, type LeaseStatus, recordOf } from '../rules/lease-records.ts';
 import type { MirrorStore } from '../rules/mirror-store.ts';
@@ -326,7 +326,7 @@ export class MirrorVault implements LeaseObserver {
       const { name: of, namespace = '', uid } = mirror.metadata;
       const { apiVersion, kind } = SECRET_MIRROR;
       const record = (told: Omit<RuleEvent, 'type'>): void =>
-        this.#recordEvent(MIRRORS_EVENT_COMPONENT, {
+        this.#recordEvent({
           subject: { apiVersion, kind, namespace, name: of, uid },
           type: 'Normal',
           ...told,

@@ -63,17 +63,17 @@ export interface ReplicatorRulesOptions {
 
 export class ReplicatorRules implements AnnotatedRules {
   readonly name = REPLICATOR_CONTROLLER;
-  readonly graceMs: number;
   readonly settings: RuleSettings;
   readonly objects: AnnotatedObjects;
   readonly rulesFor: RuleTargets['rulesFor'];
+  readonly #graceMs: number;
   readonly #scope: RuleScope;
   readonly #targets: RuleTargets;
   /** One shape for each source, so that all its copies share the parsed rule. */
   readonly #shapes = new Map<RuleKey, PushShape>();
 
   constructor(scope: RuleScope, { createWithLabels = {}, graceMs = 0, observed: find }: ReplicatorRulesOptions) {
-    this.graceMs = graceMs;
+    this.#graceMs = graceMs;
     this.#scope = scope;
     const { annotationsPrefix, allowAll, ignoreUnknown, runReplicators } = scope.config.replicator;
     const kinds = runReplicators.map((kind) => REPLICATED_KINDS[kind]);
@@ -206,8 +206,9 @@ export class ReplicatorRules implements AnnotatedRules {
     return misreadPatterns(this.#targetsOf(rule)?.suspects ?? [], this.#scope.namespaces.names());
   }
 
-  isThere(rule: RuleKey): boolean {
-    return this.objects.of(rule).observed !== undefined;
+  /** What a source that exists has let go needs no grace. */
+  graceMs(rule: RuleKey, isLetGo: boolean): number {
+    return isLetGo && this.objects.of(rule).observed !== undefined ? 0 : this.#graceMs;
   }
 
   selects(rule: RuleKey, object: ResourceKey, isQuick = false): boolean | undefined {

@@ -73,7 +73,6 @@ function newLife(): RuleLife<Rule, Status> {
     rules: { name: 'test', evaluate: () => undefined, ownerOf: () => undefined, orphanPolicy: () => 'keep' },
     store,
     kindOf: () => KIND,
-    component: 'test',
     condition: 'Ready',
     open: () => undefined,
     due: () => change,
@@ -362,12 +361,12 @@ describe('the status of a rule', () => {
     const invalid = { phase: 1 as unknown as string };
     await assert.rejects(write(invalid, 'A'), isInvalid);
     await assert.rejects(write(invalid, 'A'), isInvalid);
-    assert.deepEqual(events, ['test x A']);
+    assert.deepEqual(events, ['test:default/x x A']);
     await write({ phase: 'Failed' }, 'A');
-    assert.deepEqual(events, ['test x A']);
+    assert.deepEqual(events, ['test:default/x x A']);
     await write({ phase: 'Synced' });
     await write({ phase: 'Failed' }, 'A');
-    assert.deepEqual(events, ['test x A', 'test x A'], 'it happened again');
+    assert.deepEqual(events, ['test:default/x x A', 'test:default/x x A'], 'it happened again');
     await assert.rejects(write(invalid, 'A'), isInvalid);
     await createRule();
     await assert.rejects(write(invalid, 'A'), isInvalid);
@@ -380,12 +379,12 @@ describe('the status of a rule', () => {
       await tell({ status: { phase }, remarks: reasons.map(warning) });
       return events.splice(0);
     };
-    assert.deepEqual(await told('a', 'A'), ['test x A']);
-    assert.deepEqual(await told('b', 'A', 'B'), ['test x B']);
+    assert.deepEqual(await told('a', 'A'), ['test:default/x x A']);
+    assert.deepEqual(await told('b', 'A', 'B'), ['test:default/x x B']);
     assert.deepEqual(await told('b'), []);
-    assert.deepEqual(await told('b', 'A'), ['test x A']);
+    assert.deepEqual(await told('b', 'A'), ['test:default/x x A']);
     life = newLife();
     assert.deepEqual(await told('b', 'A'), [], 'an earlier process recorded it');
-    assert.deepEqual(await told('b', 'A', 'B'), ['test x B']);
+    assert.deepEqual(await told('b', 'A', 'B'), ['test:default/x x B']);
   });
 });

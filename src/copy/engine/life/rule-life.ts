@@ -32,8 +32,8 @@ export interface RuleLifeOptions {
   readonly log: Pick<Log, 'warn'>;
   /** Longest wait of a rule that is being deleted, ms. */
   readonly deletionTimeoutMs: number;
-  /** Writes an Event and a log line. @param component the component in the Event's `source` */
-  readonly recordEvent: (component: string, event: EventInput) => void;
+  /** Writes an Event about the rule, and a log line. */
+  readonly recordEvent: (rule: RuleKey, event: EventInput) => void;
   /** Called when the status of a rule must be compared again. */
   readonly enqueueStatus: (rule: RuleKey) => void;
 }
@@ -231,11 +231,10 @@ export class RuleLife<Rule extends RuleObject = RuleObject, Status extends RuleS
   }
 
   #record(key: RuleKey, rule: Rule, events: readonly RuleEvent[]): void {
-    const { component, kindOf } = this.#controller;
-    const { apiVersion, kind } = kindOf(key);
+    const { apiVersion, kind } = this.#controller.kindOf(key);
     const { name, namespace = '', uid } = rule.metadata;
     for (const event of events)
-      this.#options.recordEvent(component, { subject: { apiVersion, kind, namespace, name, uid }, ...event });
+      this.#options.recordEvent(key, { subject: { apiVersion, kind, namespace, name, uid }, ...event });
   }
 
   /** Removes finalizers and annotations from the object of the rule. If it is gone, the rule goes, too. */
