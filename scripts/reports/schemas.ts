@@ -37,7 +37,7 @@ const failing = z.strictObject({
 });
 
 const rule = z.strictObject({
-  system: z.string().meta({ description: 'The controller: mirrors, replicator, generator or syncsecret.' }),
+  system: z.string().meta({ description: 'The controller: mirrors, replicator, reflector, generator or syncsecret.' }),
   kind: z
     .string()
     .meta({ description: 'Kind of the rule: SecretMirror, SyncSecret, ExternalSecret, Secret or ConfigMap.' }),
@@ -124,10 +124,21 @@ export const statusSchema = z.strictObject({
     .meta({ description: 'Copies that no rule claims.' }),
 });
 
-const plannedAction = z.enum(['create', 'update', 'replace', 'delete', 'nothing', 'conflict', 'wait', 'fail']);
+const plannedAction = z.enum([
+  'create',
+  'update',
+  'replace',
+  'delete',
+  'nothing',
+  'conflict',
+  'wait',
+  'fail',
+  'adopt',
+  'leave',
+]);
 
 const plannedTarget = z.strictObject({
-  system: z.string().meta({ description: 'The controller: mirrors, replicator, generator or syncsecret.' }),
+  system: z.string().meta({ description: 'The controller: mirrors, replicator, reflector, generator or syncsecret.' }),
   action: plannedAction,
   ...place,
   rule: z.string().meta({

@@ -12,6 +12,7 @@ export const EXAMPLES = {
   ],
   plan: [
     'keyferry plan mirror.yaml',
+    'keyferry plan --controllers mirrors,reflector',
     'keyferry plan --all mirror.yaml',
     'keyferry plan -f secret.yaml -f mirror.yaml',
     'keyferry plan -R manifests/',

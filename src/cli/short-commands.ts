@@ -100,15 +100,18 @@ export function shortCommands({ actions, build, stdout, processInfo: { env } }: 
     ),
     shortCommand(
       {
-        ...reading('plan', 'show what manifests would change, without applying them', planFlags),
-        operands: '<files...>',
+        ...reading(
+          'plan',
+          'show what manifests would change, without applying them; without manifests: what a start of Keyferry would',
+          planFlags,
+        ),
+        operands: '[files...]',
         operandHelp: [['files', 'manifests or folders of manifests; - for standard input']],
         most: Infinity,
         notes: 'Exit codes: 0 success, 1 failure, 2 usage error, 3 a copy would be lost or refused.',
         action: async ({ values, texts, rest }) => {
           const { filename, ...options } = values.own;
           const files = [...rest, ...filename];
-          if (files.length === 0) throw new UsageError("missing required argument 'files'");
           return await actions.plan({ ...options, ...configured(values, texts), files });
         },
       },

@@ -1,4 +1,7 @@
-/** `keyferry plan` shows what `kubectl apply` of manifests would change in this cluster. Writes nothing. */
+/**
+ * `keyferry plan` shows what `kubectl apply` of manifests would change in this cluster; without manifests, what a start of
+ * the operator would. Writes nothing.
+ */
 import type { PlanReport } from '../../scripts/reports/schemas.ts';
 import { placeOf, titleOf } from './snapshot/places.ts';
 import type { Snapshot } from './snapshot/snapshot.ts';
@@ -22,7 +25,9 @@ import {
   addTargets,
   type Affected,
   affectedBy,
+  affectedByStart,
   hasLossOrRefusal,
+  leftRows,
   type PlannedNote,
   type PlannedProblem,
   type PlannedTarget,
@@ -34,7 +39,8 @@ export async function planFiles(context: CommandContext, options: PlanOptions): 
   const { api, stdin, paint } = context;
   const { all, config, output, namespace: home = context.namespace } = options;
   const collections = ruleCollections();
-  const manifests = await readManifests(options.files, options.recursive, stdin);
+  const isStart = options.files.length === 0;
+  const manifests = isStart ? [] : await readManifests(options.files, options.recursive, stdin);
   const given = givenOf(manifests, collections, api.cluster, home);
   const { changes, refusals, notes } = await dryRuns(context, given);
   const snapshot = await readSnapshot(context, { config, changes });
@@ -42,10 +48,14 @@ export async function planFiles(context: CommandContext, options: PlanOptions): 
     snapshot,
     given.map(({ kind }) => kind),
   );
-  const affected = affectedBy(snapshot, given);
+  const affected = isStart ? affectedByStart(snapshot) : affectedBy(snapshot, given);
   const rows = await rowsOf(snapshot, affected);
-  const changed = rows.filter(({ isChange }) => isChange).map(({ row }) => row);
-  const problems = given.flatMap(({ key }) => problemsOf(snapshot, key, refusals.get(key)));
+  const left = isStart ? await leftRows(snapshot) : [];
+  const changed = [...rows.filter(({ isChange }) => isChange).map(({ row }) => row), ...left];
+  const concerned = isStart
+    ? new Set(Array.from(affected.rules, (rule) => snapshot.objectOf(rule)))
+    : given.map(({ key }) => key);
+  const problems = [...concerned].flatMap((key) => problemsOf(snapshot, key, refusals.get(key)));
   const lacking = collections.filter(({ kind }) => {
     const isGiven = given.some((one) => one.kind === kind);
     return isGiven && !snapshot.inventory.isInstalled(kind);
@@ -64,7 +74,7 @@ export async function planFiles(context: CommandContext, options: PlanOptions): 
   const report: PlanReport = {
     apiVersion: 'keyferry.dev/v1',
     kind: 'Plan',
-    targets: all ? rows.map(({ row }) => row) : changed,
+    targets: all ? [...rows.map(({ row }) => row), ...left] : changed,
     problems,
     notes: [
       ...lacking.map(({ notInstalled }) => ({ rule: 'cluster', note: notInstalled })),
@@ -77,7 +87,7 @@ export async function planFiles(context: CommandContext, options: PlanOptions): 
       }),
       ...notesOn(snapshot, affected),
     ],
-    unchanged: rows.length - changed.length,
+    unchanged: rows.length + left.length - changed.length,
     ignored: manifests.length - given.length + unused.length,
   };
   // A rule may name a namespace that it cannot copy into. Its note then says which limit or consent is missing. A rule

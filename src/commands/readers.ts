@@ -2,6 +2,7 @@
 import type { ControllerName } from '../config/controllers.ts';
 import { EXTERNAL_SECRETS, GeneratorReader } from './readers/generator.ts';
 import { MirrorReader, SECRET_MIRRORS } from './readers/mirrors.ts';
+import { ReflectorReader } from './readers/reflector.ts';
 import { ReplicatorReader } from './readers/replicator.ts';
 import { SYNC_SECRETS, SyncSecretReader } from './readers/syncsecret.ts';
 import type { RuleCollection } from './snapshot/inventory.ts';
@@ -24,6 +25,12 @@ const READERS: Readonly<Record<string, ReaderEntry>> = {
     collection: SYNC_SECRETS,
     open: (...context) => new SyncSecretReader(...context),
   },
+  reflector: {
+    ruleNames: 'Secrets or ConfigMaps with annotations of reflector',
+    collection: undefined,
+    isOnlyIfNamed: true,
+    open: (...context) => new ReflectorReader(...context),
+  },
   generator: {
     ruleNames: 'ExternalSecrets with the annotation create',
     collection: EXTERNAL_SECRETS,
@@ -31,10 +38,12 @@ const READERS: Readonly<Record<string, ReaderEntry>> = {
   },
 };
 
-/** The readers of these controllers, by their names in reports. Default: all. */
+/** The readers of these controllers, by their names in reports. Default: all that run without being named. */
 export function readersOf(controllers?: readonly ControllerName[]): ReadonlyMap<string, ReaderEntry> {
   const systems = new Set(controllers?.map((name) => name.split('-')[0] ?? ''));
-  return new Map(Object.entries(READERS).filter(([system]) => controllers === undefined || systems.has(system)));
+  const isRead = ([system, { isOnlyIfNamed }]: [string, ReaderEntry]): boolean =>
+    controllers === undefined ? isOnlyIfNamed !== true : systems.has(system);
+  return new Map(Object.entries(READERS).filter(isRead));
 }
 
 /** The collections of objects that are rules by their kind: SecretMirror, SyncSecret, ExternalSecret. */

@@ -64,6 +64,7 @@ function rowsOf(name: SystemName): string[] {
 const ROW_IDS: Readonly<Record<SystemName, readonly string[]>> = {
   generator: rowsOf('generator'),
   mirrors: rowsOf('mirrors'),
+  reflector: rowsOf('reflector'),
   replicator: rowsOf('replicator'),
   syncsecret: rowsOf('syncsecret'),
   vault: rowsOf('vault'),

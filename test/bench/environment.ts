@@ -12,6 +12,7 @@ import { Subject } from './subject.ts';
 import type { BenchSystem, SystemName } from './system.ts';
 import { generatorSystem } from './systems/generator.ts';
 import { mirrorsSystem } from './systems/mirrors.ts';
+import { reflectorSystem } from './systems/reflector.ts';
 import { replicatorSystem } from './systems/replicator.ts';
 import { syncSecretSystem } from './systems/syncsecret.ts';
 import { vaultSystem } from './systems/vault.ts';
@@ -26,6 +27,7 @@ const POLL_MS = 50;
 export const SYSTEMS: Readonly<Record<SystemName, () => BenchSystem>> = {
   generator: generatorSystem,
   mirrors: mirrorsSystem,
+  reflector: reflectorSystem,
   replicator: replicatorSystem,
   syncsecret: syncSecretSystem,
   vault: vaultSystem,

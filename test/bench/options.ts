@@ -27,7 +27,7 @@ Measures a controller that copies 20 sources into 50 namespaces, on a real contr
 --system syncsecret 500 SyncSecrets from a tenant's cluster into a management cluster, among unrelated Secrets in both; with
 --system generator 500 ExternalSecrets that fail, among as many ready ones as there are unrelated Secrets.
 
-  --system NAME        mirrors (default), replicator, syncsecret, generator or vault
+  --system NAME        mirrors (default), replicator, reflector, syncsecret, generator or vault
   --scale N            unrelated Secrets in the cluster (default 10000)
   --quick              the same as --scale 1000
   --rows a,b           only these rows; wide, labels and labels-many take as long as all others and are left out where they are not named:

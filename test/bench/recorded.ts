@@ -111,6 +111,7 @@ const MUST_BY_SYSTEM: Readonly<Record<BenchOptions['system'], Readonly<Record<st
     'generate-v1beta1.writes': { 0: 3 },
   },
   mirrors: { 'nothing.read': { 0: 4 }, 'restart.read': { 0: 2, 100_000: 4 } },
+  reflector: { 'nothing.read': { 0: 8, 100_000: 60 }, 'restart.read': { 0: 6, 100_000: 60 } },
   replicator: { 'nothing.read': { 0: 8, 100_000: 60 }, 'restart.read': { 0: 6, 100_000: 60 } },
   syncsecret: {},
   vault: {

@@ -23,10 +23,9 @@ function snapshotOf(namespaces: readonly string[]): Snapshot {
   const claims = claimAll(targets, { owner, mode: 'own', source: SOURCE, shape });
   const book = new ClaimBook();
   book.replace(RULE, claims, [SOURCE]);
-  const ruleOf = (key: ResourceKey): RuleKey | undefined =>
-    key === asKey('c:SecretMirror/home/db') ? RULE : undefined;
+  const rulesOf = (key: ResourceKey): readonly RuleKey[] => (key === asKey('c:SecretMirror/home/db') ? [RULE] : []);
   return {
-    ruleOf,
+    rulesOf,
     rules: new Map([[RULE, { sources: [SOURCE] }]]),
     claims: { book, owners: [RULE], ownedBy: () => [secret('left', 'db')] },
   } as unknown as Snapshot;

@@ -15,6 +15,8 @@ import { isReleased, winnerOf } from '../../copy/plan/contest.ts';
 import { command } from '../../runtime/text/command.ts';
 import type { Cell } from '../output/terminal.ts';
 import type { TextParts } from '../output/text.ts';
+import { PLACE_ANNOTATION } from '../../copy/model/observed.ts';
+import { orphansIn } from '../snapshot/status-report.ts';
 import type { Given } from './given.ts';
 import type { Decision, Later } from '../../copy/plan/decide.ts';
 
@@ -67,10 +69,10 @@ export function affectedBy(snapshot: Snapshot, given: readonly Given[]): Affecte
   const used = new Set<ResourceKey>();
   const rules = new Set<RuleKey>();
   for (const object of objects) {
-    const rule = snapshot.ruleOf(object);
-    if (rule === undefined) continue;
-    rules.add(rule);
-    if (snapshot.rules.has(rule)) used.add(object);
+    for (const rule of snapshot.rulesOf(object)) {
+      rules.add(rule);
+      if (snapshot.rules.has(rule)) used.add(object);
+    }
   }
   const isGiven = (object: ResourceKey): boolean =>
     objects.has(object) || namespaces.has(parseResourceKey(object).namespace);
@@ -92,6 +94,22 @@ export function affectedBy(snapshot: Snapshot, given: readonly Given[]): Affecte
     }
   }
   return { objects, used, rules, targets };
+}
+
+/** All that a start of the operator concerns. */
+export function affectedByStart({ rules, claims }: Snapshot): Affected {
+  const targets = new Set<ResourceKey>();
+  for (const rule of rules.keys()) for (const { target } of claims.book.of(rule)) targets.add(target);
+  for (const owner of claims.owners) for (const copy of claims.ownedBy(owner)) targets.add(copy);
+  return { objects: new Set(), used: new Set(), rules: new Set(rules.keys()), targets };
+}
+
+/** Rows for the copies with marks of an original that no rule claims. Keyferry leaves them as they are. */
+export async function leftRows(snapshot: Snapshot): Promise<PlannedTarget[]> {
+  const orphans = await orphansIn(snapshot);
+  return orphans.flatMap(({ system, kind, namespace, name, owner, reason, action }) =>
+    action === 'delete' ? [] : { system, action: 'leave', kind, namespace, name, rule: owner, reason, lost: false },
+  );
 }
 
 /**
@@ -138,7 +156,14 @@ export function rowsOn(
   const system = decider === undefined ? '' : controllerOf(decider);
   const losers = outcomes.filter(([entry, { state }]) => entry !== winner && state === 'conflict');
   return {
-    main: { system, ...place, rule, ...plannedAction(plan, whyUnwanted), ...remark },
+    main: {
+      system,
+      ...place,
+      rule,
+      ...plannedAction(plan, whyUnwanted),
+      ...adopted(snapshot.decisionOn(target)),
+      ...remark,
+    },
     losers: losers.map(([{ claim }, { message }]) => ({
       owner: claim.owner.key,
       row: {
@@ -150,6 +175,16 @@ export function rowsOn(
         lost: false,
       },
     })),
+  };
+}
+
+/** The action for a copy that an original made, and that only gets Keyferry's mark; `undefined`: it is no such copy. */
+function adopted({ facts: { observed }, plan }: Decision): Pick<PlannedTarget, 'action' | 'reason'> | undefined {
+  if (plan.do !== 'update' || plan.withData || plan.claim.mode !== 'own' || observed === undefined) return undefined;
+  if (PLACE_ANNOTATION in observed.annotations) return undefined;
+  return {
+    action: 'adopt',
+    reason: `an original made it from ${sourceOf(plan.claim.source)}; it gets the mark of Keyferry`,
   };
 }
 

@@ -4,15 +4,14 @@ import type { Place } from '../../controllers/common/annotated/objects.ts';
 import type { RuleScope } from '../../controllers/common/context.ts';
 import { type AnnotationNames, listItems } from '../../controllers/replicator/rules/annotations.ts';
 import { ReplicatorRules } from '../../controllers/replicator/rules/rule-set.ts';
-import { eventsOf } from '../../controllers/common/annotated/report.ts';
 import { readRule, type ReplicationRule, unknownOn } from '../../controllers/replicator/rules/rule.ts';
 import { because, type Cause, withReason } from '../../copy/model/cause.ts';
 import type { Observed } from '../../copy/model/observed.ts';
 import type { Evaluation, OutOfReach } from '../../copy/model/rule-set.ts';
-import type { Entry } from '../../copy/book/claim-book.ts';
 import type { Inventory } from '../snapshot/inventory.ts';
 import type { Description, RuleReader, SnapshotView, Unwanted } from '../snapshot/reader.ts';
-import { LIMITED, notReady, type RuleState } from '../snapshot/rule-state.ts';
+import { notReady } from '../snapshot/rule-state.ts';
+import { annotatedState, problemIn } from './annotated.ts';
 
 export class ReplicatorReader implements RuleReader {
   readonly ruleSet: ReplicatorRules;
@@ -83,7 +82,8 @@ export class ReplicatorReader implements RuleReader {
   ): ReturnType<Description['state']> {
     const entries = [...snapshot.claims.book.of(owner.key)];
     const problem = problemIn(outOfReach);
-    const state = stateOf(this.#inventory, replication, entries, problem);
+    const refusal = replication.kind === 'broken' ? replication.refusal : undefined;
+    const state = annotatedState(this.#inventory, { refusal, isPush: replication.kind === 'push' }, entries, problem);
     const note = this.#noteOn(owner.key, state.reason === problem?.reason ? undefined : outOfReach);
     const times = entries.flatMap((entry) => snapshot.copyOf(entry)?.annotations[this.#names.at] ?? []);
     return {
@@ -123,54 +123,4 @@ export class ReplicatorReader implements RuleReader {
     // The original writes `replicated-at` on every copy, and the version on every copy with data.
     return names.at in annotations || names.version in annotations ? undefined : `it has no annotation ${names.at}`;
   }
-}
-
-/** Why the rule copies nothing, or cannot copy into a namespace that it names; `undefined`: no such problem. */
-function problemIn(outOfReach: OutOfReach | undefined): OutOfReach | undefined {
-  return outOfReach?.part === 'others' ? undefined : outOfReach;
-}
-
-function stateOf(
-  inventory: Inventory,
-  replication: ReplicationRule,
-  entries: readonly Entry[],
-  outOfReach: OutOfReach | undefined,
-): RuleState {
-  const [pending, settled] = [entries.filter(isPending), entries.filter((entry) => !isPending(entry))];
-  const [first, ...more] = eventsOf(replication.kind === 'broken' ? replication.refusal : undefined, settled) ?? [];
-  if (first !== undefined) {
-    const message = [first, ...more].map((remark) => remark.message).join('; ');
-    // As for a SecretMirror, a conflict is no error: all that the rule may write is up to date.
-    const state = settled.some(({ outcome }) => outcome.state === 'error') ? 'Error' : 'Active';
-    return notReady(replication.kind === 'broken' ? 'Suspended' : state, { reason: first.reason, message });
-  }
-  if (dependsOnUnlisted(inventory, replication, entries)) {
-    return notReady('Unknown', because(LIMITED));
-  }
-  if (pending.length > 0) {
-    const message = `${pending.length} of ${entries.length} not up to date; check that Keyferry is running and see the events of this object`;
-    return notReady('Outdated', because('Outdated', message));
-  }
-  const waiting = entries.find(({ outcome }) => outcome.state === 'waiting')?.outcome;
-  if (waiting !== undefined) return notReady('Waiting', waiting);
-  const message = `${entries.length} ${entries.length === 1 ? 'object is' : 'objects are'} up to date`;
-  if (outOfReach !== undefined) {
-    const state = outOfReach.part === 'all' ? 'Error' : 'Active';
-    return notReady(state, { reason: outOfReach.reason, message: `${outOfReach.message}; ${message}` });
-  }
-  return { state: 'Active', ready: true, reason: 'Synced', message };
-}
-
-/** Whether the state of the rule depends on namespaces that the user has no permission to list. */
-function dependsOnUnlisted(inventory: Inventory, replication: ReplicationRule, entries: readonly Entry[]): boolean {
-  if (replication.kind === 'push') return inventory.only !== undefined;
-  return entries.some(({ claim }) => {
-    if (claim.source === undefined) return false;
-    const { kind, namespace } = parseResourceKey(claim.source);
-    return !inventory.isListed(kind, namespace);
-  });
-}
-
-function isPending({ outcome }: Entry): boolean {
-  return outcome.state === 'pending';
 }

@@ -17,6 +17,8 @@ export interface ReaderEntry {
   readonly ruleNames: string;
   /** `undefined`: the rules are annotated Secrets and ConfigMaps. */
   readonly collection: RuleCollection | undefined;
+  /** The controller runs only if `--controllers` names it. Default: no. */
+  readonly isOnlyIfNamed?: true;
   /** Makes the reader before the lists. The reader includes the collection of its rules in them. */
   readonly open: (inventory: Inventory, scope: RuleScope) => RuleReader;
 }

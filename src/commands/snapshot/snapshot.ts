@@ -119,7 +119,7 @@ export class Snapshot implements SnapshotView {
     const { claims, rules } = snapshot;
     for (const reader of readers) {
       for (const object of reader.ruleSet === undefined ? [] : inventory.candidates(reader.collection)) {
-        const rule = snapshot.ruleOf(object);
+        const rule = snapshot.ruleIn(reader, object);
         if (rule === undefined) continue;
         const evaluation = await claims.ruleSetOf(rule).evaluate(rule, claims);
         if (evaluation === undefined) continue;
@@ -135,15 +135,22 @@ export class Snapshot implements SnapshotView {
     return titleOf(placeOf(this.objectOf(rule)));
   }
 
-  /** The rule of an object, which need not exist; `undefined`: the object's kind has no rules with claims. */
+  /** The rules of an object, which need not exist. Of annotated objects, several controllers may have rules. */
+  rulesOf(object: ResourceKey): readonly RuleKey[] {
+    return [...this.readers.values()].flatMap((reader) => this.ruleIn(reader, object) ?? []);
+  }
+
+  /** The first rule of an object that exists, or could; `undefined`: its kind has no rules with claims. */
   ruleOf(object: ResourceKey): RuleKey | undefined {
+    const rules = this.rulesOf(object);
+    return rules.find((rule) => this.rules.has(rule)) ?? rules[0];
+  }
+
+  /** The rule of an object for one controller. */
+  ruleIn(reader: Reader, object: ResourceKey): RuleKey | undefined {
     const { kind, namespace, name } = parseResourceKey(object);
-    for (const [controller, reader] of this.readers) {
-      const isOfKind = reader.ruleSet !== undefined && reader.collection?.kind === kind;
-      const rule = isOfKind ? ruleKey(controller, namespace, name) : reader.ruleOf?.(object);
-      if (rule !== undefined) return rule;
-    }
-    return undefined;
+    const isOfKind = reader.ruleSet !== undefined && reader.collection?.kind === kind;
+    return isOfKind ? ruleKey(reader.ruleSet.name, namespace, name) : reader.ruleOf?.(object);
   }
 
   /** The object of a rule, which need not exist. */

@@ -42,7 +42,7 @@ export async function ruleStatuses(
   const listed = [...snapshot.readers.values()].flatMap((reader) =>
     Array.from(snapshot.inventory.candidates(reader.collection)).flatMap((object) => {
       const described = isIncluded(namespaceOf(object)) ? reader.describe(object, snapshot) : undefined;
-      return described === undefined ? [] : [{ reader, object, described, key: snapshot.ruleOf(object) }];
+      return described === undefined ? [] : [{ reader, object, described, key: snapshot.ruleIn(reader, object) }];
     }),
   );
   // A rule that is ready has no failing targets, so its targets need not be decided.

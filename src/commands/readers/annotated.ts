@@ -1,0 +1,64 @@
+/** What the readers of annotated objects share: such a rule has no status, so its state comes from its outcomes. */
+import { eventsOf } from '../../controllers/common/annotated/report.ts';
+import type { Entry } from '../../copy/book/claim-book.ts';
+import { because, type Cause } from '../../copy/model/cause.ts';
+import { parseResourceKey } from '../../copy/model/keys.ts';
+import type { OutOfReach } from '../../copy/model/rule-set.ts';
+import type { Inventory } from '../snapshot/inventory.ts';
+import { LIMITED, notReady, type RuleState } from '../snapshot/rule-state.ts';
+
+interface AnnotatedRule {
+  readonly refusal: Cause | undefined;
+  readonly isPush: boolean;
+}
+
+/** Why the rule copies nothing, or cannot copy into a namespace that it names; `undefined`: no such problem. */
+export function problemIn(outOfReach: OutOfReach | undefined): OutOfReach | undefined {
+  return outOfReach?.part === 'others' ? undefined : outOfReach;
+}
+
+/** The state of a rule from the outcomes of its claims. @param rule why it is refused, and whether it makes copies */
+export function annotatedState(
+  inventory: Inventory,
+  rule: AnnotatedRule,
+  entries: readonly Entry[],
+  outOfReach: OutOfReach | undefined,
+): RuleState {
+  const [pending, settled] = [entries.filter(isPending), entries.filter((entry) => !isPending(entry))];
+  const [first, ...more] = eventsOf(rule.refusal, settled) ?? [];
+  if (first !== undefined) {
+    const message = [first, ...more].map((remark) => remark.message).join('; ');
+    // As for a SecretMirror, a conflict is no error: all that the rule may write is up to date.
+    const state = settled.some(({ outcome }) => outcome.state === 'error') ? 'Error' : 'Active';
+    return notReady(rule.refusal === undefined ? state : 'Suspended', { reason: first.reason, message });
+  }
+  if (dependsOnUnlisted(inventory, rule, entries)) {
+    return notReady('Unknown', because(LIMITED));
+  }
+  if (pending.length > 0) {
+    const message = `${pending.length} of ${entries.length} not up to date; check that Keyferry is running and see the events of this object`;
+    return notReady('Outdated', because('Outdated', message));
+  }
+  const waiting = entries.find(({ outcome }) => outcome.state === 'waiting')?.outcome;
+  if (waiting !== undefined) return notReady('Waiting', waiting);
+  const message = `${entries.length} ${entries.length === 1 ? 'object is' : 'objects are'} up to date`;
+  if (outOfReach !== undefined) {
+    const state = outOfReach.part === 'all' ? 'Error' : 'Active';
+    return notReady(state, { reason: outOfReach.reason, message: `${outOfReach.message}; ${message}` });
+  }
+  return { state: 'Active', ready: true, reason: 'Synced', message };
+}
+
+/** Whether the state of the rule depends on namespaces that the user has no permission to list. */
+function dependsOnUnlisted(inventory: Inventory, { isPush }: AnnotatedRule, entries: readonly Entry[]): boolean {
+  if (isPush) return inventory.only !== undefined;
+  return entries.some(({ claim }) => {
+    if (claim.source === undefined) return false;
+    const { kind, namespace } = parseResourceKey(claim.source);
+    return !inventory.isListed(kind, namespace);
+  });
+}
+
+function isPending({ outcome }: Entry): boolean {
+  return outcome.state === 'pending';
+}

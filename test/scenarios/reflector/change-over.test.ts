@@ -1,0 +1,91 @@
+/**
+ * A cluster is changed over with the commands of docs/reflector.md alone: real kubectl, real keyferry, mirrors with the
+ * marks of the original. `status`, `plan` and `explain` speak of them.
+ */
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { symlink } from 'node:fs/promises';
+import path from 'node:path';
+import { it } from 'node:test';
+import { promisify } from 'node:util';
+
+import { ensureServer } from '../../servers/ensure.ts';
+import { Reaper } from '../../servers/reaper.ts';
+import { ensureBundle } from '../../support/bundle.ts';
+import { codeBlocks } from '../../support/markdown.ts';
+import { annotations, autoInto, ReflectorScene } from './support.ts';
+
+const ROOT = path.join(import.meta.dirname, '../../..');
+
+it('the commands of the section "Switch over" change a cluster over, and status, plan and explain say what is what', async () => {
+  await using stack = new AsyncDisposableStack();
+  const scene = stack.adopt(await ReflectorScene.open(), (opened) => opened.close());
+  const { secrets, api, plane } = scene;
+  await scene.namespaces('source', 'team-a', 'team-b');
+  await ensureBundle();
+  const bin = await Reaper.shared().temporaryFolder('keyferry-bin-');
+  await symlink(await ensureServer('kubectl'), path.join(bin, 'kubectl'));
+  await symlink(path.join(ROOT, 'bin/keyferry.cjs'), path.join(bin, 'keyferry'));
+  const env = { ...process.env, KUBECONFIG: plane.kubeconfigPath, PATH: `${bin}:${process.env['PATH'] ?? ''}` };
+  const run = async (script: string): Promise<{ readonly stdout: string; readonly code: number }> => {
+    try {
+      return { ...(await promisify(execFile)('bash', ['-o', 'pipefail', '-ec', script], { env })), code: 0 };
+    } catch (error) {
+      const { stdout, stderr, code } = error as { stdout: string; stderr: string; code: number };
+      if (code !== 3) throw new Error(`${script}\n${stdout}${stderr}`, { cause: error });
+      return { stdout, code };
+    }
+  };
+  const labels = { app: 'reflector' };
+  const template = {
+    metadata: { labels },
+    spec: { containers: [{ name: 'reflector', image: 'emberstack/kubernetes-reflector' }] },
+  };
+  await api.create({
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: { name: 'reflector', namespace: 'kube-system' },
+    spec: { selector: { matchLabels: labels }, template },
+  });
+  const source = await scene.put(secrets, 'source/s', { a: '1' }, autoInto('team-.*'));
+  const made = async (place: string, reflects: string): Promise<void> => {
+    const [namespace, name] = place.split('/');
+    const marks = { reflects, 'auto-reflects': 'True', 'reflected-version': source.metadata.resourceVersion };
+    await api.create({ ...source, metadata: { namespace, name, annotations: annotations(marks) } });
+  };
+  await made('team-a/s', 'source/s');
+  await made('team-a/gone', 'source/gone');
+  await secrets.create('team-b/s', { own: '1' });
+  await scene.put(secrets, 'team-a/pull', {}, { reflects: 'source/s' });
+  const uid = (await secrets.find('team-a/s')).metadata.uid;
+
+  const blocks = codeBlocks(readFileSync(path.join(ROOT, 'docs/reflector.md'), 'utf8')).filter(
+    ({ heading, language }) => heading === 'Switch over' && language === 'sh',
+  );
+  const [look = '', stop = '', check = ''] = blocks.map(({ text }) => text);
+  const { stdout: planned, code } = await run(look);
+  assert.equal(code, 3, 'a conflict');
+  assert.match(planned, /^adopt +Secret +team-a +s +Secret source\/s /m);
+  assert.match(planned, /^update +Secret +team-a +pull +Secret team-a\/pull /m);
+  assert.match(planned, /^conflict +Secret +team-b +s +Secret source\/s /m);
+  assert.match(planned, /^leave +Secret +team-a +gone +source\/gone .*its source does not exist/m);
+  await run(stop);
+  const { spec } = await api.get('/apis/apps/v1/namespaces/kube-system/deployments/reflector');
+  assert.equal(spec.replicas, 0);
+  const before = await secrets.versions(['source/s', 'team-b/s', 'team-a/gone']);
+  await scene.operator();
+  await secrets.holds('team-a/pull', { a: '1' });
+  await secrets.warning('source/s', 'Conflict');
+  const { stdout: status } = await run(check);
+  assert.match(status, /source\/s|source +s/);
+  assert.match(status, /Conflict/);
+  assert.equal((await secrets.find('team-a/s')).metadata.uid, uid);
+  assert.equal(await secrets.versions(['source/s', 'team-b/s', 'team-a/gone']), before);
+  const { stdout: settled } = await run(look);
+  assert.doesNotMatch(settled, /^(adopt|create|update|delete) /m);
+  const { stdout: explained } = await run('keyferry explain --controllers=reflector secret team-a/s');
+  assert.match(explained, /source\/s/);
+  const { stdout: unnamed } = await run('keyferry plan');
+  assert.doesNotMatch(unnamed, /source\/s/, 'reflector counts only if it is named');
+});
