@@ -54,6 +54,8 @@ const NOT_RUN: Readonly<Record<string, RegExp>> = {
   'no-syncsecrets': /^kubectl get syncsecrets -A -o json \| kubectl replace/,
   /** Commands that check a published release. */
   'no-release': /^(cosign|gh|npm audit) /,
+  /** Commands about the Deployment of reflector. test/scenarios/reflector/change-over.test.ts runs these commands. */
+  'no-reflector': /^kubectl scale -n kube-system deployment\/reflector/,
   /** Commands of Vault's own program, for a Vault of the reader. */
   'no-vault': /^vault /,
 };
