@@ -41,7 +41,11 @@ export class MirrorReader implements RuleReader {
   constructor(inventory: Inventory, scope: RuleScope) {
     inventory.include(SECRET_MIRRORS, (item) => this.#mirrors.put(item));
     this.#inventory = inventory;
-    this.ruleSet = new MirrorRules(scope, { mirrors: this.#mirrors, viewOf: () => ({ state: 'unknown' }) });
+    this.ruleSet = new MirrorRules(scope, {
+      mirrors: this.#mirrors,
+      viewOf: () => ({ state: 'unknown' }),
+      observed: (copy) => inventory.objects.get(copy),
+    });
   }
 
   describe(object: ResourceKey, { rules }: SnapshotView): Description | undefined {

@@ -2,7 +2,7 @@
 import type { Controller, GoneRule, Report, RuleChange, RuleFacts, RuleKind } from '../../copy/engine/controller.ts';
 import { nobodyCause } from '../../copy/model/cause.ts';
 import type { SourceView } from '../../copy/model/claim.ts';
-import { type RuleKey, ruleName } from '../../copy/model/keys.ts';
+import { parseResourceKey, type RuleKey, ruleName } from '../../copy/model/keys.ts';
 import { CONFIG_MAP, SECRET } from '../../copy/model/kind.ts';
 import type { WatchGroup } from '../../kube/watch/watch-group.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
@@ -71,6 +71,10 @@ export class Mirrors implements Controller<StoredMirror, SecretMirrorStatus> {
       mirrors,
       specOptions,
       viewOf: (source) => engine.backends.view(source),
+      observed: (copy) => {
+        const { kind, namespace, name } = parseResourceKey(copy);
+        return cluster.store(kind === CONFIG_MAP.kind ? CONFIG_MAP : SECRET).index.get(namespace, name);
+      },
       vault: this.#vault,
     });
     this.#changes = new NamespaceChanges(context, this.rules);
@@ -168,7 +172,8 @@ export class Mirrors implements Controller<StoredMirror, SecretMirrorStatus> {
     const written = (): number | undefined => {
       leases.recorded(key, mirror, spec, previous, told?.status ?? previous);
       if (told?.synced === true) this.#metrics.synced(ruleName(key), spec, told.namespaces);
-      return told && leases.revokeReplaced(key, claims);
+      const isApplied = (facts.refusal ?? facts.failure) === undefined;
+      return told && isApplied ? leases.revokeReplaced(key, spec, claims) : undefined;
     };
     return { ...told, written };
   }

@@ -122,6 +122,12 @@ describe('a mirror that is edited', { concurrency: 4 }, () => {
     await scene.change(HOME, 'narrow-keep', { a: '2' });
     await scene.copied('narrow-keep-a', 'narrow-keep', { a: '2' });
     assert.deepEqual((await scene.api.get(path)).data, scene.data({ a: '1' }), 'it is no longer written');
+    // The mark on the copy counts, also if the mirror has another policy when it is deleted.
+    await spec('narrow-keep', { deletePolicy: 'delete' });
+    await scene.ready('narrow-keep', 'Synced', /^1 copy/);
+    await scene.api.delete(mirrorPath('narrow-keep'));
+    await scene.gone(copies('narrow-keep')[0] ?? '', mirrorPath('narrow-keep'));
+    await staysTrue(async () => (await scene.find('narrow-keep-b', 'narrow-keep')) !== undefined, 1000, 'the copy');
   });
 
   it('if a mirror gets another source, it copies that source, and deletes the copies of the old source', async () => {

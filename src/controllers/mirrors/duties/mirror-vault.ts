@@ -107,8 +107,15 @@ export class MirrorLeases {
       sources.leaseRecorded(vaultSourceKey(spec.sourceLocation, rule), leaseId);
   }
 
-  /** Revokes replaced leases that no copy uses. @returns ms until the next try, if one is needed */
-  revokeReplaced(rule: RuleKey, entries: readonly Entry[]): number | undefined {
+  /**
+   * Revokes replaced leases that no copy uses.
+   * @param entries the claims of the present version. While the mirror is refused or fails, they do not show what the
+   *   entry in Vault holds, so call this later
+   * @returns ms until the next try, if one is needed
+   */
+  revokeReplaced(rule: RuleKey, { destinationType }: EffectiveSpec, entries: readonly Entry[]): number | undefined {
+    // An entry has no mark. Without a claim on it, nothing shows which credentials it holds.
+    if (destinationType === 'vault' && !entries.some(({ target }) => isEntryKey(target))) return undefined;
     const now = this.#context.clock.now();
     let next: number | undefined;
     for (const [leaseId, revocation] of this.#revocations.get(rule) ?? []) {
@@ -140,9 +147,13 @@ export class MirrorLeases {
     return [...(this.#revocations.get(rule)?.values() ?? [])].some(({ state }) => state === 'revoking');
   }
 
-  /** All leases of a deleted mirror. If it retains its copies: only replaced leases whose credentials no copy has. */
+  /**
+   * All leases of a deleted mirror. If it retains its copies: only replaced leases whose credentials no copy has. An
+   * entry in Vault is always retained, and may still hold those of any lease.
+   */
   #leasesToRevoke(rule: RuleKey, mirror: SecretMirror, spec: EffectiveSpec): Map<string, VaultLocation | undefined> {
     const retain = spec.deletePolicy === 'retain';
+    if (spec.destinationType === 'vault') return new Map();
     const leases = new Map<string, VaultLocation | undefined>();
     const { vaultSource } = mirror.status ?? {};
     if (!retain) for (const { leaseId } of this.#context.vault.leases.of(rule)) leases.set(leaseId, undefined);

@@ -38,6 +38,8 @@ export interface MirrorRulesOptions {
   readonly mirrors: MirrorStore;
   readonly specOptions?: SpecOptions;
   readonly viewOf: (source: ResourceKey | undefined) => SourceView;
+  /** The copy in the cache; `undefined`: it does not exist. Absent: no copy counts as retained before its deletion. */
+  readonly observed?: (copy: ResourceKey) => Pick<Observed, 'annotations'> | undefined;
   /** `undefined` (in commands): mirrors from or to Vault claim no entries. */
   readonly vault?: Pick<MirrorVault, 'sourceOf' | 'targetKeyOf' | 'trouble' | 'use'>;
 }
@@ -132,8 +134,11 @@ export class MirrorRules implements RuleSet {
       const { targets } = await this.#targets(mirror, spec, source);
       const released = { owner, mode: 'release', source: undefined, shape } as const;
       // The source is never deleted, even if it was a copy of this mirror before.
+      const selected = new Set(targets);
+      const isKept = (target: ResourceKey): boolean =>
+        retain || target === source || (!selected.has(target) && this.#isRetained(target));
       const claims = Array.from([...targets, ...view.ownedBy(rule)], (target): Claimed => {
-        return { target, claim: retain || target === source ? kept : released };
+        return { target, claim: isKept(target) ? kept : released };
       });
       return { owner, version, claims, sources: [] };
     }
@@ -163,6 +168,11 @@ export class MirrorRules implements RuleSet {
       claims.push(...leavingClaims(owner, left, because('InvalidSpec', 'the spec of its SecretMirror is invalid')));
     }
     return { ...common, claims };
+  }
+
+  /** Whether the mirror, or an earlier one of its name, let the copy go to keep it. */
+  #isRetained(copy: ResourceKey): boolean {
+    return this.#options.observed?.(copy)?.annotations[RETAIN_ANNOTATION] === 'true';
   }
 
   #patternsIn(rule: RuleKey): string[] {

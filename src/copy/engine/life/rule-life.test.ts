@@ -373,6 +373,15 @@ describe('the status of a rule', () => {
     assert.equal(events.length, 4, 'a recreated object has events of its own');
   });
 
+  it('if the state of a failed write was over meanwhile, its event is recorded again when the state comes back', async () => {
+    await createRule();
+    await write({ phase: 'Synced' });
+    await assert.rejects(write({ phase: 1 as unknown as string }, 'A'), isInvalid);
+    await write({ phase: 'Synced' });
+    await write({ phase: 'Failed' }, 'A');
+    assert.deepEqual(events, ['test:default/x x A', 'test:default/x x A']);
+  });
+
   it('a remark is recorded once, as long as it is so; not if an earlier process wrote the same status', async () => {
     await createRule();
     const told = async (phase: string, ...reasons: readonly string[]): Promise<string[]> => {

@@ -226,7 +226,7 @@ export class RuleLife<Rule extends RuleObject = RuleObject, Status extends RuleS
         return STATUS_RETRY_MS;
       }
     }
-    if (events.length > 0 && status !== undefined) this.#recorded.delete(key);
+    if (status !== undefined) this.#recorded.delete(key);
     return undefined;
   }
 
