@@ -1,22 +1,9 @@
 /** Reads the annotations of emberstack/kubernetes-reflector, as its README describes them. Pure. */
 import type { Annotations } from '../../../controllers/replicator/rules/annotations.ts';
+import { NAMES } from '../../../controllers/reflector/words.ts';
 import type { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import { EVERYWHERE, intersection } from '../../../controllers/replicator/rules/namespace-lists.ts';
 import { type Foreign, type ForeignSource, namespaceList, type Remark, selectorText } from './requests.ts';
-
-const PREFIX = 'reflector.v1.k8s.emberstack.com/';
-const NAMES = {
-  allowed: `${PREFIX}reflection-allowed`,
-  allowedNamespaces: `${PREFIX}reflection-allowed-namespaces`,
-  allowedSelector: `${PREFIX}reflection-allowed-namespaces-selector`,
-  auto: `${PREFIX}reflection-auto-enabled`,
-  autoNamespaces: `${PREFIX}reflection-auto-namespaces`,
-  autoSelector: `${PREFIX}reflection-auto-namespaces-selector`,
-  /** On a copy: `<namespace>/<name>` of its source. */
-  reflects: `${PREFIX}reflects`,
-  /** `true` on a copy that reflector made. A copy that a user made lacks it. */
-  autoReflects: `${PREFIX}auto-reflects`,
-} as const;
 
 export const reflector: Foreign = {
   program: 'reflector',
