@@ -1,11 +1,13 @@
 /**
- * The words of all reasons: what each one means, who can end it, and how. Conditions, events and the commands take them
- * from here. A sentence with names or numbers is made where these are known; one that several places say is below.
+ * The words of all reasons: their meaning, the person who can end them, and the advice. Conditions, events and the
+ * commands take them from here. A sentence with names or numbers is made where these are known. A sentence that several
+ * places say is below.
  */
+
 /**
- * Who can end a reason. `author`: of the rule. `owner`: of an object, a namespace or an entry that the rule is about.
- * `policy`: who sets limits, consents, quotas and admission policies. `vault`, `cluster`: who runs these and Keyferry.
- * `nobody`: nothing is wrong, or it passes.
+ * The person who can end a reason. `author`: of the rule. `owner`: of an object, a namespace or an entry that the rule is
+ * about. `policy`: the keeper of limits, consents, quotas and admission policies. `vault`, `cluster`: the operator of
+ * these and of Keyferry. `nobody`: nothing is wrong, or it passes.
  */
 type Mender = 'author' | 'owner' | 'policy' | 'vault' | 'cluster' | 'nobody';
 
