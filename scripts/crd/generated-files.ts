@@ -1,7 +1,8 @@
-/** The files that `npm run gen` generates: CRDs, parts of the chart, JSON Schemas, the names of the controllers. */
+/** The files that `npm run gen` generates: CRDs, parts of the chart, JSON Schemas, the reference pages, the names of the controllers. */
 import { stringify } from 'yaml';
 
 import { CONTROLLER_LIST } from '../../src/controllers/list.ts';
+import { referencePages } from '../reference/pages.ts';
 import { reportSchemas } from '../reports/schemas.ts';
 import { chartFiles } from './chart-files.ts';
 import { chartReadme } from './chart-readme.ts';
@@ -29,6 +30,7 @@ export function generatedFiles(): ReadonlyMap<string, string> {
   files.set(...chartReadme());
   files.set(...chartSchema());
   for (const [name, text] of reportSchemas()) files.set(name, text);
+  for (const [name, text] of referencePages()) files.set(name, text);
   files.set('src/config/controller-names.ts', controllerNames());
   return files;
 }
