@@ -98,7 +98,9 @@ describe('the documentation', () => {
     assert.deepEqual(listed.filter((reason) => reason !== 'Invalid').toSorted(), replicatorReasons().toSorted());
   });
 
-  for (const page of globSync(['*.md', 'docs/*.md', 'docs/runbook/*.md', 'examples/**/*.md'], { cwd: ROOT })) {
+  for (const page of globSync(['*.md', 'docs/*.md', 'docs/{runbook,reference}/*.md', 'examples/**/*.md'], {
+    cwd: ROOT,
+  })) {
     it(`the files and headings that ${page} names exist`, () => {
       const missing = pathsIn(page).filter((name) => !BASES.some((base) => existsSync(path.join(ROOT, base, name))));
       const broken = linksIn(page).filter((link) => isBroken(page, link));

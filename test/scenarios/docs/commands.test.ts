@@ -28,7 +28,7 @@ const PAGES = [
     'README.md',
     'docs/many-teams.md',
     'docs/install.md',
-    ...globSync(['docs/*.md', 'docs/runbook/*.md'], { cwd: ROOT }).toSorted(),
+    ...globSync(['docs/*.md', 'docs/{runbook,reference}/*.md'], { cwd: ROOT }).toSorted(),
   ]),
 ].filter((page) => !page.includes('migrate-from-'));
 const TIMEOUT_MS = 60_000;
