@@ -135,6 +135,16 @@ const MORE_SERVERS: readonly (readonly [RegExp, readonly ServerName[]])[] = [
 /** The servers for tests with real Pods. Not every machine can run such Pods. */
 const PODS: (typeof MORE_SERVERS)[number] = [/\/pods\//, ['kube-scheduler', 'kubelet', 'pause', 'helm', 'kubectl']];
 
+/** How long each process ran, for `slowestText`. */
+const slowest: { readonly seconds: number; readonly file: string }[] = [];
+const MOST_SLOWEST = 15;
+
+/** The files that took longest: where to look when the suite gets slower. */
+function slowestText(): string {
+  const files = slowest.toSorted((a, b) => b.seconds - a.seconds).slice(0, MOST_SLOWEST);
+  return files.map(({ seconds, file }) => `${String(seconds).padStart(5)} s  ${file}\n`).join('');
+}
+
 async function getServers(files: readonly string[]): Promise<void> {
   const hasPods = files.some((file) => PODS[0].test(file)) && missingForPods() === false;
   const wanted = hasPods ? [...MORE_SERVERS, PODS] : MORE_SERVERS;
@@ -155,6 +165,7 @@ function buildBundle(): void {
  * `timeout` of `run` would end the tests, but not a process with open handles.
  */
 async function runProcess(files: readonly string[]): Promise<TestEvent[]> {
+  const started = performance.now();
   const timeout = AbortSignal.timeout(FILE_TIMEOUT_MS);
   const events: TestEvent[] = [];
   const paths = files.map((file) => path.join(ROOT, file));
@@ -169,6 +180,7 @@ async function runProcess(files: readonly string[]): Promise<TestEvent[]> {
   }
   if (timeout.aborted)
     process.stderr.write(`test: ${files.join(', ')} did not end within ${FILE_TIMEOUT_MS / 1000} s\n`);
+  slowest.push({ seconds: Math.round((performance.now() - started) / 1000), file: files[0] ?? '' });
   // Left out: the events with the counts of this process, because `Counter` prints the counts of all files.
   return events.filter(
     ({ type, data }) => type !== 'test:summary' && !(type === 'test:diagnostic' && data.nesting === 0),
@@ -282,6 +294,7 @@ async function main(): Promise<number> {
     }
   };
   for await (const text of Readable.from(counted()).compose(new spec())) process.stdout.write(text as string);
+  if (files.length > MOST_SLOWEST) process.stderr.write(`test: the slowest of ${files.length} files\n${slowestText()}`);
   process.stdout.write(`\n${counter.toString()}\n`);
   return counter.failed === 0 && counter.passed > 0 ? 0 : 1;
 }
