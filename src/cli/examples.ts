@@ -47,7 +47,7 @@ export const READING_EXAMPLES = [
   '--excluded-namespaces=kube-.* --require-consent --replicator-push=false',
   '--replicator-allow-all --replicator-run-replicators=secret',
   '--replicator-annotations-prefix=example.com --replicator-ignore-unknown',
-  '--reflector-excluded-namespaces=prod-* --reflector-push=false',
+  '--reflector-excluded-namespaces=prod-* --reflector-push=false --adopt-orphans',
   '--syncsecret-propagate-labels=app --syncsecret-propagate-annotations=note',
   '--kubeconfig ~/.kube/prod --context admin@prod',
 ];

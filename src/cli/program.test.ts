@@ -258,6 +258,7 @@ describe('the argument of the actions', () => {
       requireConsent: false,
       replicatorPush: true,
       reflectorPush: true,
+      adoptOrphans: false,
     };
     const config = {
       controllers: undefined,
@@ -285,6 +286,7 @@ describe('the argument of the actions', () => {
           '--require-consent',
           '--replicator-push=false',
           '--reflector-push=false',
+          '--adopt-orphans',
         ],
         [
           'status',
@@ -300,6 +302,7 @@ describe('the argument of the actions', () => {
                 requireConsent: true,
                 replicatorPush: false,
                 reflectorPush: false,
+                adoptOrphans: true,
               },
             },
           },

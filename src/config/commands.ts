@@ -15,7 +15,14 @@ import {
   vaultFlags,
 } from './flags/controller-flags.ts';
 import { type FlagTable, prefixed } from './flags/flags.ts';
-import { limitFlags, NO_LABELS, patternLimitFlags, pushFlags, refuseSelectors } from './flags/limit-flags.ts';
+import {
+  limitFlags,
+  NO_LABELS,
+  orphanFlags,
+  patternLimitFlags,
+  pushFlags,
+  refuseSelectors,
+} from './flags/limit-flags.ts';
 import {
   ccmAddressFlags,
   ccmConfig,
@@ -69,7 +76,7 @@ function runCommand(): ControllerCommand {
     ...commonFlags(':8080', RUN_LEASE),
     deletion: deletionFlag('SecretMirror or SyncSecret'),
     scope: namespacesFlag,
-    limits: { ...limitFlags, ...pushFlags },
+    limits: { ...limitFlags, ...pushFlags, ...orphanFlags },
     mirrors: mirrorsFlags,
     vault: vaultFlags,
     replicator: { ...prefixed('replicator-', replicatorFlags), sourceGraceMs },
@@ -175,7 +182,7 @@ function replicatorCommand(): ControllerCommand {
     // `:9102` is the default of the original's --status-address.
     ...commonFlags(':9102', REPLICATOR_LEASE),
     scope: namespacesFlag,
-    limits: { ...limitFlags, replicatorPush: pushFlags.replicatorPush },
+    limits: { ...limitFlags, replicatorPush: pushFlags.replicatorPush, ...orphanFlags },
     original: kubeConfigFlag,
     replicator: replicatorFlags,
   };
@@ -276,7 +283,7 @@ function reflectorCommand(): ControllerCommand {
   const sections = {
     ...commonFlags(':8080', REFLECTOR_LEASE),
     scope: namespacesFlag,
-    limits: { ...limitFlags, reflectorPush: pushFlags.reflectorPush },
+    limits: { ...limitFlags, reflectorPush: pushFlags.reflectorPush, ...orphanFlags },
     reflector: reflectorFlags,
   };
   return controllerCommand({

@@ -16,7 +16,7 @@ import type {
 } from './flags/controller-flags.ts';
 import type { ControllerName } from './controllers.ts';
 import type { FlagValues } from './flags/flags.ts';
-import type { limitFlags, pushFlags } from './flags/limit-flags.ts';
+import type { limitFlags, orphanFlags, pushFlags } from './flags/limit-flags.ts';
 import type { ManagementConfig, managerFlags, travelFlags } from './flags/syncsecret-flags.ts';
 
 type Common = CommonValues['common'];
@@ -42,7 +42,7 @@ export interface Config extends Common, DeletionValues, AddressValues {
 }
 
 /** The limits of the administrator for the rules of all controllers. */
-export type LimitsConfig = FlagValues<typeof limitFlags & typeof pushFlags>;
+export type LimitsConfig = FlagValues<typeof limitFlags & typeof pushFlags & typeof orphanFlags>;
 
 export type SyncSecretConfig = FlagValues<ReturnType<typeof managerFlags> & typeof travelFlags> & {
   /** The tenant's namespace in the management cluster; `undefined`: there is no CCM. */

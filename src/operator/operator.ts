@@ -75,6 +75,7 @@ export class Operator {
     this.#events = eventRecorder(api, config.leaderElect.identity, log, metrics);
     this.manager = new Manager({
       home: api.cluster,
+      adoptOrphans: config.limits.adoptOrphans,
       life: {
         api,
         clock: systemClock,

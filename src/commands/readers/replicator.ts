@@ -4,7 +4,7 @@ import type { Place } from '../../controllers/common/annotated/objects.ts';
 import type { RuleScope } from '../../controllers/common/context.ts';
 import { type AnnotationNames, listItems } from '../../controllers/replicator/rules/annotations.ts';
 import { ReplicatorRules } from '../../controllers/replicator/rules/rule-set.ts';
-import { readRule, type ReplicationRule, unknownOn } from '../../controllers/replicator/rules/rule.ts';
+import { readRule, type ReplicationRule } from '../../controllers/replicator/rules/rule.ts';
 import { because, type Cause, withReason } from '../../copy/model/cause.ts';
 import type { Observed } from '../../copy/model/observed.ts';
 import type { Evaluation, OutOfReach } from '../../copy/model/rule-set.ts';
@@ -108,19 +108,8 @@ export class ReplicatorReader implements RuleReader {
       leftover: {
         program: 'k8s-replicator',
         why: inventory.objects.has(source) ? 'its source does not request it' : 'its source does not exist',
-        because: rules.get(rule)?.refusal?.message ?? this.#whyNoCopy(observed),
+        because: rules.get(rule)?.refusal?.message ?? this.ruleSet.whyNoCopy(observed),
       },
     };
-  }
-
-  /** Why an object that carries the mark of a copy may not be a copy; `undefined`: it is a copy. */
-  #whyNoCopy({ annotations }: Observed): string | undefined {
-    const names = this.#names;
-    const unknown = unknownOn(this.ruleSet.settings, 'it', annotations);
-    if (unknown !== undefined) return unknown.message;
-    const requests = [names.to, names.toNamespaces].find((name) => name in annotations);
-    if (requests !== undefined) return `it has the annotation ${requests}`;
-    // The original writes `replicated-at` on every copy, and the version on every copy with data.
-    return names.at in annotations || names.version in annotations ? undefined : `it has no annotation ${names.at}`;
   }
 }

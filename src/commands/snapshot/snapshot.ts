@@ -79,7 +79,7 @@ export class Snapshot implements SnapshotView {
     this.#reach = reach;
     this.#signal = options.signal ?? new AbortController().signal;
     this.readers = new Map(readers.map((reader) => [reader.ruleSet?.name ?? reader.system, reader]));
-    const claims = new Claims();
+    const claims = new Claims(undefined, options.config.limits.adoptOrphans);
     this.claims = claims;
     for (const { ruleSet } of readers) if (ruleSet !== undefined) claims.add(ruleSet);
     const { api, changes, now, signal } = options;

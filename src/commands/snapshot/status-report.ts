@@ -188,14 +188,15 @@ function orphanOf(snapshot: Snapshot, { reader, key, observed, unwanted }: Unwan
   const { owner, why, isIgnored, leftover, keptBecause } = unwanted;
   const orphan = { system: reader.system, ...copyStatus(key, observed, reader.versionMark), owner };
   if (isIgnored === true) return { ...orphan, reason: why };
-  // A mark without a place (`keyferry.dev/target`) does not count, so Keyferry itself never deletes the object.
-  if (leftover !== undefined && !observed.deleting && !(PLACE_ANNOTATION in observed.annotations)) {
+  const isDeleted = snapshot.decisionOn(key).plan.do === 'delete';
+  // A mark without a place (`keyferry.dev/target`) does not count, except with `--adopt-orphans`.
+  if (leftover !== undefined && !observed.deleting && !isDeleted && !(PLACE_ANNOTATION in observed.annotations)) {
     const because = leftover.because ?? heldBy(snapshot, key);
     return { ...orphan, ...leftoverOf(leftover.program, leftover.why, because) };
   }
   const fate = fateOf(snapshot, key);
   const because = fate === STAYS && keptBecause !== undefined ? `, because ${keptBecause}` : '';
-  const action = snapshot.decisionOn(key).plan.do === 'delete' ? ({ action: 'delete' } as const) : {};
+  const action = isDeleted ? ({ action: 'delete' } as const) : {};
   return { ...orphan, ...action, reason: `${why}; ${fate}${because}` };
 }
 

@@ -5,7 +5,7 @@ import { CONTROLLERS } from '../controller-names.ts';
 import { DEFAULT_CONTROLLERS } from '../controllers.ts';
 import { NO_VAULT_ENVIRONMENT, type VaultEnvironment } from '../vault-environment.ts';
 import { namespaceListFlag, namespacesFlag, originalAddressFlags } from './common-flags.ts';
-import { limitFlags, limitsConfig, pushFlags } from './limit-flags.ts';
+import { limitFlags, limitsConfig, orphanFlags, pushFlags } from './limit-flags.ts';
 import {
   flag,
   type FlagSections,
@@ -207,7 +207,7 @@ export const readingFlags = {
     controllers: { ...controllersFlag.controllers, help: 'same as for the operator: its controllers (default: all)' },
   },
   scope: sameAsFor('operator', namespacesFlag),
-  limits: sameAsFor('operator', { ...limitFlags, ...pushFlags }),
+  limits: sameAsFor('operator', { ...limitFlags, ...pushFlags, ...orphanFlags }),
   mirrors: sameAsFor('operator', { regexMode: mirrorsFlags.regexMode }),
   replicator: sameAsFor('replicator', prefixed('replicator-', annotationFlags)),
   reflector: sameAsFor('operator', reflectorFlags),

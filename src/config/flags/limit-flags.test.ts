@@ -19,6 +19,7 @@ const NONE: LimitsConfig = {
   requireConsent: false,
   replicatorPush: true,
   reflectorPush: true,
+  adoptOrphans: false,
 };
 
 describe('the limits of an administrator', () => {

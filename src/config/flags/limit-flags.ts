@@ -102,7 +102,16 @@ export const pushFlags = {
   reflectorPush: pushSwitch('reflector'),
 } satisfies FlagTable;
 
-const FLAGS = { ...limitFlags, ...pushFlags };
+/** For the commands whose controllers replace a copier. Not a limit, but a switch of the administrator, too. */
+export const orphanFlags = {
+  adoptOrphans: limitSwitch(
+    'adopt-orphans',
+    'delete the copies that an original made and whose source is gone, as the original does at its start (default: they are kept, and status lists them)',
+    false,
+  ),
+} satisfies FlagTable;
+
+const FLAGS = { ...limitFlags, ...pushFlags, ...orphanFlags };
 
 type Limits = FlagValues<typeof FLAGS>;
 

@@ -40,6 +40,8 @@ export const REFLECTOR_CONTROLLER = 'reflector';
 
 type Annotations = Readonly<Record<string, string>>;
 
+/** An automatic mirror of reflector has exactly these annotations, and no labels. */
+const MIRROR_NAMES: ReadonlySet<string> = new Set([NAMES.reflects, NAMES.autoReflects, NAMES.version, NAMES.at]);
 const NO_PUSH: OutOfReach = {
   ...because('NotPermitted', 'annotations must not push copies: --reflector-push is false'),
   part: 'all',
@@ -212,6 +214,12 @@ export class ReflectorRules implements AnnotatedRules {
 
   orphanPolicy(): 'delete' {
     return 'delete';
+  }
+
+  whyNoCopy({ annotations, labels }: Observed): string | undefined {
+    if (!annotations[NAMES.version]) return `it has no annotation ${NAMES.version}`;
+    const other = [...Object.keys(annotations), ...Object.keys(labels)].find((key) => !MIRROR_NAMES.has(key));
+    return other === undefined ? undefined : `it has ${other}, which reflector does not write`;
   }
 
   warningsOf(rule: RuleKey, outOfReach: OutOfReach | undefined): readonly RuleEvent[] {

@@ -27,6 +27,10 @@ const CONTROLLERS = ['mirrors', 'push'].map((name): RuleSet => {
   };
 });
 
+Object.assign(CONTROLLERS[1] as RuleSet, {
+  whyNoCopy: ({ annotations }: Observed) => (annotations[VERSION] === undefined ? 'no version' : undefined),
+});
+
 const claim = (key: RuleKey, mode: ClaimMode, target = TARGET, source?: ResourceKey): Claimed => ({
   target,
   claim: {
@@ -142,6 +146,85 @@ describe('a mark', () => {
     assert.equal(ownerOn({ push: 'a', ...HERE }), 'push:a');
     assert.equal(ownerOn({ push: 'a', ...ELSEWHERE }), undefined);
     assert.equal(ownerOn({ push: 'a' }), undefined);
+  });
+});
+
+describe('a copy of an original whose rule is gone', () => {
+  const MARK = { push: 'a', [VERSION]: '1' };
+  const known = (...claimed: readonly Claimed[]): Claims => claimsOf(...claimed);
+  const withRule = (rule: string): Claims => {
+    const claims = known();
+    const key: RuleKey = asKey(rule);
+    claims.put(key, { owner: { key, title: rule, rank: '' }, version: '1', claims: [], sources: [] });
+    return claims;
+  };
+  const dependsOn = (claims: Claims): Claims => {
+    claims.book.replace(asKey('push:reader'), [], [TARGET]);
+    return claims;
+  };
+  const rows: readonly (readonly [string, Partial<Observed>, Claims, string | undefined])[] = [
+    ['that looks wholly like one goes', { annotations: MARK }, known(), 'goes'],
+    ['without the bookkeeping of the original stays', { annotations: { push: 'a' } }, known(), 'no version'],
+    [
+      'of a controller whose original leaves no whole marks stays',
+      { annotations: { mirrors: 'a', [VERSION]: '1' } },
+      known(),
+      'only its rule could tell whether it is a copy',
+    ],
+    ['whose rule exists and does not want it stays', { annotations: MARK }, withRule('push:a'), 'its rule exists'],
+    ['goes although another rule wants its name', { annotations: MARK }, known(claim(asKey('push:b'), 'own')), 'goes'],
+    [
+      'that is the source of a copy stays',
+      { annotations: MARK },
+      known(claim(asKey('push:b'), 'own', asKey('c:Secret/x/db'), TARGET)),
+      'it is the source of other copies',
+    ],
+    [
+      'that another object is filled from stays',
+      { annotations: MARK },
+      known(claim(asKey('push:b'), 'fill', asKey('c:Secret/x/db'), TARGET)),
+      'it is the source of other copies',
+    ],
+    [
+      'that a rule without targets reads stays',
+      { annotations: MARK },
+      dependsOn(known()),
+      'it is the source of other copies',
+    ],
+    ['that a rule fills stays', { annotations: MARK }, known(claim(asKey('push:b'), 'fill')), 'push:b fills it'],
+    [
+      'that cannot be read whole stays',
+      { annotations: MARK, trimmed: true },
+      known(),
+      'its labels and annotations are too long to be read',
+    ],
+    ['that its rule claims is none', { annotations: MARK }, known(claim(asKey('push:a'), 'own')), undefined],
+    ['with its place is none', { annotations: { ...MARK, ...HERE } }, known(), undefined],
+    ['with the place of another object is none', { annotations: { ...MARK, ...ELSEWHERE } }, known(), undefined],
+    ['without a mark is none', { annotations: { [VERSION]: '1' } }, known(), undefined],
+  ];
+  for (const [title, given, claims, fate] of rows) {
+    it(`a copy of an original ${title}`, () => {
+      const copy = observedObject(given);
+      const left = claims.leftoverOf(copy, TARGET);
+      assert.equal(left && (left.keptBecause ?? 'goes'), fate);
+    });
+  }
+
+  it('without --adopt-orphans its mark does not count; with it, it counts for the deletion and in the index', () => {
+    const copy = observedObject({ annotations: MARK });
+    const kept = observedObject({ annotations: { push: 'a' } });
+    for (const adopts of [false, true]) {
+      const claims = new Claims(undefined, adopts);
+      for (const controller of CONTROLLERS) claims.add(controller);
+      const owner = adopts ? 'push:a' : undefined;
+      assert.equal(claims.ownerOf(copy, TARGET), owner);
+      assert.equal(claims.objectChanged(TARGET, undefined, copy).is, owner);
+      assert.deepEqual([...claims.ownedBy(asKey('push:a'))], adopts ? [TARGET] : []);
+      assert.equal(claims.objectChanged(TARGET, copy, kept).is, undefined);
+      assert.equal(claims.ownerOf(kept, TARGET), undefined);
+      assert.deepEqual([...claims.ownedBy(asKey('push:a'))], []);
+    }
   });
 });
 

@@ -6,8 +6,8 @@
  * to the user. So each copy also has its place, the annotation `keyferry.dev/target` with its own namespace and name:
  * - The place names the object itself: the mark counts.
  * - The place names another object: the mark does not count.
- * - There is no place: an original program made the copy, or a user set the mark by hand. The mark counts only if the
- *   rule that it names claims the target.
+ * - There is no place: an original program made the copy, or a user set the mark by hand. The mark counts if the rule
+ *   that it names claims the target; and with `--adopt-orphans`, if the rule is gone (`leftoverOf`).
  */
 import { type Outcome, sameOutcome, type Undeleted } from '../model/claim.ts';
 import { controllerOf, parseResourceKey, type ResourceKey, type RuleKey } from '../model/keys.ts';
@@ -33,6 +33,14 @@ export interface ClaimsChange extends BookChange {
   readonly orphans: readonly ResourceKey[];
 }
 
+/** An object with the mark of an original and without a place, which the rule in the mark does not claim. */
+export interface Leftover {
+  /** The rule in the mark. */
+  readonly rule: RuleKey;
+  /** Why Keyferry keeps it in any case; `undefined`: it is deleted with `--adopt-orphans`, and else kept. */
+  readonly keptBecause: string | undefined;
+}
+
 /** A target that is to be deleted or emptied. */
 interface Unwanted {
   /** Monotonic, ms. */
@@ -56,12 +64,17 @@ export class Claims {
   readonly #owned = new SetMap<RuleKey, ResourceKey>();
   readonly #unwanted = new Map<ResourceKey, Unwanted>();
   readonly #monotonic: (() => number) | undefined;
+  readonly #adoptsOrphans: boolean;
   /** The copies that their rule did not claim when the last try to delete them failed. Each is in `#owned`. */
   readonly #undeleted = new Map<ResourceKey, Outcome>();
 
-  /** @param monotonic clock, ms. A command has none, so that its decisions do not wait */
-  constructor(monotonic?: () => number) {
+  /**
+   * @param monotonic clock, ms. A command has none, so that its decisions do not wait
+   * @param adoptsOrphans the copies of originals whose rule is gone are deleted, as Keyferry's own
+   */
+  constructor(monotonic?: () => number, adoptsOrphans = false) {
     this.#monotonic = monotonic;
+    this.#adoptsOrphans = adoptsOrphans;
   }
 
   add(rules: RuleSet): void {
@@ -182,15 +195,46 @@ export class Claims {
     return this.#owned.keys();
   }
 
-  /** The rule whose mark counts without a claim, because the mark was written for this object. */
+  /** The rule whose mark may count without a claim. Only the object decides, because the index must find it again. */
   #placedOwner(observed: Observed, target: ResourceKey): RuleKey | undefined {
-    if (!(PLACE_ANNOTATION in observed.annotations)) return undefined;
+    const placed = PLACE_ANNOTATION in observed.annotations;
+    if (!placed && !this.#adoptsOrphans) return undefined;
     if (isMarkedElsewhere(observed.annotations, parseResourceKey(target))) return undefined;
     for (const rules of this.#ruleSets.values()) {
       const named = rules.ownerOf(observed, target);
-      if (named !== undefined) return named;
+      if (named !== undefined && (placed || whyNoCopy(rules, observed) === undefined)) return named;
     }
     return undefined;
+  }
+
+  /**
+   * What becomes of an object with the mark of an original and without a place. With `--adopt-orphans` it is deleted if
+   * it looks wholly like a copy, nobody uses it, and its rule is gone; before, the rule is read from the server.
+   * @returns `undefined`: it is no such object, or a rule in its marks claims it
+   */
+  leftoverOf(observed: Observed, target: ResourceKey): Leftover | undefined {
+    if (PLACE_ANNOTATION in observed.annotations) return undefined;
+    let left: Leftover | undefined;
+    for (const rules of this.#ruleSets.values()) {
+      const rule = rules.ownerOf(observed, target);
+      if (rule === undefined) continue;
+      if (this.book.claims(rule, target)) return undefined;
+      left ??= {
+        rule,
+        keptBecause: this.#versions.has(rule)
+          ? 'its rule exists'
+          : (whyNoCopy(rules, observed) ?? this.#usedBy(observed, target)),
+      };
+    }
+    return left;
+  }
+
+  #usedBy({ trimmed }: Observed, target: ResourceKey): string | undefined {
+    if (trimmed === true) return 'its labels and annotations are too long to be read';
+    const filler = this.book.on(target).find(({ claim }) => claim.mode === 'fill');
+    if (filler !== undefined) return `${filler.claim.owner.title} fills it`;
+    const [user] = this.book.rulesOn(target);
+    return user === undefined && !this.book.isSource(target) ? undefined : 'it is the source of other copies';
   }
 
   /** The rule whose mark on the object counts. If several do: one that claims the target, rather than releases it. */
@@ -207,7 +251,9 @@ export class Claims {
       if (isOwner) released ??= named;
       if (placed) owner ??= named;
     }
-    return released ?? owner;
+    if (placed || !this.#adoptsOrphans) return released ?? owner;
+    const left = released === undefined ? this.leftoverOf(observed, target) : undefined;
+    return left !== undefined && left.keptBecause === undefined ? left.rule : released;
   }
 
   /**
@@ -273,4 +319,8 @@ export class Claims {
   wanted(target: ResourceKey): void {
     this.#unwanted.delete(target);
   }
+}
+
+function whyNoCopy(rules: RuleSet, observed: Observed): string | undefined {
+  return rules.whyNoCopy === undefined ? 'only its rule could tell whether it is a copy' : rules.whyNoCopy(observed);
 }

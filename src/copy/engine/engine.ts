@@ -31,6 +31,8 @@ import { RuleLoop } from './rule-loop.ts';
 
 export interface EngineOptions {
   readonly clock?: Clock;
+  /** @see Claims.leftoverOf */
+  readonly adoptOrphans?: boolean | undefined;
   /** Called when a run has failed and will be repeated. `key`: the rule or target. */
   readonly onError: (
     loop: 'rules' | 'targets' | 'status',
@@ -71,13 +73,9 @@ const STATUS_CONCURRENCY = 4;
 const GRACE_MS = 100;
 
 export class Engine implements ObjectEvents {
-  readonly claims = new Claims(() => this.#clock.monotonic());
-  readonly book = this.claims.book;
-  readonly cycles = new Cycles({
-    book: this.book,
-    contestOf: (target) => this.backends.of(target).targetsOf(target).contestOf(target),
-    onChange: (targets) => this.#enqueueTargets(targets, 'normal'),
-  });
+  readonly claims: Claims;
+  readonly book: Claims['book'];
+  readonly cycles: Cycles;
   readonly #clock: Clock;
   readonly backends: Backends;
   readonly #rules: RuleLoop;
@@ -92,6 +90,13 @@ export class Engine implements ObjectEvents {
 
   constructor(options: EngineOptions) {
     const clock = (this.#clock = options.clock ?? systemClock);
+    this.claims = new Claims(() => clock.monotonic(), options.adoptOrphans);
+    this.book = this.claims.book;
+    this.cycles = new Cycles({
+      book: this.book,
+      contestOf: (target) => this.backends.of(target).targetsOf(target).contestOf(target),
+      onChange: (targets) => this.#enqueueTargets(targets, 'normal'),
+    });
     this.#onWritten = options.onWritten;
     this.#onGone = options.onGone;
     const common = { clock, retryAfterMs, retryMaxMsOf: passingWaitMs };

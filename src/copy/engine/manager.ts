@@ -21,6 +21,7 @@ export interface ManagerOptions {
   readonly home: string;
   /** What the rules of all controllers need; their objects are in the home cluster. */
   readonly life: Omit<RuleLifeOptions, 'enqueueStatus'>;
+  readonly adoptOrphans?: EngineOptions['adoptOrphans'];
   readonly onError: EngineOptions['onError'];
   readonly onWritten?: EngineOptions['onWritten'];
   readonly onGone?: EngineOptions['onGone'];

@@ -71,6 +71,11 @@ export interface RuleSet {
   ownerOf(observed: Observed, target: ResourceKey): RuleKey | undefined;
   /** Whether to delete a target that its rule does not claim. `ruleThere`: the rule exists and is not refused. */
   orphanPolicy(rule: RuleKey, observed: Observed, ruleThere: boolean): OrphanAction;
+  /**
+   * Why an object with the controller's mark and without a place may be no copy that the original made; `undefined`: it
+   * looks wholly like one. Everybody can forge a mark. Default: it may always be none. @see Claims.leftoverOf
+   */
+  whyNoCopy?(observed: Observed): string | undefined;
   /** Why the rule is not ready, if neither its evaluation nor the outcomes of its claims show it: unreadable source. */
   problemOf?(rule: RuleKey): Cause | undefined;
   /**

@@ -257,6 +257,7 @@ describe('the chart', () => {
       'limits.excludedNamespaces': ['kube-.*'],
       'limits.requireConsent': true,
       'limits.replicatorPush': false,
+      adoptOrphans: true,
     };
     const deployment = one(objectsIn(await template({ ...BOTH, ...limits })), 'Deployment');
     const env = settingsOf(deployment);
@@ -268,6 +269,7 @@ describe('the chart', () => {
       KEYFERRY_EXCLUDED_NAMESPACES: 'kube-.*',
       KEYFERRY_REQUIRE_CONSENT: 'true',
       KEYFERRY_REPLICATOR_PUSH: 'false',
+      KEYFERRY_ADOPT_ORPHANS: 'true',
     });
     const config = findControllerCommand('run')?.configure([], { env, hostname: '', uniqueId: '' });
     assert.deepEqual(config?.limits.destinationNamespaces, { selector: 'tier in (dev,test)' });

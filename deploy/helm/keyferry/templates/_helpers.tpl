@@ -145,6 +145,7 @@ Environment variables for the settings that `keyferry status` and the other comm
 {{- if not .replicatorPush }}{{ $settings = append $settings (list "REPLICATOR_PUSH" "false") }}{{ end }}
 {{- if and $.Values.reflector.enabled (not .reflectorPush) }}{{ $settings = append $settings (list "REFLECTOR_PUSH" "false") }}{{ end }}
 {{- end }}
+{{- if .Values.adoptOrphans }}{{ $settings = append $settings (list "ADOPT_ORPHANS" "true") }}{{ end }}
 {{- if and (has "mirrors" $systems.controllers) (ne .Values.mirrors.regex "full") }}{{ $settings = append $settings (list "MIRRORS_REGEX" .Values.mirrors.regex) }}{{ end }}
 {{- with $systems.replicator }}{{ if .enabled }}
 {{- if ne .annotationsPrefix "k8s-replicator" }}{{ $settings = append $settings (list "REPLICATOR_ANNOTATIONS_PREFIX" .annotationsPrefix) }}{{ end }}

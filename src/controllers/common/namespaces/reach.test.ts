@@ -20,6 +20,7 @@ const NO_LIMITS: LimitsConfig = {
   requireConsent: false,
   replicatorPush: true,
   reflectorPush: true,
+  adoptOrphans: false,
 };
 
 const reachWith = (limits: Partial<LimitsConfig>): Reach => reachOf({ ...NO_LIMITS, ...limits });

@@ -185,6 +185,16 @@ export class ReplicatorRules implements AnnotatedRules {
     return unknownOn(this.settings, 'the target', observed.annotations) === undefined ? 'delete' : 'keep';
   }
 
+  whyNoCopy({ annotations }: Observed): string | undefined {
+    const { names } = this.settings;
+    const unknown = unknownOn(this.settings, 'it', annotations);
+    if (unknown !== undefined) return unknown.message;
+    const requests = [names.to, names.toNamespaces].find((name) => name in annotations);
+    if (requests !== undefined) return `it has the annotation ${requests}`;
+    // The original writes `replicated-at` on every copy, and the version on every copy with data.
+    return names.at in annotations || names.version in annotations ? undefined : `it has no annotation ${names.at}`;
+  }
+
   /** The events about the annotations themselves, for example a namespace that does not exist; none about outcomes. */
   warningsOf(rule: RuleKey, outOfReach: OutOfReach | undefined): readonly RuleEvent[] {
     const { served, namespaces } = this.#scope;
