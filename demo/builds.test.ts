@@ -189,6 +189,33 @@ describe('the keys of the demo', () => {
     assert.equal(keys.hint, 's skips this part');
   });
 
+  it('Enter ends the wait before a section, and another key does not', async () => {
+    const input = terminal(true);
+    using keys = new Keys(input, { enabled: true, stop: () => undefined });
+    const hints: string[] = [];
+    let hasEnded = false;
+    const wait = keys.enter({ progress: (text) => hints.push(text) }, keys.nextPart()).then(() => (hasEnded = true));
+    input.write('x');
+    await new Promise(setImmediate);
+    assert.equal(hasEnded, false);
+    input.write('\r');
+    await wait;
+    assert.deepEqual(hints, ['Enter goes on, s skips this part']);
+  });
+
+  it('s ends the wait before a section with an error, because the part is skipped', async () => {
+    const input = terminal(true);
+    using keys = new Keys(input, { enabled: true, stop: () => undefined });
+    const wait = keys.enter({ progress: () => undefined }, keys.nextPart());
+    input.write('s');
+    await assert.rejects(wait);
+  });
+
+  it('without a terminal, the demo does not wait for Enter', async () => {
+    using keys = new Keys(terminal(false), { enabled: true, stop: () => undefined });
+    await keys.enter({ progress: () => assert.fail('it waits') }, NEVER);
+  });
+
   it('Ctrl-C stops the demo, and the terminal no longer is in raw mode', async () => {
     const input = terminal(true);
     let stopped = 0;

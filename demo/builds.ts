@@ -8,7 +8,7 @@
 import { orAborted } from '../src/runtime/abort.ts';
 import { type ServerName, serverRecipe } from '../test/servers/catalogue.ts';
 import { ensureServer, findServer } from '../test/servers/ensure.ts';
-import type { Screen } from './screen.ts';
+import { about, type Screen } from './screen.ts';
 
 /**
  * How long a first build takes on two cores, in seconds. The build of kube-controller-manager is short, because it
@@ -168,8 +168,13 @@ export class Builds implements AsyncDisposable {
       isBuilt: endedAt !== undefined,
     }));
     const current = jobs.find(({ startedAt, endedAt }) => startedAt !== undefined && endedAt === undefined);
-    // This process builds nothing now. Another process may be building the server and hold the lock.
-    if (current === undefined) return this.#screen.progress(`waiting for ${jobs.at(-1)?.name ?? 'servers'}`);
+    // This process builds nothing now: another one builds the server, and holds the lock.
+    const next = jobs.find(({ endedAt }) => endedAt === undefined);
+    if (current === undefined) {
+      if (next === undefined) return;
+      const usual = about(USUAL_SECONDS[next.name] ?? DEFAULT_SECONDS);
+      return this.#screen.progress(`another process builds ${next.name}, which usually takes ${usual}`);
+    }
     const { name, version } = serverRecipe(current.name);
     this.#screen.bar(`building ${name} ${version}`, { ...estimate(states), hint });
   }

@@ -25,11 +25,14 @@ export type Manifest = KubeObject & { readonly kind: string };
 export class DemoCluster {
   readonly api: KubeApi;
   readonly #signal: AbortSignal;
+  readonly #tableWidth: number;
   readonly #namespaces = new Set<string>();
 
-  constructor(api: KubeApi, signal: AbortSignal) {
+  /** @param tableWidth how long a line of a table may be */
+  constructor(api: KubeApi, signal: AbortSignal, tableWidth: number) {
     this.api = api;
     this.#signal = signal;
+    this.#tableWidth = tableWidth;
   }
 
   /** Reads the objects in a file of `demo/manifests`. In the file, `${NAME}` stands for the variable `NAME`. */
@@ -99,6 +102,7 @@ export class DemoCluster {
       withNamespace: options.all ?? false,
       query: options.query ?? {},
       signal: this.#signal,
+      width: this.#tableWidth,
     });
   }
 

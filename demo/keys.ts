@@ -1,4 +1,10 @@
-/** Reads keys on a terminal while the demo runs: `s` skips the part that is shown, Ctrl-C stops the demo. */
+/**
+ * Reads keys on a terminal while the demo runs: Enter goes on to the next section, `s` skips the part that is shown, Ctrl-C
+ * stops the demo.
+ */
+import { orAborted } from '../src/runtime/abort.ts';
+import type { Screen } from './screen.ts';
+
 const CTRL_C = '\u0003';
 
 export type KeyInput = Pick<NodeJS.ReadStream, 'isTTY' | 'on' | 'off' | 'pause' | 'resume' | 'setRawMode'>;
@@ -8,6 +14,7 @@ export class Keys implements Disposable {
   readonly #stop: () => void;
   #isReading: boolean;
   #part = new AbortController();
+  #goOn: () => void = () => undefined;
 
   /** @param options.stop called for Ctrl-C: a terminal in raw mode gives the key to the program and sends no signal */
   constructor(input: KeyInput, { enabled, stop }: { readonly enabled: boolean; readonly stop: () => void }) {
@@ -31,6 +38,15 @@ export class Keys implements Disposable {
     return this.#part.signal;
   }
 
+  /** Waits until the reader presses Enter. Returns at once if the demo reads no keys. @throws the reason of `signal` */
+  async enter(screen: Pick<Screen, 'progress'>, signal: AbortSignal): Promise<void> {
+    if (!this.#isReading) return;
+    screen.progress(`Enter goes on, ${this.hint}`);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#goOn = resolve;
+    await orAborted(promise, signal, 'waiting for Enter');
+  }
+
   [Symbol.dispose](): void {
     if (!this.#isReading) return;
     this.#isReading = false;
@@ -42,6 +58,7 @@ export class Keys implements Disposable {
   readonly #read = (bytes: Buffer): void => {
     for (const key of bytes.toString()) {
       if (key === CTRL_C) this.#stop();
+      else if (key === '\r' || key === '\n') this.#goOn();
       else if (key === 's') this.#part.abort(new Error('skipped'));
     }
   };

@@ -57,7 +57,7 @@ async function demo(options: Options, screen: Screen, keys: Keys, signal: AbortS
     signal,
     'getting the servers',
   );
-  const cluster = new DemoCluster(ground.api, signal);
+  const cluster = new DemoCluster(ground.api, signal, screen.tableWidth);
   const crds = await installCrds(cluster, screen, signal);
   await using resources = new AsyncDisposableStack();
   const begun: Walk[] = [];
@@ -69,7 +69,8 @@ async function demo(options: Options, screen: Screen, keys: Keys, signal: AbortS
     // In a user's cluster, Keyferry must find no objects for its controllers except those of the walks. So this check
     // runs before Keyferry starts.
     const built = async (): Promise<void> => undefined;
-    const common = { cluster, ground, screen, signal, built, borrowed, resources };
+    const section: Stage['section'] = async (title) => screen.section(title);
+    const common = { cluster, ground, screen, signal, built, section, borrowed, resources };
     const early: Stage = { ...common, until: untilOf(undefined, signal) };
     if (ground.borrowed) for (const walk of walks) await walk.check(early);
     hasStarted = true;
@@ -82,8 +83,12 @@ async function demo(options: Options, screen: Screen, keys: Keys, signal: AbortS
         const skipped = keys.nextPart();
         const both = AbortSignal.any([signal, skipped]);
         const built: Stage['built'] = async (...names) => await builds.ready(names, both, keys.hint);
+        const section: Stage['section'] = async (title) => {
+          if (!options.once) await keys.enter(screen, both);
+          screen.section(title);
+        };
         try {
-          await walk.run({ ...stage, signal: both, until: untilOf(operator, both), built });
+          await walk.run({ ...stage, signal: both, until: untilOf(operator, both), built, section });
           shown.push(walk);
         } catch (error) {
           if (!skipped.aborted || signal.aborted) throw error;

@@ -1,6 +1,6 @@
 /**
- * Prints the output of the demo. On a terminal it has colors, and each line replaces the progress line before it. In a
- * log or a pipe it has plain lines, and few progress lines.
+ * Prints the output of the demo. On a terminal it has colors, lines are broken at its width, and each line replaces the
+ * progress line before it. In a log or a pipe it has plain lines, and few progress lines.
  */
 import type { Writable } from 'node:stream';
 
@@ -11,6 +11,8 @@ export interface ScreenOptions {
 
 /** Shortest time between two progress lines in a log, ms. */
 const LOG_PROGRESS_MS = 30_000;
+
+const INDENT = '  ';
 
 /** Width of the bar in characters. */
 const BAR_WIDTH = 20;
@@ -51,19 +53,26 @@ export class Screen {
     this.#colour = this.#tty && (env['NO_COLOR'] ?? '') === '';
   }
 
+  /** How long a line of a table may be. */
+  get tableWidth(): number {
+    return this.#width - INDENT.length;
+  }
+
   title(text: string): void {
-    this.#line(`\n${this.#paint('bold', text)}`);
+    this.#line(`\n${this.#paint('bold', this.#broken(text, ''))}`);
   }
 
   /** Prints the title of a section, with the next number. */
   section(text: string): void {
     this.#sections += 1;
-    this.#line(`\n${this.#paint('bold', `${this.#sections}. ${text}`)}\n`);
+    this.#line(`\n${this.#paint('bold', this.#broken(`${this.#sections}. ${text}`, '   '))}\n`);
   }
 
-  /** Prints a command that the user could run. */
+  /** Prints a command that the user could run. A long one is broken so that a shell can read it. */
   command(text: string): void {
-    this.#line(`  ${this.#paint('cyan', '$')} ${this.#paint('bold', text)}`);
+    const words = text.match(/(?:'[^']*'|\S)+/g) ?? [];
+    const shown = broken(words, this.#width - 4 * INDENT.length, ` \\\n${INDENT}${INDENT}${INDENT}`);
+    this.#line(`${INDENT}${this.#paint('cyan', '$')} ${this.#paint('bold', this.#tty ? shown : text)}`);
   }
 
   /** Prints the output of a command. */
@@ -72,11 +81,13 @@ export class Screen {
   }
 
   note(text: string): void {
-    this.#line(`  ${this.#paint('dim', text)}`);
+    this.#line(INDENT + this.#paint('dim', this.#broken(text, INDENT)));
   }
 
   done(text: string, detail = ''): void {
-    this.#line(`  ${this.#paint('green', '✓')} ${text}${detail === '' ? '' : `  ${this.#paint('dim', detail)}`}`);
+    const gap = text.length + detail.length + 6 > this.#width ? `\n${INDENT}${INDENT}` : '  ';
+    const rest = detail === '' ? '' : gap + this.#paint('dim', this.#broken(detail, INDENT + INDENT));
+    this.#line(`${INDENT}${this.#paint('green', '✓')} ${text}${rest}`);
   }
 
   warn(text: string): void {
@@ -94,8 +105,7 @@ export class Screen {
   /** Prints a progress line. On a terminal, the next line replaces it. In a log, it stays. */
   progress(text: string): void {
     if (this.#tty) {
-      const width = (this.#out.columns || 80) - 1;
-      this.#out.write(`\r\x1b[K${this.#paint('dim', `  … ${text}`.slice(0, width))}`);
+      this.#out.write(`\r\x1b[K${this.#paint('dim', `  … ${text}`.slice(0, this.#width - 1))}`);
       this.#progressShown = true;
       return;
     }
@@ -126,6 +136,16 @@ export class Screen {
     this.#line(`  … ${label}: ${rest}`);
   }
 
+  /** Infinite in a log. */
+  get #width(): number {
+    return this.#tty ? this.#out.columns || 80 : Infinity;
+  }
+
+  /** Breaks a text at blanks. @param indent the begin of each further line */
+  #broken(text: string, indent: string): string {
+    return this.#tty ? broken(text.split(' '), this.#width - indent.length, `\n${indent}`) : text;
+  }
+
   #line(text: string): void {
     if (this.#progressShown) this.#out.write('\r\x1b[K');
     this.#progressShown = false;
@@ -135,6 +155,17 @@ export class Screen {
   #paint(style: Style, text: string): string {
     return this.#colour ? `\x1b[${CODES[style]}m${text}\x1b[0m` : text;
   }
+}
+
+/** Joins words by blanks, and by `lineBreak` where the line would be longer than `width`. */
+function broken(words: readonly string[], width: number, lineBreak: string): string {
+  let length = 0;
+  return words.reduce((text, word) => {
+    const isFirst = text === '';
+    const fits = isFirst || length + 1 + word.length <= width;
+    length = fits && !isFirst ? length + 1 + word.length : word.length;
+    return isFirst ? word : text + (fits ? ' ' : lineBreak) + word;
+  }, '');
 }
 
 /** A measured duration as text: `34 ms`, `4.2 s`. */

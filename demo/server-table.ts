@@ -22,6 +22,8 @@ export interface ServerTableOptions {
   /** Whether the first column is NAMESPACE, as in `kubectl get -A`. */
   readonly withNamespace: boolean;
   readonly signal?: AbortSignal;
+  /** How long a line may be. From a longer table, columns after the name are left out. Default: any length. */
+  readonly width?: number;
 }
 
 /**
@@ -29,7 +31,7 @@ export interface ServerTableOptions {
  * @throws the errors of `api.request`
  */
 export async function serverTable(api: KubeApi, options: ServerTableOptions): Promise<string[]> {
-  const { path, query = {}, withNamespace, signal } = options;
+  const { path, query = {}, withNamespace, signal, width = Infinity } = options;
   const { body } = await api.request({
     method: 'GET',
     path,
@@ -43,12 +45,26 @@ export async function serverTable(api: KubeApi, options: ServerTableOptions): Pr
   const shown = [...columnDefinitions.entries()].filter(([, { priority }]) => priority === 0);
   const header = shown.map(([, { name }]) => name.toUpperCase());
   if (withNamespace) header.unshift('NAMESPACE');
-  const lines = rows.map(({ cells, object }) => {
+  const cellsOf = rows.map(({ cells, object }) => {
     const line = shown.map(([index]) => text(cells[index]));
     if (withNamespace) line.unshift(object?.metadata?.namespace ?? '');
     return line;
   });
-  return textTable(header, lines);
+  return fitting([header, ...cellsOf], withNamespace ? 2 : 1, width);
+}
+
+/** A table that is not wider than `width`. In place of the columns that it leaves out, it has the column `…`. */
+export function fitting(cells: readonly (readonly string[])[], first: number, width: number): string[] {
+  const [header = [], ...rows] = cells;
+  const all = textTable(header, rows);
+  if (all.every((line) => line.length <= width)) return all;
+  // Each further try leaves out one column more. The last columns say how it is, so the first ones go.
+  for (let skipped = 2; first + skipped < header.length; skipped += 1) {
+    const [title = [], ...lines] = cells.map((row) => [...row.slice(0, first), '…', ...row.slice(first + skipped)]);
+    const table = textTable(title, lines);
+    if (table.every((line) => line.length <= width)) return table;
+  }
+  return all;
 }
 
 function text(cell: unknown): string {

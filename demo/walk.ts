@@ -18,6 +18,8 @@ export interface Stage {
    * @throws ServerUnavailableError that says what is missing to build a server
    */
   readonly built: (...names: readonly ServerName[]) => Promise<void>;
+  /** Begins a section. Before it, a reader at a terminal presses Enter. @throws Error: the reader skips the walk */
+  readonly section: (title: string) => Promise<void>;
   /** Whether the cluster is that of a user's kubeconfig. If so, it runs on after the demo. */
   readonly borrowed: boolean;
   /** Servers that a walk starts are added here. They stop after Keyferry. */

@@ -96,7 +96,7 @@ async function servers(stage: Stage): Promise<DemoVault> {
 
 async function missing(stage: Stage, vault: DemoVault): Promise<void> {
   const { screen } = stage;
-  screen.section('The entry does not exist');
+  await stage.section('The entry does not exist');
   const [startedAt = 0] = await apply(stage, 'postgres.yaml');
   const readyAt = await ready(stage);
   await show(stage, vault);
@@ -105,7 +105,7 @@ async function missing(stage: Stage, vault: DemoVault): Promise<void> {
 
 async function deleted(stage: Stage, vault: DemoVault): Promise<void> {
   const { screen, until } = stage;
-  screen.section('Somebody deletes the entry');
+  await stage.section('Somebody deletes the entry');
   const before = await vault.createdTime(ENTRY);
   screen.command(`vault kv metadata delete secret/${ENTRY}`);
   await vault.server.request('DELETE', `secret/metadata/${ENTRY}`);

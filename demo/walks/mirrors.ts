@@ -76,7 +76,7 @@ export const mirrorsWalk: Walk = {
 
 async function mirrorFirst(stage: Stage): Promise<void> {
   const { screen } = stage;
-  screen.section('A mirror without its source');
+  await stage.section('A mirror without its source');
   await apply(stage, 'mysecret-mirror.yaml');
   const mirror = await statusOf(stage, 'Pending', 'NoSecret');
   await showMirrors(stage);
@@ -85,7 +85,7 @@ async function mirrorFirst(stage: Stage): Promise<void> {
 
 async function thenTheSource(stage: Stage): Promise<void> {
   const { screen } = stage;
-  screen.section('The source is created');
+  await stage.section('The source is created');
   const [startedAt = 0] = await apply(stage, 'mysecret.yaml');
   await statusOf(stage, 'Active');
   const activeAt = performance.now();
@@ -95,7 +95,7 @@ async function thenTheSource(stage: Stage): Promise<void> {
 
 async function thenNamespaces(stage: Stage, arrivals: Arrivals): Promise<void> {
   const { screen } = stage;
-  screen.section('Two matching namespaces');
+  await stage.section('Two matching namespaces');
   const startedAt = await apply(stage, 'namespaces.yaml');
   const lines: [string, number][] = [];
   for (const [index, namespace] of TARGETS.entries()) {
@@ -109,7 +109,7 @@ async function thenNamespaces(stage: Stage, arrivals: Arrivals): Promise<void> {
 
 async function sourceChanges(stage: Stage, arrivals: Arrivals): Promise<void> {
   const { screen, cluster, until } = stage;
-  screen.section('The source changes');
+  await stage.section('The source changes');
   const before = new Map<string, string>();
   for (const namespace of TARGETS) {
     before.set(namespace, (await cluster.find(secretPath(secretIn(namespace))))?.metadata.resourceVersion ?? '0');
@@ -125,7 +125,7 @@ async function sourceChanges(stage: Stage, arrivals: Arrivals): Promise<void> {
 async function changedByHand(stage: Stage, arrivals: Arrivals): Promise<void> {
   const { screen, cluster, until } = stage;
   const [edited, deleted] = TARGETS;
-  screen.section('A user edits one copy and deletes the other');
+  await stage.section('A user edits one copy and deletes the other');
   const edit = await patchPassword(stage, secretIn(edited), 'edited-by-hand');
   const repairedAt = await until(`the repair in ${edited}`, () =>
     arrivals.newerThan(`${edited}/${NAME}`, edit.resourceVersion),
@@ -147,7 +147,7 @@ async function changedByHand(stage: Stage, arrivals: Arrivals): Promise<void> {
 
 async function mirrorGoes(stage: Stage, arrivals: Arrivals): Promise<void> {
   const { screen, cluster, until } = stage;
-  screen.section('The mirror and its copies are deleted');
+  await stage.section('The mirror and its copies are deleted');
   screen.command('kubectl delete secretmirror mysecret-mirror');
   const startedAt = performance.now();
   await cluster.delete(MIRROR);

@@ -69,7 +69,7 @@ export const replicatorWalk: Walk = {
 
 async function askWithoutPermission(stage: Stage): Promise<void> {
   const { screen, cluster, until } = stage;
-  screen.section('Database credentials: a Secret without permission for its source');
+  await stage.section('Database credentials: a Secret without permission for its source');
   await apply(stage, 'database-credentials.yaml');
   await apply(stage, 'local-database-credentials.yaml');
   const denial = await until('the refusal as an event', async () => {
@@ -82,7 +82,7 @@ async function askWithoutPermission(stage: Stage): Promise<void> {
 
 async function thenAllow(stage: Stage, arrivals: Arrivals): Promise<void> {
   const { screen, cluster, until } = stage;
-  screen.section('The source allows the copy');
+  await stage.section('The source allows the copy');
   const before = (await cluster.find(secretPath(LOCAL)))?.metadata.resourceVersion;
   screen.command(
     `kubectl -n ${CREDENTIALS.namespace} annotate secret ${CREDENTIALS.name} ${NAMES.allowedNamespaces}='team-.*'`,
@@ -100,7 +100,7 @@ async function thenAllow(stage: Stage, arrivals: Arrivals): Promise<void> {
 
 async function pushOnce(stage: Stage, arrivals: Arrivals): Promise<void> {
   const { screen, until } = stage;
-  screen.section('A random password, copied once');
+  await stage.section('A random password, copied once');
   const [startedAt = 0] = await apply(stage, 'admin-password-source.yaml');
   const at = await until(`the copy ${key(ONCE)}`, () => arrivals.newerThan(key(ONCE)));
   screen.done(key(ONCE), `${took(at - startedAt)} after its source`);
@@ -112,7 +112,7 @@ async function pushOnce(stage: Stage, arrivals: Arrivals): Promise<void> {
  */
 async function nextRelease(stage: Stage, arrivals: Arrivals): Promise<void> {
   const { screen, cluster, until } = stage;
-  screen.section('The next release changes the random password, and the password of the database changes, too');
+  await stage.section('The next release changes the random password, and the password of the database changes, too');
   screen.note(
     'The random password is not copied again, because of the annotation replicate-once. The credentials are copied.',
   );
@@ -131,7 +131,7 @@ async function nextRelease(stage: Stage, arrivals: Arrivals): Promise<void> {
 
 async function spread(stage: Stage, arrivals: Arrivals): Promise<void> {
   const { screen, until } = stage;
-  screen.section('A TLS certificate for all namespaces that match a pattern');
+  await stage.section('A TLS certificate for all namespaces that match a pattern');
   const startedAt = (await apply(stage, 'tls-example-com.yaml')).at(-1) ?? 0;
   const copy = { ...TLS, namespace: 'jx-staging' };
   const at = await until(`the copy ${key(copy)}`, () => arrivals.newerThan(key(copy)));
@@ -140,7 +140,7 @@ async function spread(stage: Stage, arrivals: Arrivals): Promise<void> {
 
 async function lateNamespace(stage: Stage, arrivals: Arrivals): Promise<void> {
   const { screen, cluster, until } = stage;
-  screen.section('A namespace that is created later');
+  await stage.section('A namespace that is created later');
   const [startedAt = 0] = await apply(stage, 'late-namespace.yaml');
   const copy = { ...TLS, namespace: LATE };
   const at = await until(`the copy ${key(copy)}`, () => arrivals.newerThan(key(copy)));

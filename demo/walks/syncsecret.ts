@@ -74,7 +74,7 @@ async function managementCluster({ screen, signal, resources }: Stage): Promise<
     await plane.stop();
   });
   const api = resources.use(new HttpKubeApi(await loadKubeconfig({ path: plane.kubeconfigPath, env: {} })));
-  const management = new DemoCluster(api, signal);
+  const management = new DemoCluster(api, signal, screen.tableWidth);
   for (const crd of parseManifests(readCrd('syncsecrets'))) await management.create(crd);
   const namespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: `tenant-${TENANT}` } };
   await management.create(namespace as unknown as Manifest);
@@ -88,7 +88,7 @@ async function managementCluster({ screen, signal, resources }: Stage): Promise<
 
 async function certificate(stage: Stage, management: DemoCluster): Promise<void> {
   const { screen, cluster } = stage;
-  screen.section('A certificate for the ingress in the management cluster');
+  await stage.section('A certificate for the ingress in the management cluster');
   const times = await apply(stage, 'app-tls.yaml');
   const startedAt = times.at(-1) ?? 0;
   const arrivedAt = await arrival(stage, management, 'the Secret in the management cluster');
@@ -104,7 +104,7 @@ async function certificate(stage: Stage, management: DemoCluster): Promise<void>
 
 async function renewal(stage: Stage, management: DemoCluster): Promise<void> {
   const { screen, cluster } = stage;
-  screen.section('The certificate is renewed');
+  await stage.section('The certificate is renewed');
   const [before] = await management.list(SECRETS);
   const patch = { stringData: { 'tls.crt': 'renewed', 'tls.key': 'renewed' } };
   screen.command(`kubectl patch syncsecret app-tls -n production --type merge -p '${JSON.stringify(patch)}'`);
@@ -121,7 +121,7 @@ async function renewal(stage: Stage, management: DemoCluster): Promise<void> {
 
 async function deletion(stage: Stage, management: DemoCluster): Promise<void> {
   const { screen, cluster, until } = stage;
-  screen.section('The SyncSecret is deleted');
+  await stage.section('The SyncSecret is deleted');
   screen.command('kubectl delete syncsecret app-tls -n production');
   const deletedAt = performance.now();
   await cluster.delete(ORIGINAL);

@@ -30,7 +30,7 @@ export async function dynamicCredentials(
   addresses: Readonly<Record<string, string>>,
 ): Promise<void> {
   const { screen } = stage;
-  screen.section('Dynamic database credentials from Vault');
+  await stage.section('Dynamic database credentials from Vault');
   const found = findPostgres();
   if ('missing' in found) {
     screen.note(`skipped: ${found.missing}`);

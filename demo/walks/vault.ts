@@ -75,7 +75,7 @@ type Addresses = Readonly<Record<string, string>>;
 
 async function intoNamespaces(stage: Stage, vault: DemoVault, addresses: Addresses): Promise<void> {
   const { screen, cluster, until } = stage;
-  screen.section('From Vault to matching namespaces');
+  await stage.section('From Vault to matching namespaces');
   await put(stage, vault, { username: 'hellothere', password: 'generalkenobi' });
   await apply(stage, 'vault-namespaces.yaml');
   await using arrivals = new Arrivals(cluster.api, {
@@ -117,7 +117,7 @@ async function intoNamespaces(stage: Stage, vault: DemoVault, addresses: Address
 
 async function fromSecret(stage: Stage, vault: DemoVault, addresses: Addresses): Promise<void> {
   const { screen, cluster } = stage;
-  screen.section('From a Secret to Vault');
+  await stage.section('From a Secret to Vault');
   const [startedAt = 0] = await apply(stage, 'secret-to-vault.yaml', addresses);
   const writtenAt = await version(stage, vault, OUT, 1);
   show(stage, 'VAULT_ADDR', OUT, await vault.look(OUT));
@@ -135,7 +135,7 @@ async function fromSecret(stage: Stage, vault: DemoVault, addresses: Addresses):
 
 async function toTheOther(stage: Stage, first: DemoVault, second: DemoVault, addresses: Addresses): Promise<void> {
   const { screen } = stage;
-  screen.section('From one Vault to another, without a Secret');
+  await stage.section('From one Vault to another, without a Secret');
   const [startedAt = 0] = await apply(stage, 'vault-to-vault.yaml', addresses);
   const writtenAt = await version(stage, second, ENTRY, 1);
   show(stage, 'VAULT2_ADDR', ENTRY, await second.look(ENTRY));
