@@ -117,7 +117,7 @@ export const statusSchema = z.strictObject({
         }),
         verdict: z.enum(['leftover', 'manual']).optional().meta({
           description:
-            'Only for a copy that an original program made, as in the output of migrate. leftover: its source is gone or does not request it; keyferry migrate --delete-leftovers deletes it. manual: it is not known whether its source requests it.',
+            'leftover: nothing that this command reads needs the copy; keyferry status --orphans -o name lists it. manual: something may need it. Absent: it is kept on purpose, or its marks do not count.',
         }),
       }),
     )

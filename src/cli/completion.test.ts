@@ -94,7 +94,7 @@ describe('the completion scripts', () => {
     };
     assert.deepEqual(offered('sta'), ['status']);
     assert.deepEqual(offered('status', '--output', '=', 'j'), ['json']);
-    assert.deepEqual(offered('status', '--output', '='), ['table', 'wide', 'json', 'yaml']);
+    assert.deepEqual(offered('status', '--output', '='), ['table', 'wide', 'json', 'yaml', 'name']);
     assert.deepEqual(offered('plan', ''), []);
   });
 

@@ -7,6 +7,8 @@ export const EXAMPLES = {
     'keyferry status --failed --exit-code',
     'keyferry status -w --failed',
     'keyferry status -n default -o wide',
+    'keyferry status --orphans',
+    'keyferry status --orphans -o name | xargs -rL1 kubectl delete',
     'keyferry status -A -o yaml --leader-elect-lease-name=keyferry',
     "keyferry status -o json | jq '.rules[].failing[]'",
   ],

@@ -167,7 +167,7 @@ describe('help and version', () => {
   it('the help of crds shows an example, that of status the output formats, and that of plan the usage', async () => {
     for (const [name, text] of [
       ['crds', /keyferry crds \| kubectl apply --server-side -f -/],
-      ['status', /-o, --output <table\|wide\|json\|yaml>[^-]*\(default:\s+table\)/],
+      ['status', /-o, --output <table\|wide\|json\|yaml\|name>[^-]*\(default:\s+table\)/],
       ['plan', /Usage: keyferry plan \[options\] \[files\.\.\.\]/],
     ] as const) {
       const { code, stdout } = await cli([name, '--help']);
@@ -272,7 +272,15 @@ describe('the argument of the actions', () => {
     const search = { ...config, mirrors: { regexMode: 'search' } };
     const cluster = { kubeconfig: undefined, context: undefined };
     const leaseName = 'keyferry';
-    const everything = { ...cluster, namespace: undefined, failed: false, watch: false, exitCode: false, leaseName };
+    const everything = {
+      ...cluster,
+      namespace: undefined,
+      failed: false,
+      orphans: false,
+      watch: false,
+      exitCode: false,
+      leaseName,
+    };
     const plain = { ...cluster, recursive: false, all: false };
     const told = { ...cluster, exitCode: false };
     for (const [argv, expected] of [
@@ -412,10 +420,16 @@ describe('the argument of the actions', () => {
     }
   });
 
-  it('status --watch refuses --exit-code, which would have no effect', async () => {
-    const { code, stderr, called } = await cli(['status', '-w', '--exit-code']);
-    assert.deepEqual([code, called], [2, []]);
-    assert.match(stderr, /--exit-code has no effect with --watch/);
+  it('status --watch refuses --exit-code and --orphans, which would have no effect; -o name needs --orphans', async () => {
+    for (const [args, message] of [
+      [['-w', '--exit-code'], /--exit-code has no effect with --watch/],
+      [['-w', '--orphans'], /--orphans has no effect with --watch/],
+      [['-o', 'name'], /-o name needs --orphans/],
+    ] as const) {
+      const { code, stderr, called } = await cli(['status', ...args]);
+      assert.deepEqual([code, called], [2, []]);
+      assert.match(stderr, message);
+    }
   });
 
   it('the variables of the operator in its container set what a command assumes, and a flag replaces one of them', async () => {

@@ -3,6 +3,7 @@ import { type CliContext, EXIT_DONE } from '../commands/actions.ts';
 import { clusterFlags, leaseNameFlag, RUN_LEASE } from '../config/flags/common-flags.ts';
 import { readingConfig, readingFlags } from '../config/flags/controller-flags.ts';
 import { flag, type Flag, type FlagTable, type SectionValues } from '../config/flags/flags.ts';
+import { CONTROLLERS } from '../config/controller-names.ts';
 import { MIGRATED_PROGRAMS } from '../config/migrated-programs.ts';
 import { UsageError } from '../config/usage-error.ts';
 import { type Command, shortCommand } from './command.ts';
@@ -27,7 +28,7 @@ const exitCode = flag.bool(
 );
 
 const statusFlags = {
-  output: outputFlag(['table', 'wide', 'json', 'yaml']),
+  output: outputFlag(['table', 'wide', 'json', 'yaml', 'name']),
   namespace: namespaceOption(
     'show only SecretMirrors, SyncSecrets and annotated objects in this namespace, with all of their copies; needs permissions only in this namespace',
   ),
@@ -36,6 +37,7 @@ const statusFlags = {
     short: 'A',
   },
   failed: flag.bool('failed', 'show only rules that have problems, with all of their failing targets'),
+  orphans: flag.bool('orphans', 'show only copies that no rule wants; with -o name those that can be deleted'),
   watch: { ...flag.bool('watch', 'print the status, then each change, until Ctrl-C'), short: 'w' },
   exitCode,
   leaseName: leaseNameFlag(RUN_LEASE),
@@ -92,8 +94,13 @@ export function shortCommands({ actions, build, stdout, processInfo: { env } }: 
         action: async ({ values, texts }) => {
           const { allNamespaces, namespace, ...options } = values.own;
           if (options.watch && options.exitCode) throw new UsageError('--exit-code has no effect with --watch');
+          if (options.watch && options.orphans) throw new UsageError('--orphans has no effect with --watch');
+          if (options.output === 'name' && !options.orphans) throw new UsageError('-o name needs --orphans');
           const place = allNamespaces ? undefined : namespace;
-          return await actions.status({ ...options, ...configured(values, texts), namespace: place });
+          const { config, ...cluster } = configured(values, texts);
+          // A rule of any controller may use an orphan, also of a controller that does not run.
+          const all = options.orphans ? { ...config, controllers: [...CONTROLLERS] } : config;
+          return await actions.status({ ...options, ...cluster, config: all, namespace: place });
         },
       },
       env,

@@ -16,8 +16,13 @@ interface ReadingOptions<Output = 'table' | 'json' | 'yaml'> extends ClusterOpti
   readonly output: Output;
 }
 
-/** The output `wide` is a table with more columns and with all failing targets. */
-export interface StatusOptions extends ReadingOptions<'table' | 'wide' | 'json' | 'yaml'> {
+/**
+ * The output `wide` is a table with more columns and with all failing targets. `name` has a line for `kubectl delete` for
+ * each orphan that nothing needs.
+ */
+export interface StatusOptions extends ReadingOptions<'table' | 'wide' | 'json' | 'yaml' | 'name'> {
+  /** Show only orphans. The rules of all controllers must be read, because any rule may use such a copy. */
+  readonly orphans: boolean;
   /** Whether the exit code says that a rule is not ready. */
   readonly exitCode: boolean;
   /** Show only rules in this namespace; `undefined`: rules in all namespaces. */

@@ -23,7 +23,7 @@ import { changesBetween } from './status/changes.ts';
  */
 export async function status(context: CommandContext, options: StatusOptions): Promise<CommandResult> {
   const { api, cluster, paint, progress } = context;
-  const { config, namespace } = options;
+  const { config, namespace, orphans: isOrphans } = options;
   // With --watch: the contents for the last report. Content that has not changed is not read again.
   let contents: Contents | undefined;
   const report = async (lister: Lister): Promise<StatusFindings> => {
@@ -32,13 +32,15 @@ export async function status(context: CommandContext, options: StatusOptions): P
     const snapshot = await readSnapshot(context, { config, contents, lister }, namespace);
     contents = snapshot.contents;
     // With `-n`, the caller may have permissions in that namespace only, so the Leases are not read.
-    const leaders = namespace === undefined ? await leadersOf(context, options.leaseName) : { leaders: [] };
-    return await statusReport(snapshot, cluster, namespace, leaders);
+    const leaders =
+      namespace === undefined && !isOrphans ? await leadersOf(context, options.leaseName) : { leaders: [] };
+    return await statusReport(snapshot, cluster, options, leaders);
   };
   if (!options.watch) {
     const found = await report(listerOf(api));
     const { rules, orphans } = found.report;
     const isUndone = rules.some(isNotReady) || orphans.some(({ action }) => action === 'delete');
+    if (options.output === 'name') for (const note of found.report.notes) context.stderr(`${note}\n`);
     const code = options.exitCode && isUndone ? EXIT_LOSS_OR_REFUSAL : EXIT_DONE;
     return { text: statusText(found, options, paint, reportText), code: found.isMissing ? EXIT_FAILED : code };
   }
@@ -64,7 +66,7 @@ interface ListedPath {
   readonly resourceVersion: string;
 }
 
-type WatchOptions = Pick<StatusOptions, 'output' | 'failed' | 'namespace'>;
+type WatchOptions = Pick<StatusOptions, 'output' | 'failed' | 'namespace' | 'orphans'>;
 
 /** After each change, lists all objects again and prints what is different. @throws the errors of the first report */
 export async function watchStatus(context: WatchContext, options: WatchOptions): Promise<void> {

@@ -110,13 +110,9 @@ export class MirrorReader implements RuleReader {
     }
     const why = snapshot.claims.book.claims(rule, key) ? undefined : this.#whyUnwanted(snapshot, rule, key);
     if (why === undefined) return undefined;
-    const isRetained = this.#specOf(rule)?.deletePolicy === 'retain';
-    return {
-      owner: ruleName(rule),
-      why,
-      leftover: isRetained ? undefined : { program: 'mirrors', why, because: this.#whyUnclear(snapshot, rule, key) },
-      keptBecause: annotations[RETAIN_ANNOTATION] === 'true' ? 'of deletePolicy retain' : undefined,
-    };
+    const isRetained = annotations[RETAIN_ANNOTATION] === 'true' || this.#specOf(rule)?.deletePolicy === 'retain';
+    const because = isRetained ? 'of deletePolicy retain' : this.#whyUnclear(snapshot, rule, key, observed);
+    return { owner: ruleName(rule), why, because };
   }
 
   #specOf(rule: RuleKey): EffectiveSpec | undefined {
@@ -124,15 +120,15 @@ export class MirrorReader implements RuleReader {
     return mirror && this.ruleSet.specOf(mirror);
   }
 
-  /** Why a copy that the original made may still be needed, although no rule claims it; `undefined`: it is not. */
-  #whyUnclear({ rules }: SnapshotView, owner: RuleKey, key: ResourceKey): string | undefined {
+  /** Why a copy may still be needed, although no rule claims it; `undefined`: it is not. */
+  #whyUnclear({ rules }: SnapshotView, owner: RuleKey, key: ResourceKey, observed: Observed): string | undefined {
+    const isOriginals = !(PLACE_ANNOTATION in observed.annotations);
     const spec = this.#specOf(owner);
-    if (spec === undefined) return 'the original may have retained it';
+    if (spec === undefined) return isOriginals ? 'the original may have retained it' : undefined;
     const { namespace, name } = parseResourceKey(key);
     const isFound = spec.copyName === name && occursIn(spec.namespaces, namespace);
-    return isFound
-      ? 'the original searches patterns in names'
-      : (rules.get(owner)?.refusal?.message ?? spec.problems[0]);
+    if (isOriginals && isFound) return 'the original searches patterns in names';
+    return rules.get(owner)?.refusal?.message ?? spec.problems[0];
   }
 
   /** Why the mirror in the copy's mark does not claim the copy; `undefined`: this is not known. */

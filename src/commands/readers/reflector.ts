@@ -64,13 +64,16 @@ export class ReflectorReader implements RuleReader {
     if (rule === undefined || claims.book.claims(rule, object)) return undefined;
     const { kind, namespace } = parseRuleKey(rule);
     if (!this.#inventory.isListed(kind, namespace)) return undefined;
-    const why = rules.has(rule)
-      ? 'its source does not select its namespace'
-      : 'its source does not exist, or is no source';
+    const evaluation = rules.get(rule);
+    // A list that cannot be read, or a limit, may be why the source does not ask for the mirror.
+    const [warning] = this.ruleSet.warningsOf(rule, evaluation?.outOfReach);
     return {
       owner: observed.annotations[NAMES.reflects] ?? '',
-      why,
-      leftover: { program: 'reflector', why, because: rules.get(rule)?.refusal?.message },
+      why:
+        evaluation === undefined
+          ? 'its source does not exist, or is no source'
+          : 'its source does not select its namespace',
+      because: evaluation?.refusal?.message ?? warning?.message,
     };
   }
 }

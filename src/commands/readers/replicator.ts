@@ -104,12 +104,8 @@ export class ReplicatorReader implements RuleReader {
     const why = problem === undefined ? '' : `: ${withReason(problem)}`;
     return {
       owner: observed.annotations[this.#names.by] ?? '',
-      why: rules.has(rule) ? `no longer selected by its source${why}` : 'its source does not exist or has no copies',
-      leftover: {
-        program: 'k8s-replicator',
-        why: inventory.objects.has(source) ? 'its source does not request it' : 'its source does not exist',
-        because: rules.get(rule)?.refusal?.message ?? this.ruleSet.whyNoCopy(observed),
-      },
+      why: inventory.objects.has(source) ? `its source does not request it${why}` : 'its source does not exist',
+      because: rules.get(rule)?.refusal?.message,
     };
   }
 }

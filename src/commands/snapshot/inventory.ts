@@ -194,9 +194,9 @@ export class Inventory {
     return collection === undefined ? this.objects.keys() : (this.#ruleObjects.get(collection) ?? []);
   }
 
-  /** Whether nothing that may concern the served namespaces is unknown. */
+  /** Whether all objects of the cluster are known. */
   get isWhole(): boolean {
-    return this.only === undefined && this.unread.size === 0;
+    return this.only === undefined && this.served === undefined && this.unread.size === 0;
   }
 
   /** Whether all namespaces of the cluster were listed. */

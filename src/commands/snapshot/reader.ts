@@ -1,6 +1,5 @@
 /** The interface through which commands such as `status` and `plan` read the rules of a controller. */
 import type { StatusReport } from '../../../scripts/reports/schemas.ts';
-import type { MigratedProgram } from '../../config/migrated-programs.ts';
 import type { RuleScope } from '../../controllers/common/context.ts';
 import type { Condition } from '../../copy/engine/life/condition.ts';
 import type { Claims } from '../../copy/book/claims.ts';
@@ -71,15 +70,6 @@ export interface Unwanted {
   readonly why: string;
   /** Set if Keyferry ignores the mark, and so decides nothing about the object. */
   readonly isIgnored?: boolean;
-  /** Set if the mark may come from the original program, which does not write the annotation `keyferry.dev/target`. */
-  readonly leftover?:
-    | {
-        readonly program: MigratedProgram;
-        readonly why: string;
-        /** Why a user may still want the copy; `undefined`: no reason is known. */
-        readonly because: string | undefined;
-      }
-    | undefined;
-  /** Why Keyferry keeps the object; `undefined`: no special reason. */
-  readonly keptBecause?: string | undefined;
+  /** Why a user may still want the object; `undefined`: no reason is known. */
+  readonly because?: string | undefined;
 }

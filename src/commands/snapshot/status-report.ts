@@ -9,7 +9,6 @@ import { because, withReason } from '../../copy/model/cause.ts';
 import { REASONS } from '../../copy/model/reasons.ts';
 import { namespaceOf, parseResourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import { type Observed, PLACE_ANNOTATION } from '../../copy/model/observed.ts';
-import { leftoverOf, STAYS } from '../migrate/program.ts';
 import { VAULT_NOT_READ } from './inventory.ts';
 import { byName, placeOf } from './places.ts';
 import type { Description, Unwanted } from './reader.ts';
@@ -185,40 +184,45 @@ export async function orphansIn(snapshot: Snapshot): Promise<OrphanStatus[]> {
 }
 
 function orphanOf(snapshot: Snapshot, { reader, key, observed, unwanted }: UnwantedObject): OrphanStatus {
-  const { owner, why, isIgnored, leftover, keptBecause } = unwanted;
+  const { owner, why, isIgnored } = unwanted;
   const orphan = { system: reader.system, ...copyStatus(key, observed, reader.versionMark), owner };
   if (isIgnored === true) return { ...orphan, reason: why };
-  const isDeleted = snapshot.decisionOn(key).plan.do === 'delete';
+  if (observed.deleting) return { ...orphan, reason: `${why}; it is being deleted` };
+  const { plan } = snapshot.decisionOn(key);
   // A mark without a place (`keyferry.dev/target`) does not count, except with `--adopt-orphans`.
-  if (leftover !== undefined && !observed.deleting && !isDeleted && !(PLACE_ANNOTATION in observed.annotations)) {
-    const because = leftover.because ?? heldBy(snapshot, key);
-    return { ...orphan, ...leftoverOf(leftover.program, leftover.why, because) };
+  const isPlaced = PLACE_ANNOTATION in observed.annotations;
+  const doubt = isPlaced ? undefined : reader.ruleSet?.whyNoCopy?.(observed);
+  const held = unwanted.because ?? doubt ?? heldBy(snapshot, key);
+  const verdict = held === undefined ? ('leftover' as const) : ('manual' as const);
+  if (plan.do === 'delete') {
+    const fate = 'Keyferry will delete it, or an event says why it cannot';
+    return { ...orphan, action: 'delete', verdict, reason: `${why}; ${fate}` };
   }
-  const fate = fateOf(snapshot, key);
-  const because = fate === STAYS && keptBecause !== undefined ? `, because ${keptBecause}` : '';
-  const action = isDeleted ? ({ action: 'delete' } as const) : {};
-  return { ...orphan, ...action, reason: `${why}; ${fate}${because}` };
+  if (plan.do === 'later' && plan.because === 'namespace')
+    return { ...orphan, reason: `${why}; ${REASONS.NamespaceTerminating.says}` };
+  const left = snapshot.claims.leftoverOf(observed, key);
+  const isAdoptable = left !== undefined && left.keptBecause === undefined;
+  const because = held === undefined ? (isAdoptable ? ' without --adopt-orphans' : '') : `, because ${held}`;
+  return { ...orphan, reason: `${why}; Keyferry keeps it${because}`, ...(!isPlaced && { verdict }) };
 }
 
-/** Says in words what Keyferry does with a copy that its rule does not claim. */
-function fateOf(snapshot: Snapshot, copy: ResourceKey): string {
-  const { facts, plan } = snapshot.decisionOn(copy);
-  if (facts.observed?.deleting === true) return 'it is being deleted';
-  if (plan.do === 'delete') return 'Keyferry will delete it, or an event says why it cannot';
-  if (plan.do === 'later' && plan.because === 'namespace') return REASONS.NamespaceTerminating.says;
-  return facts.usedBy === undefined ? STAYS : `${STAYS} while it is the source of ${facts.usedBy}`;
-}
-
-/** Why an object may be in use: the rule that makes, fills or uses it, or what cannot be read; `undefined`: unknown. */
+/**
+ * Why an object may be in use: the rule that makes, fills or uses it, or may want it, or what cannot be read;
+ * `undefined`: nothing is known. Only the rules of the controllers that the snapshot has read are known.
+ */
 export function heldBy(snapshot: Snapshot, object: ResourceKey): string | undefined {
-  const { claims, inventory, others } = snapshot;
+  const { claims, inventory, others, rules } = snapshot;
   if (!inventory.isWhole) return 'not all objects can be read, and one of them may use it';
   if (inventory.objects.get(object)?.trimmed === true) return 'its labels and annotations are too long to be read';
   const [claimed] = claims.book.on(object);
   if (claimed !== undefined) return `${claimed.claim.owner.title} claims it`;
   const [used] = claims.book.from(object);
   if (used !== undefined) return `${used.claim.owner.title} copies it`;
-  const rule = snapshot.ruleOf(object);
-  if (rule !== undefined && snapshot.rules.has(rule)) return 'it requests copies itself';
+  if (snapshot.rulesOf(object).some((rule) => rules.has(rule))) return 'it requests copies itself';
+  for (const [rule, { refusal, owner }] of rules) {
+    const isSelected = claims.ruleSetOf(rule).selects?.(rule, object);
+    if (isSelected === true) return `${owner.title} selects it`;
+    if (isSelected === false && refusal !== undefined) return `${owner.title} may select it: ${refusal.message}`;
+  }
   return others.heldBy(object) ?? claims.book.userOf(object);
 }

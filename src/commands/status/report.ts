@@ -8,7 +8,7 @@ import type { Snapshot } from '../snapshot/snapshot.ts';
 import { lacksNamespace, coverageNotes } from '../output/reading.ts';
 import type { StatusOptions } from '../actions.ts';
 import type { Cell, Paint, Style } from '../output/terminal.ts';
-import { TextParts } from '../output/text.ts';
+import { copiesText, TextParts } from '../output/text.ts';
 import { leaderLine, type Leaders } from './leaders.ts';
 import type { StatusReport } from '../../../scripts/reports/schemas.ts';
 
@@ -25,13 +25,12 @@ export interface StatusFindings {
 
 /**
  * @param cluster host of the API server
- * @param namespace only rules in this namespace; `undefined`: all rules
  * @throws the errors of `api.request`
  */
 export async function statusReport(
   snapshot: Snapshot,
   cluster: string,
-  namespace: string | undefined,
+  { namespace, orphans: isOrphans }: Pick<StatusOptions, 'namespace' | 'orphans'>,
   { leaders, note }: Leaders,
 ): Promise<StatusFindings> {
   const { inventory } = snapshot;
@@ -44,7 +43,7 @@ export async function statusReport(
     })
     .filter(({ installed, isRare }) => installed || isRare !== true);
   const selecting = new Set(readers.flatMap(({ collection, ruleSet }) => (ruleSet?.selects && collection?.kind) ?? []));
-  const rules = (await ruleStatuses(snapshot, isIncluded)).map(([, rule]) => rule);
+  const rules = isOrphans ? [] : (await ruleStatuses(snapshot, isIncluded)).map(([, rule]) => rule);
   const orphans = (await orphansIn(snapshot))
     .filter((orphan) => systems.some(({ system }) => system === orphan.system))
     // If the owner in the mark is unknown, the orphan is included by its own namespace.
@@ -101,13 +100,15 @@ export function onlyFailed(report: StatusReport): StatusReport {
  */
 export function statusText(
   { report, ruleNames, hasCounts }: StatusFindings,
-  { output, failed, namespace }: Pick<StatusOptions, 'output' | 'failed' | 'namespace'>,
+  { output, failed, namespace, orphans: isOrphans }: Pick<StatusOptions, 'output' | 'failed' | 'namespace' | 'orphans'>,
   paint: Paint,
   document: (report: StatusReport, format: 'json' | 'yaml') => string,
 ): string {
   const shown = failed ? onlyFailed(report) : report;
   if (output === 'json' || output === 'yaml') return document(shown, output);
   const { rules, orphans, systems, leaders, notes } = shown;
+  const deletable = orphans.filter(({ verdict }) => verdict === 'leftover');
+  if (output === 'name') return deletable.map((orphan) => `${nameLine(orphan)}\n`).join('');
   const isWide = output === 'wide';
   const parts = new TextParts(paint);
   const missing = systems.filter(({ installed }) => !installed).map(({ system }) => system);
@@ -127,7 +128,8 @@ export function statusText(
       `${rule.reason}: ${rule.message}`,
     ]),
   );
-  if (rules.length === 0 && (!failed || orphans.length === 0) && missing.length < systems.length) {
+  if (isOrphans) parts.lines(orphanLines(orphans.length, deletable.length));
+  else if (rules.length === 0 && (!failed || orphans.length === 0) && missing.length < systems.length) {
     const place = namespace === undefined ? '' : ` in namespace ${namespace}`;
     parts.lines([failed ? `No problems found${place}.` : `No rules found${place}. Rules are: ${ruleNames}.`]);
   }
@@ -150,6 +152,17 @@ export function statusText(
   for (const system of missing)
     parts.lines([`The CRD of ${system} is not installed: run ${command('crds')} | kubectl apply --server-side -f -`]);
   return parts.toString();
+}
+
+/** What `xargs -L1 kubectl delete` needs to delete an object: `kubectl` takes one namespace only. */
+function nameLine({ kind, namespace, name }: StatusReport['orphans'][number]): string {
+  return `-n ${namespace} ${kind.toLowerCase()}/${name}`;
+}
+
+function orphanLines(all: number, deletable: number): string[] {
+  if (all === 0) return ['Every copy has a rule that wants it.'];
+  const how = `${command('status')} --orphans -o name | xargs -rL1 kubectl delete`;
+  return deletable === 0 ? [] : [`Nothing needs ${deletable} of ${copiesText(all)}. To delete: ${how}`];
 }
 
 /** States that end without help of a user. */

@@ -222,20 +222,12 @@ describe('keyferry status of annotated objects', () => {
     assert.deepEqual(
       now.orphans.map(({ name, owner, reason }) => [name, owner, reason]),
       [
-        [
-          'map',
-          'source/map',
-          'its source does not exist or has no copies; Keyferry will delete it, or an event says why it cannot',
-        ],
-        [
-          'map',
-          'source/map',
-          'its source does not exist or has no copies; Keyferry will delete it, or an event says why it cannot',
-        ],
+        ['map', 'source/map', 'its source does not exist; Keyferry will delete it, or an event says why it cannot'],
+        ['map', 'source/map', 'its source does not exist; Keyferry will delete it, or an event says why it cannot'],
         [
           'push',
           'source/push',
-          'no longer selected by its source; Keyferry will delete it, or an event says why it cannot',
+          'its source does not request it; Keyferry will delete it, or an event says why it cannot',
         ],
       ],
     );

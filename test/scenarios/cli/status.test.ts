@@ -290,7 +290,7 @@ describe('keyferry status', () => {
       };
       const stdout = (text: string): void => void printed.push(text);
       const context = { api, report, stdout, stderr: stdout, now: () => 0, paint: (text: string) => text };
-      const options = { output: 'json', failed: false, namespace: undefined } as const;
+      const options = { output: 'json', failed: false, orphans: false, namespace: undefined } as const;
       const watching = watchStatus({ ...context, signal: stop.signal }, options);
       try {
         await waitFor(() => printed.length >= 2, { message: 'the second report' });
