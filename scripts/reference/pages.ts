@@ -2,7 +2,7 @@
 import { type Reason, REASONS } from '../../src/copy/model/reasons.ts';
 import type { CliContext } from '../../src/commands/actions.ts';
 import type { Described } from '../../src/cli/command.ts';
-import { namesOf } from '../../src/cli/help.ts';
+import { helpOf, namesOf } from '../../src/cli/help.ts';
 import { shortCommands } from '../../src/cli/short-commands.ts';
 import { CONTROLLER_COMMANDS } from '../../src/config/commands.ts';
 import type { Flag } from '../../src/config/flags/flags.ts';
@@ -58,7 +58,7 @@ function commandPart({ name, summary, flags, operands, notes }: Described): stri
 function flagRow(flag: Flag<unknown>): string[] {
   const value = flag.isBool ? '' : ` ${flag.hint}`;
   const names = namesOf(flag).map((name) => code(`${name}${value}`));
-  return [names.join(', '), code(flag.initialText), flag.help];
+  return [names.join(', '), code(flag.initialText), helpOf(flag)];
 }
 
 function sentence(text: string): string {

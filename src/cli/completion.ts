@@ -4,7 +4,7 @@
  */
 import type { Flag } from '../config/flags/flags.ts';
 import type { Described } from './command.ts';
-import { namesOf } from './help.ts';
+import { helpOf, namesOf } from './help.ts';
 
 /** Each script passes the words up to the cursor. If Keyferry prints no word, the shell completes paths. */
 export const SCRIPTS = {
@@ -82,7 +82,7 @@ function wordsOf(command: Described | undefined, commands: readonly Described[],
     return [...commands.map(({ name, summary }): Answer => [name, summary]), ['help', 'print help']];
   }
   if (current.startsWith('-') || command.operands === undefined) {
-    return [...command.flags.flatMap((one) => namesOf(one).map((word): Answer => [word, one.help])), ...HELP];
+    return [...command.flags.flatMap((one) => namesOf(one).map((word): Answer => [word, helpOf(one)])), ...HELP];
   }
   return (command.words ?? []).map((word) => [word]);
 }

@@ -8,7 +8,7 @@ import { MIGRATED_PROGRAMS } from '../config/migrated-programs.ts';
 import { UsageError } from '../config/usage-error.ts';
 import { type Command, shortCommand } from './command.ts';
 import { SCRIPTS, type Shell, SHELLS } from './completion.ts';
-import { EXAMPLES, READING_EXAMPLES } from './examples.ts';
+import { EXAMPLES } from './examples.ts';
 
 const FORMATS = ['table', 'json', 'yaml'] as const;
 const NOT_READY_CODES =
@@ -202,10 +202,8 @@ function described(name: keyof typeof EXAMPLES, summary: string) {
 
 /** A command that reads rules from a cluster, and evaluates them with the operator's code. */
 function reading<Own extends FlagTable>(name: keyof typeof EXAMPLES, summary: string, own: Own) {
-  const more = READING_EXAMPLES.map((flags) => `${EXAMPLES[name][0]} ${flags}`);
   return {
     ...described(name, summary),
-    examples: [...EXAMPLES[name], ...more],
     sections: { own, cluster: clusterFlags, ...readingFlags },
   };
 }

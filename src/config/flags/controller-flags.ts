@@ -204,7 +204,7 @@ export function vaultConfig(
 /** The flags of commands such as `status`, which read a cluster as the operator does, by sections of ReadingConfig. */
 export const readingFlags = {
   operator: {
-    controllers: { ...controllersFlag.controllers, help: 'same as for the operator: its controllers (default: all)' },
+    controllers: { ...controllersFlag.controllers, sameAs: 'operator', help: 'its controllers (default: all)' },
   },
   scope: sameAsFor('operator', namespacesFlag),
   limits: sameAsFor('operator', { ...limitFlags, ...pushFlags, ...orphanFlags }),
@@ -215,7 +215,7 @@ export const readingFlags = {
 } satisfies FlagSections;
 
 function sameAsFor<Table extends FlagTable>(runner: string, table: Table): Table {
-  return mapValues(table, (one) => ({ ...one, help: `same as for the ${runner}: ${one.help}` })) as Table;
+  return mapValues(table, (one) => ({ ...one, sameAs: runner })) as Table;
 }
 
 /** @param texts the values of flags and variables, by the names of the flags @throws UsageError: flags exclude each other */

@@ -22,6 +22,10 @@ export interface Flag<T> {
   readonly separator?: ',' | '\n';
   /** The environment variable whose value counts if the flag is not given. An empty value is one, too. */
   readonly variable?: string;
+  /** The part of a command's flags that it belongs to, for the help. */
+  readonly group?: string;
+  /** A setting of this program, which a command that only reads must be given, too. */
+  readonly sameAs?: string;
   /** Another flag: if it is not given, it gets the value of this flag. If several flags set it, the last one counts. */
   readonly sets?: string;
   /** Explains for the log why the given flag has no effect; `undefined`: it has an effect. @param text its value */
@@ -43,7 +47,9 @@ export type SectionValues<Sections extends FlagSections> = {
 
 /** The flags, in the order of the help. */
 export function flagsOf(sections: FlagSections): readonly Flag<unknown>[] {
-  return Object.values(sections).flatMap((table) => Object.values(table));
+  return Object.entries(sections).flatMap(([group, table]) =>
+    Object.values(mapValues(table, (one) => ({ ...one, group }))),
+  );
 }
 
 /** The values that an empty command line gives. */
