@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { isCopied, isMark } from './excluded-metadata.ts';
+import { isCopied, isMark, isTravelling } from './excluded-metadata.ts';
 
 /** Keys of labels and annotations, grouped by the damage that a key would do on a copy. */
 const EXCLUDED: Readonly<Record<string, readonly string[]>> = {
@@ -119,4 +119,14 @@ test('isMark compares the whole prefix or name of a key: keyferry.dev/copy is a 
     [...marks, ...others].filter((key) => isMark(key)),
     marks,
   );
+});
+
+test('where all labels and annotations travel, those stay behind that make a program copy, fill, deploy or prune the object', () => {
+  const usable = new Set(EXCLUDED['makes a controller trust or use the object']);
+  for (const key of ['cert-manager.io/allow-direct-injection', 'controller.cert-manager.io/fao']) usable.delete(key);
+  for (const key of usable) if (/sealedsecrets/.test(key)) usable.delete(key);
+  for (const key of Object.values(EXCLUDED).flat()) assert.equal(isTravelling(key), usable.has(key), key);
+  for (const key of ['grafana_dashboard', 'argocd.argoproj.io/secret-type', 'reloader.stakater.com/match', 'team'])
+    assert.ok(isTravelling(key), key);
+  assert.ok(!isTravelling('argocd.argoproj.io/instance') && !isTravelling('owner', 'helm'));
 });

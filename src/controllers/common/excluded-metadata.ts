@@ -25,36 +25,46 @@ const MARK_PREFIXES = [
   'kubernetes.io/service-account.',
 ];
 
+/** Domains of programs that copy, distribute or fill Secrets. */
+const COPIERS = [
+  '1password.io akuity.io appscode.com bank-vaults.io banzaicloud.com banzaicloud.io carvel.dev cattle.io clastix.io clustersecret.io',
+  'doppler.com emberstack.com external-secrets.io gardener.cloud hashicorp.com infisical.com k14s.io karmada.io kubefed.io kubesphere.io',
+  'kyverno.io liqo.io loft.sh mittwald.de multicluster.admiralty.io oam.dev open-cluster-management.io projectcapsule.dev',
+  'projectsveltos.io rancher.io redhat-cop.io sealedsecrets.bitnami.com secrets-store.csi.k8s.io skupper.io submariner.io synator x-k8s.io',
+];
+/** Domains of programs that deploy, adopt or prune objects. */
+const DEPLOYERS = [
+  'addonmanager.kubernetes.io applyset.kubernetes.io cli-utils.sigs.k8s.io cnrm.cloud.google.com config.k8s.io',
+  'config.kubernetes.io configmanagement.gke.io configsync.gke.io crossplane.io fluxcd.io helm.sh janitor k8c.io keel.sh kluctl.io',
+  'operatorframework.io operators.coreos.com spinnaker.io velero.io weave.works',
+];
+const CERT_MANAGER = 'acme.cert-manager.io alpha.jetstack.io cert-manager.io certmanager.k8s.io';
+/** Domains of programs that use Secrets of any namespace as credentials, certificates or configuration. */
+const USERS = [
+  'argoproj.io cilium.io cnpg.io crunchydata.com elastic.co istio istio.io',
+  'jenkins.io knative.dev konghq.com kuadrant.io kuma.io kubevirt.io linkerd.io openshift.io prometheus.io solo.io strimzi.io tekton.dev',
+  // Restart workloads, or check objects on admission and exempt those with a label.
+  'admissions.enforcer gatekeeper.sh pusher.com stakater.com',
+];
+
 /**
  * Domains, with their subdomains, of controllers that obey labels or annotations of Secrets and ConfigMaps. Such a
  * label or annotation is an instruction for the source only, so copies must not carry it.
  */
-const OBEYED_DOMAINS: ReadonlySet<string> = new Set(
-  [
-    // Copy, distribute or fill Secrets.
-    '1password.io akuity.io appscode.com bank-vaults.io banzaicloud.com banzaicloud.io carvel.dev cattle.io clastix.io clustersecret.io',
-    'doppler.com emberstack.com external-secrets.io gardener.cloud hashicorp.com infisical.com k14s.io karmada.io kubefed.io kubesphere.io',
-    'kyverno.io liqo.io loft.sh mittwald.de multicluster.admiralty.io oam.dev open-cluster-management.io projectcapsule.dev',
-    'projectsveltos.io rancher.io redhat-cop.io sealedsecrets.bitnami.com secrets-store.csi.k8s.io skupper.io submariner.io synator x-k8s.io',
-    // Deploy, adopt or prune objects.
-    'addonmanager.kubernetes.io applyset.kubernetes.io argoproj.io cli-utils.sigs.k8s.io cnrm.cloud.google.com config.k8s.io',
-    'config.kubernetes.io configmanagement.gke.io configsync.gke.io crossplane.io fluxcd.io helm.sh janitor k8c.io keel.sh kluctl.io',
-    'operatorframework.io operators.coreos.com spinnaker.io velero.io weave.works',
-    // Use Secrets of any namespace as credentials, certificates or configuration.
-    'acme.cert-manager.io alpha.jetstack.io cert-manager.io certmanager.k8s.io cilium.io cnpg.io crunchydata.com elastic.co istio istio.io',
-    'jenkins.io knative.dev konghq.com kuadrant.io kuma.io kubevirt.io linkerd.io openshift.io prometheus.io solo.io strimzi.io tekton.dev',
-    // Restart workloads, or check objects on admission and exempt those with a label.
-    'admissions.enforcer gatekeeper.sh pusher.com stakater.com',
-  ].flatMap((line) => line.split(' ')),
-);
+const OBEYED_DOMAINS = words(...COPIERS, ...DEPLOYERS, CERT_MANAGER, ...USERS);
 
 /** Single keys that controllers obey. Example: Grafana loads objects of any namespace that have such a label. */
-const OBEYED_KEYS: ReadonlySet<string> = new Set(
-  [
-    'app.kubernetes.io/managed-by app.kubernetes.io/instance alertmanager_config grafana_alert grafana_dashboard grafana_datasource',
-    'grafana_folder grafana_notifier grafana_plugin k8s-sidecar-target-directory loki_rule',
-  ].flatMap((line) => line.split(' ')),
+const OBEYED_KEYS = words(
+  'app.kubernetes.io/managed-by app.kubernetes.io/instance alertmanager_config grafana_alert grafana_dashboard grafana_datasource',
+  'grafana_folder grafana_notifier grafana_plugin k8s-sidecar-target-directory loki_rule',
 );
+/** What `isTravelling` leaves out: what makes a program copy, fill, deploy, adopt or prune the object. */
+const NEVER_TRAVELLING = {
+  domains: words(...COPIERS, ...DEPLOYERS, CERT_MANAGER),
+  keys: words(
+    'app.kubernetes.io/managed-by app.kubernetes.io/instance argocd.argoproj.io/instance argocd.argoproj.io/tracking-id',
+  ),
+};
 const OBEYED_PREFIXES = ['kubernetes.io/cluster-service', 'kubernetes.io/legacy-token-', 'olm.'];
 
 /**
@@ -98,17 +108,33 @@ export function isMark(key: string): boolean {
 
 /** Whether copies get a label or annotation of their source, if their rule does not choose the keys itself. */
 export function isCopied(key: string, value = ''): boolean {
-  if (isMark(key) || OBEYED_KEYS.has(key) || OBEYED_PREFIXES.some((prefix) => key.startsWith(prefix))) return false;
-  return !isOfObeyedDomain(key) && !isHelmRelease(key, value);
+  return !OBEYED_KEYS.has(key) && !isOf(OBEYED_DOMAINS, key) && isHarmless(key, value);
 }
 
-/** Whether `OBEYED_DOMAINS` contains the domain of the key, or a parent of that domain. */
-function isOfObeyedDomain(key: string): boolean {
+/**
+ * As `isCopied`, for annotations whose original copies all labels and annotations. Its users need those by which
+ * programs use the copy: `argocd.argoproj.io/secret-type`, `grafana_dashboard`.
+ */
+export function isTravelling(key: string, value = ''): boolean {
+  const { domains, keys } = NEVER_TRAVELLING;
+  return !keys.has(key) && !isOf(domains, key) && isHarmless(key, value);
+}
+
+function isHarmless(key: string, value: string): boolean {
+  return !isMark(key) && !OBEYED_PREFIXES.some((prefix) => key.startsWith(prefix)) && !isHelmRelease(key, value);
+}
+
+function words(...lines: readonly string[]): ReadonlySet<string> {
+  return new Set(lines.flatMap((line) => line.split(' ')));
+}
+
+/** Whether the domain of the key, or a parent of that domain, is one of these. */
+function isOf(domains: ReadonlySet<string>, key: string): boolean {
   const slash = key.indexOf('/');
   if (slash < 0) return false;
   let domain = key.slice(0, slash);
   for (;;) {
-    if (OBEYED_DOMAINS.has(domain)) return true;
+    if (domains.has(domain)) return true;
     const dot = domain.indexOf('.');
     if (dot < 0) return false;
     domain = domain.slice(dot + 1);
