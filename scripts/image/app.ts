@@ -23,7 +23,9 @@ export function makeApp(bundle: string, tree: string): void {
   mkdirSync(path.join(tree, 'app/dist'));
   cpSync(bundle, path.join(tree, 'app/dist/keyferry.cjs'));
   const originals = CONTROLLER_COMMANDS.flatMap(({ original }) =>
-    original === undefined ? [] : [`/${original.binary}`],
+    original === undefined
+      ? []
+      : [original.binary, original.olderBinary].flatMap((binary) => (binary === undefined ? [] : `/${binary}`)),
   );
   for (const link of [ENTRY_POINT, ...originals]) {
     mkdirSync(path.dirname(path.join(tree, link)), { recursive: true });

@@ -8,7 +8,8 @@ import { UsageError } from '../config/usage-error.ts';
 
 const ORIGINALS = CONTROLLER_COMMANDS.flatMap(({ name, original, flags }) => {
   if (original === undefined) return [];
-  return [{ command: name, binary: original.binary, own: original.flags, all: flags.map((flag) => flag.name) }];
+  const binaries = [original.binary, original.olderBinary];
+  return [{ command: name, binaries, own: original.flags, all: flags.map((flag) => flag.name) }];
 });
 
 /**
@@ -17,7 +18,7 @@ const ORIGINALS = CONTROLLER_COMMANDS.flatMap(({ name, original, flags }) => {
  * @throws UsageError: the flags fit several originals, or none
  */
 export function withCommand(startedAs: readonly string[], argv: readonly string[]): readonly string[] {
-  const byName = startedAs.flatMap((path) => ORIGINALS.filter(({ binary }) => binary === basename(path)));
+  const byName = startedAs.flatMap((path) => ORIGINALS.filter(({ binaries }) => binaries.includes(basename(path))));
   const command = byName[0]?.command ?? commandOfFlags(argv);
   return command === undefined ? argv : [command, ...argv];
 }

@@ -145,7 +145,7 @@ describe('help and version', () => {
     assert.match(stdout, /--mirrors-regex <full\|search>/);
     assert.match(
       stdout.replaceAll(/\s+/g, ' '),
-      /comma-separated list of replicator, mirrors, syncsecret-manager, syncsecret-ccm, syncsecret-synchronizer, reflector, generator \(default: mirrors, replicator, generator\)/,
+      /comma-separated list of replicator, mirrors, syncsecret-manager, syncsecret-ccm, syncsecret-synchronizer, reflector, config-syncer, generator \(default: mirrors, replicator, generator\)/,
     );
     assert.match(stdout, /--syncsecret-cluster-name <name>/);
     assert.match(stdout, /--generator-all/);
@@ -273,6 +273,7 @@ describe('the argument of the actions', () => {
       controllers: undefined,
       namespaces: [],
       reflector: { excludedNamespaces: [] },
+      configSyncer: { clusterName: '', sourceNamespace: undefined },
       limits,
       mirrors: { regexMode: 'full' },
       replicator,

@@ -1,5 +1,6 @@
 /** The table of the controllers' readers. Only commands load them, which saves the operator memory. */
 import type { ControllerName } from '../config/controllers.ts';
+import { ConfigSyncerReader } from './readers/config-syncer.ts';
 import { EXTERNAL_SECRETS, GeneratorReader } from './readers/generator.ts';
 import { MirrorReader, SECRET_MIRRORS } from './readers/mirrors.ts';
 import { ReflectorReader } from './readers/reflector.ts';
@@ -31,6 +32,12 @@ const READERS: Readonly<Record<string, ReaderEntry>> = {
     isOnlyIfNamed: true,
     open: (...context) => new ReflectorReader(...context),
   },
+  'config-syncer': {
+    ruleNames: 'Secrets or ConfigMaps with annotations of config-syncer',
+    collection: undefined,
+    isOnlyIfNamed: true,
+    open: (...context) => new ConfigSyncerReader(...context),
+  },
   generator: {
     ruleNames: 'ExternalSecrets with the annotation create',
     collection: EXTERNAL_SECRETS,
@@ -40,7 +47,7 @@ const READERS: Readonly<Record<string, ReaderEntry>> = {
 
 /** The readers of these controllers, by their names in reports. Default: all that run without being named. */
 export function readersOf(controllers?: readonly ControllerName[]): ReadonlyMap<string, ReaderEntry> {
-  const systems = new Set(controllers?.map((name) => name.split('-')[0] ?? ''));
+  const systems = new Set<string>(controllers?.map((name) => (name.startsWith('syncsecret-') ? 'syncsecret' : name)));
   const isRead = ([system, { isOnlyIfNamed }]: [string, ReaderEntry]): boolean =>
     controllers === undefined ? isOnlyIfNamed !== true : systems.has(system);
   return new Map(Object.entries(READERS).filter(isRead));

@@ -9,6 +9,7 @@ import {
 } from './flags/common-flags.ts';
 import { type Config, deepFreeze } from './config.ts';
 import type { ControllerName } from './controllers.ts';
+import { configSyncerFlags } from './flags/config-syncer-flags.ts';
 import {
   generatorFlags,
   mirrorsFlags,
@@ -37,7 +38,12 @@ interface Description {
   readonly summary: string;
   readonly examples: readonly string[];
   /** The program that this command replaces: the name of its binary, and its flags; `undefined`: it replaces none. */
-  readonly original?: { readonly binary: string; readonly flags: readonly string[] };
+  readonly original?: {
+    readonly binary: string;
+    /** The name that the binary had in older versions. */
+    readonly olderBinary?: string;
+    readonly flags: readonly string[];
+  };
 }
 
 export interface ControllerCommand extends Description {
@@ -53,16 +59,18 @@ export interface ControllerCommand extends Description {
 
 interface Plan<Sections extends FlagSections> extends Description {
   readonly sections: Sections;
+  /** Turns a command line of the original into one of Keyferry. Default: it is one. */
+  readonly rewrite?: (argv: readonly string[]) => readonly string[];
   readonly toConfig: (parsed: ParsedFlags<Sections>, processInfo: ProcessInfo) => Config;
 }
 
 export function controllerCommand<Sections extends FlagSections>(plan: Plan<Sections>): ControllerCommand {
-  const { sections, toConfig, ...description } = plan;
+  const { sections, rewrite, toConfig, ...description } = plan;
   return {
     ...description,
     flags: flagsOf(sections),
     configure: (argv, processInfo) => {
-      const parsed = parseFlags(sections, argv, processInfo.env);
+      const parsed = parseFlags(sections, rewrite?.(argv) ?? argv, processInfo.env);
       if (parsed.isHelp) return undefined;
       const [first] = parsed.rest;
       const ignoresRest = (plan.original?.flags ?? []).length > 0;
@@ -79,6 +87,7 @@ const INITIAL = {
   mirrors: initialValues(mirrorsFlags),
   replicator: initialValues(replicatorFlags),
   reflector: initialValues(reflectorFlags),
+  configSyncer: initialValues(configSyncerFlags),
   manager: initialValues(managerFlags()),
   travel: initialValues(travelFlags),
   generator: initialValues(generatorFlags),
@@ -97,12 +106,16 @@ export function base(
   processInfo: ProcessInfo,
 ): Omit<Config, 'controllers'> {
   const { common, kube, election, addresses, limits, vault, ...parts } = values;
-  const { deletion, scope, mirrors, replicator, reflector, manager, travel, generator } = { ...INITIAL, ...parts };
+  const { deletion, scope, mirrors, replicator, reflector, configSyncer, manager, travel, generator } = {
+    ...INITIAL,
+    ...parts,
+  };
   return {
     controllersNamed: true,
     ...common,
     ...deletion,
     management: undefined,
+    secureAddress: undefined,
     ...originalAddresses(addresses, given),
     leaderElect: leaderElectConfig(election, processInfo),
     kube: { ...kube, ...scope },
@@ -114,6 +127,7 @@ export function base(
     mirrors,
     replicator,
     reflector,
+    configSyncer,
     syncsecret: { managementNamespace: undefined, ...manager, ...travel },
     generator,
     // The originals silently ignore the first argument that is no flag, and everything after it.

@@ -13,7 +13,14 @@ const VAULT = {
   timeoutMs: 60_000,
   environment: { ...NO_VAULT_ENVIRONMENT, tokenFile: '/home/a/.vault-token' },
 };
-type CommandName = 'run' | 'mirrors' | 'replicator' | 'generator' | 'syncsecret-manager' | 'reflector';
+type CommandName =
+  | 'run'
+  | 'mirrors'
+  | 'replicator'
+  | 'generator'
+  | 'syncsecret-manager'
+  | 'reflector'
+  | 'config-syncer';
 
 const processInfo: ProcessInfo = { env: { HOME: '/home/a' }, hostname: 'host', uniqueId: 'u1' };
 
@@ -325,7 +332,7 @@ describe('replicator', () => {
 describe('run', () => {
   it('without --controllers, run starts mirrors, replicator and generator; with it, run starts the listed controllers', () => {
     const list =
-      'replicator, mirrors, syncsecret-manager, syncsecret-ccm, syncsecret-synchronizer, reflector, generator';
+      'replicator, mirrors, syncsecret-manager, syncsecret-ccm, syncsecret-synchronizer, reflector, config-syncer, generator';
     table('run', [
       [
         [],
@@ -421,5 +428,60 @@ describe('reflector', () => {
     assert.throws(() => configure('run', ['--reflector-push=false']), /needs reflector in --controllers/);
     const prefix = '--replicator-annotations-prefix=reflector.v1.k8s.emberstack.com/';
     assert.throws(() => configure('run', ['--controllers=replicator,reflector', prefix]), /is the prefix of reflector/);
+  });
+});
+
+describe('config-syncer', () => {
+  const FILES = ['--tls-cert-file=/c/tls.crt', '--tls-private-key-file=/c/tls.key'];
+
+  it('reads the flags of the original, after run or without it, with - or _, and notes once what has no effect', () => {
+    const argv = [
+      'run',
+      '--cluster_name=unicorn',
+      '--config-source-namespace',
+      'configs',
+      '--v=3',
+      '--audit_log_path=-',
+    ];
+    const config = configure('config-syncer', [...argv, '--qps=1', '--profiling', '-alsologtostderr', ...FILES]);
+    assert.deepEqual(config.configSyncer, {
+      clusterName: 'unicorn',
+      sourceNamespace: 'configs',
+      kubeconfigFile: undefined,
+    });
+    assert.deepEqual([config.controllers, config.logLevel, config.notes.length], [['config-syncer'], 'info', 1]);
+    assert.deepEqual(config.secureAddress, {
+      address: { host: '', port: 8443 },
+      flag: 'secure-port',
+      certificateFile: '/c/tls.crt',
+      keyFile: '/c/tls.key',
+    });
+    const own = ['--secure_port=1', '--bind-address=10.0.0.1', '--cert-dir=/d', '-v=4', '--status-address=:2'];
+    const other = configure('config-syncer', own);
+    assert.deepEqual(other.secureAddress?.address, { host: '10.0.0.1', port: 1 });
+    assert.equal(other.secureAddress?.keyFile, '/d/apiserver.key');
+    assert.deepEqual([other.logLevel, other.statusAddress], ['debug', at('status-address', 2)]);
+    assert.match(configure('config-syncer', ['--kubeconfig-file=x']).notes.join(), /no other cluster/);
+    for (const none of [[], [...FILES, '--secure-port=0']])
+      assert.equal(configure('config-syncer', none).secureAddress, undefined);
+  });
+
+  it('refuses unknown flags, half a certificate, and values that cannot be', () => {
+    refused('config-syncer', ['run', '--etcd-servers=x'], 'unknown flag --etcd-servers');
+    refused('config-syncer', FILES.slice(0, 1), '--tls-cert-file and --tls-private-key-file belong together');
+    for (const bad of ['--cluster-name=a b', '--bind-address=here', '--v=x', '--secure-port=70000'])
+      assert.throws(() => configure('config-syncer', [bad]), /bad value/);
+  });
+
+  it('runs under run only if it is named, with its flags, and not with its prefix for the replicator', () => {
+    const flags = ['--config-syncer-cluster-name=a', '--config-syncer-source-namespace=b'];
+    const { configSyncer } = configure('run', ['--controllers=config-syncer', ...flags]);
+    assert.deepEqual(configSyncer, { clusterName: 'a', sourceNamespace: 'b' });
+    assert.throws(() => configure('run', flags), /needs config-syncer in --controllers/);
+    const prefix = '--replicator-annotations-prefix=kubed.appscode.com';
+    assert.throws(
+      () => configure('run', ['--controllers=replicator,config-syncer', prefix]),
+      /prefix of config-syncer/,
+    );
   });
 });

@@ -36,6 +36,15 @@ import {
   TENANT_NAMESPACES,
   travelFlags,
 } from './flags/syncsecret-flags.ts';
+import {
+  apiServerFlags,
+  configSyncerFlags,
+  klogFlags,
+  originalArguments,
+  originalSyncerFlags,
+  secureAddress,
+  servingFlags,
+} from './flags/config-syncer-flags.ts';
 import { reflectorConfig } from './reflector-environment.ts';
 import { UsageError } from './usage-error.ts';
 
@@ -45,11 +54,18 @@ const CCM_LEASE = '19f32e7b.ccm.kubelb.k8c.io';
 const MANAGER_LEASE = '19f32e7b.kubelb.k8c.io';
 const REPLICATOR_LEASE = 'k8s-replicator.keyferry';
 const REFLECTOR_LEASE = 'keyferry-reflector';
+const CONFIG_SYNCER_LEASE = 'keyferry-config-syncer';
 const GENERATOR_LEASE = 'keyferry-generator';
 const USING_VAULT: ReadonlySet<ControllerName> = new Set<ControllerName>(['mirrors', 'generator']);
 /** The controllers that copy into namespaces which may consent. */
-const CONSENTED: ReadonlySet<ControllerName> = new Set<ControllerName>(['mirrors', 'replicator', 'reflector']);
+const CONSENTED: ReadonlySet<ControllerName> = new Set<ControllerName>([
+  'mirrors',
+  'replicator',
+  'reflector',
+  'config-syncer',
+]);
 const REFLECTOR_PREFIX = 'reflector.v1.k8s.emberstack.com';
+const CONFIG_SYNCER_PREFIX = 'kubed.appscode.com';
 const SYNC_SECRET_PREFIX = 'syncsecret-';
 const { sourceGraceMs, ...originalFlags } = replicatorFlags;
 
@@ -62,6 +78,7 @@ export const CONTROLLER_COMMANDS: readonly ControllerCommand[] = [
   managerCommand(),
   generatorCommand(),
   reflectorCommand(),
+  configSyncerCommand(),
 ];
 
 /** @returns `undefined`: no command of this name runs controllers */
@@ -81,6 +98,7 @@ function runCommand(): ControllerCommand {
     vault: vaultFlags,
     replicator: { ...prefixed('replicator-', replicatorFlags), sourceGraceMs },
     reflector: reflectorFlags,
+    configSyncer: configSyncerFlags,
     ccm: prefixed(SYNC_SECRET_PREFIX, ccmFlags),
     manager: prefixed(SYNC_SECRET_PREFIX, managerFlags(SERVED_UNDER_RUN)),
     travel: prefixed(SYNC_SECRET_PREFIX, travelFlags),
@@ -120,8 +138,11 @@ function runCommand(): ControllerCommand {
         refuseFlags({ ...sections.reflector, push: pushFlags.reflectorPush }, given, 'reflector');
       else if (values.replicator.annotationsPrefix === REFLECTOR_PREFIX && controllers.includes('replicator'))
         throw new UsageError(`--replicator-annotations-prefix: ${REFLECTOR_PREFIX} is the prefix of reflector`);
+      if (!controllers.includes('config-syncer')) refuseFlags(sections.configSyncer, given, 'config-syncer');
+      else if (values.replicator.annotationsPrefix === CONFIG_SYNCER_PREFIX && controllers.includes('replicator'))
+        throw new UsageError(`--replicator-annotations-prefix: ${CONFIG_SYNCER_PREFIX} is the prefix of config-syncer`);
       if (!controllers.some((name) => CONSENTED.has(name)))
-        refuseFlags({ consent: limitFlags.requireConsent }, given, 'mirrors, replicator or reflector');
+        refuseFlags({ consent: limitFlags.requireConsent }, given, 'mirrors, replicator, reflector or config-syncer');
       const ccm = hasCcm ? ccmConfig(sections.ccm, values.ccm, processInfo.env) : undefined;
       // In one cluster, a manager that serves all namespaces would serve the SyncSecrets of the CCM, too.
       const hasBoth = hasCcm && named.includes('syncsecret-manager');
@@ -295,6 +316,34 @@ function reflectorCommand(): ControllerCommand {
     original: { binary: 'ES.Kubernetes.Reflector', flags: [] },
     sections,
     toConfig: (parsed, processInfo) => reflectorConfig(parsed, base(parsed, processInfo), processInfo.env),
+  });
+}
+
+function configSyncerCommand(): ControllerCommand {
+  const sections = {
+    ...commonFlags(':8080', CONFIG_SYNCER_LEASE),
+    scope: namespacesFlag,
+    limits: limitFlags,
+    configSyncer: originalSyncerFlags,
+    serving: servingFlags,
+    klog: klogFlags,
+    apiServer: apiServerFlags,
+  };
+  return controllerCommand({
+    name: 'config-syncer',
+    summary: 'run only the controller for the annotations of config-syncer (kubed), with its flags',
+    examples: [
+      'keyferry config-syncer run --cluster-name=unicorn --config-source-namespace=configs --v=3',
+      'keyferry config-syncer --tls-cert-file=/certs/tls.crt --tls-private-key-file=/certs/tls.key',
+    ],
+    original: { binary: 'config-syncer', olderBinary: 'kubed', flags: [] },
+    sections,
+    rewrite: originalArguments,
+    toConfig: (parsed, processInfo) => ({
+      ...base(parsed, processInfo),
+      controllers: ['config-syncer'],
+      secureAddress: secureAddress(parsed.values.serving),
+    }),
   });
 }
 

@@ -14,6 +14,7 @@ import type {
   replicatorFlags,
   VaultConfig,
 } from './flags/controller-flags.ts';
+import type { ConfigSyncerValues, SecureSetting } from './flags/config-syncer-flags.ts';
 import type { ControllerName } from './controllers.ts';
 import type { FlagValues } from './flags/flags.ts';
 import type { limitFlags, orphanFlags, pushFlags } from './flags/limit-flags.ts';
@@ -27,6 +28,8 @@ export interface Config extends Common, DeletionValues, AddressValues {
   readonly controllersNamed: boolean;
   /** How to reach the management cluster; `undefined`: no CCM runs, so none is used. */
   readonly management: ManagementConfig | undefined;
+  /** Where the probes are served over HTTPS, too; `undefined`: nowhere. */
+  readonly secureAddress: SecureSetting | undefined;
   readonly leaderElect: LeaderElectConfig;
   /** Settings for the home cluster: its limits, and the only namespaces that Keyferry reads and writes. */
   readonly kube: CommonValues['kube'] & FlagValues<typeof namespacesFlag>;
@@ -35,6 +38,7 @@ export interface Config extends Common, DeletionValues, AddressValues {
   readonly mirrors: FlagValues<typeof mirrorsFlags>;
   readonly replicator: FlagValues<typeof replicatorFlags>;
   readonly reflector: FlagValues<typeof reflectorFlags>;
+  readonly configSyncer: ConfigSyncerValues;
   readonly syncsecret: SyncSecretConfig;
   readonly generator: FlagValues<typeof generatorFlags>;
   /** Settings that were accepted but have no effect, as sentences for the log. */

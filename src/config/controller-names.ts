@@ -6,5 +6,6 @@ export const CONTROLLERS = [
   'syncsecret-ccm',
   'syncsecret-synchronizer',
   'reflector',
+  'config-syncer',
   'generator',
 ] as const;

@@ -1,5 +1,6 @@
 /** The list of all controllers. A new one is a folder and a line here; `npm run gen` then makes its name known. */
 import type { ControllerEntry } from './common/context.ts';
+import { configSyncer } from './config-syncer/index.ts';
 import { generator } from './generator/index.ts';
 import { mirrors } from './mirrors/index.ts';
 import { reflector } from './reflector/index.ts';
@@ -16,5 +17,6 @@ export const CONTROLLER_LIST: readonly ControllerEntry[] = [
   syncSecretCcm,
   secretSynchronizer,
   reflector,
+  configSyncer,
   generator,
 ];

@@ -52,7 +52,8 @@ export function metricsRoutes(metrics: Metrics): Routes {
  *   answer until the checks `readiness` succeed, but at most for the given time, and never more than 10 s. So during a
  *   long start the kubelet does not restart the process and records no Warning events.
  * - `/readyz` answers 200 if all checks `readiness` succeed, except informational checks; otherwise 503.
- * `/health/live` and `/health/ready` are the same, for programs of ASP.NET, whose probes have these paths.
+ * `/livez` is the same as `/healthz`, as in an API server. `/health/live` and `/health/ready` are the same, too, for
+ * programs of ASP.NET, whose probes have these paths.
  * In all, `?verbose` lists every check, as in the API server; `[i]` marks an informational check.
  */
 export function probeRoutes(liveness: Checks, readiness: Checks): Routes {
@@ -62,7 +63,7 @@ export function probeRoutes(liveness: Checks, readiness: Checks): Routes {
     return probe('healthz', liveness, query);
   };
   const ready: RouteHandler = (query) => probe('readyz', readiness, query);
-  return { '/healthz': live, '/readyz': ready, '/health/live': live, '/health/ready': ready };
+  return { '/healthz': live, '/livez': live, '/readyz': ready, '/health/live': live, '/health/ready': ready };
 }
 
 const MAX_WAIT_MS = 10_000;

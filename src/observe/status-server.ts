@@ -1,10 +1,11 @@
 /**
- * Serves metrics and probes over plain HTTP, with one listener for each address in the flags. Each listener has its own
+ * Serves metrics and probes, over plain HTTP unless there is a certificate, with one listener for each address in the flags. Each listener has its own
  * routes: the original mirrors operator has metrics and probes on two ports, and the replicator's `/healthz` answers
  * with a text of its own. `stop` closes all listeners, and after 1 s also the connections that are still open.
  */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer as createSecureServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { formatAddress, type ListenAddress } from './listen-address.ts';
 import type { Log } from './log.ts';
@@ -15,6 +16,8 @@ interface ListenOptions {
   /** The flag that sets the address, for error texts. */
   readonly flag: string;
   readonly routes: Routes;
+  /** PEM. With it, the listener speaks HTTPS. */
+  readonly certificate?: { readonly cert: Buffer; readonly key: Buffer };
 }
 
 /** The server cannot listen on the address. The message names the address and its flag. */
@@ -44,16 +47,20 @@ export class StatusServer {
    * @throws ListenError if the port is in use or not allowed, or the address does not belong to this machine
    */
   async listen(options: ListenOptions): Promise<{ readonly host: string; readonly port: number }> {
-    const server = createServer(
-      {
-        headersTimeout: HEADERS_TIMEOUT,
-        requestTimeout: REQUEST_TIMEOUT,
-        keepAliveTimeout: KEEP_ALIVE_TIMEOUT,
-        connectionsCheckingInterval: HEADERS_TIMEOUT,
-        maxHeaderSize: MAX_HEADER_BYTES,
-      },
-      (request, response) => void this.#answer(options.routes, request, response),
-    );
+    const limits = {
+      headersTimeout: HEADERS_TIMEOUT,
+      requestTimeout: REQUEST_TIMEOUT,
+      keepAliveTimeout: KEEP_ALIVE_TIMEOUT,
+      connectionsCheckingInterval: HEADERS_TIMEOUT,
+      maxHeaderSize: MAX_HEADER_BYTES,
+    };
+    const answer = (request: IncomingMessage, response: ServerResponse): void =>
+      void this.#answer(options.routes, request, response);
+    const { certificate } = options;
+    const server =
+      certificate === undefined
+        ? createServer(limits, answer)
+        : createSecureServer({ ...limits, ...certificate, handshakeTimeout: HEADERS_TIMEOUT }, answer);
     server.maxConnections = MAX_CONNECTIONS;
     this.#servers.add(server);
     const { host, port } = options.address;

@@ -1,4 +1,5 @@
 /** Runs the operator: connects, serves metrics and probes, opens the watches, leads if elected, and stops in order. */
+import { readFile } from 'node:fs/promises';
 import type { Config } from '../config/config.ts';
 import { limitsInForce } from '../config/flags/limit-flags.ts';
 import { followKubeconfig } from '../kube/auth/followed-kubeconfig.ts';
@@ -225,6 +226,10 @@ async function listen(
   if (all !== undefined) await server.listen({ ...all, routes: { ...metricsRoutes(metrics), ...probes } });
   if (forMetrics !== undefined) await server.listen({ ...forMetrics, routes: metricsRoutes(metrics) });
   if (forProbes !== undefined) await server.listen({ ...forProbes, routes: probes });
+  if (config.secureAddress === undefined) return;
+  const { certificateFile, keyFile, ...secure } = config.secureAddress;
+  const [cert, key] = [await readFile(certificateFile), await readFile(keyFile)];
+  await server.listen({ ...secure, routes: probes, certificate: { cert, key } });
 }
 
 function failed(checks: Checks): string[] {

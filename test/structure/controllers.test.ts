@@ -14,8 +14,8 @@ FOLDERS.delete('common');
 
 it('each folder of src/controllers/ is in controllers/list.ts', () => {
   const listed = CONTROLLER_LIST.map(({ name }) => name).toSorted();
-  // The controllers of SyncSecret share a folder. Its name is the first part of their names.
-  const folders = new Set(listed.map((name) => name.split('-')[0]));
+  // The controllers of SyncSecret share a folder.
+  const folders = new Set(listed.map((name) => name.replace(/^syncsecret-.*/, 'syncsecret')));
   assert.deepEqual([...folders], [...FOLDERS].toSorted());
 });
 

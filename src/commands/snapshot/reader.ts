@@ -28,6 +28,8 @@ export interface RuleReader {
   readonly ruleSet?: RuleSet;
   /** The annotation of a copy that contains the version of its source; '': copies have none. */
   readonly versionMark: string;
+  /** The version in the text of this annotation. Default: all of it. */
+  readonly versionIn?: (text: string) => string | undefined;
   /** The rule of an object, if rules do not have their own kind; `undefined`: objects of this kind are no rules. */
   ruleOf?(object: ResourceKey): RuleKey | undefined;
   /** `undefined`: the object is no rule, so there is nothing to say. */

@@ -23,9 +23,13 @@ export type FailingTarget = RuleStatus['failing'][number];
 /** A copy that no rule claims. */
 export type OrphanStatus = StatusReport['orphans'][number];
 
-/** @param versionMark the annotation that contains the version of the source */
-export function copyStatus(copy: ResourceKey, { annotations }: Observed, versionMark: string): CopyStatus {
-  return { ...placeOf(copy), sourceVersion: annotations[versionMark] ?? '' };
+export function copyStatus(
+  copy: ResourceKey,
+  { annotations }: Observed,
+  { versionMark, versionIn }: Pick<Reader, 'versionMark' | 'versionIn'>,
+): CopyStatus {
+  const text = annotations[versionMark] ?? '';
+  return { ...placeOf(copy), sourceVersion: versionIn?.(text) ?? text };
 }
 
 /**
@@ -57,7 +61,7 @@ function unwantedOf({ claims }: Snapshot, rule: RuleKey): ResourceKey[] {
 }
 
 interface ListedRule {
-  readonly reader: Pick<Reader, 'system' | 'versionMark'>;
+  readonly reader: Pick<Reader, 'system' | 'versionMark' | 'versionIn'>;
   readonly object: ResourceKey;
   /** `undefined`: the rules of this controller have no claims. */
   readonly key: RuleKey | undefined;
@@ -71,7 +75,7 @@ function statusOf(snapshot: Snapshot, { reader, object, key, described }: Listed
   const copies: CopyStatus[] = [];
   for (const entry of key === undefined ? [] : claims.book.of(key)) {
     const observed = snapshot.copyOf(entry);
-    if (observed !== undefined) copies.push(copyStatus(entry.target, observed, reader.versionMark));
+    if (observed !== undefined) copies.push(copyStatus(entry.target, observed, reader));
   }
   const state = described.state();
   // A status is that of the operator, which may have other limits than this command.
@@ -185,7 +189,7 @@ export async function orphansIn(snapshot: Snapshot): Promise<OrphanStatus[]> {
 
 function orphanOf(snapshot: Snapshot, { reader, key, observed, unwanted }: UnwantedObject): OrphanStatus {
   const { owner, why, isIgnored } = unwanted;
-  const orphan = { system: reader.system, ...copyStatus(key, observed, reader.versionMark), owner };
+  const orphan = { system: reader.system, ...copyStatus(key, observed, reader), owner };
   if (isIgnored === true) return { ...orphan, reason: why };
   if (observed.deleting) return { ...orphan, reason: `${why}; it is being deleted` };
   const { plan } = snapshot.decisionOn(key);

@@ -5,6 +5,7 @@ import { CONTROLLERS } from '../controller-names.ts';
 import { DEFAULT_CONTROLLERS } from '../controllers.ts';
 import { NO_VAULT_ENVIRONMENT, type VaultEnvironment } from '../vault-environment.ts';
 import { namespaceListFlag, namespacesFlag, originalAddressFlags } from './common-flags.ts';
+import { configSyncerFlags } from './config-syncer-flags.ts';
 import { limitFlags, limitsConfig, orphanFlags, pushFlags } from './limit-flags.ts';
 import {
   flag,
@@ -211,6 +212,7 @@ export const readingFlags = {
   mirrors: sameAsFor('operator', { regexMode: mirrorsFlags.regexMode }),
   replicator: sameAsFor('replicator', prefixed('replicator-', annotationFlags)),
   reflector: sameAsFor('operator', reflectorFlags),
+  configSyncer: sameAsFor('operator', configSyncerFlags),
   syncsecret: sameAsFor('CCM and manager', prefixed('syncsecret-', travelFlags)),
 } satisfies FlagSections;
 
@@ -220,13 +222,14 @@ function sameAsFor<Table extends FlagTable>(runner: string, table: Table): Table
 
 /** @param texts the values of flags and variables, by the names of the flags @throws UsageError: flags exclude each other */
 export function readingConfig(values: SectionValues<typeof readingFlags>, texts: ReadonlyMap<string, string>) {
-  const { scope, limits, mirrors, replicator, reflector, syncsecret } = values;
+  const { scope, limits, mirrors, replicator, reflector, configSyncer, syncsecret } = values;
   const { controllers } = values.operator;
   return {
     ...scope,
     mirrors,
     replicator,
     reflector,
+    configSyncer,
     syncsecret,
     /** The controllers of the operator; `undefined`: unknown, so all. */
     controllers: controllers.length > 0 ? CONTROLLERS.filter((name) => controllers.includes(name)) : undefined,

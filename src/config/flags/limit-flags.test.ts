@@ -114,7 +114,7 @@ describe('the limits of an administrator', () => {
       [
         ['run', '--controllers=syncsecret-manager,generator', '--require-consent'],
         {},
-        /^--require-consent needs mirrors, replicator or reflector in --controllers/,
+        /^--require-consent needs mirrors, replicator, reflector or config-syncer in --controllers/,
       ],
       [
         ['run', '--controllers=syncsecret-manager', '--excluded-namespaces=selector:a'],

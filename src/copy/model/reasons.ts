@@ -67,6 +67,11 @@ export const REASONS = {
 
   // An object, a namespace or an entry stands in the way.
   Conflict: entry('owner', 'the object belongs to another owner', 'delete it, or change one of the rules'),
+  OriginConflict: entry(
+    'owner',
+    'the object is a copy from another cluster',
+    'delete it, or give this cluster the name in its labels',
+  ),
   Contested: entry(
     'owner',
     'another client keeps modifying or deleting it; the next repair has to wait',

@@ -212,6 +212,7 @@ describe('the chart', () => {
       ['mirrors.enabled', 'mirrors'],
       ['replicator.enabled', 'replicator'],
       ['reflector.enabled', 'reflector'],
+      ['configSyncer.enabled', 'config-syncer'],
       ['syncSecret.manager.enabled', 'syncsecret-manager'],
       ['syncSecret.ccm.enabled', 'syncsecret-ccm'],
       ['generator.enabled', 'generator'],
@@ -229,7 +230,7 @@ describe('the chart', () => {
         CONTROLLERS.filter((name) => switches.some(([, one], index) => one === name && isOn(index))),
       );
       const crds = objects.filter(({ kind }) => kind === 'CustomResourceDefinition').length;
-      assert.equal(crds, Number(isOn(0)) + Number(isOn(3) || isOn(4)), JSON.stringify(values));
+      assert.equal(crds, Number(isOn(0)) + Number(isOn(4) || isOn(5)), JSON.stringify(values));
     }
   });
 
@@ -242,6 +243,7 @@ describe('the chart', () => {
       [{ allowAll: true, 'replicator.enabled': false }, 'mirrors'],
       [{ 'replicator.enabled': true }, 'replicator'],
       [{ 'reflector.enabled': true }, 'reflector'],
+      [{ 'configSyncer.enabled': true }, 'config-syncer'],
       [BOTH, 'mirrors,replicator'],
     ];
     for (const [values, controllers] of table) {

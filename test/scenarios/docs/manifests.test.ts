@@ -114,7 +114,7 @@ before(async () => {
   // The pages about SyncSecrets use one cluster as tenant cluster and as management cluster.
   await plane.api.apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'tenant-primary' } });
   const args = [
-    '--controllers=mirrors,replicator,reflector,syncsecret-manager,syncsecret-ccm',
+    '--controllers=mirrors,replicator,reflector,config-syncer,syncsecret-manager,syncsecret-ccm',
     '--syncsecret-cluster-name=primary',
     `--syncsecret-kubelb-kubeconfig=${plane.kubeconfigPath}`,
   ];
@@ -158,9 +158,13 @@ async function apply(manifests: string): Promise<void> {
 
 /** Whether a block has a rule. A rule makes copies. */
 function isRule({ text }: CodeBlock): boolean {
-  return ['kind: SecretMirror', 'kind: SyncSecret', 'k8s-replicator/', 'reflector.v1.k8s.emberstack.com/'].some(
-    (sign) => text.includes(sign),
-  );
+  return [
+    'kind: SecretMirror',
+    'kind: SyncSecret',
+    'k8s-replicator/',
+    'reflector.v1.k8s.emberstack.com/',
+    'kubed.appscode.com/',
+  ].some((sign) => text.includes(sign));
 }
 
 async function follow(blocks: readonly CodeBlock[]): Promise<void> {

@@ -27,6 +27,7 @@ const VALUES = {
   'mirrors.enabled': true,
   'replicator.enabled': true,
   'reflector.enabled': true,
+  'configSyncer.enabled': true,
   'policies.requesterRights.enabled': true,
   'policies.fence.enabled': true,
   'policies.protectCopies.enabled': true,
@@ -66,7 +67,11 @@ before(async () => {
   const token = await requestToken(api, NAMESPACE, 'keyferry');
   operator = await Keyferry.start({
     kubeconfig: await plane.writeKubeconfig({ token }),
-    args: ['--controllers=mirrors,replicator,reflector', '--leader-elect', `--leader-elect-namespace=${NAMESPACE}`],
+    args: [
+      '--controllers=mirrors,replicator,reflector,config-syncer',
+      '--leader-elect',
+      `--leader-elect-namespace=${NAMESPACE}`,
+    ],
   });
   await operator.ready();
   author = plane.client({ user: 'author' });
@@ -297,6 +302,16 @@ describe('the requester policy', () => {
     await secret('team-a', 'allowing', given({ [names.auto]: 'false' }), author);
     const narrow = given({ 'reflection-allowed-namespaces': 'team-b' });
     await secret('team-a', 'narrow', narrow, author);
+  });
+
+  it('the requester policy checks sync of config-syncer: a selector needs the right to all namespaces', async () => {
+    const given = (sync: string): Json => ({ annotations: { 'kubed.appscode.com/sync': sync } });
+    for (const value of ['', 'kubernetes.io/metadata.name=team-b'])
+      await assert.rejects(secret('team-a', 'synced', given(value), author), /name \.\*/);
+    await secret('team-a', 'synced', given('kubernetes.io/metadata.name=team-b'));
+    await copied('team-b', 'synced');
+    await author.patch(pathOf('team-a', 'synced'), { data: { password: 'dHdv' } });
+    await assert.rejects(author.patch(pathOf('team-a', 'synced'), { metadata: given('') }), /name \.\*/);
   });
 
   it('without the requester policy, an author can copy into every namespace', async () => {

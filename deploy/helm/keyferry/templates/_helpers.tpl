@@ -85,16 +85,17 @@ others of k8s-replicator, and `kubelb` of the KubeLB CCM.
 {{- if $kubelb.clusterSecretName }}{{ $_ := set $ccm "kubeconfigSecret" $kubelb.clusterSecretName }}{{ end }}
 {{- if hasKey $kubelb "enableSecretSynchronizer" }}{{ $_ := set $ccm "secretSynchronizer" $kubelb.enableSecretSynchronizer }}{{ end }}
 {{- $mirrors := .Values.mirrors.enabled }}
-{{- if kindIs "invalid" $mirrors }}{{ $mirrors = not (or $replicator.enabled .Values.syncSecret.manager.enabled $ccm.enabled .Values.generator.enabled .Values.reflector.enabled) }}{{ end }}
+{{- if kindIs "invalid" $mirrors }}{{ $mirrors = not (or $replicator.enabled .Values.syncSecret.manager.enabled $ccm.enabled .Values.generator.enabled .Values.reflector.enabled .Values.configSyncer.enabled) }}{{ end }}
 {{- $controllers := list }}
 {{- if $mirrors }}{{ $controllers = append $controllers "mirrors" }}{{ end }}
 {{- if $replicator.enabled }}{{ $controllers = append $controllers "replicator" }}{{ end }}
 {{- if .Values.reflector.enabled }}{{ $controllers = append $controllers "reflector" }}{{ end }}
+{{- if .Values.configSyncer.enabled }}{{ $controllers = append $controllers "config-syncer" }}{{ end }}
 {{- if .Values.syncSecret.manager.enabled }}{{ $controllers = append $controllers "syncsecret-manager" }}{{ end }}
 {{- if $ccm.enabled }}{{ $controllers = append $controllers "syncsecret-ccm" }}{{ end }}
 {{- if and $ccm.enabled $ccm.secretSynchronizer }}{{ $controllers = append $controllers "syncsecret-synchronizer" }}{{ end }}
 {{- if .Values.generator.enabled }}{{ $controllers = append $controllers "generator" }}{{ end }}
-{{- if not $controllers }}{{ fail "no system is on: set mirrors.enabled, replicator.enabled, reflector.enabled, syncSecret.manager.enabled, syncSecret.ccm.enabled or generator.enabled" }}{{ end }}
+{{- if not $controllers }}{{ fail "no system is on: set mirrors.enabled, replicator.enabled, reflector.enabled, configSyncer.enabled, syncSecret.manager.enabled, syncSecret.ccm.enabled or generator.enabled" }}{{ end }}
 {{- if and .Values.namespaces (or .Values.syncSecret.manager.enabled $ccm.enabled) }}{{ fail "namespaces: SyncSecrets need the permissions of a ClusterRole, because tenants come and go; install the chart once more for them" }}{{ end }}
 {{- /* Without this value, Keyferry would serve all namespaces. */}}
 {{- if .Values.namespaceSelector }}{{ fail "there is no namespaceSelector any more: list the namespaces in namespaces" }}{{ end }}
@@ -155,6 +156,10 @@ Environment variables for the settings that `keyferry status` and the other comm
 {{- if ne $kinds "all" }}{{ $settings = append $settings (list "REPLICATOR_RUN_REPLICATORS" $kinds) }}{{ end }}
 {{- end }}{{ end }}
 {{- with .Values.reflector }}{{ if and .enabled .excludedNamespaces }}{{ $settings = append $settings (list "REFLECTOR_EXCLUDED_NAMESPACES" (join "," .excludedNamespaces)) }}{{ end }}{{ end }}
+{{- with .Values.configSyncer }}{{ if .enabled }}
+{{- with .clusterName }}{{ $settings = append $settings (list "CONFIG_SYNCER_CLUSTER_NAME" .) }}{{ end }}
+{{- with .sourceNamespace }}{{ $settings = append $settings (list "CONFIG_SYNCER_SOURCE_NAMESPACE" .) }}{{ end }}
+{{- end }}{{ end }}
 {{- if or .Values.syncSecret.manager.enabled $systems.ccm.enabled }}
 {{- with .Values.syncSecret.propagateLabels }}{{ $settings = append $settings (list "SYNCSECRET_PROPAGATE_LABELS" (join "," .)) }}{{ end }}
 {{- with .Values.syncSecret.propagateAnnotations }}{{ $settings = append $settings (list "SYNCSECRET_PROPAGATE_ANNOTATIONS" (join "," .)) }}{{ end }}

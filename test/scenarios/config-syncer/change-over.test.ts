@@ -1,0 +1,99 @@
+/**
+ * A cluster is changed over with the commands of docs/config-syncer.md alone: real kubectl, real keyferry, copies with the
+ * marks of the original. `status`, `plan` and `explain` speak of them.
+ */
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { symlink } from 'node:fs/promises';
+import path from 'node:path';
+import { it } from 'node:test';
+import { promisify } from 'node:util';
+
+import { ensureServer } from '../../servers/ensure.ts';
+import { Reaper } from '../../servers/reaper.ts';
+import { ensureBundle } from '../../support/bundle.ts';
+import { codeBlocks } from '../../support/markdown.ts';
+import { SYNC, SyncScene } from './support.ts';
+
+const ROOT = path.join(import.meta.dirname, '../../..');
+
+it('the commands of the section "Switch over" change a cluster over, and status, plan and explain say what is what', async () => {
+  await using stack = new AsyncDisposableStack();
+  const scene = stack.adopt(await SyncScene.open(), (opened) => opened.close());
+  const { secrets, api, plane } = scene;
+  await scene.namespaces('source', 'team-a', 'team-b', 'kubeops');
+  await ensureBundle();
+  const bin = await Reaper.shared().temporaryFolder('keyferry-bin-');
+  await symlink(await ensureServer('kubectl'), path.join(bin, 'kubectl'));
+  await symlink(path.join(ROOT, 'bin/keyferry.cjs'), path.join(bin, 'keyferry'));
+  const env = { ...process.env, KUBECONFIG: plane.kubeconfigPath, PATH: `${bin}:${process.env['PATH'] ?? ''}` };
+  const run = async (script: string): Promise<{ readonly stdout: string; readonly code: number }> => {
+    try {
+      return { ...(await promisify(execFile)('bash', ['-o', 'pipefail', '-ec', script], { env })), code: 0 };
+    } catch (error) {
+      const { stdout, stderr, code } = error as { stdout: string; stderr: string; code: number };
+      if (code !== 3) throw new Error(`${script}\n${stdout}${stderr}`, { cause: error });
+      return { stdout, code };
+    }
+  };
+  const labels = { app: 'config-syncer' };
+  const template = {
+    metadata: { labels },
+    spec: { containers: [{ name: 'config-syncer', image: 'appscode/config-syncer' }] },
+  };
+  await api.create({
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: { name: 'config-syncer', namespace: 'kubeops' },
+    spec: { selector: { matchLabels: labels }, template },
+  });
+  const given = { [SYNC]: 'kubernetes.io/metadata.name in (team-a,team-b)' };
+  const source = await scene.put(secrets, 'source/s', { a: '1' }, given);
+  const cluster = 'unicorn';
+  await scene.original('team-a', source, { cluster });
+  await secrets.create('team-b/s', { own: '1' });
+  const far = await scene.put(secrets, 'source/far', { a: '1' });
+  await scene.original('team-a', far, { cluster: 'pegasus' });
+  await scene.say(secrets, 'source/far', { ...given, 'kubed.appscode.com/sync-contexts': 'other' });
+  const uid = (await secrets.find('team-a/s')).metadata.uid;
+
+  const blocks = codeBlocks(readFileSync(path.join(ROOT, 'docs/config-syncer.md'), 'utf8')).filter(
+    ({ heading, language }) => heading === 'Switch over' && language === 'sh',
+  );
+  const [look = '', stop = '', check = ''] = blocks.map(({ text }) => text);
+  const { stdout: planned, code } = await run(look);
+  assert.equal(code, 3, 'a conflict');
+  assert.match(planned, /^adopt +Secret +team-a +s +Secret source\/s /m);
+  assert.match(planned, /^conflict +Secret +team-b +s +Secret source\/s /m);
+  assert.match(planned, /^create +Secret +team-b +far +Secret source\/far/m);
+  assert.match(planned, /sync-contexts/);
+  await run(stop);
+  const { spec } = await api.get('/apis/apps/v1/namespaces/kubeops/deployments/config-syncer');
+  assert.equal(spec.replicas, 0);
+  const untouched = ['source/s', 'team-b/s', 'source/far', 'team-a/far'];
+  const before = await secrets.versions(untouched);
+  await scene.operator(['run', '--cluster-name=unicorn']);
+  await secrets.holds('team-b/far', { a: '1' });
+  await secrets.warning('source/s', 'Conflict');
+  for (const reason of ['OriginConflict', 'Unsupported']) await secrets.warning('source/far', reason);
+  const { stdout: status } = await run(check);
+  assert.match(status, /source\/s|source +s/);
+  assert.match(status, /OriginConflict/);
+  assert.match(status, /Conflict/);
+  const adopted = await secrets.becomes(
+    'team-a/s',
+    ({ metadata }) => metadata.annotations['keyferry.dev/target'] === 'team-a/s',
+    'adopted',
+  );
+  assert.equal(adopted.metadata.uid, uid);
+  assert.equal(await secrets.versions(untouched), before);
+  const { stdout: settled } = await run(look);
+  assert.doesNotMatch(settled, /^(adopt|create|update|delete) /m);
+  const { stdout: explained } = await run(
+    'keyferry explain --controllers=config-syncer --config-syncer-cluster-name=unicorn secret team-a/s',
+  );
+  assert.match(explained, /source\/s/);
+  const { stdout: unnamed } = await run('keyferry plan');
+  assert.doesNotMatch(unnamed, /source\/s/, 'config-syncer counts only if it is named');
+});
