@@ -53,13 +53,14 @@ export class ConfigSyncerReader implements RuleReader {
     if (rule === undefined || claims.book.claims(rule, object)) return undefined;
     const { kind, namespace, name } = parseRuleKey(rule);
     if (!this.#inventory.isListed(kind, namespace)) return undefined;
-    const why = rules.has(rule)
-      ? 'its source does not select its namespace'
-      : 'its source does not exist, or is no source';
+    const evaluation = rules.get(rule);
     return {
       owner: observed.annotations[MARK] ?? `${namespace}/${name}`,
-      why,
-      leftover: { program: 'config-syncer', why, because: rules.get(rule)?.refusal?.message },
+      why:
+        evaluation === undefined
+          ? 'its source does not exist, or is no source'
+          : 'its source does not select its namespace',
+      because: evaluation?.refusal?.message ?? evaluation?.outOfReach?.message,
     };
   }
 }

@@ -115,6 +115,11 @@ export class ConfigSyncerRules implements AnnotatedRules {
     return 'delete';
   }
 
+  /** All clusters may have the same name, and a copy from another one has the same marks. */
+  whyNoCopy(): string {
+    return 'its source may be in another cluster';
+  }
+
   /** The claims, where a conflict with a copy from another cluster says so. */
   named(claims: Iterable<Entry>): Entry[] {
     return Array.from(claims, (entry) => {
