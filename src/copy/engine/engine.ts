@@ -87,6 +87,8 @@ export class Engine implements ObjectEvents {
   readonly #onGone: EngineOptions['onGone'];
   readonly #listeners: Partial<ObjectEvents>[] = [];
   #started = false;
+  /** Whether the rules were evaluated once. Before, nothing says in whose turn a target is decided. */
+  #evaluatedOnce = false;
 
   constructor(options: EngineOptions) {
     const clock = (this.#clock = options.clock ?? systemClock);
@@ -149,6 +151,13 @@ export class Engine implements ObjectEvents {
     this.#started = true;
     // A target without claims in the book looks like an orphan.
     await this.#rules.start(signal);
+    this.#evaluatedOnce = true;
+    // Each evaluation has enqueued the targets of its claims.
+    for (const rule of this.claims.owners)
+      this.#enqueueTargets(
+        [...this.claims.ownedBy(rule)].filter((target) => !this.book.isClaimed(target)),
+        'normal',
+      );
     this.#rules.startFinalizers();
     this.backends.start((...run) => this.#runTarget(...run));
     this.#status.start((rule, running) => this.#runStatus(rule, running), { concurrency: STATUS_CONCURRENCY });
@@ -216,7 +225,8 @@ export class Engine implements ObjectEvents {
     // A refused rule claims only the copies that it has, so the loss of a copy changes its claims.
     if (was !== undefined && was !== is && this.claims.findingsOf(was).refusal !== undefined)
       this.enqueueRule(was, priority);
-    if (!own && (was !== undefined || is !== undefined || this.book.isClaimed(key))) this.enqueueTarget(key, priority);
+    const isTarget = was !== undefined || is !== undefined || this.book.isClaimed(key);
+    if (!own && isTarget && this.#evaluatedOnce) this.enqueueTarget(key, priority);
     this.enqueueSource(key, priority);
     for (const { objectChanged } of this.#listeners) objectChanged?.(key, before, after, initial, own);
   };

@@ -115,6 +115,43 @@ it('objects of users stay as they are: a foreign object, a direct mirror in and 
   assert.equal((await secrets.find('team-a/taken')).metadata.resourceVersion, foreign.metadata.resourceVersion);
 });
 
+it('the source lives on, also if its own namespace was selected and is no more', async () => {
+  const { secrets } = scene;
+  await scene.label('source', { home: 'yes' });
+  await scene.label('team-a', { home: 'yes' });
+  const selector = { 'allowed-namespaces-selector': 'home', 'auto-namespaces-selector': 'home=yes' };
+  const ends: Readonly<Record<string, () => Promise<unknown>>> = {
+    label: async () => {
+      await scene.label('source', { home: null });
+      await scene.label('team-a', { home: null });
+    },
+    selector: async () => await scene.say(secrets, 'source/selector', { 'auto-namespaces-selector': 'home=no' }),
+    list: async () => await scene.say(secrets, 'source/list', { 'auto-namespaces': 'team-b' }),
+    'allowed-list': async () => await scene.say(secrets, 'source/allowed-list', { 'allowed-namespaces': 'team-b' }),
+    allowed: async () => await scene.say(secrets, 'source/allowed', { allowed: 'false' }),
+    auto: async () => await scene.say(secrets, 'source/auto-off', { auto: 'false' }),
+  };
+  const sources: Json[] = [];
+  for (const end of Object.keys(ends)) {
+    const name = end === 'auto' ? 'auto-off' : end;
+    const given =
+      end === 'label' || end === 'selector'
+        ? { allowed: 'true', auto: 'true', ...selector }
+        : autoInto('source,team-a');
+    sources.push(await scene.put(secrets, `source/${name}`, { a: '1' }, given));
+    await secrets.holds(`team-a/${name}`, { a: '1' });
+  }
+  // The label is taken off last: before, it selects for another source, too.
+  for (const end of Object.values(ends).toReversed()) await end();
+  for (const { metadata } of sources) await secrets.gone(`team-a/${metadata.name}`);
+  await secrets.stayUnchanged(
+    sources.map(({ metadata }) => `source/${metadata.name}`),
+    'sources',
+  );
+  for (const { metadata } of sources)
+    assert.equal((await secrets.find(`source/${metadata.name}`)).metadata.uid, metadata.uid);
+});
+
 it('annotations for automatic mirrors on a mirror push nothing, and a copy is no source unless a user says so', async () => {
   const { secrets } = scene;
   await scene.put(secrets, 'source/chain', { a: '1' }, autoInto('team-a'));

@@ -2,13 +2,14 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 
-import { kubernetesFault } from '../../servers/fault-rules.ts';
+import { type Fault, kubernetesFault } from '../../servers/fault-rules.ts';
 import { proxied } from '../../servers/proxied.ts';
 import { readAuditLog } from '../../support/audit-log.ts';
 import type { Json } from '../../support/api.ts';
-import { waitForStable } from '../../support/wait-for.ts';
+import { waitFor, waitForStable } from '../../support/wait-for.ts';
 import { annotations, autoInto, mark, ReflectorScene, SETTLE_MS } from './support.ts';
 
+const STATUSES = [404, 409, 429, 500] as const;
 const NAMESPACES = ['source', 'team-a', 'team-b'];
 
 async function open(stack: AsyncDisposableStack, ...more: readonly string[]): Promise<ReflectorScene> {
@@ -100,10 +101,12 @@ it('mirrors of the original are adopted with one patch of metadata each, and the
     readAuditLog(plane, 'keyferry')
       .filter(({ verb, resource }) => verb !== 'get' && verb !== 'list' && verb !== 'watch' && resource !== 'events')
       .map(({ verb, namespace, name }) => `${verb} ${namespace}/${name}`);
-  /** Starts an operator, and returns its writes until there are no more. */
+  /** Starts an operator, and returns what it writes until each of its eight claims is as it shall be. */
   const adopt = async (): Promise<readonly string[]> => {
     const before = writes().length;
     const operator = await scene.operator([], { kubeconfig });
+    await waitFor(async () => (await operator.metric('keyferry_claims', { state: 'synced' })) === 8);
+    // The log may lag behind the last answer.
     await waitForStable(() => String(writes().length), SETTLE_MS, 'no more writes');
     await operator.stop();
     return writes().slice(before).toSorted();
@@ -181,37 +184,45 @@ it('404, 409, 429 and 500 on every verb delay mirrors, and stall none', async ()
   const { secrets } = scene;
   const { proxy, kubeconfig } = await proxied(scene.plane);
   stack.defer(async () => await proxy.stop());
-  const operator = await scene.operator([], { kubeconfig });
   const notFound = {
     kind: 'respond',
     status: 404,
     body: { kind: 'Status', apiVersion: 'v1', status: 'Failure', reason: 'NotFound', code: 404 },
   } as const;
-  for (const status of [404, 409, 429, 500] as const)
-    for (const method of ['POST', 'PATCH', 'GET', ...(status === 404 ? [] : ['DELETE'])]) {
-      const fault = status === 404 ? notFound : kubernetesFault(status);
-      const name = `${method.toLowerCase()}-${status}`;
-      await scene.put(secrets, `source/${name}`, { a: '1' }, autoInto('team-a'));
-      if (method !== 'POST' && method !== 'GET') await secrets.holds(`team-a/${name}`, { a: '1' });
+  const faultOf = (status: (typeof STATUSES)[number]): Fault => (status === 404 ? notFound : kubernetesFault(status));
+  // Lists and watches, at the start. The home cluster must have been listed before anything is written.
+  const collections = ['/secrets', '/configmaps', '/namespaces'].flatMap((collection) =>
+    STATUSES.map((status) =>
       proxy.rule({
-        match: (request) => request.method === method && request.path.includes(`/secrets/${name}`) && !request.isWatch,
+        match: (request) => request.method === 'GET' && request.path.endsWith(collection),
+        fault: faultOf(status),
+        times: 1,
+      }),
+    ),
+  );
+  const operator = await scene.operator([], { kubeconfig });
+  for (const { hits } of collections) assert.equal(hits, 1);
+  for (const status of STATUSES)
+    for (const method of ['POST', 'PATCH', 'GET', 'DELETE']) {
+      const fault = faultOf(status);
+      const name = `${method.toLowerCase()}-${status}`;
+      if (method !== 'POST') await scene.put(secrets, `source/${name}`, { a: '1' }, autoInto('team-a'));
+      if (method !== 'POST') await secrets.holds(`team-a/${name}`, { a: '1' });
+      const end = method === 'POST' ? '/team-a/secrets' : `/secrets/${name}`;
+      const failing = proxy.rule({
+        match: (request) => request.method === method && request.path.endsWith(end) && !request.isWatch,
         fault,
         times: 2,
       });
-      if (method === 'POST') {
-        proxy.rule({
-          match: (request) => request.method === 'POST' && request.path.endsWith('/team-a/secrets'),
-          fault,
-          times: 2,
-        });
-      }
       if (method === 'DELETE') {
         await secrets.delete(`source/${name}`);
         await secrets.gone(`team-a/${name}`);
       } else {
+        if (method === 'POST') await scene.put(secrets, `source/${name}`, { a: '1' }, autoInto('team-a'));
         await secrets.change(`source/${name}`, { a: '2' });
         await secrets.holds(`team-a/${name}`, { a: '2' });
       }
+      assert.equal(failing.hits, 2, name);
     }
   await scene.put(secrets, 'source/last', { a: '1' }, autoInto('team-a'));
   await secrets.holds('team-a/last', { a: '1' });
@@ -228,8 +239,10 @@ it('of two replicas one writes, and a namespace that stays in Terminating distur
   await secrets.holds('team-a/s', { a: '1' });
   await secrets.holds('team-b/s', { a: '1' });
   const count = (): number => replicas.flatMap((one) => one.logs()).filter(({ msg }) => msg === 'created').length;
-  assert.equal(count(), 2);
+  // A line of the log may come after the object.
+  await waitFor(() => count() >= 2, { message: 'two lines about creations' });
   await secrets.stayUnchanged(['team-a/s', 'team-b/s'], 'mirrors of two replicas');
+  assert.equal(count(), 2);
   assert.equal(await secrets.find('ending/s'), undefined);
 });
 
