@@ -27,6 +27,7 @@ import {
   isAnnotated,
   isMadeByReflector,
   isRule,
+  listsOfNobody,
   NAMES,
   patternTexts,
   readSource,
@@ -125,8 +126,6 @@ export class ReflectorRules implements AnnotatedRules {
   #mirroredBy(place: Place, annotations: Annotations): Place | Cause | undefined {
     const source = referenceIn(annotations);
     if (source === undefined || isMadeByReflector(annotations)) return undefined;
-    // Our own copy, whatever somebody wrote into its bookkeeping.
-    if (autoSourceOf(place, annotations) !== undefined) return undefined;
     // As in reflector: `a/b/c` is no reference at all, but a name alone makes a mirror that is never filled.
     if ('reason' in source) return annotations[NAMES.reflects]?.includes('/') === true ? undefined : source;
     const isItself = source.namespace === place.namespace && source.name === place.name;
@@ -232,7 +231,10 @@ export class ReflectorRules implements AnnotatedRules {
     if (reference !== undefined && 'reason' in reference) found.push(reference);
     if (outOfReach !== undefined && outOfReach.part !== 'none') found.push(outOfReach);
     const misread = this.misreadOf(rule).map((message) => ({ reason: 'MisreadPattern', message }));
-    return [...found, ...misread].map(warning);
+    const nobody = listsOfNobody(annotations).map((name): RuleEvent => {
+      return { type: 'Normal', reason: 'MisreadPattern', message: `annotation ${name} selects no namespace` };
+    });
+    return [...[...found, ...misread].map(warning), ...nobody];
   }
 
   /** Messages about patterns that the user probably meant as a glob. See `misreadPatterns`. */

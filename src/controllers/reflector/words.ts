@@ -181,6 +181,12 @@ export function patternTexts(annotations: Annotations): string[] {
   return lists.flatMap((list = '') => (lengthProblem(list) === undefined ? listItems(list) : []));
 }
 
+/** The lists of a source that have only commas, and so select no namespace. Some users mean this. */
+export function listsOfNobody(annotations: Annotations): string[] {
+  const lists = [NAMES.allowedNamespaces, NAMES.autoNamespaces];
+  return lists.filter((name) => /^[\s,]*,[\s,]*$/.test(annotations[name] ?? ''));
+}
+
 function everywhere(cache: PatternCache): NamePattern[] {
   const pattern = cache.get('.*');
   return 'error' in pattern ? [] : [pattern];

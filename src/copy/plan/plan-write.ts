@@ -36,7 +36,8 @@ export function planWrite(
       return refusedType(type);
   }
   const type = desired.type !== undefined && desired.type !== '' ? desired.type : facts.type;
-  if (type !== undefined && isRefused(type, facts)) return refusedType(type);
+  if (type !== undefined && (isRefused(type, facts) || from.shape.refusesType?.(type) === true))
+    return refusedType(type);
   if (isNew) return { do: verb, claim: from, desired, withData: true, remarks };
   const data =
     desired.data === 'source'

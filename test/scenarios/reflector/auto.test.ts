@@ -206,6 +206,20 @@ it('values that nobody can read stop no other source, delete no copy, and are ev
   assert.equal(await secrets.find('team-a/word'), undefined);
 });
 
+it('a list that no namespace can match is an event on its object', async () => {
+  const { secrets } = scene;
+  await scene.put(secrets, 'source/upper', { a: '1' }, autoInto('TA'));
+  await secrets.warning('source/upper', 'MisreadPattern');
+  // Only commas mean nobody, which some users want.
+  await scene.put(secrets, 'source/nobody', { a: '1' }, autoInto('team-a', { 'allowed-namespaces': ',,,' }));
+  await scene.absent(secrets, 'team-a/nobody');
+  const events = await scene.api.list('/api/v1/namespaces/source/events');
+  assert.deepEqual(
+    events.filter(({ involvedObject }) => involvedObject.name === 'nobody'),
+    [],
+  );
+});
+
 it('a source with another type, and a mirror that somebody made immutable, are replaced', async () => {
   const { secrets } = scene;
   await scene.put(secrets, 'source/type', { a: '1' }, autoInto('team-a'));

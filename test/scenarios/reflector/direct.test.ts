@@ -139,6 +139,16 @@ it('a mirror of another type or an immutable one: data alone, or an event', asyn
   await secrets.holds('team-b/typed', { own: '1' });
 });
 
+it('an object of a type that is never copied is not filled, whatever the type of its source is, and has an event', async () => {
+  const { secrets } = scene;
+  await scene.put(secrets, 'source/opaque', { a: '1' }, { allowed: 'true' });
+  for (const [name, type] of Object.entries({ boot: 'bootstrap.kubernetes.io/token', helm: 'helm.sh/release.v1' })) {
+    await scene.put(secrets, `team-a/${name}`, { own: name }, { reflects: 'source/opaque' }, { type });
+    await secrets.warning(`team-a/${name}`, 'RefusedType');
+    await secrets.holds(`team-a/${name}`, { own: name });
+  }
+});
+
 it('binaryData of a ConfigMap is mirrored as it is', async () => {
   const { configMaps, api } = scene;
   const binaryData = { 'x.bin': Buffer.from([0, 255, 1]).toString('base64') };

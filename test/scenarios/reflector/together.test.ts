@@ -119,6 +119,57 @@ it('of two annotations that fill from different sources, the one whose bookkeepi
   await secrets.holds('team-a/filled', { a: 'second' });
 });
 
+it('two annotations that fill a new object from different sources: one fills it, and an event says which not', async () => {
+  const { secrets } = scene;
+  await scene.put(secrets, 'source/one-of', { a: 'one' }, { allowed: 'true' });
+  await scene.put(secrets, 'source/two-of', { a: 'two' }, { 'k8s-replicator/replication-allowed': 'true' });
+  const both = { reflects: 'source/one-of', 'k8s-replicator/replicate-from': 'source/two-of' };
+  await scene.put(secrets, 'team-a/undecided', {}, both);
+  await secrets.warning('team-a/undecided', 'Conflict');
+  await secrets.holds('team-a/undecided', { a: 'one' });
+  await secrets.stayUnchanged(['team-a/undecided'], 'an object with two sources');
+  // One of the sources permits nothing: the other fills the object, whichever it is.
+  for (const [name, reflects, from] of [
+    ['denied-a', 'source/two-of', 'source/two-of'],
+    ['denied-b', 'source/one-of', 'source/one-of'],
+  ]) {
+    await scene.put(
+      secrets,
+      `team-a/${name}`,
+      {},
+      { reflects: `${reflects}`, 'k8s-replicator/replicate-from': `${from}` },
+    );
+    await secrets.warning(`team-a/${name}`, 'Denied');
+    await secrets.holds(`team-a/${name}`, { a: from === 'source/one-of' ? 'one' : 'two' });
+  }
+});
+
+it('reflects on a copy of another controller is a Conflict, also if it names a source of the same name', async () => {
+  const { secrets } = scene;
+  await scene.put(secrets, 'source/same', { a: 'mirror' });
+  await scene.put(secrets, 'team-c/same', { a: 'reflector' }, autoInto('team-b'));
+  await secrets.holds('team-b/same', { a: 'reflector' });
+  await scene.say(secrets, 'team-c/same', { auto: 'false' });
+  await secrets.gone('team-b/same');
+  await mirror('same', ['team-b']);
+  await scene.put(secrets, 'source/pushed', { a: 'pushed' }, { 'k8s-replicator/replicate-to': 'team-b/pushed' });
+  await scene.put(secrets, 'team-c/pushed', { a: 'reflector' }, { allowed: 'true' });
+  for (const [name, value] of [
+    ['same', 'mirror'],
+    ['pushed', 'pushed'],
+  ]) {
+    await secrets.holds(`team-b/${name}`, { a: `${value}` });
+    await scene.say(secrets, `team-b/${name}`, { reflects: `team-c/${name}` });
+    await secrets.warning(`team-b/${name}`, 'Conflict');
+    await secrets.holds(`team-b/${name}`, { a: `${value}` });
+  }
+  // What somebody writes into the bookkeeping of reflector's own mirror is put right.
+  await scene.put(secrets, 'team-c/tampered', { a: '1' }, autoInto('team-b'));
+  await secrets.holds('team-b/tampered', { a: '1' });
+  await scene.say(secrets, 'team-b/tampered', { 'auto-reflects': 'False' });
+  await secrets.becomes('team-b/tampered', (copy) => mark(copy, 'auto-reflects') === 'True', 'marked again');
+});
+
 it('a copy of a SecretMirror is not filled, and its name is not taken; a mirror may be the source of another controller', async () => {
   const { secrets } = scene;
   await scene.put(secrets, 'source/held', { a: '1' }, { allowed: 'true' });

@@ -35,6 +35,13 @@ test('a pattern with a space at its beginning or end is reported, with advice', 
     assert.match(messages(text).join(), /namespace names contain no spaces; remove those around it$/, text);
 });
 
+test('a pattern with a character that no namespace has is reported, except if its case has no meaning', () => {
+  for (const text of ['TA', 'Team-.*', 'team_a', '(?P<Name>team)_.*'])
+    assert.match(messages(text).join(), /only lower-case letters, digits and -$/, text);
+  for (const text of ['(?i)NONE', '(?P<Name>none)', String.raw`none\S\D`, '[A-Za-z]x', 'none'])
+    assert.deepEqual(messages(text), [], text);
+});
+
 test('a pattern that looks like a glob is not reported if it matches a namespace; a regular expression is never reported', () => {
   for (const text of [
     'team-?.*',

@@ -138,6 +138,10 @@ const MAX_SHOWN = 100;
 const NOT_LITERAL = /\\.|\[\^?\]?[^\]]*\]|\{\d+(?:,\d*)?\}/gs;
 /** A `*` or `?` directly after a letter, a digit or `-`: usual in a glob, unusual in a regular expression for names. */
 const GLOB = /(?<=[a-z0-9-])[*?]/g;
+/** Characters that no name of a namespace has. */
+const UPPER = /[A-Z_]/;
+const GROUP_NAME = /\(\?P?<\w+>/g;
+const IGNORES_CASE = /\(\?[a-zA-Z]*i/;
 
 /** The report on a pattern that looks like a glob or a list; `undefined`: it looks like a regular expression. */
 export function suspectPattern(field: string, text: string, pattern: NamePattern): SuspectPattern | undefined {
@@ -169,6 +173,9 @@ function adviceFor(literal: string, shown: string): string | undefined {
   }
   if (/[, ]/.test(literal)) {
     return 'namespace names contain no commas or spaces; write each pattern as a separate list item, or in an annotation after a comma';
+  }
+  if (UPPER.test(literal.replaceAll(GROUP_NAME, '')) && !IGNORES_CASE.test(literal)) {
+    return 'namespace names have only lower-case letters, digits and -';
   }
   if (literal.search(GLOB) < 0) return undefined;
   const meant = shown.replaceAll(GLOB, (sign) => (sign === '*' ? '.*' : '.'));
