@@ -45,6 +45,24 @@ async function original(
   });
 }
 
+/** A kubeconfig of a user of its own, and what this user writes, except events, as `<verb> <namespace>/<name>`. */
+async function audited({ api, plane }: ReflectorScene): Promise<{ kubeconfig: string; writes: () => string[] }> {
+  await api.create({
+    apiVersion: 'rbac.authorization.k8s.io/v1',
+    kind: 'ClusterRoleBinding',
+    metadata: { name: 'operator' },
+    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'cluster-admin' },
+    subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: 'keyferry' }],
+  });
+  return {
+    kubeconfig: await plane.writeKubeconfig({ token: plane.tokenFor('keyferry') }),
+    writes: () =>
+      readAuditLog(plane, 'keyferry')
+        .filter(({ verb, resource }) => !['get', 'list', 'watch'].includes(verb) && resource !== 'events')
+        .map(({ verb, namespace, name }) => `${verb} ${namespace}/${name}`),
+  };
+}
+
 it('the environment of the original counts: excluded namespaces as globs, the port, the log level; its probes answer', async () => {
   await using stack = new AsyncDisposableStack();
   const scene = await open(stack, 'prod-x', 'ns-1');
@@ -72,7 +90,7 @@ it('the environment of the original counts: excluded namespaces as globs, the po
 it('mirrors of the original are adopted with one patch of metadata each, and the next start writes nothing', async () => {
   await using stack = new AsyncDisposableStack();
   const scene = await open(stack, 'team-c', 'team-d');
-  const { secrets, configMaps, plane, api } = scene;
+  const { secrets, configMaps, api } = scene;
   const source = await scene.put(secrets, 'source/s', { a: '1' }, autoInto('team-.*'), { type: 'my/type' });
   const map = await scene.put(configMaps, 'source/m', { a: '1' }, autoInto('team-a'), { binaryData: { b: 'AAAA' } });
   const made = [
@@ -88,19 +106,7 @@ it('mirrors of the original are adopted with one patch of metadata each, and the
   const narrow = await scene.put(secrets, 'source/narrow', { a: '1' }, autoInto('team-a'));
   const left = await original(scene, 'team-b', narrow);
   const orphan = await original(scene, 'team-b', { ...source, metadata: { ...source.metadata, name: 'gone' } });
-  // The operator has a user of its own, so that the audit log tells its writes from those of the test.
-  await api.create({
-    apiVersion: 'rbac.authorization.k8s.io/v1',
-    kind: 'ClusterRoleBinding',
-    metadata: { name: 'operator' },
-    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'cluster-admin' },
-    subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: 'keyferry' }],
-  });
-  const kubeconfig = await plane.writeKubeconfig({ token: plane.tokenFor('keyferry') });
-  const writes = (): string[] =>
-    readAuditLog(plane, 'keyferry')
-      .filter(({ verb, resource }) => verb !== 'get' && verb !== 'list' && verb !== 'watch' && resource !== 'events')
-      .map(({ verb, namespace, name }) => `${verb} ${namespace}/${name}`);
+  const { kubeconfig, writes } = await audited(scene);
   /** Starts an operator, and returns what it writes until each of its eight claims is as it shall be. */
   const adopt = async (): Promise<readonly string[]> => {
     const before = writes().length;
@@ -142,6 +148,49 @@ it('mirrors of the original are adopted with one patch of metadata each, and the
   for (const name of ['team-a/s', 'team-b/s', 'team-c/s', 'team-d/s']) await secrets.gone(name);
   assert.notEqual(await secrets.find('team-d/direct'), undefined);
   assert.notEqual(await secrets.find('team-a/renamed'), undefined);
+});
+
+it('each change causes one write of each mirror that it concerns, at the first try: nothing waits for a back-off', async () => {
+  await using stack = new AsyncDisposableStack();
+  const scene = await open(stack);
+  const { secrets } = scene;
+  const { kubeconfig, writes } = await audited(scene);
+  const operator = await scene.operator([], { kubeconfig });
+  let seen = 0;
+  /** Waits until the writes since the last call are these: fewer are not yet all, and others are too many. */
+  const wrote = async (what: string, ...expected: readonly string[]): Promise<void> => {
+    await waitFor(() => writes().length >= seen + expected.length, { message: `${expected.join(', ')} (${what})` });
+    assert.deepEqual(writes().slice(seen).toSorted(), expected.toSorted(), what);
+    seen += expected.length;
+  };
+  await scene.put(secrets, 'source/s', { a: '1' }, autoInto('team-.*,later'));
+  await wrote('a source', 'create team-a/s', 'create team-b/s');
+  await scene.put(secrets, 'team-a/direct', {}, { reflects: 'source/t' });
+  await secrets.warning('team-a/direct', 'Denied');
+  await scene.put(secrets, 'source/t', { a: '1' });
+  await secrets.stayUnchanged(['team-a/direct'], 'a mirror whose source permits nothing');
+  await scene.say(secrets, 'source/t', { allowed: 'true' });
+  await wrote('permission granted later', 'patch team-a/direct');
+  await secrets.change('source/s', { a: '2' });
+  await wrote('new data', 'patch team-a/s', 'patch team-b/s');
+  await secrets.change('team-a/s', { a: 'edited' });
+  await wrote('an edited mirror', 'patch team-a/s');
+  await secrets.change('team-a/direct', { a: 'edited' });
+  await wrote('an edited direct mirror', 'patch team-a/direct');
+  await secrets.delete('team-b/s');
+  await wrote('a deleted mirror', 'create team-b/s');
+  await scene.namespaces('later');
+  await wrote('a new namespace', 'create later/s');
+  await secrets.delete('source/t');
+  await scene.put(secrets, 'source/t', { a: '3' }, { allowed: 'true' });
+  await wrote('a source that is made again', 'patch team-a/direct');
+  await scene.say(secrets, 'source/s', { 'auto-namespaces': 'team-.*' });
+  await wrote('a narrower list', 'delete later/s');
+  await scene.say(secrets, 'source/s', { auto: 'false' });
+  await wrote('auto-enabled: false', 'delete team-a/s', 'delete team-b/s');
+  await waitForStable(() => String(writes().length), SETTLE_MS, 'no more writes');
+  await wrote('nothing more');
+  assert.equal(await operator.metric('keyferry_queue_retries_total'), 0);
 });
 
 it('what Keyferry leaves is what the original expects: marks, versions and data of each mirror, and nothing of users', async () => {
