@@ -1,5 +1,5 @@
 /**
- * Schemas of the reports that `keyferry status`, `plan`, `explain`, `migrate` and `version` print with `-o json` and
+ * Schemas of the reports that `keyferry status`, `plan`, `explain` and `version` print with `-o json` and
  * `-o yaml`. They give the commands the types of their reports, and tests validate real output with them. The JSON
  * Schemas in docs/schemas/ are generated from them.
  *
@@ -7,7 +7,6 @@
  * fields to the same version of a report.
  */
 import { z } from 'zod';
-import { MIGRATED_PROGRAMS } from '../../src/config/migrated-programs.ts';
 
 const apiVersion = z.literal('keyferry.dev/v1').meta({
   description: 'Version of the report format. Later releases may add fields to a version, but change and remove none.',
@@ -260,50 +259,6 @@ export const explainSchema = z.strictObject({
   notes: z.array(z.string()).meta({ description: 'Objects that could not be read, and notes on the rule.' }),
 });
 
-export const migrateSchema = z.strictObject({
-  apiVersion,
-  kind: z.literal('Migration'),
-  cluster: z.string().meta({ description: 'Host of the API server.' }),
-  programs: z
-    .array(
-      z.strictObject({
-        program: z.enum(MIGRATED_PROGRAMS).meta({ description: 'Name of the program, for the flag --from.' }),
-        rules: z.int().meta({ description: 'Number of objects that request copies.' }),
-        copies: z.int().meta({ description: 'Number of objects that the program made or fills.' }),
-        running: z.array(z.string()).meta({ description: 'Deployments in which the program runs: NAMESPACE/NAME.' }),
-        findings: z.array(
-          z.strictObject({
-            verdict: z.enum(['change', 'manual', 'difference', 'leftover', 'unsupported']).meta({
-              description:
-                'change: --apply writes this change. manual: a user must decide or write something. difference: Keyferry does the same work, but not in the same way. leftover: a copy whose source is gone or does not request it; --delete-leftovers deletes the copy. unsupported: Keyferry cannot do this.',
-            }),
-            object: z.strictObject({
-              kind: z.string(),
-              namespace: z.string().meta({ description: 'Empty for an object without a namespace.' }),
-              name: z.string(),
-            }),
-            text: z.string(),
-            annotations: z
-              .record(z.string(), z.string())
-              .nullable()
-              .meta({ description: 'The annotations that a change adds; null if it adds none.' }),
-            result: z.enum(['written', 'deleted', 'failed', 'skipped']).nullable().meta({
-              description:
-                'What happened to a change with --apply, or to a leftover with --delete-leftovers; null without these flags.',
-            }),
-            error: z.string().nullable().meta({ description: 'Why the write failed or was skipped; null otherwise.' }),
-          }),
-        ),
-      }),
-    )
-    .meta({ description: 'The programs that run in the cluster, or have objects there.' }),
-  targets: z.array(plannedTarget).meta({
-    description: 'What Keyferry will do at its start after the changes. Copies that keep their data are left out.',
-  }),
-  unchanged: z.int().meta({ description: 'Number of copies that keep their data.' }),
-  notes: z.array(z.string()).meta({ description: 'Objects that could not be read, and why.' }),
-});
-
 export const versionSchema = z.strictObject({
   apiVersion,
   kind: z.literal('Version'),
@@ -337,7 +292,6 @@ type DeepReadonly<T> = T extends object ? { readonly [Key in keyof T]: DeepReado
 export type StatusReport = Of<typeof statusSchema>;
 export type PlanReport = Of<typeof planSchema>;
 export type Explanation = Of<typeof explainSchema>;
-export type MigrationReport = Of<typeof migrateSchema>;
 export type VersionReport = Of<typeof versionSchema>;
 
 /** The text of each generated JSON Schema, by path from the project root. */
@@ -346,7 +300,6 @@ export function reportSchemas(): ReadonlyMap<string, string> {
     status: statusSchema,
     plan: planSchema,
     explain: explainSchema,
-    migrate: migrateSchema,
     version: versionSchema,
   };
   return new Map(

@@ -20,13 +20,6 @@ export const EXAMPLES = {
     'keyferry explain secretmirror default/mysecret-mirror',
     'keyferry explain externalsecret default/app -o yaml --exit-code',
   ],
-  migrate: [
-    'keyferry migrate',
-    'keyferry migrate --from reflector',
-    'keyferry migrate --from reflector --apply',
-    'keyferry migrate --from k8s-replicator --apply --delete-leftovers',
-    'keyferry migrate -o json | jq \'.programs[].findings[] | select(.verdict == "unsupported")\'',
-  ],
   version: ['keyferry version', 'keyferry version -o json'],
   completion: [
     'source <(keyferry completion bash)',
@@ -41,5 +34,5 @@ export const PROGRAM = {
     'Copies Secrets and ConfigMaps between namespaces, and Secrets to and from Vault, and keeps every copy up to date.',
   examples: ['keyferry status', 'keyferry explain secret team-a/mysecret', 'keyferry plan mirror.yaml', 'keyferry run'],
   notes:
-    'Exit codes: 0 success, 1 failure, 2 usage error, 3 (plan and migrate) a copy would be lost or refused, or (migrate) something needs a decision. With --exit-code, status and explain exit with 3 if a rule is not ready, or a copy that no rule wants is still there.',
+    'Exit codes: 0 success, 1 failure, 2 usage error, 3 (plan) a copy would be lost or refused. With --exit-code, status and explain exit with 3 if a rule is not ready, or a copy that no rule wants is still there.',
 };

@@ -107,7 +107,6 @@ void runCli(
           : showStatus(options)),
       plan: onCluster(async () => (await import('../commands/plan.ts')).planFiles),
       explain: onCluster(async () => (await import('../commands/explain.ts')).explain),
-      migrate: onCluster(async () => (await import('../commands/migrate.ts')).migrate),
     },
     startedAs: [process.argv[1] ?? '', process.argv0],
     processInfo: { env: process.env, hostname: hostname(), uniqueId: randomUUID() },

@@ -9,18 +9,7 @@ import { runCli } from './program.ts';
 
 const TESTED = { kubernetes: '1.36.3', vault: 'Vault 1.13.0', externalSecrets: '0.20.4', date: '2026-01-31' };
 const BUILD = { version: '1.2.3', commit: 'c0ffee', node: '24.0.0', platform: 'linux/x64', tested: [TESTED] };
-const COMMANDS = [
-  'run',
-  'mirrors',
-  'replicator',
-  'crds',
-  'status',
-  'plan',
-  'explain',
-  'migrate',
-  'version',
-  'completion',
-];
+const COMMANDS = ['run', 'mirrors', 'replicator', 'crds', 'status', 'plan', 'explain', 'version', 'completion'];
 
 interface Result {
   readonly code: number;
@@ -50,7 +39,6 @@ function recorder(code = 0): Recorder {
     status: record('status'),
     plan: record('plan'),
     explain: record('explain'),
-    migrate: record('migrate'),
   };
   return { actions, called };
 }
@@ -107,7 +95,7 @@ describe('help and version', () => {
     }
     assert.match(
       all.stdout.replaceAll(/\s+/g, ' '),
-      /Exit codes: 0 success, 1 failure, 2 usage error, 3 \(plan and migrate\) a copy would be lost or refused, or \(migrate\) something needs a decision\./,
+      /Exit codes: 0 success, 1 failure, 2 usage error, 3 \(plan\) a copy would be lost or refused\./,
     );
   });
 
@@ -166,9 +154,7 @@ describe('help and version', () => {
   it('no line of a help is longer than 80 columns where no terminal says more, except examples and links', async () => {
     for (const argv of [[], ...COMMANDS.map((name) => [name])]) {
       const { stdout } = await cli([...argv, '--help']);
-      const long = stdout
-        .split('\n')
-        .filter((line) => line.length > 80 && !/https:|^ {2}--from |^ {2}(\S.* )?keyferry /.test(line));
+      const long = stdout.split('\n').filter((line) => line.length > 80 && !/https:|^ {2}(\S.* )?keyferry /.test(line));
       assert.deepEqual(long, [], argv.join(' '));
     }
   });
@@ -217,8 +203,11 @@ describe('exit codes', () => {
       [['status', 'x'], /unexpected argument "x"/],
       [['explain', 'secret', 'a', 'b'], /unexpected argument "b"/],
       [['explain'], /missing required argument 'kind'/],
-      [['migrate', '--apply'], /^keyferry migrate: --apply needs --from/],
-      [['migrate', '--from', 'helm'], /--from: bad value "helm": must be one of mirrors, k8s-replicator, kubelb/],
+      [
+        ['migrate', '--from', 'reflector', '--apply'],
+        /^keyferry migrate: there is no command migrate any more: keyferry plan /,
+      ],
+      [['help', 'migrate'], /keyferry plan shows what a start of Keyferry would do/],
       [['explain', 'secret'], /missing required argument 'place'\nTry `keyferry explain --help`\.\n$/],
       [['crds', '-n', 'a'], /unknown flag -n\nTry `keyferry crds --help`\.\n$/],
       [['run', '--nope'], /^keyferry run: unknown flag --nope\nTry `keyferry run --help`\.\n$/],
@@ -457,18 +446,12 @@ describe('the argument of the actions', () => {
       assert.deepEqual([code, stderr], [0, '']);
       return called[1] as StatusOptions;
     };
-    for (const command of [['status'], ['plan', 'a'], ['explain', 'secret', 'a/b'], ['migrate']]) {
+    for (const command of [['status'], ['plan', 'a'], ['explain', 'secret', 'a/b']]) {
       const { config } = await optionsOf(...command);
-      // `migrate` must know the rules of all controllers: an object that one of them uses is not left over.
-      const controllers = command[0] === 'migrate' ? [] : ['mirrors'];
-      assert.deepEqual([config.namespaces, config.controllers ?? []], [['a', 'b'], controllers], command[0]);
+      assert.deepEqual([config.namespaces, config.controllers], [['a', 'b'], ['mirrors']], command[0]);
       const { allowAll, annotationsPrefix } = config.replicator;
       assert.deepEqual([config.mirrors.regexMode, allowAll, annotationsPrefix], ['search', true, '']);
-      const assumed = [
-        ...controllers.map((name) => `--controllers=${name}`),
-        '--namespaces=a,b',
-        '--mirrors-regex=search',
-      ];
+      const assumed = ['--controllers=mirrors', '--namespaces=a,b', '--mirrors-regex=search'];
       const ofReplicator = ['--replicator-annotations-prefix=', '--replicator-allow-all=true'];
       assert.deepEqual(config.assumed, [...assumed, ...ofReplicator], 'without the defaults');
     }

@@ -34,6 +34,10 @@ async function runCommand(context: CliContext, name: string, argv: readonly stri
     const controllers = findControllerCommand(wanted);
     const found = controllers ? commandOf(controllers, context) : short.find((command) => command.name === wanted);
     if (found !== undefined) return found;
+    if (wanted === 'migrate')
+      throw new UsageError(
+        'there is no command migrate any more: keyferry plan shows what a start of Keyferry would do, and keyferry status --orphans what is left over',
+      );
     const similar = commands.find((command) => isWithinEdits(wanted, command.name, 2));
     throw new UsageError(
       `unknown command '${wanted}'${similar === undefined ? '' : `; did you mean ${similar.name}?`}`,

@@ -4,7 +4,6 @@ import { clusterFlags, leaseNameFlag, RUN_LEASE } from '../config/flags/common-f
 import { readingConfig, readingFlags } from '../config/flags/controller-flags.ts';
 import { flag, type Flag, type FlagTable, type SectionValues } from '../config/flags/flags.ts';
 import { CONTROLLERS } from '../config/controller-names.ts';
-import { MIGRATED_PROGRAMS } from '../config/migrated-programs.ts';
 import { UsageError } from '../config/usage-error.ts';
 import { type Command, shortCommand } from './command.ts';
 import { SCRIPTS, type Shell, SHELLS } from './completion.ts';
@@ -60,17 +59,6 @@ const explainFlags = {
   output: outputFlag(FORMATS),
   namespace: namespaceOption('the namespace of the object, as in kubectl'),
   exitCode,
-} satisfies FlagTable;
-
-const migrateFlags = {
-  output: outputFlag(FORMATS),
-  from: {
-    ...flag.choice('from', MIGRATED_PROGRAMS, 'mirrors', 'show only the objects of this program'),
-    initial: undefined,
-    initialText: 'all programs',
-  },
-  apply: flag.bool('apply', 'write the changes; needs --from'),
-  deleteLeftovers: flag.bool('delete-leftovers', 'also delete copies with the verdict leftover; needs --apply'),
 } satisfies FlagTable;
 
 export function shortCommands({ actions, build, stdout, processInfo: { env } }: CliContext): readonly Command[] {
@@ -146,27 +134,6 @@ export function shortCommands({ actions, build, stdout, processInfo: { env } }: 
           if (rest.length === 0) throw new UsageError("missing required argument 'place'");
           const place = [...(namespace === undefined ? [] : [namespace]), ...rest].join('/');
           return await actions.explain({ ...options, ...configured(values, texts), kind, place });
-        },
-      },
-      env,
-    ),
-    shortCommand(
-      {
-        ...reading(
-          'migrate',
-          'show what the objects of other copiers need, so that Keyferry takes them over',
-          migrateFlags,
-        ),
-        notes:
-          'Exit codes: 0 success, 1 failure, 2 usage error, 3 something needs a decision (manual, unsupported, a leftover that was not deleted), or a copy would be lost or refused.',
-        action: async ({ values, texts }) => {
-          const { own } = values;
-          if (own.apply && own.from === undefined)
-            throw new UsageError('--apply needs --from: changes are written for one program at a time');
-          if (own.deleteLeftovers && !own.apply) throw new UsageError('--delete-leftovers needs --apply');
-          // Only the rules of all controllers show what is in use, and what Keyferry would not take over.
-          const others = new Map([...texts].filter(([name]) => name !== 'controllers'));
-          return await actions.migrate({ ...own, ...configured({ ...values, operator: { controllers: [] } }, others) });
         },
       },
       env,

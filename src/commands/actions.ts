@@ -1,7 +1,6 @@
 /** The interface between command line and commands: options and exit codes. Tests put other actions in their place. */
 import type { Config, ReadingConfig } from '../config/config.ts';
 import type { ProcessInfo } from '../config/flags/flags.ts';
-import type { MigratedProgram } from '../config/migrated-programs.ts';
 import type { Build } from '../config/version.ts';
 
 /** The cluster that a command reads: kubeconfig file and context. @see Config for their defaults */
@@ -54,15 +53,6 @@ export interface ExplainOptions extends ReadingOptions {
   readonly place: string;
 }
 
-export interface MigrateOptions extends ReadingOptions {
-  /** Only the objects of this program; `undefined`: of all programs. */
-  readonly from: MigratedProgram | undefined;
-  /** Whether to write the changes. */
-  readonly apply: boolean;
-  /** Whether to delete copies with the verdict `leftover`. Needs `apply`. */
-  readonly deleteLeftovers: boolean;
-}
-
 /** One of the constants `EXIT_…`. If the action throws, the error is printed: code 2 for a UsageError, else 1. */
 export type ExitCode = number;
 
@@ -73,7 +63,6 @@ export interface Actions {
   readonly status: (options: StatusOptions) => Promise<ExitCode>;
   readonly plan: (options: PlanOptions) => Promise<ExitCode>;
   readonly explain: (options: ExplainOptions) => Promise<ExitCode>;
-  readonly migrate: (options: MigrateOptions) => Promise<ExitCode>;
 }
 
 export interface CliContext {
@@ -92,7 +81,6 @@ export const EXIT_DONE = 0;
 export const EXIT_FAILED = 1;
 export const EXIT_USAGE = 2;
 /**
- * A copy would be lost or refused (`plan` and `migrate`), something needs a decision (`migrate`), or a rule is not ready
- * (`--exit-code` of `status` and `explain`).
+ * A copy would be lost or refused (`plan`), or a rule is not ready (`--exit-code` of `status` and `explain`).
  */
 export const EXIT_LOSS_OR_REFUSAL = 3;

@@ -18,6 +18,7 @@ import {
 import { ruleCollections } from './readers.ts';
 import type { Paint } from './output/terminal.ts';
 import { copiesText, reportText, TextParts } from './output/text.ts';
+import { runningOriginals } from './output/originals.ts';
 import { dryRuns } from './plan/dry-run.ts';
 import { givenOf } from './plan/given.ts';
 import { readManifests } from './plan/manifests.ts';
@@ -51,6 +52,7 @@ export async function planFiles(context: CommandContext, options: PlanOptions): 
   const affected = isStart ? affectedByStart(snapshot) : affectedBy(snapshot, given);
   const rows = await rowsOf(snapshot, affected);
   const left = isStart ? await leftRows(snapshot) : [];
+  const running = isStart ? await runningOriginals(context, config.controllers) : [];
   const changed = [...rows.filter(({ isChange }) => isChange).map(({ row }) => row), ...left];
   const concerned = isStart
     ? new Set(Array.from(affected.rules, (rule) => snapshot.objectOf(rule)))
@@ -78,6 +80,7 @@ export async function planFiles(context: CommandContext, options: PlanOptions): 
     problems,
     notes: [
       ...lacking.map(({ notInstalled }) => ({ rule: 'cluster', note: notInstalled })),
+      ...running.map((note) => ({ rule: 'cluster', note })),
       ...coverageNotes(snapshot).map((note) => ({ rule: 'rights', note })),
       ...notes,
       ...elsewhere,

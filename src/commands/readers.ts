@@ -14,28 +14,37 @@ const READERS: Readonly<Record<string, ReaderEntry>> = {
   replicator: {
     ruleNames: 'Secrets or ConfigMaps with replicator annotations',
     collection: undefined,
+    original: { program: 'k8s-replicator', image: /^k8s-replicator$/ },
     open: (...context) => new ReplicatorReader(...context),
   },
   mirrors: {
     ruleNames: 'SecretMirrors',
     collection: SECRET_MIRRORS,
+    original: { program: 'mirrors', image: /^mirrors$/ },
     open: (...context) => new MirrorReader(...context),
   },
   syncsecret: {
     ruleNames: 'SyncSecrets',
     collection: SYNC_SECRETS,
+    original: { program: 'KubeLB', image: /^kubelb(-ccm|-manager)?(-ee)?$/ },
     open: (...context) => new SyncSecretReader(...context),
   },
   reflector: {
     ruleNames: 'Secrets or ConfigMaps with annotations of reflector',
     collection: undefined,
     isOnlyIfNamed: true,
+    original: {
+      program: 'reflector',
+      image: /^(kubernetes-reflector|es\.kubernetes\.reflector)$/,
+      prefix: 'reflector.v1.k8s.emberstack.com/',
+    },
     open: (...context) => new ReflectorReader(...context),
   },
   'config-syncer': {
     ruleNames: 'Secrets or ConfigMaps with annotations of config-syncer',
     collection: undefined,
     isOnlyIfNamed: true,
+    original: { program: 'config-syncer', image: /^(kubed|config-syncer)$/, prefix: 'kubed.appscode.com/' },
     open: (...context) => new ConfigSyncerReader(...context),
   },
   generator: {
@@ -51,6 +60,15 @@ export function readersOf(controllers?: readonly ControllerName[]): ReadonlyMap<
   const isRead = ([system, { isOnlyIfNamed }]: [string, ReaderEntry]): boolean =>
     controllers === undefined ? isOnlyIfNamed !== true : systems.has(system);
   return new Map(Object.entries(READERS).filter(isRead));
+}
+
+/** The controllers of annotations on an object that are not among these, as `--controllers` names them. */
+export function unreadOn(annotations: Readonly<Record<string, string>>, systems: ReadonlySet<string>): string[] {
+  const names = Object.keys(annotations);
+  const unread = Object.entries(READERS).filter(([system]) => !systems.has(system));
+  return unread.flatMap(([system, { original: { prefix } = {} }]) =>
+    prefix !== undefined && names.some((name) => name.startsWith(prefix)) ? system : [],
+  );
 }
 
 /** The collections of objects that are rules by their kind: SecretMirror, SyncSecret, ExternalSecret. */

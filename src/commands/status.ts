@@ -8,6 +8,7 @@ import type { Contents } from './snapshot/contents.ts';
 import { type Lister, listerOf } from './snapshot/inventory.ts';
 import { EXIT_DONE, EXIT_FAILED, EXIT_LOSS_OR_REFUSAL, type StatusOptions } from './actions.ts';
 import { type CommandContext, type CommandResult, readSnapshot } from './output/reading.ts';
+import { runningOriginals } from './output/originals.ts';
 import { reportText } from './output/text.ts';
 import { isNotReady, type StatusFindings, onlyFailed, statusReport, statusText } from './status/report.ts';
 import { leadersOf } from './status/leaders.ts';
@@ -34,7 +35,8 @@ export async function status(context: CommandContext, options: StatusOptions): P
     // With `-n`, the caller may have permissions in that namespace only, so the Leases are not read.
     const leaders =
       namespace === undefined && !isOrphans ? await leadersOf(context, options.leaseName) : { leaders: [] };
-    return await statusReport(snapshot, cluster, options, leaders);
+    const running = await runningOriginals(context, config.controllers);
+    return await statusReport(snapshot, cluster, options, { ...leaders, running });
   };
   if (!options.watch) {
     const found = await report(listerOf(api));

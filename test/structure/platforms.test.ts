@@ -1,6 +1,6 @@
 /**
- * The npm package must install on every system with Node 24, because its commands `status`, `plan`, `explain` and
- * `migrate` also run on macOS and Windows.
+ * The npm package must install on every system with Node 24, because its commands `status`, `plan` and
+ * `explain` also run on macOS and Windows.
  */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';

@@ -127,6 +127,12 @@ export class SyncSecretReader implements RuleReader {
     return tenants === undefined ? `syncsecret ${namespace}/${name}` : `syncsecret ${tenants} in tenant`;
   }
 
+  uses({ labels }: Observed): string | undefined {
+    return labels[MANAGED_BY_LABEL] === MANAGED_BY_KUBELB
+      ? `the label ${MANAGED_BY_LABEL} offers it to the secret synchronizer`
+      : undefined;
+  }
+
   /** Finds Secrets without their SyncSecret, and SyncSecrets of the synchronizer without their Secret. */
   unwanted(key: ResourceKey, observed: Observed, { claims }: SnapshotView): Unwanted | undefined {
     const inventory = this.#inventory;

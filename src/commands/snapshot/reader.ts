@@ -18,8 +18,19 @@ export interface ReaderEntry {
   readonly collection: RuleCollection | undefined;
   /** The controller runs only if `--controllers` names it. Default: no. */
   readonly isOnlyIfNamed?: true;
+  /** The program that the controller replaces, if its Deployment can be told by the name of its image. */
+  readonly original?: Original;
   /** Makes the reader before the lists. The reader includes the collection of its rules in them. */
   readonly open: (inventory: Inventory, scope: RuleScope) => RuleReader;
+}
+
+export interface Original {
+  /** `k8s-replicator` */
+  readonly program: string;
+  /** Matches the name of its image, without registry and tag. */
+  readonly image: RegExp;
+  /** The prefix of its annotations, if the controller runs only if it is named. */
+  readonly prefix?: string;
 }
 
 /** The rules of one controller in one snapshot. */
@@ -34,6 +45,8 @@ export interface RuleReader {
   ruleOf?(object: ResourceKey): RuleKey | undefined;
   /** `undefined`: the object is no rule, so there is nothing to say. */
   describe(object: ResourceKey, snapshot: SnapshotView): Description | undefined;
+  /** Why an object that is no rule, and from which no claim copies, is needed all the same; `undefined`: it is not. */
+  uses?(observed: Observed): string | undefined;
   /** Describes an object with a mark of this controller that no rule claims; `undefined`: nothing to report. */
   unwanted?(object: ResourceKey, observed: Observed, snapshot: SnapshotView): Unwanted | undefined;
 }

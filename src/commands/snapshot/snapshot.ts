@@ -27,7 +27,7 @@ import { type Reach, reachOf } from '../../controllers/common/namespaces/reach.t
 import { Contents } from './contents.ts';
 import { type Changes, Inventory, type Lister, listerOf } from './inventory.ts';
 import type { Description, ReaderEntry, RuleReader, SnapshotView } from './reader.ts';
-import { OtherPrograms } from '../migrate/programs.ts';
+import { unreadOn } from '../readers.ts';
 import { SECRET } from '../../copy/model/kind.ts';
 import { placeOf, titleOf } from './places.ts';
 import { immutableBy, type Observed } from '../../copy/model/observed.ts';
@@ -61,7 +61,6 @@ export class Snapshot implements SnapshotView {
   readonly rules = new Map<RuleKey, Evaluation>();
   /** The readers by the controller's name in rule keys; if its rules have no claims, by its name in reports. */
   readonly readers: ReadonlyMap<string, Reader>;
-  readonly others: OtherPrograms;
   readonly claims: Claims;
   readonly contents: Contents;
   readonly #source: FactSource;
@@ -73,7 +72,6 @@ export class Snapshot implements SnapshotView {
 
   private constructor(options: SnapshotOptions, inventory: Inventory, readers: readonly Reader[], reach: Reach) {
     this.inventory = inventory;
-    this.others = new OtherPrograms(inventory.objects, options.config);
     this.assumed = options.config.assumed;
     this.#cluster = options.api.cluster;
     this.#reach = reach;
@@ -170,7 +168,10 @@ export class Snapshot implements SnapshotView {
 
   /** What a user should know about an object. */
   notesOn(object: ResourceKey): readonly string[] {
-    return [...(this.describe(object)?.notes ?? []), ...this.others.notesOn(object)];
+    const systems = new Set(Array.from(this.readers.values(), ({ system }) => system));
+    const unread = unreadOn(this.inventory.objects.get(object)?.annotations ?? {}, systems);
+    const how = (system: string): string => `has annotations that have an effect only with ${system} in --controllers`;
+    return [...(this.describe(object)?.notes ?? []), ...unread.map(how)];
   }
 
   /** What is wrong with the consent of a namespace. */

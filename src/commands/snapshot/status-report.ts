@@ -214,10 +214,11 @@ function orphanOf(snapshot: Snapshot, { reader, key, observed, unwanted }: Unwan
  * Why an object may be in use: the rule that makes, fills or uses it, or may want it, or what cannot be read;
  * `undefined`: nothing is known. Only the rules of the controllers that the snapshot has read are known.
  */
-export function heldBy(snapshot: Snapshot, object: ResourceKey): string | undefined {
-  const { claims, inventory, others, rules } = snapshot;
+function heldBy(snapshot: Snapshot, object: ResourceKey): string | undefined {
+  const { claims, inventory, rules, readers } = snapshot;
   if (!inventory.isWhole) return 'not all objects can be read, and one of them may use it';
-  if (inventory.objects.get(object)?.trimmed === true) return 'its labels and annotations are too long to be read';
+  const observed = inventory.objects.get(object);
+  if (observed?.trimmed === true) return 'its labels and annotations are too long to be read';
   const [claimed] = claims.book.on(object);
   if (claimed !== undefined) return `${claimed.claim.owner.title} claims it`;
   const [used] = claims.book.from(object);
@@ -228,5 +229,6 @@ export function heldBy(snapshot: Snapshot, object: ResourceKey): string | undefi
     if (isSelected === true) return `${owner.title} selects it`;
     if (isSelected === false && refusal !== undefined) return `${owner.title} may select it: ${refusal.message}`;
   }
-  return others.heldBy(object) ?? claims.book.userOf(object);
+  const [use] = [...readers.values()].flatMap((reader) => (observed && reader.uses?.(observed)) ?? []);
+  return use ?? claims.book.userOf(object);
 }

@@ -31,7 +31,7 @@ export async function statusReport(
   snapshot: Snapshot,
   cluster: string,
   { namespace, orphans: isOrphans }: Pick<StatusOptions, 'namespace' | 'orphans'>,
-  { leaders, note }: Leaders,
+  { leaders, note, running }: Leaders & { readonly running: readonly string[] },
 ): Promise<StatusFindings> {
   const { inventory } = snapshot;
   const readers = [...snapshot.readers].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, reader]) => reader);
@@ -61,6 +61,7 @@ export async function statusReport(
     systems: systems.map(({ system, installed }) => ({ system, installed })),
     leaders,
     notes: [
+      ...running,
       ...coverageNotes(snapshot),
       ...missing,
       ...(isDoubted ? [flags] : []),

@@ -103,17 +103,10 @@ const REQUIREMENT =
  * @throws RangeError that says what is wrong
  */
 export function parseSelector(text: string): LabelMatcher {
-  return checked(selectorOf(text));
-}
-
-/**
- * Converts a selector from text to an object for a field of the Kubernetes API.
- * @throws RangeError that says what is wrong
- */
-export function selectorObject(text: string): LabelSelector {
-  const selector = selectorOf(text);
-  checked(selector);
-  return selector;
+  const problems: string[] = [];
+  const matcher = readSelector(selectorOf(text), 'selector', problems);
+  if (matcher === undefined) throw new RangeError(problems.join('; '));
+  return matcher;
 }
 
 function selectorOf(text: string): LabelSelector {
@@ -130,13 +123,6 @@ function selectorOf(text: string): LabelSelector {
     return { key: setKey, operator: set === 'in' ? 'In' : 'NotIn', values };
   });
   return { matchExpressions };
-}
-
-function checked(selector: LabelSelector): LabelMatcher {
-  const problems: string[] = [];
-  const matcher = readSelector(selector, 'selector', problems);
-  if (matcher === undefined) throw new RangeError(problems.join('; '));
-  return matcher;
 }
 
 /** Splits at commas that are not in brackets. An empty text has no requirement. */

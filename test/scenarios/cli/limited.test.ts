@@ -132,7 +132,6 @@ describe('the commands with few rights, few namespaces or limits', () => {
           'list (secrets|secretmirrors.mirrors.kts.studio) in namespace sandbox',
         ],
         [['status'], 'list (secrets|namespaces|secretmirrors.mirrors.kts.studio) in the whole cluster'],
-        [['migrate'], 'list deployments.apps in the whole cluster'],
       ] as const) {
         const { code, stdout, stderr } = await asTenant(...args);
         assert.deepEqual([code, stdout], [1, ''], stderr);
@@ -165,7 +164,7 @@ describe('the commands with few rights, few namespaces or limits', () => {
     });
   });
 
-  it('without permission to list SyncSecrets, plan works; migrate fails, because a SyncSecret may use a copy', async () => {
+  it('without permission to list SyncSecrets, plan works; status --orphans names no copy, because a SyncSecret may use it', async () => {
     const rules = [
       { apiGroups: [''], resources: ['secrets', 'configmaps', 'namespaces'], verbs: ['get', 'list'] },
       { apiGroups: [''], resources: ['namespaces'], verbs: ['create'] },
@@ -181,14 +180,23 @@ describe('the commands with few rights, few namespaces or limits', () => {
     const kubeconfig = await plane.writeKubeconfig({ token: plane.tokenFor(READER) });
     const planned = await runProgram(['plan', '-', '--kubeconfig', kubeconfig], stringify(namespace('new')));
     assert.deepEqual([planned.code, planned.stderr], [0, '']);
-    const migrated = await runProgram(['migrate', '--from', 'reflector', '--kubeconfig', kubeconfig]);
-    assert.equal(migrated.code, 1);
-    assert.match(migrated.stderr, /no permission to list syncsecrets\.kubelb\.k8c\.io in the whole cluster: .*403/);
+    const marks = {
+      'k8s-replicator/replicated-by': 'web/gone',
+      'k8s-replicator/replicated-at': '2026-01-02T03:04:05Z',
+    };
+    await plane.api.create(
+      secret('default', 'left', 'x', { metadata: { name: 'left', namespace: 'default', annotations: marks } }),
+    );
+    const byAdmin = await run('status', '--orphans', '-o', 'name');
+    assert.match(byAdmin.stdout, /^-n default secret\/left$/m);
+    const orphans = await runProgram(['status', '--orphans', '-o', 'name', '--kubeconfig', kubeconfig]);
+    assert.deepEqual([orphans.code, orphans.stdout], [0, '']);
+    assert.match(orphans.stderr, /no permission to list syncsecrets\.kubelb\.k8c\.io in the whole cluster: .*403/);
   });
 
   describe('commands that read only some namespaces', () => {
-    it('status, plan, explain and migrate refuse --namespace-selector, and name --namespaces', async () => {
-      for (const command of [['status'], ['plan', '-'], ['explain', 'secret', 'web/registry'], ['migrate']]) {
+    it('status, plan and explain refuse --namespace-selector, and name --namespaces', async () => {
+      for (const command of [['status'], ['plan', '-'], ['explain', 'secret', 'web/registry']]) {
         const { code, stderr } = await run(...command, '--namespace-selector=serve=yes');
         assert.deepEqual([code, /name the namespaces with --namespaces/.test(stderr)], [2, true], stderr);
       }

@@ -84,7 +84,10 @@ describe('keyferry plan of annotated objects', () => {
     const foreign = annotated('Secret', 'source/foreign', {}, { a: '1' }, {});
     const marks = { 'reflector.v1.k8s.emberstack.com/reflection-allowed': 'true' };
     const hinted = await report([{ ...foreign, metadata: { ...foreign.metadata, annotations: marks } }]);
-    assert.match(hinted.notes[0]?.note ?? '', /^has annotations of reflector, .*: keyferry migrate --from reflector$/);
+    assert.match(
+      hinted.notes[0]?.note ?? '',
+      /^has annotations that have an effect only with reflector in --controllers$/,
+    );
     const plain = await report([annotated('ConfigMap', 'source/plain', {}, { a: '1' })]);
     assert.deepEqual([plain.targets, plain.ignored], [[], 1]);
     assert.deepEqual(await scene.plane.api.list('/api/v1/namespaces/team-a/secrets'), [], 'planning writes nothing');

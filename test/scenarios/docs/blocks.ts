@@ -54,8 +54,8 @@ const NOT_RUN: Readonly<Record<string, RegExp>> = {
   'no-syncsecrets': /^kubectl get syncsecrets -A -o json \| kubectl replace/,
   /** Commands that check a published release. */
   'no-release': /^(cosign|gh|npm audit) /,
-  /** Commands about the Deployment of reflector. test/scenarios/reflector/change-over.test.ts runs these commands. */
-  'no-reflector': /^kubectl scale -n kube-system deployment\/reflector/,
+  /** Commands about the Deployments of reflector and Keyferry. test/scenarios/reflector/change-over.test.ts runs these commands. */
+  'no-reflector': /^kubectl scale -n (kube-system deployment\/reflector|keyferry deployment\/keyferry)/,
   /** Commands of Vault's own program, for a Vault of the reader. */
   'no-vault': /^vault /,
 };
@@ -70,12 +70,12 @@ const REPLACED: readonly (readonly [RegExp, string])[] = [
 ];
 /**
  * Exit codes other than 0 that are no failure: of a search without a result, of `explain` of what does not exist, and of
- * `plan` and `migrate` if a user must decide something.
+ * `plan` if a user must decide something.
  */
 const OTHER_CODES: readonly (readonly [RegExp, number])[] = [
   [/\| grep /, 1],
   [/keyferry explain /, 1],
-  [/keyferry (plan|migrate)|\| keyferry plan/, 3],
+  [/keyferry plan/, 3],
 ];
 /** The `sh` blocks of a page. @param page - the page's path from the project's root */
 export function shellBlocks(page: string): ShellBlock[] {

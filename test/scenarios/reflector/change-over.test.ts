@@ -38,16 +38,19 @@ it('the commands of the section "Switch over" change a cluster over, and status,
     }
   };
   const labels = { app: 'reflector' };
-  const template = {
-    metadata: { labels },
-    spec: { containers: [{ name: 'reflector', image: 'emberstack/kubernetes-reflector' }] },
-  };
-  await api.create({
-    apiVersion: 'apps/v1',
-    kind: 'Deployment',
-    metadata: { name: 'reflector', namespace: 'kube-system' },
-    spec: { selector: { matchLabels: labels }, template },
-  });
+  await scene.namespaces('keyferry');
+  for (const [namespace, name, image] of [
+    ['kube-system', 'reflector', 'emberstack/kubernetes-reflector'],
+    ['keyferry', 'keyferry', 'keyferry'],
+  ]) {
+    const template = { metadata: { labels }, spec: { containers: [{ name, image }] } };
+    await api.create({
+      apiVersion: 'apps/v1',
+      kind: 'Deployment',
+      metadata: { name, namespace },
+      spec: { selector: { matchLabels: labels }, template },
+    });
+  }
   const source = await scene.put(secrets, 'source/s', { a: '1' }, autoInto('team-.*'));
   const made = async (place: string, reflects: string): Promise<void> => {
     const [namespace, name] = place.split('/');
@@ -63,9 +66,10 @@ it('the commands of the section "Switch over" change a cluster over, and status,
   const blocks = codeBlocks(readFileSync(path.join(ROOT, 'docs/reflector.md'), 'utf8')).filter(
     ({ heading, language }) => heading === 'Switch over' && language === 'sh',
   );
-  const [look = '', stop = '', check = ''] = blocks.map(({ text }) => text);
+  const [look = '', stop = '', check = '', back = ''] = blocks.map(({ text }) => text);
   const { stdout: planned, code } = await run(look);
   assert.equal(code, 3, 'a conflict');
+  assert.match(planned, /^cluster: reflector still runs \(Deployment kube-system\/reflector\)/m);
   assert.match(planned, /^adopt +Secret +team-a +s +Secret source\/s /m);
   assert.match(planned, /^update +Secret +team-a +pull +Secret team-a\/pull /m);
   assert.match(planned, /^conflict +Secret +team-b +s +Secret source\/s /m);
@@ -75,6 +79,7 @@ it('the commands of the section "Switch over" change a cluster over, and status,
   await run(stop);
   const { spec } = await api.get('/apis/apps/v1/namespaces/kube-system/deployments/reflector');
   assert.equal(spec.replicas, 0);
+  assert.doesNotMatch((await run(look)).stdout, /still runs/);
   const before = await secrets.versions(['source/s', 'team-b/s', 'team-a/gone']);
   await scene.operator();
   await secrets.holds('team-a/pull', { a: '1' });
@@ -88,6 +93,11 @@ it('the commands of the section "Switch over" change a cluster over, and status,
   assert.doesNotMatch(settled, /^(adopt|create|update|delete) /m);
   const { stdout: explained } = await run('keyferry explain --controllers=reflector secret team-a/s');
   assert.match(explained, /source\/s/);
+  await run(back);
+  const replicas = async (place: string): Promise<number> =>
+    (await api.get(`/apis/apps/v1/namespaces/${place}`)).spec.replicas;
+  assert.equal(await replicas('keyferry/deployments/keyferry'), 0);
+  assert.equal(await replicas('kube-system/deployments/reflector'), 1);
   const { stdout: unnamed } = await run('keyferry plan');
   assert.doesNotMatch(unnamed, /source\/s/, 'reflector counts only if it is named');
 });

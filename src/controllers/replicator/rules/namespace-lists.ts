@@ -17,14 +17,13 @@ export function isListed(patterns: PatternCache, items: readonly string[], names
 /**
  * The namespaces that both lists allow, as a list: items of both, and names in one that match a pattern in the other.
  * @param maxTrials maximum number of pairs of name and pattern to match; with more pairs, only items of both count
- * @returns `isWhole`: the list is complete. It is not if each list has a pattern that the other one lacks
  */
 export function intersection(
   patterns: PatternCache,
   left: readonly string[],
   right: readonly string[],
-  maxTrials = Infinity,
-): { readonly items: readonly string[]; readonly isWhole: boolean } {
+  maxTrials: number,
+): readonly string[] {
   const inRight = new Set(right);
   const both = new Set(left.filter((item) => inRight.has(item)));
   for (const [items, others] of [
@@ -36,6 +35,5 @@ export function intersection(
     if (names.size * tried.length > maxTrials) continue;
     for (const name of names) if (isListed(patterns, tried, name)) both.add(name);
   }
-  const hasOthers = (list: readonly string[]): boolean => list.some((item) => !isName(item) && !both.has(item));
-  return { items: [...both], isWhole: !(hasOthers(left) && hasOthers(right)) };
+  return [...both];
 }

@@ -111,7 +111,7 @@ export function inheritance({ names, patterns }: PermissionRules, annotations: A
   if (inherited === undefined) return NOWHERE;
   if (own === undefined || own === EVERYWHERE) return inherited;
   if (inherited === EVERYWHERE) return own;
-  const { items } = intersection(patterns, listItems(own), listItems(inherited), MAX_TRIALS);
+  const items = intersection(patterns, listItems(own), listItems(inherited), MAX_TRIALS);
   return items.length === 0 ? NOWHERE : items.join(',');
 }
 
