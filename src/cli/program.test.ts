@@ -114,7 +114,7 @@ describe('help and version', () => {
       assert.match(stdout, new RegExp(`^Usage: keyferry ${name} `));
       assert.match(stdout, /--kubeconfig <path>/);
       assert.match(stdout, /--leader-elect-lease-duration <duration>[^-]*\(default:\s+15s\)/);
-      assert.match(stdout, /--log-level <debug\|info\|warn\|error>[^-]*\(default: info\)/);
+      assert.match(stdout, /--log-level <(debug\|info\|warn\|error|level)>[^-]*\(default: info\)/);
       assert.match(stdout, new RegExp(`Examples:\\n  .*keyferry ${name}`));
       for (const argv of [
         ['help', name],
@@ -133,7 +133,7 @@ describe('help and version', () => {
     assert.match(stdout, /--mirrors-regex <full\|search>/);
     assert.match(
       stdout.replaceAll(/\s+/g, ' '),
-      /comma-separated list of replicator, mirrors, syncsecret-manager, syncsecret-ccm, syncsecret-synchronizer, reflector, config-syncer, generator \(default: mirrors, replicator, generator\)/,
+      /comma-separated list of replicator, mirrors, syncsecret-manager, syncsecret-ccm, syncsecret-synchronizer, reflector, config-syncer, mittwald, generator \(default: mirrors, replicator, generator\)/,
     );
     assert.match(stdout, /--syncsecret-cluster-name <name>/);
     assert.match(stdout, /--generator-all/);
@@ -257,12 +257,22 @@ describe('the argument of the actions', () => {
       replicatorPush: true,
       reflectorPush: true,
       adoptOrphans: false,
+      mittwaldPush: true,
     };
     const config = {
       controllers: undefined,
       namespaces: [],
       reflector: { excludedNamespaces: [] },
       configSyncer: { clusterName: '', sourceNamespace: undefined },
+      mittwald: {
+        allowAll: false,
+        excludeNamespaces: [],
+        replicateSecrets: true,
+        replicateConfigMaps: true,
+        regex: 'whole',
+        configMapsUngated: false,
+        mergeForeign: false,
+      },
       limits,
       mirrors: { regexMode: 'full' },
       replicator,
@@ -310,6 +320,7 @@ describe('the argument of the actions', () => {
                 replicatorPush: false,
                 reflectorPush: false,
                 adoptOrphans: true,
+                mittwaldPush: true,
               },
             },
           },

@@ -3,6 +3,7 @@ import type { ControllerName } from '../config/controllers.ts';
 import { ConfigSyncerReader } from './readers/config-syncer.ts';
 import { EXTERNAL_SECRETS, GeneratorReader } from './readers/generator.ts';
 import { MirrorReader, SECRET_MIRRORS } from './readers/mirrors.ts';
+import { MittwaldReader } from './readers/mittwald.ts';
 import { ReflectorReader } from './readers/reflector.ts';
 import { ReplicatorReader } from './readers/replicator.ts';
 import { SYNC_SECRETS, SyncSecretReader } from './readers/syncsecret.ts';
@@ -46,6 +47,12 @@ const READERS: Readonly<Record<string, ReaderEntry>> = {
     isOnlyIfNamed: true,
     original: { program: 'config-syncer', image: /^(kubed|config-syncer)$/, prefix: 'kubed.appscode.com/' },
     open: (...context) => new ConfigSyncerReader(...context),
+  },
+  mittwald: {
+    ruleNames: 'Secrets or ConfigMaps with annotations of kubernetes-replicator',
+    collection: undefined,
+    isOnlyIfNamed: true,
+    open: (...context) => new MittwaldReader(...context),
   },
   generator: {
     ruleNames: 'ExternalSecrets with the annotation create',

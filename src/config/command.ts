@@ -13,6 +13,7 @@ import { configSyncerFlags } from './flags/config-syncer-flags.ts';
 import {
   generatorFlags,
   mirrorsFlags,
+  mittwaldFlags,
   reflectorFlags,
   replicatorFlags,
   vaultConfig,
@@ -88,6 +89,7 @@ const INITIAL = {
   replicator: initialValues(replicatorFlags),
   reflector: initialValues(reflectorFlags),
   configSyncer: initialValues(configSyncerFlags),
+  mittwald: initialValues(mittwaldFlags),
   manager: initialValues(managerFlags()),
   travel: initialValues(travelFlags),
   generator: initialValues(generatorFlags),
@@ -106,10 +108,11 @@ export function base(
   processInfo: ProcessInfo,
 ): Omit<Config, 'controllers'> {
   const { common, kube, election, addresses, limits, vault, ...parts } = values;
-  const { deletion, scope, mirrors, replicator, reflector, configSyncer, manager, travel, generator } = {
+  const { deletion, scope, mirrors, replicator, reflector, configSyncer, mittwald, ...others } = {
     ...INITIAL,
     ...parts,
   };
+  const { manager, travel, generator } = others;
   return {
     controllersNamed: true,
     ...common,
@@ -128,6 +131,7 @@ export function base(
     replicator,
     reflector,
     configSyncer,
+    mittwald,
     syncsecret: { managementNamespace: undefined, ...manager, ...travel },
     generator,
     // The originals silently ignore the first argument that is no flag, and everything after it.

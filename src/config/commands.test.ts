@@ -332,7 +332,7 @@ describe('replicator', () => {
 describe('run', () => {
   it('without --controllers, run starts mirrors, replicator and generator; with it, run starts the listed controllers', () => {
     const list =
-      'replicator, mirrors, syncsecret-manager, syncsecret-ccm, syncsecret-synchronizer, reflector, config-syncer, generator';
+      'replicator, mirrors, syncsecret-manager, syncsecret-ccm, syncsecret-synchronizer, reflector, config-syncer, mittwald, generator';
     table('run', [
       [
         [],
@@ -374,8 +374,8 @@ describe('run', () => {
     assert.deepEqual([allowAll, runReplicators, sourceGraceMs], [true, ['secret'], 60_000]);
     refused('run', ['-allow-all'], 'unknown flag -allow-all; did you mean --replicator-allow-all?');
     refused('run', ['--metrics-bind-address=:1'], 'unknown flag --metrics-bind-address');
-    const meant = 'unknown flag --exclude-namespaces; did you mean --excluded-namespaces?';
-    refused('run', ['--exclude-namespaces=kube-.*'], meant);
+    const meant = 'unknown flag --excludednamespaces; did you mean --excluded-namespaces?';
+    refused('run', ['--excludednamespaces=kube-.*'], meant);
     refused('run', ['--laeder-elect'], 'unknown flag --laeder-elect; did you mean --leader-elect?');
     refused('run', ['--leader-ellectt'], 'unknown flag --leader-ellectt; did you mean --leader-elect?');
     refused('run', ['--leadr-elct-x'], 'unknown flag --leadr-elct-x');

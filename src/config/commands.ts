@@ -10,6 +10,10 @@ import {
   mirrorsAddressFlags,
   mirrorsFlags,
   mirrorsNotes,
+  mittwaldCommandFlags,
+  mittwaldFlags,
+  mittwaldLogLevel,
+  mittwaldNoEffectFlags,
   reflectorFlags,
   replicatorFlags,
   vaultFlags,
@@ -55,6 +59,7 @@ const MANAGER_LEASE = '19f32e7b.kubelb.k8c.io';
 const REPLICATOR_LEASE = 'k8s-replicator.keyferry';
 const REFLECTOR_LEASE = 'keyferry-reflector';
 const CONFIG_SYNCER_LEASE = 'keyferry-config-syncer';
+const MITTWALD_LEASE = 'keyferry-mittwald';
 const GENERATOR_LEASE = 'keyferry-generator';
 const USING_VAULT: ReadonlySet<ControllerName> = new Set<ControllerName>(['mirrors', 'generator']);
 /** The controllers that copy into namespaces which may consent. */
@@ -63,11 +68,17 @@ const CONSENTED: ReadonlySet<ControllerName> = new Set<ControllerName>([
   'replicator',
   'reflector',
   'config-syncer',
+  'mittwald',
 ]);
-const REFLECTOR_PREFIX = 'reflector.v1.k8s.emberstack.com';
-const CONFIG_SYNCER_PREFIX = 'kubed.appscode.com';
+/** The prefixes of annotations that are fixed, so that --replicator-annotations-prefix cannot be the same. */
+const PREFIXES: Readonly<Partial<Record<ControllerName, string>>> = {
+  reflector: 'reflector.v1.k8s.emberstack.com',
+  'config-syncer': 'kubed.appscode.com',
+  mittwald: 'replicator.v1.mittwald.de',
+};
 const SYNC_SECRET_PREFIX = 'syncsecret-';
 const { sourceGraceMs, ...originalFlags } = replicatorFlags;
+const K8S_REPLICATOR: ReadonlySet<string> = new Set(flagNames(originalFlags));
 
 /** The commands in the order in which the help lists them. */
 export const CONTROLLER_COMMANDS: readonly ControllerCommand[] = [
@@ -79,6 +90,7 @@ export const CONTROLLER_COMMANDS: readonly ControllerCommand[] = [
   generatorCommand(),
   reflectorCommand(),
   configSyncerCommand(),
+  mittwaldCommand(),
 ];
 
 /** @returns `undefined`: no command of this name runs controllers */
@@ -99,6 +111,7 @@ function runCommand(): ControllerCommand {
     replicator: { ...prefixed('replicator-', replicatorFlags), sourceGraceMs },
     reflector: reflectorFlags,
     configSyncer: configSyncerFlags,
+    mittwald: mittwaldFlags,
     ccm: prefixed(SYNC_SECRET_PREFIX, ccmFlags),
     manager: prefixed(SYNC_SECRET_PREFIX, managerFlags(SERVED_UNDER_RUN)),
     travel: prefixed(SYNC_SECRET_PREFIX, travelFlags),
@@ -136,13 +149,15 @@ function runCommand(): ControllerCommand {
       if (wide !== undefined) refuseSelectors(config.limits, NO_LABELS);
       if (!controllers.includes('reflector'))
         refuseFlags({ ...sections.reflector, push: pushFlags.reflectorPush }, given, 'reflector');
-      else if (values.replicator.annotationsPrefix === REFLECTOR_PREFIX && controllers.includes('replicator'))
-        throw new UsageError(`--replicator-annotations-prefix: ${REFLECTOR_PREFIX} is the prefix of reflector`);
       if (!controllers.includes('config-syncer')) refuseFlags(sections.configSyncer, given, 'config-syncer');
-      else if (values.replicator.annotationsPrefix === CONFIG_SYNCER_PREFIX && controllers.includes('replicator'))
-        throw new UsageError(`--replicator-annotations-prefix: ${CONFIG_SYNCER_PREFIX} is the prefix of config-syncer`);
+      if (!controllers.includes('mittwald'))
+        refuseFlags({ ...sections.mittwald, push: pushFlags.mittwaldPush }, given, 'mittwald');
+      const { annotationsPrefix } = values.replicator;
+      const same = controllers.find((name) => PREFIXES[name] === annotationsPrefix);
+      if (same !== undefined && controllers.includes('replicator'))
+        throw new UsageError(`--replicator-annotations-prefix: ${annotationsPrefix} is the prefix of ${same}`);
       if (!controllers.some((name) => CONSENTED.has(name)))
-        refuseFlags({ consent: limitFlags.requireConsent }, given, 'mirrors, replicator, reflector or config-syncer');
+        refuseFlags({ consent: limitFlags.requireConsent }, given, `one of ${[...CONSENTED].join(', ')}`);
       const ccm = hasCcm ? ccmConfig(sections.ccm, values.ccm, processInfo.env) : undefined;
       // In one cluster, a manager that serves all namespaces would serve the SyncSecrets of the CCM, too.
       const hasBoth = hasCcm && named.includes('syncsecret-manager');
@@ -344,6 +359,31 @@ function configSyncerCommand(): ControllerCommand {
       controllers: ['config-syncer'],
       secureAddress: secureAddress(parsed.values.serving),
     }),
+  });
+}
+
+function mittwaldCommand(): ControllerCommand {
+  const common = commonFlags(':9102', MITTWALD_LEASE);
+  const sections = {
+    ...common,
+    common: { ...common.common, logLevel: mittwaldLogLevel },
+    scope: namespacesFlag,
+    limits: { ...limitFlags, mittwaldPush: pushFlags.mittwaldPush },
+    mittwald: mittwaldCommandFlags,
+    original: mittwaldNoEffectFlags,
+  };
+  return controllerCommand({
+    name: 'mittwald',
+    summary:
+      'run only the controller for the annotations of mittwald/kubernetes-replicator, with the flags of the original',
+    examples: ['keyferry mittwald -allow-all -exclude-namespaces "^kube-"'],
+    // Flags that k8s-replicator has, too, mean k8s-replicator if no command is given.
+    original: {
+      binary: 'replicator',
+      flags: flagNames(mittwaldNoEffectFlags, mittwaldCommandFlags).filter((name) => !K8S_REPLICATOR.has(name)),
+    },
+    sections,
+    toConfig: (parsed, processInfo) => ({ ...base(parsed, processInfo), controllers: ['mittwald'] }),
   });
 }
 

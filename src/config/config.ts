@@ -9,6 +9,7 @@ import type {
 import type {
   generatorFlags,
   mirrorsFlags,
+  mittwaldFlags,
   readingConfig,
   reflectorFlags,
   replicatorFlags,
@@ -39,6 +40,7 @@ export interface Config extends Common, DeletionValues, AddressValues {
   readonly replicator: FlagValues<typeof replicatorFlags>;
   readonly reflector: FlagValues<typeof reflectorFlags>;
   readonly configSyncer: ConfigSyncerValues;
+  readonly mittwald: FlagValues<typeof mittwaldFlags>;
   readonly syncsecret: SyncSecretConfig;
   readonly generator: FlagValues<typeof generatorFlags>;
   /** Settings that were accepted but have no effect, as sentences for the log. */

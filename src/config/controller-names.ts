@@ -7,5 +7,6 @@ export const CONTROLLERS = [
   'syncsecret-synchronizer',
   'reflector',
   'config-syncer',
+  'mittwald',
   'generator',
 ] as const;

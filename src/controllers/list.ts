@@ -3,6 +3,7 @@ import type { ControllerEntry } from './common/context.ts';
 import { configSyncer } from './config-syncer/index.ts';
 import { generator } from './generator/index.ts';
 import { mirrors } from './mirrors/index.ts';
+import { mittwald } from './mittwald/index.ts';
 import { reflector } from './reflector/index.ts';
 import { replicator } from './replicator/index.ts';
 import { syncSecretCcm } from './syncsecret/ccm.ts';
@@ -18,5 +19,6 @@ export const CONTROLLER_LIST: readonly ControllerEntry[] = [
   secretSynchronizer,
   reflector,
   configSyncer,
+  mittwald,
   generator,
 ];

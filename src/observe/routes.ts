@@ -75,7 +75,8 @@ function waitOf(query: URLSearchParams): number {
   return Math.min(Number(seconds) * 1000, MAX_WAIT_MS);
 }
 
-function isOk(checks: Checks): boolean {
+/** Whether a probe with these checks succeeds. */
+export function isOk(checks: Checks): boolean {
   return checks().every((result) => result.ok || result.isInformational);
 }
 

@@ -179,12 +179,16 @@ export class Operator {
     await Promise.all([this.#events.stop({ drainMs: Math.min(EVENTS_DRAIN_MS, leftMs) }), this.manager.stop(leftMs)]);
   }
 
-  /** The `/healthz` of an original, if `--controllers` names its controller alone; `undefined`: that of Keyferry. */
-  get healthz(): ((stuck: readonly string[]) => Reply) | undefined {
+  /** The probes of an original, if `--controllers` names its controller alone. One that is absent is Keyferry's own. */
+  get originalProbes(): {
+    readonly healthz?: ((stuck: readonly string[]) => Reply) | undefined;
+    readonly readyz?: ((isReady: boolean) => Reply) | undefined;
+  } {
     const { config } = this.#options;
     const [only, ...others] = this.#entries;
-    if (only?.healthz === undefined || others.length > 0 || !config.controllersNamed) return undefined;
-    return only.healthz.bind(only, { cluster: this.#cluster, config });
+    if (only === undefined || others.length > 0 || !config.controllersNamed) return {};
+    const context = { cluster: this.#cluster, config };
+    return { healthz: only.healthz?.bind(only, context), readyz: only.readyz?.bind(only, context) };
   }
 
   #addCluster(api: KubeApi, kinds: readonly Kind[]): Cluster {

@@ -9,7 +9,7 @@ import type { Connection } from '../kube/connection.ts';
 import { isForbidden, isNotFound } from '../kube/errors.ts';
 import { HttpKubeApi, type HttpKubeApiOptions } from '../kube/http.ts';
 import { LeaderElector } from '../kube/leader-election/elector.ts';
-import { type Checks, metricsRoutes, probeRoutes } from '../observe/routes.ts';
+import { type Checks, isOk, metricsRoutes, probeRoutes } from '../observe/routes.ts';
 import { errorFields } from '../observe/error-fields.ts';
 import { createLog, type Log } from '../observe/log.ts';
 import { createMetrics, type Metrics } from '../observe/metrics/metrics.ts';
@@ -218,10 +218,11 @@ async function listen(
     }),
   ];
   const [all, forMetrics, forProbes] = [config.statusAddress, config.metricsAddress, config.healthAddress];
-  const { healthz } = operator;
+  const { healthz, readyz } = operator.originalProbes;
   const probes = {
     ...probeRoutes(liveness, readiness),
     ...(healthz === undefined ? {} : { '/healthz': () => healthz(failed(liveness)) }),
+    ...(readyz === undefined ? {} : { '/readyz': () => readyz(isOk(readiness)) }),
   };
   if (all !== undefined) await server.listen({ ...all, routes: { ...metricsRoutes(metrics), ...probes } });
   if (forMetrics !== undefined) await server.listen({ ...forMetrics, routes: metricsRoutes(metrics) });

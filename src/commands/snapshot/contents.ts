@@ -20,6 +20,8 @@ export interface ReadContent {
   readonly immutable: boolean;
   /** @see contentVersion */
   readonly version: string;
+  /** @see Held.part */
+  readonly part?: string | undefined;
 }
 
 /** If this number of objects with the same name, or more, are requested (copies of one source), one list reads them. */
@@ -40,6 +42,8 @@ export class Contents {
   readonly #requested = new Set<ObjectKey>();
   /** Key selections that must be applied to the content of an object when it is read. */
   readonly #selections = new Map<ObjectKey, Set<KeySelection>>();
+  /** The keys of an object whose digest is needed. */
+  readonly #parts = new Map<ObjectKey, readonly string[]>();
   #batch: Promise<void> | undefined;
 
   /** @param kinds the kinds besides Secrets and ConfigMaps */
@@ -69,10 +73,13 @@ export class Contents {
    * @returns whether the object was read now; false: an earlier read has the content
    * @throws the errors of `api.request`
    */
-  async read(key: ResourceKey, selection?: KeySelection): Promise<boolean> {
+  async read(key: ResourceKey, selection?: KeySelection, part?: readonly string[]): Promise<boolean> {
     if (isEntryKey(key)) return false;
     const found = this.#found.get(key);
-    if (found !== undefined && (!selection || !found || selection.known(found.fingerprint))) return false;
+    const isPartKnown = part === undefined || !found || found.part !== undefined;
+    if (found !== undefined && isPartKnown && (!selection || !found || selection.known(found.fingerprint)))
+      return false;
+    if (part !== undefined) this.#parts.set(key, part);
     if (selection !== undefined) getOrCreate(this.#selections, key, () => new Set()).add(selection);
     this.#requested.add(key);
     this.#batch ??= this.#readRequested();
@@ -142,7 +149,10 @@ export class Contents {
     for (const selection of this.#selections.get(key) ?? []) selection.select(content);
     this.#selections.delete(key);
     const { fingerprint } = content;
-    return { resourceVersion, version, fingerprint, immutable: object['immutable'] === true };
+    const keys = this.#parts.get(key);
+    this.#parts.delete(key);
+    const part = keys && content.digestOf(keys);
+    return { resourceVersion, version, fingerprint, part, immutable: object['immutable'] === true };
   }
 
   #kindOf(key: ObjectKey): Kind {

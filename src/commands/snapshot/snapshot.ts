@@ -256,7 +256,7 @@ function factsFrom(inventory: Inventory, claims: Claims, contents: Contents, now
         cannotUpdate: held?.immutable ?? false,
       };
     },
-    read: async (target) => await contents.read(target),
+    read: async (target, part) => await contents.read(target, undefined, part),
   };
   const source: FactSource = {
     claims,

@@ -1,6 +1,8 @@
 /** The flags for SecretMirrors, annotated objects, ExternalSecrets and Vault, and those of commands that read rules. */
 import { parseAddressPattern } from '../../runtime/text/address-patterns.ts';
 import { isSubdomain } from '../../runtime/text/dns-names.ts';
+import { parsePattern } from '../../runtime/text/whole-patterns.ts';
+import { LOG_LEVELS, type LogLevel } from '../../observe/log.ts';
 import { CONTROLLERS } from '../controller-names.ts';
 import { DEFAULT_CONTROLLERS } from '../controllers.ts';
 import { NO_VAULT_ENVIRONMENT, type VaultEnvironment } from '../vault-environment.ts';
@@ -127,6 +129,82 @@ export const reflectorFlags = {
   },
 } satisfies FlagTable;
 
+/** Keeps the sign of an empty list: the original has this default. @throws RangeError */
+function parseExcluded(text: string): readonly string[] {
+  const items = parseList(text);
+  for (const item of items) parsePattern(item);
+  return items;
+}
+
+/** The flags of mittwald/kubernetes-replicator that have an effect, which have a prefix under `run`. */
+export const originalMittwaldFlags = {
+  allowAll: flag.bool('allow-all', 'allow to pull from every source, also from one that forbids it'),
+  excludeNamespaces: flag.parsed(
+    'exclude-namespaces',
+    'patterns',
+    '',
+    'comma-separated list of patterns (RE2); annotations push nothing into a namespace if one matches a part of its name',
+    parseExcluded,
+  ),
+  replicateSecrets: flag.bool('replicate-secrets', 'serve Secrets', true),
+  replicateConfigMaps: flag.bool('replicate-configmaps', 'serve ConfigMaps', true),
+} satisfies FlagTable;
+
+/** What the original lacks. Under `run` these flags have the same names. */
+const ownMittwaldFlags = {
+  regex: flag.choice(
+    'mittwald-regex',
+    ['whole', 'original'],
+    'whole',
+    'how a pattern such as a|b matches a namespace name: whole: all of it; original: names that begin with a or end with b',
+  ),
+  configMapsUngated: flag.bool(
+    'mittwald-configmaps-ungated',
+    'as in the original, everybody may pull every ConfigMap, without a permission of its source',
+  ),
+  mergeForeign: flag.bool(
+    'mittwald-merge-foreign',
+    'as in the original, annotations push keys into objects of users that did not consent',
+  ),
+} satisfies FlagTable;
+
+/** Under `run`, and for commands that read rules. */
+export const mittwaldFlags = withVariables({ ...prefixed('mittwald-', originalMittwaldFlags), ...ownMittwaldFlags });
+
+/** For `keyferry mittwald`. */
+export const mittwaldCommandFlags = {
+  ...withVariables(originalMittwaldFlags, 'mittwald-'),
+  ...withVariables(ownMittwaldFlags),
+} satisfies FlagTable;
+
+/** The flags of the original that have no effect, or set a flag of Keyferry. */
+export const mittwaldNoEffectFlags = {
+  statusAddr: { ...flag.address('status-addr', '', 'same as --status-address'), sets: 'status-address' },
+  resyncPeriod: {
+    ...flag.duration('resync-period', '30m', 'accepted; watches show every change'),
+    note: () => 'the resync period has no effect: watches show every change',
+  },
+  logFormat: {
+    ...flag.choice('log-format', ['plain', 'json'], 'json', 'accepted; logs are always JSON'),
+    note: (text) => (text === 'json' ? undefined : '--log-format=plain has no effect: logs are JSON'),
+  },
+  syncByContent: flag.bool('sync-by-content', 'accepted; data are always compared'),
+  roles: flag.bool('replicate-roles', 'accepted; Keyferry writes no Roles', true),
+  roleBindings: flag.bool('replicate-role-bindings', 'accepted; Keyferry writes no RoleBindings', true),
+  accounts: flag.bool('replicate-service-accounts', 'accepted; Keyferry writes no ServiceAccounts', true),
+} satisfies FlagTable;
+
+/** The log levels of the original are those of logrus. */
+export const mittwaldLogLevel = flag.parsed('log-level', 'level', 'info', 'minimum log level', (text): LogLevel => {
+  const level = text.toLowerCase();
+  if (level === 'trace') return 'debug';
+  if (level === 'warning') return 'warn';
+  if (level === 'fatal' || level === 'panic') return 'error';
+  const known = LOG_LEVELS.find((one) => one === level);
+  if (known === undefined) throw new RangeError('must be trace, debug, info, warn, error, fatal or panic');
+  return known;
+});
+
 /** The original k8s-replicator has this flag in place of --kubeconfig. */
 export const kubeConfigFlag = {
   kubeConfig: { ...flag.text('kube-config', 'path', 'same as --kubeconfig'), sets: 'kubeconfig' },
@@ -213,6 +291,7 @@ export const readingFlags = {
   replicator: sameAsFor('replicator', prefixed('replicator-', annotationFlags)),
   reflector: sameAsFor('operator', reflectorFlags),
   configSyncer: sameAsFor('operator', configSyncerFlags),
+  mittwald: sameAsFor('operator', mittwaldFlags),
   syncsecret: sameAsFor('CCM and manager', prefixed('syncsecret-', travelFlags)),
 } satisfies FlagSections;
 
@@ -222,7 +301,7 @@ function sameAsFor<Table extends FlagTable>(runner: string, table: Table): Table
 
 /** @param texts the values of flags and variables, by the names of the flags @throws UsageError: flags exclude each other */
 export function readingConfig(values: SectionValues<typeof readingFlags>, texts: ReadonlyMap<string, string>) {
-  const { scope, limits, mirrors, replicator, reflector, configSyncer, syncsecret } = values;
+  const { scope, limits, mirrors, replicator, reflector, configSyncer, mittwald, syncsecret } = values;
   const { controllers } = values.operator;
   return {
     ...scope,
@@ -230,6 +309,7 @@ export function readingConfig(values: SectionValues<typeof readingFlags>, texts:
     replicator,
     reflector,
     configSyncer,
+    mittwald,
     syncsecret,
     /** The controllers of the operator; `undefined`: unknown, so all. */
     controllers: controllers.length > 0 ? CONTROLLERS.filter((name) => controllers.includes(name)) : undefined,

@@ -100,6 +100,7 @@ function pushSwitch(controller: string): Flag<boolean> {
 export const pushFlags = {
   replicatorPush: pushSwitch('replicator'),
   reflectorPush: pushSwitch('reflector'),
+  mittwaldPush: pushSwitch('mittwald'),
 } satisfies FlagTable;
 
 /** For the commands whose controllers replace a copier. Not a limit, but a switch of the administrator, too. */

@@ -65,4 +65,6 @@ export interface ControllerEntry {
    * @param stuck names of the liveness checks that fail at present
    */
   healthz?(context: Pick<ControllerContext, 'cluster' | 'config'>, stuck: readonly string[]): Reply;
+  /** Responds to `/readyz` as the original does, as `healthz`. */
+  readyz?(context: Pick<ControllerContext, 'cluster' | 'config'>, isReady: boolean): Reply;
 }

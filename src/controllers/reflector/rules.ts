@@ -55,6 +55,7 @@ export class ReflectorRules implements AnnotatedRules {
   readonly rulesFor: RuleTargets['rulesFor'];
   readonly labelsOf: RuleTargets['labelsOf'];
   readonly isKept = isAnnotated;
+  readonly userText = userText;
   readonly #scope: RuleScope;
   readonly #find: FindObject;
   readonly #isExcluded: (namespace: string) => boolean;

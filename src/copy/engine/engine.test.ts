@@ -257,7 +257,7 @@ test("a copy is an orphan only if its rule was evaluated after the rule's last c
   };
   const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
   const { signal } = new AbortController();
-  const orphanAction = async (): Promise<string> => await engine.orphanActionOf(RULE, TARGET, COPY, signal);
+  const orphanAction = async (): Promise<unknown> => await engine.orphanActionOf(RULE, TARGET, COPY, signal);
   engine.add(lifeOf(reconciler));
   engine.enqueueRule(RULE);
   try {
@@ -345,7 +345,7 @@ test('if a rule cannot be evaluated, it is not read from the server to decide on
 
 test('while a rule is evaluated, none of its copies is an orphan; if it changes meanwhile, it is evaluated again', async () => {
   let evaluations = 0;
-  let during: Promise<string> | undefined;
+  let during: Promise<unknown> | undefined;
   const reconciler: WholeLife = {
     name: 'rules',
     async evaluate(rule) {

@@ -107,11 +107,29 @@ export type DesiredState =
       readonly type?: string;
       /** `undefined`: unchanged. An immutable Secret never becomes mutable, and cannot get other data. */
       readonly immutable?: boolean;
+      /** Set: only the keys of the source are ours, and the target keeps its others. With `minimal`: it loses ours. */
+      readonly merged?: Merged;
       /** All owner references of the target; `undefined`: unchanged. */
       readonly ownerReferences?: readonly OwnerReference[];
       /** The outcome if the target is in this state, but the user requested more than this. Default: `synced`. */
       readonly remark?: Waiting | Failed;
     };
+
+/** How a target shares its data with other clients: key by key. */
+export interface Merged {
+  /** The annotation of the target that lists our keys, with commas. */
+  readonly listIn: string;
+  /** Why nothing is written if the source has too many keys for the annotation. */
+  readonly tooMany: Cause;
+  /** The target is an object of a user, and is never replaced or deleted. */
+  readonly isUsers?: boolean;
+}
+
+/** The keys that a target lists as ours. */
+export function listedIn({ listIn }: Merged, { annotations }: Pick<Observed, 'annotations'>): readonly string[] {
+  const items = annotations[listIn]?.split(',').map((item) => item.trim()) ?? [];
+  return items.filter((item) => item !== '');
+}
 
 /** The desired state of a target that is to be written. */
 export type DesiredObject = Extract<DesiredState, { kind: 'be' }>;
@@ -137,6 +155,11 @@ export interface Shape {
   /** Does the slow work of `desiredState` for a source, with pauses; `undefined`: it is done. Absent: no work is slow. */
   readonly prepare?: ((source: SourceView) => Promise<void> | undefined) | undefined;
   desiredState(source: SourceView, observed: Observed | undefined, now: number): DesiredState;
+  /**
+   * Whether an `own` claim may write an object of somebody else, because the object consents: `sure` if its annotations
+   * show that the original made it from this source. Default: no.
+   */
+  takes?(source: SourceView, observed: Observed): 'sure' | 'maybe' | undefined;
   /** The version of the source whose content the target has, according to the target's annotations. */
   heldVersion(observed: Observed): string | undefined;
   /** Whether sources of this type are not copied, besides those that are never copied. Default: no. */

@@ -123,6 +123,30 @@ export class Content {
     return new Content(this.version, this.type, pieces, joinKeys(keys));
   }
 
+  /**
+   * The content of an object that shares its data: `lower`, and `upper` where both have a key. A key stands in one field.
+   * @param type that of the object
+   */
+  static merged(kind: Kind, lower: Content, upper: Content, type: string): Content {
+    const fields: Record<string, Record<string, string>> = {};
+    const above = upper.names;
+    for (const { pieces } of [lower.without(above), upper])
+      for (const { field, json } of pieces)
+        fields[field] = { ...fields[field], ...(JSON.parse(json.utf8()) as Record<string, string>) };
+    return Content.ofFields(kind, fields, type, upper.version);
+  }
+
+  /** The content without these keys. */
+  without(keys: ReadonlySet<string>): Content {
+    const rest = [...this.names].filter((key) => !keys.has(key));
+    return this.pick(rest.map((key) => ({ from: key, to: key })));
+  }
+
+  /** The digest of these keys alone. */
+  digestOf(keys: readonly string[]): string {
+    return this.pick(keys.map((key) => ({ from: key, to: key }))).fingerprint.digest;
+  }
+
   /** The keys. Each call parses the JSON again. */
   get names(): ReadonlySet<string> {
     return new Set(this.pieces.flatMap(({ json }) => Object.keys(JSON.parse(json.utf8()) as object)));
@@ -147,7 +171,7 @@ export class Content {
 }
 
 /** Longest text of the data keys of an object, characters; a longer text is replaced by its digest. */
-const MAX_KEYS = 1024;
+const MAX_KEYS = 16 * 1024;
 
 /** A key that the API server accepts in Secrets and ConfigMaps. */
 const USUAL_KEY = /^[-._a-zA-Z0-9]+$/;
@@ -157,6 +181,12 @@ export function joinKeys(keys: Iterable<string>): string {
   const sorted = [...keys].sort();
   const joined = sorted.every((key) => USUAL_KEY.test(key)) ? sorted.join(',') : JSON.stringify(sorted);
   return joined.length <= MAX_KEYS ? joined : createHash('sha256').update(joined).digest('base64');
+}
+
+/** The keys in a text of `joinKeys`; `undefined`: it is a digest. Only for kinds whose keys are `USUAL_KEY`. */
+export function splitKeys(text: string): readonly string[] | undefined {
+  if (text.endsWith('=')) return undefined;
+  return text === '' ? [] : text.split(',');
 }
 
 function byName({ to: a }: { readonly to: string }, { to: b }: { readonly to: string }): number {

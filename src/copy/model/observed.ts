@@ -251,6 +251,19 @@ export function ownersText(references: readonly OwnerReference[]): string {
   return text.length <= MAX_OWNERS ? text : tooLong(text);
 }
 
+/** The owner references in a text of `ownersText`; `undefined`: it is a digest. */
+export function ownersIn({ owners = '' }: Pick<Observed, 'owners'>): readonly OwnerReference[] | undefined {
+  if (owners.startsWith(TOO_LONG)) return undefined;
+  const lines = owners === '' ? [] : owners.split('\n');
+  return lines.map((line): OwnerReference => {
+    const [apiVersion = '', kind = '', name = '', uid = '', controller, blocks] = line.split(' ');
+    const reference = { apiVersion, kind, name, uid };
+    if (controller === 'true') Object.assign(reference, { controller: true });
+    if (blocks === 'true') Object.assign(reference, { blockOwnerDeletion: true });
+    return reference;
+  });
+}
+
 type Texts = Readonly<Record<string, string>>;
 
 function isFull(annotations: Texts): boolean {

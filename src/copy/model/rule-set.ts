@@ -5,7 +5,7 @@
  * A rule set does no I/O. It reads caches that other code fills: rules, namespaces, states of sources.
  */
 import type { Cause } from './cause.ts';
-import type { Claimed, Owner } from './claim.ts';
+import type { Claim, Claimed, Owner } from './claim.ts';
 import type { ResourceKey, RuleKey } from './keys.ts';
 import type { Observed } from './observed.ts';
 
@@ -47,8 +47,11 @@ export interface Evaluation extends Findings {
 /** Whether a rule exists on the server, and in which version. */
 export type RuleState = { readonly state: 'gone' } | { readonly state: 'there'; readonly version: string };
 
-/** What to do with a target that its owner does not claim. */
-export type OrphanAction = 'delete' | 'keep';
+/**
+ * What to do with a target that its owner does not claim. A claim (mode `release`) says what remains of a target that has
+ * keys of other clients, too; without such keys it is deleted.
+ */
+export type OrphanAction = 'delete' | 'keep' | Claim;
 
 export interface RuleSet {
   /** The controller's name, with which its rule keys begin: `mirrors`. */

@@ -28,11 +28,16 @@ export function oldestOf(entries: readonly Entry[]): Entry | undefined {
  * target, so that an edit of an older rule never takes a working copy away. Otherwise the oldest rule that can make the
  * target now gets it, so that a rule whose source is missing does not block the others.
  */
-export function winnerOf({ entries, markedBy, viewOf, now }: Contest): Entry | undefined {
+export function winnerOf({ entries, markedBy, observed, viewOf, now }: Contest): Entry | undefined {
   const owners = entries.filter(({ claim }) => claim.mode === 'own');
   if (owners.length < 2) return owners[0];
   const holder = owners.find(({ claim }) => claim.owner.key === markedBy);
   if (holder !== undefined) return holder;
+  const maker =
+    markedBy === undefined && observed !== undefined
+      ? owners.find(({ claim }) => claim.shape.takes?.(viewOf(claim), observed) === 'sure')
+      : undefined;
+  if (maker !== undefined) return maker;
   const able = owners.filter(({ claim }) => claim.shape.desiredState(viewOf(claim), undefined, now).kind === 'be');
   return oldestOf(able) ?? oldestOf(owners);
 }

@@ -28,8 +28,11 @@ export type TargetState = Omit<
 
 export interface TargetReader {
   state(target: ResourceKey): TargetState;
-  /** Reads the target with its content. @returns false if the read shows nothing new */
-  read(target: ResourceKey): Promise<boolean>;
+  /**
+   * Reads the target with its content. @returns false if the read shows nothing new
+   * @param part the keys of which `Held.part` is the digest
+   */
+  read(target: ResourceKey, part?: readonly string[]): Promise<boolean>;
 }
 
 /** Gives all facts except those about the target itself. */
@@ -95,7 +98,8 @@ export async function decide(
   let facts = factsOf(target, source, reader);
   for (let round = 0; round < MAX_ROUNDS; round += 1) {
     const decision = plan(facts);
-    if (decision.do === 'delete' && !isUnwanted) {
+    const isEnd = decision.do === 'delete' || (decision.do === 'update' && decision.claim.mode === 'release');
+    if (isEnd && !isUnwanted) {
       // For example, a rule was renamed: its copies stay until the new rule is evaluated and takes them over.
       if ((await source.mayBeWanted?.(target)) === true) return later(facts, 'owner');
       isUnwanted = true;
@@ -120,7 +124,7 @@ export async function decide(
       if (answer === 'later') return later(facts, 'owner');
       orphanAnswer = { version: observed.resourceVersion, action: answer };
     } else if (decision.fact === 'target') {
-      if (!(await reader.read(target))) break;
+      if (!(await reader.read(target, decision.part))) break;
     } else {
       const { claim } = decision;
       if (claim.source === undefined || facts.viewOf(claim).state !== 'present') break;

@@ -12,6 +12,8 @@ export interface Held {
   /** @see contentVersion */
   readonly version: string;
   readonly fingerprint: Fingerprint;
+  /** The digest of the keys that are ours, if the target has others, too (`Merged`); `undefined`: not read. */
+  readonly part?: string | undefined;
 }
 
 /** The facts that decide which of several claims on a target gets it. */
@@ -79,7 +81,8 @@ export type Plan =
       readonly remarks?: Remarks;
     }
   | { readonly do: 'delete' }
-  | { readonly do: 'need'; readonly fact: 'target' }
+  /** @see TargetReader.read */
+  | { readonly do: 'need'; readonly fact: 'target'; readonly part?: readonly string[] }
   | { readonly do: 'need'; readonly fact: 'owner' }
   /** Needs the content of this claim's source. */
   | { readonly do: 'need'; readonly fact: 'source'; readonly claim: Claim };

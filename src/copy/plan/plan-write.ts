@@ -1,6 +1,8 @@
 /** Decides which write, if any, brings a target into its desired state. Pure. */
 import { because, causeOf } from '../model/cause.ts';
-import type { Claim, DesiredState, SourceView, DesiredObject, FieldPatch } from '../model/claim.ts';
+import type { Claim, DesiredState, SourceView, DesiredObject, FieldPatch, Merged } from '../model/claim.ts';
+import { listedIn } from '../model/claim.ts';
+import { joinKeys, splitKeys } from '../model/content.ts';
 import { isForbiddenType } from '../model/kind.ts';
 import { contentVersion, type Observed, ownersText, PLACE_ANNOTATION, placeText } from '../model/observed.ts';
 import { fillerOf, outcomeOf, partnersOf } from './contest.ts';
@@ -34,6 +36,10 @@ export function planWrite(
     const { type } = fingerprint;
     if (from.shape.refusesType?.(type) === true || ((desired.type ?? '') === '' && isRefused(type, facts)))
       return refusedType(type);
+    if (desired.merged !== undefined) {
+      if (splitKeys(fingerprint.keys) === undefined) return { do: 'fail', ...desired.merged.tooMany };
+      desired = { ...desired, annotations: { ...desired.annotations, [desired.merged.listIn]: fingerprint.keys } };
+    }
   }
   const type = desired.type !== undefined && desired.type !== '' ? desired.type : facts.type;
   if (type !== undefined && (isRefused(type, facts) || from.shape.refusesType?.(type) === true))
@@ -46,7 +52,7 @@ export function planWrite(
         ? 'current'
         : 'stale';
   if (data === 'source') return { do: 'need', fact: data, claim: from };
-  if (data === 'target') return { do: 'need', fact: data };
+  if (data === 'target') return { do: 'need', fact: data, ...partIn(facts, from, desired, observed) };
   if (claim.mode === 'own') desired = withoutLeftovers(desired, observed);
   if (Object.hasOwn(observed.annotations, OVERWRITTEN_MARK)) {
     desired = { ...desired, annotations: { ...desired.annotations, [OVERWRITTEN_MARK]: null } };
@@ -57,13 +63,34 @@ export function planWrite(
   if (data !== 'current' && staysImmutable(desired, facts)) return { do: 'fail', ...IMMUTABLE_CHANGED };
   const onlyMetadata = data === 'current' && immutable === 'current' && desired.immutable !== undefined;
   if (data === 'frozen' || immutable === 'frozen' || (facts.cannotUpdate && !onlyMetadata)) {
-    if (claim.mode === 'own') return { do: 'replace', claim: from, desired, withData: true, remarks };
+    if (claim.mode === 'own' && !hasOthers(facts, observed, desired.merged))
+      return { do: 'replace', claim: from, desired, withData: true, remarks };
     return {
       do: 'fail',
       ...because('Immutable'),
     };
   }
   return { do: 'update', claim: from, desired, withData: data === 'stale', remarks };
+}
+
+/** The keys of the target to compare with the source: those that are ours, or will be. */
+function partIn(
+  facts: Facts,
+  claim: Claim,
+  { merged, data }: DesiredObject,
+  observed: Observed,
+): { readonly part?: readonly string[] } {
+  if (merged === undefined || data !== 'source') return {};
+  const wanted = splitKeys(facts.fingerprintOf(claim)?.keys ?? '') ?? [];
+  return { part: [...new Set([...wanted, ...listedIn(merged, observed)])] };
+}
+
+/** Whether the target is shared: an object of a user, or a copy with keys that are not ours, or not known. */
+export function hasOthers({ held }: Facts, observed: Observed, merged: Merged | undefined): boolean {
+  if (merged === undefined) return false;
+  if (merged.isUsers === true || held?.version !== contentVersion(observed)) return true;
+  const ours = new Set(listedIn(merged, observed));
+  return splitKeys(held.fingerprint.keys)?.every((key) => ours.has(key)) !== true;
 }
 
 const NO_DATA: Plan = {
@@ -161,19 +188,28 @@ function compareData(
   if (fingerprint === undefined) return 'source';
   const { held } = facts;
   if (held?.version === contentVersion(observed)) {
-    if (claim.mode === 'own') {
+    if (claim.mode === 'own' && desired.type !== '') {
       // The last write shows the content, but not the type: a Secret of another type may have filled the target.
       if (facts.type === undefined) return 'target';
       if ((desired.type ?? fingerprint.type) !== facts.type) return facts.isCustom === true ? 'stale' : 'frozen';
     }
-    return fingerprint.digest === held.fingerprint.digest ? 'current' : 'stale';
+    if (desired.merged === undefined) return fingerprint.digest === held.fingerprint.digest ? 'current' : 'stale';
+    if (held.part === undefined) return 'target';
+    return fingerprint.digest === held.part && isListed(desired.merged, observed, fingerprint.keys)
+      ? 'current'
+      : 'stale';
   }
   // This process has not written the target. It counts as current without a read, if its metadata has the source's
   // version and shows no other client's change of data. Only equal keys show that no key was removed.
   if (held === undefined && isUntouched(facts, claim, observed) && observed.ownKeys === fingerprint.keys) {
-    return 'current';
+    return desired.merged === undefined || isListed(desired.merged, observed, fingerprint.keys) ? 'current' : 'target';
   }
   return 'target';
+}
+
+/** Whether the target lists the keys of its source. */
+function isListed(merged: Merged, observed: Observed, keys: string): boolean {
+  return merged.listIn in observed.annotations && joinKeys(listedIn(merged, observed)) === keys;
 }
 
 function isUntouched(facts: Facts, claim: Claim, observed: Observed): boolean {
@@ -207,6 +243,8 @@ function joined(one: DesiredObject, other: DesiredObject): DesiredObject {
     ...one,
     labels,
     annotations: union(one.annotations, other.annotations),
+    // Keys of other clients stay, if one of them lets them stay.
+    ...((one.merged ?? other.merged) === undefined ? {} : { merged: one.merged ?? other.merged }),
     bookkeeping: union(one.bookkeeping, other.bookkeeping),
     bookkeepingLabels: Object.fromEntries(inBook.filter(([key]) => !Object.hasOwn(labels, key))),
   };

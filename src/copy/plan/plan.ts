@@ -9,10 +9,10 @@
 import { because, nobodyCause, OTHER_OWNER } from '../model/cause.ts';
 import { type Claim, type Outcome, PENDING, type SourceView, SYNCED } from '../model/claim.ts';
 import { controllerOf, parseResourceKey, type RuleKey } from '../model/keys.ts';
-import { isMarkedElsewhere, type Observed, PLACE_ANNOTATION } from '../model/observed.ts';
+import { contentVersion, isMarkedElsewhere, type Observed, PLACE_ANNOTATION } from '../model/observed.ts';
 import { fillerOf, isReleased, winnerOf, conflictWithRule, outcomeOf } from './contest.ts';
 import type { Facts, Plan, Remarks } from './facts.ts';
-import { planUnmarked, planWrite } from './plan-write.ts';
+import { hasOthers, planUnmarked, planWrite } from './plan-write.ts';
 
 const NOTHING: Plan = { do: 'nothing' };
 /** The plan while no watch has confirmed that Keyferry deleted the target. */
@@ -82,10 +82,15 @@ function planOwned(facts: Facts, claim: Claim): Plan {
   if (facts.markedBy === claim.owner.key) return planWrite(facts, claim, view, observed, 'update');
   const previous = facts.entries.find((entry) => entry.claim.owner.key === facts.markedBy);
   if (previous !== undefined) return planTakeover(facts, claim, view, observed, previous.claim.owner.key);
-  if (facts.markedBy === undefined) return blockedBy(facts, observed);
+  if (facts.markedBy === undefined) return planTaken(facts, claim, view, observed) ?? blockedBy(facts, observed);
   if (facts.orphanAction === undefined) return { do: 'need', fact: 'owner' };
   if (facts.orphanAction === 'keep') {
     return conflictWith(`${titleOf(facts)} already exists and belongs to ${facts.markedBy}`);
+  }
+  if (controllerOf(facts.markedBy) !== controllerOf(claim.owner.key)) {
+    // The keys of others on the copy would be lost with a replacement. So the copy becomes theirs before.
+    const end = planEnd(facts, observed);
+    if (end.do !== 'delete') return end;
   }
   const taken = planTakeover(facts, claim, view, observed, facts.markedBy);
   return facts.usedBy === undefined && cannotTakeOver(facts, taken) ? { do: 'delete' } : taken;
@@ -116,6 +121,20 @@ function planTakeover(facts: Facts, claim: Claim, view: SourceView, observed: Ob
   return conflictWith(
     `${titleOf(facts)} already exists and belongs to ${from}: ${why} while it is the source of ${usedBy}`,
   );
+}
+
+/** Writes an object of somebody else that consents. If several rules could have made it, none does. `undefined`: no. */
+function planTaken(facts: Facts, claim: Claim, view: SourceView, observed: Observed): Plan | undefined {
+  const { annotations } = observed;
+  if (isMarkedElsewhere(annotations, parseResourceKey(facts.target))) return undefined;
+  const taken = claim.shape.takes?.(view, observed);
+  if (taken === undefined) return undefined;
+  const others = facts.entries.filter(
+    ({ claim: one }) => one !== claim && one.shape.takes?.(facts.viewOf(one), observed) !== undefined,
+  );
+  if (taken === 'sure' || others.length === 0) return planWrite(facts, claim, view, observed, 'update');
+  const titles = [claim, ...others.map((entry) => entry.claim)].map(({ owner }) => owner.title);
+  return conflictWith(`${titleOf(facts)} already exists, and may be a copy of any of ${titles.join(', ')}`);
 }
 
 /** The conflict if an object exists where the copy should be, and no mark on this object counts. */
@@ -192,7 +211,24 @@ function planRelease(facts: Facts): Plan | undefined {
 function planOrphan(facts: Facts): Plan {
   if (facts.observed?.deleting === true || facts.goingAway || facts.usedBy !== undefined) return NOTHING;
   if (facts.orphanAction === undefined) return { do: 'need', fact: 'owner' };
-  return facts.orphanAction === 'delete' ? { do: 'delete' } : NOTHING;
+  return facts.observed === undefined ? NOTHING : planEnd(facts, facts.observed);
+}
+
+/** Deletes a target that no rule wants. If it has keys of other clients, only ours and the marks go. */
+function planEnd(facts: Facts, observed: Observed): Plan {
+  const { orphanAction: action, held, now } = facts;
+  if (action === 'delete') return { do: 'delete' };
+  if (action === 'keep' || action === undefined) return NOTHING;
+  const view = facts.viewOf(action);
+  const rest = action.shape.desiredState(view, observed, now);
+  const merged = rest.kind === 'be' ? rest.merged : undefined;
+  if (merged?.isUsers !== true) {
+    // No other client has written data.
+    if (observed.ownKeys !== undefined) return { do: 'delete' };
+    if (held?.version !== contentVersion(observed)) return { do: 'need', fact: 'target' };
+    if (!hasOthers(facts, observed, merged)) return { do: 'delete' };
+  }
+  return planWrite(facts, action, view, observed, 'update');
 }
 
 function planFill(facts: Facts, claim: Claim): Plan {

@@ -3,7 +3,7 @@ import type { Cluster } from '../../../copy/cluster/cluster.ts';
 import type { OnObjectChange } from '../../../copy/engine/backend.ts';
 import type { Controller, Report, RuleFacts } from '../../../copy/engine/controller.ts';
 import type { KeptRules, RuleObject } from '../../../copy/engine/life/rule-store.ts';
-import type { RuleKey } from '../../../copy/model/keys.ts';
+import { controllerOf, type RuleKey } from '../../../copy/model/keys.ts';
 import { observe, type Observed } from '../../../copy/model/observed.ts';
 import type { RuleSet } from '../../../copy/model/rule-set.ts';
 import type { ControllerContext } from '../context.ts';
@@ -19,6 +19,10 @@ export interface AnnotatedRules extends RuleSet, RulesInNamespaces {
   isKept(annotations: Readonly<Record<string, string>> | undefined): boolean;
   /** A text that changes when the rule must be evaluated again; `undefined`: the object is no rule. */
   versionOf(observed: Observed): string | undefined;
+  /** The keys of the labels of namespaces that a rule reads. Default: none. */
+  labelKeysOf?(rule: RuleKey): readonly string[];
+  /** The annotations of a source that decide for the rules that pull from it, as text. Default: none do. */
+  userText?(annotations: Observed['annotations']): string;
 }
 
 /** Finds the objects that the cluster's watches have brought. */
@@ -39,7 +43,15 @@ export function annotatedController(
     const rule = objects.ruleOf(key);
     if (rule === undefined) return;
     const [was, is] = [before && rules.versionOf(before), after && rules.versionOf(after)];
-    if (was !== is) engine.enqueueRule(rule, initial ? 'low' : 'normal');
+    const priority = initial ? 'low' : 'normal';
+    // All label keys are registered before the first evaluation, so that one list brings the labels for all rules.
+    const labelKeys = rules.labelKeysOf?.(rule) ?? [];
+    if (labelKeys.length > 0) cluster.namespaces.keep(labelKeys);
+    if (was !== is) engine.enqueueRule(rule, priority);
+    if (rules.userText === undefined) return;
+    if (before && after && rules.userText(before.annotations) === rules.userText(after.annotations)) return;
+    // Which labels of their namespaces decide for those that pull from the object, it may say in another way now.
+    for (const one of engine.book.rulesOn(key)) if (controllerOf(one) === rules.name) engine.enqueueRule(one, priority);
   };
   return {
     rules,
@@ -51,6 +63,9 @@ export function annotatedController(
       engine.onObjects({ objectChanged });
       cluster.watchNamespaces(changes.add);
       for (const kind of objects.kinds) cluster.watchAll(kind, ({ annotations }) => rules.isKept(annotations));
+    },
+    listed: async (rule, signal) => {
+      await cluster.namespaceReads.labelsKnown(rules.labelKeysOf?.(rule) ?? [], signal);
     },
     report: (facts) => (facts.rule === undefined ? undefined : report(facts)),
   };

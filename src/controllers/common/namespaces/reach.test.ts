@@ -21,6 +21,7 @@ const NO_LIMITS: LimitsConfig = {
   replicatorPush: true,
   reflectorPush: true,
   adoptOrphans: false,
+  mittwaldPush: true,
 };
 
 const reachWith = (limits: Partial<LimitsConfig>): Reach => reachOf({ ...NO_LIMITS, ...limits });

@@ -96,7 +96,7 @@ test('if the patterns of a mirror are too long, its copies stay until the mirror
   assert.ok(evaluation !== undefined);
   assert.deepEqual(evaluation.claims, []);
   assert.match(evaluation.refusal?.message ?? '', /characters in total/);
-  const fate = async (live: RuleState): Promise<string> => {
+  const fate = async (live: RuleState): Promise<unknown> => {
     const claims = new Claims();
     claims.add(mirrors);
     claims.put(RULE, evaluation);

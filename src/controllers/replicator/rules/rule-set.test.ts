@@ -22,7 +22,7 @@ function rules(replicateTo: string): ReplicatorRules {
 
 test('if no rule claims a copy, it stays while its source has an invalid annotation; it is deleted if the source is gone or valid', async () => {
   const copy = observedObject({ annotations: { 'k8s-replicator/replicated-by': 'home/db' } });
-  const fate = async (replicateTo: string, isThere: boolean): Promise<string> => {
+  const fate = async (replicateTo: string, isThere: boolean): Promise<unknown> => {
     const claims = new Claims();
     const ruleSet = rules(replicateTo);
     claims.add(ruleSet);

@@ -4,7 +4,7 @@ import { because, namespaceNotFound } from '../../model/cause.ts';
 import { noNamespace } from '../../model/reasons.ts';
 import type { Entry } from '../../book/claim-book.ts';
 import type { Claims } from '../../book/claims.ts';
-import type { Claim, Outcome } from '../../model/claim.ts';
+import { type Claim, listedIn, type Outcome } from '../../model/claim.ts';
 import { Content } from '../../model/content.ts';
 import { parseResourceKey, type ObjectKey, type RuleKey } from '../../model/keys.ts';
 import { contentVersion, type Observed } from '../../model/observed.ts';
@@ -116,21 +116,25 @@ export class TargetActions {
     const attempt = attemptOf(facts, claim, this.#memory.get(target));
     const pause = this.#pause(action, attempt);
     if (pause !== undefined) return pause;
-    const content = await this.#content(action);
-    if (content === 'gone') return { requeueAfterMs: LATER_MS };
-    const values = desired.data === 'source' ? content : undefined;
+    const source = await this.#content(action);
+    if (source === 'gone') return { requeueAfterMs: LATER_MS };
+    const content = source === undefined ? undefined : await this.#merged(action, source);
+    if (content === 'changed') return 'again';
+    const values = desired.data === 'source' ? source : undefined;
     const wasOverwritten =
       values !== undefined && (isMarkedOverwritten(observed) || this.#memory.get(target)?.overwritten !== undefined);
     const fullResponse = wasOverwritten || (values !== undefined && !this.#checked.has(values));
     const marked = wasOverwritten ? withOverwrittenMark(desired) : desired;
+    // What was read has all annotations, also those that the index does not keep.
+    const known = run.lastRead?.resourceVersion === observed?.resourceVersion ? (run.lastRead ?? observed) : observed;
     using request = store.index.beginRequest(target, true);
     try {
       const written =
-        observed === undefined
+        known === undefined
           ? await this.#writer.create(target, marked, content ?? minimalContent(store, desired.type), signal, {
               fullResponse,
             })
-          : await this.#writer.update(target, observed, marked, content, signal, { fullResponse });
+          : await this.#writer.update(target, known, marked, content, signal, { fullResponse });
       const { meta, stored } = written;
       if (stored !== undefined && values !== undefined) this.#checked.add(values);
       onWrite(target, verb, true, claim.owner.key);
@@ -144,9 +148,13 @@ export class TargetActions {
       const immutable = desired.immutable ?? (observed !== undefined && facts.immutable === true);
       if (content !== undefined) {
         const type = stored?.type ?? desired.type ?? content.type;
-        this.#memory.storeContent(target, { version, fingerprint: (stored ?? content).fingerprint, immutable, type });
+        const { fingerprint } = stored ?? content;
+        const isWhole = desired.merged === undefined || fingerprint.digest !== content.fingerprint.digest;
+        const part = isWhole ? undefined : values?.fingerprint.digest;
+        this.#memory.storeContent(target, { version, fingerprint, immutable, type, part });
       } else if (observed !== undefined && held?.version === contentVersion(observed)) {
-        this.#memory.storeContent(target, { version, fingerprint: held.fingerprint, immutable });
+        const { fingerprint, part } = held;
+        this.#memory.storeContent(target, { version, fingerprint, immutable, part });
       }
       return this.#written(action, kept, isOverwritten(written, marked, content, kept));
     } catch (error) {
@@ -220,6 +228,21 @@ export class TargetActions {
     if (desired.data === 'minimal') return minimalContent(this.#options.store, desired.type);
     if (claim.source === undefined || facts.viewOf(claim).state !== 'present') return 'gone';
     return (await this.#options.sources.load(claim.source, run.signal, claim.shape.selection)) ?? 'gone';
+  }
+
+  /** The data of a target that keeps its other keys; `changed`: it is not the planned version any more. */
+  async #merged({ facts, plan, run }: Action, source: Content): Promise<Content | 'changed'> {
+    const { observed } = facts;
+    const { merged, data } = plan.desired;
+    if (merged === undefined || observed === undefined) return source;
+    if (run.lastContent?.version !== contentVersion(observed)) await run.read();
+    const present = run.lastContent;
+    if (present?.version !== contentVersion(observed)) return 'changed';
+    const rest = present.without(new Set(listedIn(merged, observed)));
+    const { kind } = this.#options.store;
+    return data === 'source'
+      ? Content.merged(kind, rest, source, source.type)
+      : Content.merged(kind, source, rest, source.type);
   }
 
   async #delete(action: Action<DecidedPlan>): Promise<ActionResult> {

@@ -17,7 +17,8 @@
  */
 import { isOlder } from '../../../kube/api.ts';
 import { getOrCreate } from '../../../runtime/maps.ts';
-import type { ObjectKey } from '../../model/keys.ts';
+import type { Content } from '../../model/content.ts';
+import type { ObjectKey, ResourceKey } from '../../model/keys.ts';
 import { contentVersion, immutableBy, observe, type Observed } from '../../model/observed.ts';
 import type { TargetReader, TargetState } from '../../plan/decide.ts';
 import type { RepairMemory } from '../../plan/repairs.ts';
@@ -92,6 +93,8 @@ export class TargetRun implements TargetReader {
   readonly signal: AbortSignal;
   /** The target as this run has read it; `null`: it did not exist; `undefined`: not read. */
   lastRead: Observed | null | undefined;
+  /** The content that this run has read last. */
+  lastContent: Content | undefined;
   /** Uid of the object that this run has deleted. It counts as gone, even if the index still has it. */
   deletedUid: string | undefined;
   /** The server refused to update the target, so it has to be replaced. */
@@ -117,8 +120,12 @@ export class TargetRun implements TargetReader {
     const observed = gone ? undefined : latest;
     const memory = this.#memory.get(target);
     const known = gone || store.isKnown(target) || this.lastRead === null || memory?.cleared === true;
-    const held = (observed && store.heldIn(target, observed)) ?? this.#memory.get(target)?.held;
-    const isHeld = observed !== undefined && held?.version === contentVersion(observed);
+    const kept = memory?.held;
+    const version = observed && contentVersion(observed);
+    // Only the memory knows the digest of a part.
+    const isPart = kept?.part !== undefined && kept.version === version;
+    const held = isPart ? kept : ((observed && store.heldIn(target, observed)) ?? kept);
+    const isHeld = version !== undefined && held?.version === version;
     return {
       presence: observed !== undefined ? 'present' : known ? 'absent' : 'unknown',
       observed,
@@ -136,7 +143,7 @@ export class TargetRun implements TargetReader {
     };
   }
 
-  async read(): Promise<true> {
+  async read(_target?: ResourceKey, part?: readonly string[]): Promise<true> {
     const { target, signal } = this;
     const read = await this.#store.read(target, signal);
     if (read === undefined) {
@@ -147,7 +154,8 @@ export class TargetRun implements TargetReader {
     this.lastRead = observe(read.metadata, this.#store.kind);
     this.cannotUpdate = immutable && this.#store.kind.isCustom !== true;
     const { version, fingerprint, type } = content;
-    this.#memory.storeContent(target, { version, fingerprint, type, immutable });
+    this.lastContent = content;
+    this.#memory.storeContent(target, { version, fingerprint, type, immutable, part: part && content.digestOf(part) });
     return true;
   }
 }

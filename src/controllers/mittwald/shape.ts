@@ -1,0 +1,236 @@
+/** What targets look like, as kubernetes-replicator makes them: they get the keys of their source, and keep their own. Pure. */
+import type { OwnerReference } from '../../kube/api.ts';
+import { because, type Cause, causeOf, nobodyCause } from '../../copy/model/cause.ts';
+import {
+  type Claim,
+  type DesiredState,
+  failing,
+  type FieldPatch,
+  listedIn,
+  type Merged,
+  type Shape,
+  type SourceView,
+  UNREAD,
+} from '../../copy/model/claim.ts';
+import { COPY_LABEL, lengthProblem, type Observed, PLACE_ANNOTATION } from '../../copy/model/observed.ts';
+import type { RuleKey } from '../../copy/model/keys.ts';
+import { rfc3339 } from '../../runtime/text/texts.ts';
+import type { Place } from '../common/annotated/objects.ts';
+import { copiedMetadata, isCopied, TOO_LARGE } from '../common/excluded-metadata.ts';
+import { acceptsFrom, COPY_OF, MERGED_FROM, NAMES, referenceIn, userText } from './words.ts';
+
+type Annotations = Readonly<Record<string, string>>;
+
+const CHANGING: DesiredState = {
+  kind: 'wait',
+  for: 'watch',
+  ...nobodyCause('Pending', 'the source is being evaluated again'),
+};
+
+const MERGED: Merged = {
+  listIn: NAMES.keys,
+  tooMany: because('TooLarge', 'the source has too many keys to list in an annotation of the target'),
+};
+const MERGED_INTO_USERS: Merged = { ...MERGED, isUsers: true };
+
+/** The version and the time, which are written when something else is: a new version alone changes no data. */
+function written(version: string, now: number): FieldPatch {
+  return { [NAMES.version]: version, [NAMES.at]: rfc3339(now) };
+}
+
+/** Whether the list of our keys on an object was too long to keep. */
+function isTrimmed({ annotations }: Pick<Observed, 'annotations'>): boolean {
+  return lengthProblem(annotations[NAMES.keys] ?? '') !== undefined;
+}
+
+export interface PushOptions {
+  readonly source: Place;
+  /** The annotations of the source that decide (`userText`). */
+  readonly text: string;
+  readonly stripsLabels: boolean;
+  /** Those of the source, if copies get them. */
+  readonly owners: readonly OwnerReference[] | undefined;
+  /** `--mittwald-merge-foreign`. */
+  readonly mergesForeign: boolean;
+}
+
+/** A copy that the source pushes. All copies of a source share one shape. */
+export class PushShape implements Shape {
+  readonly id: string;
+  readonly #options: PushOptions;
+  readonly #mark: string;
+  /** The annotations that were compared last, and whether they are those of this shape. */
+  #last: readonly [Annotations, boolean] | undefined;
+
+  constructor(options: PushOptions) {
+    const { source, text, owners } = options;
+    this.#options = options;
+    this.#mark = `${source.namespace}/${source.name}`;
+    this.id = `push ${this.#mark} ${text} ${JSON.stringify(owners ?? null)}`;
+  }
+
+  desiredState(source: SourceView, observed: Observed | undefined, now: number): DesiredState {
+    if (source.state === 'failed') return failing(source);
+    // With other annotations, the copy may be unwanted now. The rule is about to be evaluated.
+    if (source.state !== 'present' || !this.#isCurrent(source.annotations)) return CHANGING;
+    if (observed?.trimmed === true || (observed !== undefined && isTrimmed(observed))) return TOO_LARGE;
+    const book = { bookkeeping: written(source.version, now), data: 'source' } as const;
+    if (observed !== undefined && this.#isUsers(source, observed))
+      return {
+        kind: 'be',
+        ...book,
+        labels: {},
+        annotations: { [MERGED_FROM]: this.#mark },
+        type: '',
+        merged: MERGED_INTO_USERS,
+      };
+    const { stripsLabels, owners } = this.#options;
+    return {
+      kind: 'be',
+      ...book,
+      labels: stripsLabels ? {} : copiedMetadata(source.labels, isCopied),
+      annotations: { [COPY_OF]: this.#mark },
+      bookkeepingLabels: { [COPY_LABEL]: 'mittwald' },
+      merged: MERGED,
+      ...(owners === undefined ? {} : { ownerReferences: owners }),
+    };
+  }
+
+  takes(source: SourceView, { annotations }: Observed): 'sure' | 'maybe' | undefined {
+    if (NAMES.from in annotations || PLACE_ANNOTATION in annotations) return undefined;
+    if (NAMES.keys in annotations) return isVersionOf(source, annotations) ? 'sure' : 'maybe';
+    const { source: from, mergesForeign } = this.#options;
+    return mergesForeign || acceptsFrom(from.namespace, annotations) ? 'maybe' : undefined;
+  }
+
+  heldVersion(observed: Observed): string | undefined {
+    return observed.annotations[NAMES.version];
+  }
+
+  /** Whether the object is one of a user, and only gets keys. */
+  #isUsers(source: SourceView, observed: Observed): boolean {
+    const { annotations } = observed;
+    if (COPY_OF in annotations) return false;
+    return MERGED_FROM in annotations || this.takes(source, observed) === 'maybe';
+  }
+
+  #isCurrent(annotations: Annotations): boolean {
+    if (this.#last?.[0] !== annotations) this.#last = [annotations, userText(annotations) === this.#options.text];
+    return this.#last[1];
+  }
+}
+
+/** Whether a target has the data of this version, by its bookkeeping. */
+function isVersionOf(source: SourceView, annotations: Annotations): boolean {
+  return source.state === 'present' && source.version === annotations[NAMES.version];
+}
+
+/** What remains of a copy that has keys of others, or of an object of a user that got keys: neither our keys nor our marks. */
+export function remainsOf(rule: RuleKey, { annotations }: Observed): Claim {
+  const without = [COPY_OF, MERGED_FROM, PLACE_ANNOTATION, NAMES.keys, NAMES.version, NAMES.at];
+  const shape: Shape = {
+    id: 'remains',
+    desiredState: () => ({
+      kind: 'be',
+      labels: { [COPY_LABEL]: null },
+      annotations: Object.fromEntries(without.map((name) => [name, null])),
+      bookkeeping: {},
+      data: 'minimal',
+      merged: COPY_OF in annotations ? MERGED : MERGED_INTO_USERS,
+    }),
+    heldVersion: () => undefined,
+  };
+  return { owner: { key: rule, title: rule, rank: '' }, mode: 'release', source: undefined, shape };
+}
+
+export interface PullOptions {
+  readonly target: Place;
+  readonly source: Place;
+  /** Whether a source with these annotations permits the target. */
+  readonly permits: (annotations: Annotations) => boolean;
+}
+
+/** An object of a user that pulls keys from its source. Labels, type and other annotations stay. */
+export class PullShape implements Shape {
+  readonly id: string;
+  readonly #options: PullOptions;
+
+  constructor(options: PullOptions) {
+    const { source } = options;
+    this.#options = options;
+    this.id = `pull ${source.namespace}/${source.name}`;
+  }
+
+  desiredState(source: SourceView, observed: Observed | undefined, now: number): DesiredState {
+    const { permits } = this.#options;
+    if (observed === undefined || !this.#isCurrent(observed)) return UNREAD;
+    if (isTrimmed(observed)) return TOO_LARGE;
+    const { annotations } = observed;
+    switch (source.state) {
+      case 'unknown':
+        return UNREAD;
+      case 'failed':
+        return failing(source);
+      case 'missing': {
+        const waits = {
+          state: 'waiting',
+          for: 'source',
+          ...(this.#isNear ? causeOf(source) : this.#denied()),
+        } as const;
+        if (listedIn(MERGED, observed).length === 0)
+          return this.#isNear ? { kind: 'wait', for: 'source', ...causeOf(source) } : failing(this.#denied());
+        return {
+          kind: 'be',
+          labels: {},
+          annotations: { [NAMES.keys]: '' },
+          bookkeeping: { [NAMES.at]: rfc3339(now) },
+          data: 'minimal',
+          merged: MERGED,
+          remark: waits,
+        };
+      }
+      case 'present':
+        break;
+      default:
+        return source satisfies never;
+    }
+    if (!permits(source.annotations)) return failing(this.#denied());
+    const missing: FieldPatch = annotations[NAMES.version] ? {} : { [NAMES.version]: source.version };
+    return {
+      kind: 'be',
+      labels: {},
+      annotations: missing,
+      bookkeeping: written(source.version, now),
+      data: 'source',
+      type: '',
+      merged: MERGED,
+    };
+  }
+
+  heldVersion(observed: Observed): string | undefined {
+    return observed.annotations[NAMES.version];
+  }
+
+  /** Whether the target still names this source. If not, the changed rule is about to be evaluated. */
+  #isCurrent({ annotations }: Observed): boolean {
+    const { source, target } = this.#options;
+    const named = referenceIn(target, annotations);
+    if (named === undefined || 'reason' in named) return false;
+    return named.namespace === source.namespace && named.name === source.name;
+  }
+
+  get #isNear(): boolean {
+    return this.#options.source.namespace === this.#options.target.namespace;
+  }
+
+  /** The same text whether the source is missing or forbids the target: users must not find out names elsewhere. */
+  #denied(): Cause {
+    const { source, target } = this.#options;
+    const lacking = this.#isNear ? 'does not' : 'does not exist or does not';
+    const names = `annotations ${NAMES.allowed} and ${NAMES.allowedNamespaces}`;
+    return because(
+      'Denied',
+      `source ${source.namespace}/${source.name} ${lacking} allow namespace ${target.namespace} (${names})`,
+    );
+  }
+}

@@ -1,0 +1,328 @@
+/** Pushes: a source makes a copy of its name in each namespace that its annotations select. Data are merged key by key. */
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+
+import type { Json } from '../../support/api.ts';
+import { waitFor } from '../../support/wait-for.ts';
+import { KINDS, mark, MittwaldScene, OPEN, PREFIX } from './support.ts';
+
+let scene: MittwaldScene;
+before(async () => {
+  scene = await MittwaldScene.open();
+  await scene.namespaces('source', 'team-a', 'team-b', 'team-c', 'the-dev', 'dev-2');
+  await scene.operator();
+});
+after(() => scene.close());
+
+for (const kind of KINDS)
+  describe(`a ${kind.kind} with replicate-to`, () => {
+    it('has a copy in each namespace of the list, which follows its data and goes with it', async () => {
+      const users = scene.of(kind);
+      const more = { metadata: { labels: { app: 'x', 'argocd.argoproj.io/instance': 'y' } } };
+      const type = kind.kind === 'Secret' ? { type: 'my/type' } : {};
+      await scene.put(
+        users,
+        'source/push',
+        { b: '1', a: '1' },
+        { to: 'team-a, team-b', 'my.org/note': 'x' },
+        { ...more, ...type },
+      );
+      const made = await users.holds('team-a/push', { a: '1', b: '1' });
+      assert.deepEqual(Object.keys(made.metadata.annotations).toSorted(), [
+        'keyferry.dev/replicated-from',
+        'keyferry.dev/target',
+        ...['replicated-at', 'replicated-from-version', 'replicated-keys'].map((name) => `${PREFIX}/${name}`),
+      ]);
+      assert.equal(mark(made, 'replicated-keys'), 'a,b');
+      assert.equal(mark(made, 'replicated-from-version'), await users.version('source/push'));
+      assert.match(mark(made, 'replicated-at') ?? '', /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
+      assert.deepEqual(made.metadata.labels, { app: 'x', 'keyferry.dev/copy': 'mittwald' });
+      assert.deepEqual([made.metadata.ownerReferences, made.immutable], [undefined, undefined]);
+      assert.equal(made.type, kind.kind === 'Secret' ? 'my/type' : undefined);
+      await users.holds('team-b/push', { a: '1', b: '1' });
+      await scene.set(users, 'source/push', { b: null, c: '2' });
+      assert.equal((await users.holds('team-a/push', { a: '1', c: '2' })).metadata.uid, made.metadata.uid);
+      await users.holds('team-b/push', { a: '1', c: '2' });
+      await scene.set(users, 'team-a/push', { a: 'edited' });
+      await users.holds('team-a/push', { a: '1', c: '2' });
+      await users.delete('team-b/push');
+      await users.holds('team-b/push', { a: '1', c: '2' });
+      await scene.say(users, 'source/push', { to: 'team-b,team-c' });
+      await users.gone('team-a/push');
+      await users.holds('team-c/push', { a: '1', c: '2' });
+      await scene.say(users, 'source/push', { to: null });
+      await users.gone('team-b/push');
+      await users.gone('team-c/push');
+      await scene.say(users, 'source/push', { to: 'team-a' });
+      await users.holds('team-a/push', { a: '1', c: '2' });
+      await users.delete('source/push');
+      await users.gone('team-a/push');
+    });
+
+    it('leaves the keys, labels and annotations of others on its copy, and takes only its own away', async () => {
+      const users = scene.of(kind);
+      await scene.put(users, 'source/shared', { a: '1', b: '1' }, { to: 'team-a,team-b' });
+      await users.holds('team-a/shared', { a: '1', b: '1' });
+      await users.holds('team-b/shared', { a: '1', b: '1' });
+      await scene.set(users, 'team-a/shared', { own: 'x' });
+      await scene.api.patch(users.path('team-a/shared'), {
+        metadata: { labels: { my: 'label' }, annotations: { 'my.org/note': 'x' } },
+      });
+      await scene.set(users, 'source/shared', { a: '2', b: null });
+      const shared = await users.holds('team-a/shared', { a: '2', own: 'x' });
+      assert.equal(shared.metadata.labels['my'], 'label');
+      assert.equal(shared.metadata.annotations['my.org/note'], 'x');
+      await users.stayUnchanged(['team-a/shared'], 'a copy with a key of somebody else');
+      await users.delete('source/shared');
+      await users.gone('team-b/shared');
+      const left = await users.holds('team-a/shared', { own: 'x' });
+      assert.deepEqual(left.metadata.annotations, { 'my.org/note': 'x' });
+      assert.deepEqual(left.metadata.labels, { my: 'label' });
+    });
+
+    it('never touches objects of users, unless they consent', async () => {
+      const users = scene.of(kind);
+      const foreign = await scene.put(users, 'team-a/taken', { own: '1', a: 'own' });
+      const empty = await scene.put(users, 'team-b/taken', {});
+      await scene.put(users, 'team-c/taken', { own: '1', a: 'own' }, { 'keyferry.dev/accept-push': 'source' });
+      await scene.put(users, 'the-dev/taken', { own: '1' }, { 'keyferry.dev/accept-push': 'other' });
+      const source = await scene.put(users, 'source/taken', { a: '1' }, { to: 'source|.*-.*' });
+      await users.warning('source/taken', 'Conflict');
+      const merged = await users.holds('team-c/taken', { own: '1', a: '1' });
+      assert.equal(merged.metadata.labels, undefined);
+      assert.equal(merged.metadata.annotations['keyferry.dev/merged-from'], 'source/taken');
+      await users.holds('dev-2/taken', { a: '1' });
+      await scene.set(users, 'source/taken', { a: null, b: '2' });
+      await users.holds('team-c/taken', { own: '1', b: '2' });
+      await users.holds('the-dev/taken', { own: '1' });
+      await scene.say(users, 'the-dev/taken', { 'keyferry.dev/accept-push': 'source' });
+      await users.holds('the-dev/taken', { own: '1', b: '2' });
+      await scene.set(users, 'the-dev/taken', { own: null });
+      await users.stayUnchanged(['source/taken'], 'the source');
+      assert.equal((await users.find('source/taken')).metadata.uid, source.metadata.uid);
+      await scene.say(users, 'source/taken', { to: 'team-a,team-b' });
+      const left = await users.holds('team-c/taken', { own: '1' });
+      assert.deepEqual(left.metadata.annotations, { 'keyferry.dev/accept-push': 'source' });
+      await users.holds('the-dev/taken', {});
+      await users.gone('dev-2/taken');
+      await users.delete('source/taken');
+      await users.stayUnchanged(['team-a/taken', 'team-b/taken'], 'objects of users');
+      for (const [name, before] of [
+        ['team-a/taken', foreign],
+        ['team-b/taken', empty],
+      ] as const)
+        assert.equal(await users.version(name), before.metadata.resourceVersion);
+    });
+  });
+
+it('labels travel unless strip-labels is "true"; owner references only with exactly "true"', async () => {
+  const { secrets, api } = scene;
+  const owner = await api.create({
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { namespace: 'source', name: 'owner' },
+  });
+  const { name, uid } = owner.metadata;
+  const metadata = {
+    labels: { app: 'x' },
+    ownerReferences: [{ apiVersion: 'v1', kind: 'ConfigMap', name, uid, controller: true }],
+  };
+  const put = async (object: string, given: Record<string, string>): Promise<Json> => {
+    await scene.put(secrets, `source/${object}`, { a: '1' }, { to: 'team-a', ...given }, { metadata });
+    return await secrets.holds(`team-a/${object}`, { a: '1' });
+  };
+  const copy = { 'keyferry.dev/copy': 'mittwald' };
+  assert.deepEqual((await put('strip', { 'strip-labels': 'true' })).metadata.labels, copy);
+  const kept = await put('strip-not', { 'strip-labels': 'false', 'keep-owner-references': '1' });
+  assert.deepEqual([kept.metadata.labels, kept.metadata.ownerReferences], [{ ...copy, app: 'x' }, undefined]);
+  const owned = await put('owned', { 'keep-owner-references': 'true' });
+  assert.deepEqual(owned.metadata.ownerReferences, metadata.ownerReferences);
+  await secrets.stayUnchanged(['team-a/owned'], 'a copy with owner references');
+  await scene.say(secrets, 'source/strip-not', { 'strip-labels': 'true' });
+  await secrets.becomes(
+    'team-a/strip-not',
+    ({ metadata: { labels } }) => labels['app'] === undefined,
+    'without the label',
+  );
+});
+
+it('patterns mean what their users mean: names, stars at the begin, groups, whole names; selectors, also the empty one', async () => {
+  const { secrets } = scene;
+  const all = ['dev-2', 'team-a', 'team-b', 'team-c', 'the-dev'];
+  const rows: Record<string, readonly [Record<string, string>, readonly string[]]> = {
+    name: [{ to: 'team-a' }, ['team-a']],
+    part: [{ to: 'team' }, []],
+    star: [{ to: '*' }, all],
+    tail: [{ to: '*-dev' }, ['the-dev']],
+    regex: [{ to: 'team-[ab]' }, ['team-a', 'team-b']],
+    anchors: [{ to: '^team-(a|c)$' }, ['team-a', 'team-c']],
+    half: [{ to: 'team-a|dev' }, ['team-a']],
+    empty: [{ to: '' }, []],
+    blanks: [{ to: ' , ' }, []],
+    matching: [{ matching: 'tier in (one)' }, ['team-b']],
+    both: [{ to: 'team-a', matching: 'tier=one' }, ['team-a', 'team-b']],
+    everywhere: [{ matching: '' }, all],
+  };
+  await scene.label('team-b', { tier: 'one' });
+  for (const [name, [given]] of Object.entries(rows)) await scene.put(secrets, `source/row-${name}`, { a: '1' }, given);
+  for (const [name, [, places]] of Object.entries(rows))
+    for (const place of places) await secrets.holds(`${place}/row-${name}`, { a: '1' });
+  for (const [name, [, places]] of Object.entries(rows))
+    for (const place of all.filter((one) => !places.includes(one)))
+      assert.equal(await secrets.find(`${place}/row-${name}`), undefined, `${name} in ${place}`);
+  const event = await secrets.warning('source/row-half', 'MisreadPattern');
+  assert.match(event.message, /kubernetes-replicator also matches the-dev/);
+  for (const name of Object.keys(rows)) await secrets.delete(`source/row-${name}`);
+});
+
+it('a namespace that appears, or gets or loses a label, gets or loses its copies', async () => {
+  const { secrets } = scene;
+  await scene.put(secrets, 'source/later', { a: '1' }, { to: 'later-.*' });
+  await scene.put(secrets, 'source/labels', { a: '1' }, { matching: 'get=yes' });
+  await scene.namespaces('later-one');
+  await secrets.holds('later-one/later', { a: '1' });
+  assert.equal(await secrets.find('later-one/labels'), undefined);
+  await scene.label('later-one', { get: 'yes' });
+  await secrets.holds('later-one/labels', { a: '1' });
+  await scene.label('later-one', { get: 'no' });
+  await secrets.gone('later-one/labels');
+  await secrets.holds('later-one/later', { a: '1' });
+  await scene.label('source', { get: 'yes' });
+  await secrets.stayUnchanged(['source/labels'], 'a source in a namespace that its own selector selects');
+});
+
+it('values that nobody can read delete no copy, and are events', async () => {
+  const { secrets } = scene;
+  await scene.put(secrets, 'source/kept', { a: '1' }, { to: 'team-a' });
+  await secrets.holds('team-a/kept', { a: '1' });
+  await scene.say(secrets, 'source/kept', { to: 'team-b,team-a(' });
+  await secrets.warning('source/kept', 'IllFormed');
+  await secrets.holds('team-b/kept', { a: '1' });
+  await secrets.holds('team-a/kept', { a: '1' });
+  await scene.say(secrets, 'source/kept', { to: 'team-b' });
+  await secrets.gone('team-a/kept');
+  await scene.put(secrets, 'source/selector', { a: '1' }, { matching: 'a=b=c', to: 'team-a' });
+  await secrets.warning('source/selector', 'IllFormed');
+  await secrets.holds('team-a/selector', { a: '1' });
+});
+
+it('TLS, docker configs and changed types: copies have the type of their source; with keys of others they stay', async () => {
+  const { secrets } = scene;
+  const encode = (text: string): string => Buffer.from(text).toString('base64');
+  const tls = { type: 'kubernetes.io/tls', data: { 'tls.crt': encode('1'), 'tls.key': encode('2') } };
+  const docker = { type: 'kubernetes.io/dockerconfigjson', data: { '.dockerconfigjson': encode('{}') } };
+  for (const [name, given] of [
+    ['tls', tls],
+    ['docker', docker],
+  ] as const) {
+    await scene.put(secrets, `source/${name}`, {}, { to: 'team-a' }, given);
+    const made = await secrets.becomes(`team-a/${name}`, ({ type }) => type === given.type, 'of this type');
+    assert.deepEqual(made.data, given.data);
+  }
+  await scene.put(secrets, 'source/type', { a: '1' }, { to: 'team-a,team-b' });
+  const before = await secrets.holds('team-a/type', { a: '1' });
+  await secrets.holds('team-b/type', { a: '1' });
+  await scene.set(secrets, 'team-b/type', { own: 'x' });
+  await secrets.delete('source/type');
+  await scene.put(
+    secrets,
+    'source/type',
+    { username: '1', password: '2' },
+    { to: 'team-a,team-b' },
+    { type: 'kubernetes.io/basic-auth' },
+  );
+  const made = await secrets.becomes(
+    'team-a/type',
+    ({ type }) => type === 'kubernetes.io/basic-auth',
+    'of the new type',
+  );
+  assert.notEqual(made.metadata.uid, before.metadata.uid);
+  await secrets.warning('source/type', 'Immutable');
+  await secrets.holds('team-b/type', { a: '1', own: 'x' });
+  await scene.put(secrets, 'source/frozen', { a: '1' }, { to: 'team-a' });
+  await secrets.holds('team-a/frozen', { a: '1' });
+  await scene.api.patch(secrets.path('team-a/frozen'), { immutable: true });
+  await scene.set(secrets, 'source/frozen', { a: '2' });
+  await secrets.holds('team-a/frozen', { a: '2' });
+});
+
+it('Secrets of types that are never copied have an event', async () => {
+  const { secrets, api } = scene;
+  await api.create({ apiVersion: 'v1', kind: 'ServiceAccount', metadata: { namespace: 'source', name: 'sa' } });
+  const account = { 'kubernetes.io/service-account.name': 'sa' };
+  await scene.put(
+    secrets,
+    'source/token',
+    { x: '1' },
+    { to: 'team-a', ...account },
+    { type: 'kubernetes.io/service-account-token' },
+  );
+  await scene.put(secrets, 'source/boot', {}, { to: 'team-a' }, { type: 'bootstrap.kubernetes.io/token' });
+  for (const name of ['token', 'boot']) {
+    await secrets.warning(`source/${name}`, 'RefusedType');
+    assert.equal(await secrets.find(`team-a/${name}`), undefined);
+  }
+});
+
+it('of two sources the first has the name; the other says so, and takes over when the first goes', async () => {
+  const { secrets } = scene;
+  await scene.put(secrets, 'source/name', { a: 'source' }, { to: 'team-a' });
+  await secrets.holds('team-a/name', { a: 'source' });
+  await scene.set(secrets, 'team-a/name', { own: 'x' });
+  await scene.put(secrets, 'team-b/name', { b: 'team-b' }, { to: 'team-a' });
+  await secrets.warning('team-b/name', 'Conflict');
+  await secrets.holds('team-a/name', { a: 'source', own: 'x' });
+  await secrets.delete('source/name');
+  await secrets.holds('team-a/name', { b: 'team-b', own: 'x' });
+});
+
+it('a copy is not filled, pushes nothing, and its clone is an object of its user', async () => {
+  const { secrets, api } = scene;
+  await scene.put(secrets, 'source/copied', { a: '1' }, { ...OPEN, to: 'team-a' });
+  const copy = await secrets.holds('team-a/copied', { a: '1' });
+  await scene.put(secrets, 'source/other', { a: 'other' }, OPEN);
+  await scene.say(secrets, 'team-a/copied', { from: 'source/other' });
+  await secrets.warning('team-a/copied', 'Conflict');
+  await secrets.holds('team-a/copied', { a: '1' });
+  await scene.say(secrets, 'team-a/copied', { from: null });
+  const { annotations, labels } = copy.metadata;
+  await api.create({ ...copy, metadata: { namespace: 'team-b', name: 'copied', annotations, labels } });
+  await scene.say(secrets, 'source/copied', { to: 'team-a,team-b' });
+  await secrets.warning('source/copied', 'Conflict');
+  await secrets.delete('source/copied');
+  await secrets.gone('team-a/copied');
+  await secrets.holds('team-b/copied', { a: '1' });
+});
+
+it('a suspended source, consent and limits hold', async () => {
+  const { secrets, api } = scene;
+  await api.create({
+    apiVersion: 'v1',
+    kind: 'Namespace',
+    metadata: { name: 'picky', annotations: { 'keyferry.dev/accept-from': 'other' } },
+  });
+  await scene.put(secrets, 'source/wanted', { a: '1' }, { to: 'picky,team-a' });
+  await secrets.holds('team-a/wanted', { a: '1' });
+  await secrets.warning('source/wanted', 'NotAccepted');
+  assert.equal(await secrets.find('picky/wanted'), undefined);
+  await scene.say(secrets, 'source/wanted', { 'keyferry.dev/suspend': 'true', to: 'team-b' });
+  await scene.set(secrets, 'source/wanted', { a: '2' });
+  await secrets.stayUnchanged(['team-a/wanted'], 'a copy of a suspended source');
+  await scene.say(secrets, 'source/wanted', { 'keyferry.dev/suspend': null });
+  await secrets.gone('team-a/wanted');
+  await secrets.holds('team-b/wanted', { a: '2' });
+});
+
+it('a client that keeps overwriting a copy is told by an event, and the writes become rare', async () => {
+  const { secrets } = scene;
+  await scene.put(secrets, 'source/fight', { a: '1' }, { to: 'team-a' });
+  await secrets.holds('team-a/fight', { a: '1' });
+  await waitFor(
+    async () => {
+      await secrets.change('team-a/fight', { a: 'x' });
+      const events = await scene.api.list('/api/v1/namespaces/source/events');
+      return events.some(({ reason, involvedObject }) => reason === 'Contested' && involvedObject.name === 'fight');
+    },
+    { message: 'an event Contested', intervalMs: 100 },
+  );
+});
