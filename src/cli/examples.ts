@@ -20,6 +20,12 @@ export const EXAMPLES = {
     'keyferry explain secretmirror default/mysecret-mirror',
     'keyferry explain externalsecret default/app -o yaml --exit-code',
   ],
+  ui: [
+    'keyferry ui',
+    'keyferry ui -n team-a',
+    'keyferry ui --out report.html',
+    'keyferry ui --out report.html --redact',
+  ],
   version: ['keyferry version', 'keyferry version -o json'],
   completion: [
     'source <(keyferry completion bash)',

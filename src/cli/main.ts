@@ -86,6 +86,7 @@ function onCluster<Options extends ClusterOptions>(
   };
 }
 
+const showPage = onCluster(async () => (await import('../commands/ui.ts')).ui);
 const showStatus = onCluster(async () => (await import('../commands/status.ts')).status);
 
 void runCli(
@@ -107,6 +108,7 @@ void runCli(
           : showStatus(options)),
       plan: onCluster(async () => (await import('../commands/plan.ts')).planFiles),
       explain: onCluster(async () => (await import('../commands/explain.ts')).explain),
+      ui: async (options) => await untilInterrupted(async (signal) => await showPage(options, signal)),
     },
     startedAs: [process.argv[1] ?? '', process.argv0],
     processInfo: { env: process.env, hostname: hostname(), uniqueId: randomUUID() },

@@ -39,6 +39,7 @@ function recorder(code = 0): Recorder {
     status: record('status'),
     plan: record('plan'),
     explain: record('explain'),
+    ui: record('ui'),
   };
   return { actions, called };
 }

@@ -21,6 +21,7 @@ function namespaceOption(help: string): Flag<string | undefined> {
   return { ...flag.text('namespace', 'name', help), short: 'n' };
 }
 
+const MAX_PORT = 65_535;
 const exitCode = flag.bool(
   'exit-code',
   'exit with code 3 if one of these rules is not ready, or a copy that no rule wants is still there',
@@ -59,6 +60,15 @@ const explainFlags = {
   output: outputFlag(FORMATS),
   namespace: namespaceOption('the namespace of the object, as in kubectl'),
   exitCode,
+} satisfies FlagTable;
+
+const uiFlags = {
+  namespace: namespaceOption('show only rules in this namespace; needs permissions only in this namespace'),
+  out: flag.text('out', 'file', 'write the page with the data of this moment into a file, and end'),
+  redact: flag.bool('redact', 'with --out: other names, and no messages, hosts and Vault paths'),
+  port: flag.count('port', 0, 0, MAX_PORT, 'port on 127.0.0.1; 0: any free port'),
+  open: flag.bool('open', 'open the browser', true),
+  leaseName: leaseNameFlag(RUN_LEASE),
 } satisfies FlagTable;
 
 export function shortCommands({ actions, build, stdout, processInfo: { env } }: CliContext): readonly Command[] {
@@ -134,6 +144,17 @@ export function shortCommands({ actions, build, stdout, processInfo: { env } }: 
           if (rest.length === 0) throw new UsageError("missing required argument 'place'");
           const place = [...(namespace === undefined ? [] : [namespace]), ...rest].join('/');
           return await actions.explain({ ...options, ...configured(values, texts), kind, place });
+        },
+      },
+      env,
+    ),
+    shortCommand(
+      {
+        ...reading('ui', 'show on a page in the browser what is copied where, and what is wrong', uiFlags),
+        action: async ({ values, texts }) => {
+          const { redact, out, ...options } = values.own;
+          if (redact && out === undefined) throw new UsageError('--redact needs --out');
+          return await actions.ui({ ...options, redact, out, ...configured(values, texts) });
         },
       },
       env,

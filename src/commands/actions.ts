@@ -2,6 +2,7 @@
 import type { Config, ReadingConfig } from '../config/config.ts';
 import type { ProcessInfo } from '../config/flags/flags.ts';
 import type { Build } from '../config/version.ts';
+import type { PageOptions } from '../../ui/data.ts';
 
 /** The cluster that a command reads: kubeconfig file and context. @see Config for their defaults */
 export interface ClusterOptions {
@@ -53,6 +54,13 @@ export interface ExplainOptions extends ReadingOptions {
   readonly place: string;
 }
 
+export interface UiOptions extends ClusterOptions, PageOptions {
+  readonly config: ReadingConfig;
+  /** Show only rules in this namespace; `undefined`: rules in all namespaces. */
+  readonly namespace: string | undefined;
+  readonly leaseName: string;
+}
+
 /** One of the constants `EXIT_…`. If the action throws, the error is printed: code 2 for a UsageError, else 1. */
 export type ExitCode = number;
 
@@ -63,6 +71,7 @@ export interface Actions {
   readonly status: (options: StatusOptions) => Promise<ExitCode>;
   readonly plan: (options: PlanOptions) => Promise<ExitCode>;
   readonly explain: (options: ExplainOptions) => Promise<ExitCode>;
+  readonly ui: (options: UiOptions) => Promise<ExitCode>;
 }
 
 export interface CliContext {

@@ -12,7 +12,8 @@ const PAGE_SIZE = 500;
 const PAGE_BYTES = 2 * 1024 * 1024;
 /** A page above the limit is requested again with this many times fewer objects. */
 const PAGE_SHRINK = 8;
-const METADATA_LIST = METADATA_ONLY.replace('PartialObjectMetadata', 'PartialObjectMetadataList');
+/** The media type of a list of metadata. */
+export const METADATA_LIST = METADATA_ONLY.replace('PartialObjectMetadata', 'PartialObjectMetadataList');
 
 export interface ListOptions {
   readonly labelSelector?: string | undefined;

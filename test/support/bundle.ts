@@ -35,7 +35,10 @@ async function build(): Promise<string> {
 
 function isStale(): boolean {
   const built = statSync(BUNDLE, { throwIfNoEntry: false })?.mtimeMs ?? 0;
-  const sources = globSync(['src/**/*.ts', 'deploy/crds/*.yaml', 'scripts/build.ts', 'package.json'], { cwd: ROOT });
+  const sources = globSync(
+    ['src/**/*.ts', 'ui/**/*.{ts,css}', 'deploy/crds/*.yaml', 'scripts/build.ts', 'package.json'],
+    { cwd: ROOT },
+  );
   return sources
     .filter((file) => !file.endsWith('.test.ts'))
     .some((file) => (statSync(path.join(ROOT, file), { throwIfNoEntry: false })?.mtimeMs ?? 0) > built);

@@ -58,12 +58,21 @@ export type Lister = (
 
 /** @param onListed called with each listed path and the resourceVersion of the list */
 export function listerOf(api: KubeApi, onListed?: (path: string, resourceVersion: string) => unknown): Lister {
+  return listerBy(async (path, take, options) => {
+    const resourceVersion = await listEach(api, path, take, options);
+    onListed?.(path, resourceVersion);
+  });
+}
+
+/** @param list lists one path. @throws the errors of `api.request` */
+export function listerBy(
+  list: (path: string, take: (item: Listed) => void, options?: ListOptions) => Promise<void>,
+): Lister {
   return async (collection, namespaces, take, options) => {
     const { groupPath, olderGroupPaths = [], plural } = collection;
     const listIn = async (path: string, namespace: string | undefined): Promise<void> => {
       try {
-        const resourceVersion = await listEach(api, path, take, options);
-        onListed?.(path, resourceVersion);
+        await list(path, take, options);
       } catch (error) {
         throw isForbidden(error) ? new MissingRight(collection, namespace, error) : error;
       }

@@ -19,7 +19,7 @@ import { Claims } from '../../copy/book/claims.ts';
 import { Cycles } from '../../copy/plan/cycles.ts';
 import { contestOf, decide, type Decision, type FactSource, type TargetReader } from '../../copy/plan/decide.ts';
 import { outcomeOf, outcomesOf } from '../../copy/plan/contest.ts';
-import { withReason } from '../../copy/model/cause.ts';
+import { type Cause, withReason } from '../../copy/model/cause.ts';
 import type { Evaluation } from '../../copy/model/rule-set.ts';
 import type { KubeApi } from '../../kube/api.ts';
 import { ServedNamespaces } from '../../kube/watch/served-namespaces.ts';
@@ -186,12 +186,28 @@ export class Snapshot implements SnapshotView {
     const { namespace } = parseResourceKey(object);
     if (this.claims.ruleSetOf(rule).selects?.(rule, object) !== true)
       return this.describe(this.objectOf(rule))?.exclusionOf?.(namespace);
+    const refusal = this.#refusalOf(rule, namespace);
+    return refusal && withReason(refusal);
+  }
+
+  /** The limit or consent that keeps a rule out of a namespace that it selects; `undefined`: none, or not selected. */
+  refusalOf(rule: RuleKey, object: ResourceKey): Cause | undefined {
+    if (this.claims.ruleSetOf(rule).selects?.(rule, object) !== true) return undefined;
+    return this.#refusalOf(rule, parseResourceKey(object).namespace);
+  }
+
+  /** The limit that keeps all rules out of a namespace; `undefined`: none. */
+  limitOn(namespace: string): Cause | undefined {
+    return this.#reach.toRefusal(namespace, namespace, this.inventory.namespaces.factsOf(namespace));
+  }
+
+  #refusalOf(rule: RuleKey, namespace: string): Cause | undefined {
     const home = namespaceOf(rule);
     const { namespaces } = this.inventory;
-    const refusal =
+    return (
       this.#reach.fromRefusal(home, namespaces.factsOf(home)) ??
-      this.#reach.toRefusal(home, namespace, namespaces.factsOf(namespace));
-    return refusal && withReason(refusal);
+      this.#reach.toRefusal(home, namespace, namespaces.factsOf(namespace))
+    );
   }
 
   copyOf({ target, claim: { mode, owner, shape } }: Claimed): Observed | undefined {

@@ -36,7 +36,7 @@ const NOT_RUN: Readonly<Record<string, RegExp>> = {
   /** Commands of the demo, which starts its own servers. test/scenarios/demo.test.ts runs the demo. */
   demo: /^npm run demo/,
   /** Commands that run until a signal. Other tests start them. */
-  endless: /^(npx --no )?keyferry (run|generator|syncsecret-|status -w)/,
+  endless: /^(npx --no )?keyferry (run|generator|syncsecret-|status -w|ui(?! --out))/,
   /**
    * Commands that need Pods, and a curl to a port that is forwarded to a Pod. test/scenarios/pods/more/pages.test.ts
    * runs these commands.

@@ -12,7 +12,7 @@ import { ensureBundle } from '../../support/bundle.ts';
 
 const ROOT = path.join(import.meta.dirname, '../../..');
 /** The files that the package may contain: no sources, tests or documents. */
-const CONTENT = /^(package\.json|README\.md|LICENSE|bin\/|dist\/keyferry\.cjs$|deploy\/)/;
+const CONTENT = /^(package\.json|README\.md|LICENSE|bin\/|dist\/keyferry(-ui)?\.cjs$|deploy\/)/;
 
 let folder: string;
 let packed: readonly string[];
@@ -43,7 +43,13 @@ it('the npm package contains the program and its manifests, and nothing else', (
     packed.filter((file) => !CONTENT.test(file)),
     [],
   );
-  for (const file of ['dist/keyferry.cjs', 'bin/keyferry.cjs', 'deploy/keyferry.yaml', 'deploy/rbac.yaml']) {
+  for (const file of [
+    'dist/keyferry.cjs',
+    'dist/keyferry-ui.cjs',
+    'bin/keyferry.cjs',
+    'deploy/keyferry.yaml',
+    'deploy/rbac.yaml',
+  ]) {
     assert.ok(packed.includes(file), file);
   }
 });
