@@ -78,56 +78,63 @@ for (const shareBy of ['rule', 'target'] as const) {
   });
 }
 
-test('after a restart orphans take their turn beside the namespaces of the rules, however many copies these have', async () => {
-  const backend = stubBackend('c');
-  const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
-  engine.backends.add(backend);
-  /** The copies of each rule. One rule has more than one event gives normal priority. */
-  const copies = new Map<RuleKey, readonly ResourceKey[]>(
-    ['wide', ...Array.from({ length: 300 }, (_, index) => `rule-${index}`)].map((rule) => [
-      asKey(`rules:team/${rule}`),
-      Array.from({ length: rule === 'wide' ? 1000 : 1 }, (_, index): ResourceKey =>
-        asKey(`c:Secret/ns-${index}/${rule}`),
-      ),
-    ]),
-  );
-  engine.add(
-    lifeOf({
-      name: 'rules',
-      evaluate: (key) => {
-        const owner: Owner = { key, title: key, rank: '' };
-        const shape = new LeaveShape(userCause(key, ''));
-        const claims = claimAll(copies.get(key) ?? [], { owner, mode: 'own', source: undefined, shape });
-        return { owner, version: '1', claims, sources: [] };
-      },
-      ownerOf: ({ annotations }) => asKey(annotations['owner'] ?? ''),
-      getLive: async () => await Promise.resolve({ state: 'gone' }),
-      orphanPolicy: () => 'delete',
-      report: async () => await Promise.resolve(undefined),
-    }),
-  );
-  const listed = (copy: ResourceKey, owner: RuleKey): void => {
-    const place = copy.slice('c:Secret/'.length);
-    engine.objectChanged(
-      asKey(copy),
-      undefined,
-      observedObject({ annotations: { owner, 'keyferry.dev/target': place } }),
-      true,
+for (const isLate of [false, true])
+  test(`after a restart orphans take their turn beside the namespaces of the rules, ${isLate ? 'also in a cluster that is listed late' : 'however many copies these have'}`, async () => {
+    const synced = Promise.withResolvers<void>();
+    const backend = stubBackend('c', synced.promise);
+    const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
+    engine.backends.add(backend);
+    /** The copies of each rule. One rule has more than one event gives normal priority. */
+    const copies = new Map<RuleKey, readonly ResourceKey[]>(
+      ['wide', ...Array.from({ length: 300 }, (_, index) => `rule-${index}`)].map((rule) => [
+        asKey(`rules:team/${rule}`),
+        Array.from({ length: rule === 'wide' ? 1000 : 1 }, (_, index): ResourceKey =>
+          asKey(`c:Secret/ns-${index}/${rule}`),
+        ),
+      ]),
     );
-  };
-  for (const [rule, targets] of copies) for (const target of targets) listed(target, rule);
-  const orphans = Array.from({ length: 5 }, (_, index): ResourceKey => asKey(`c:Secret/ns-${index}/orphan`));
-  for (const orphan of orphans) listed(orphan, asKey(`rules:gone/${namespaceOf(orphan)}`));
-  for (const rule of copies.keys()) engine.enqueueRule(rule, 'low');
-  try {
-    await engine.start(new AbortController().signal);
-    await waitFor(() => backend.reconciled.length === 1305);
-    const last = Math.max(...orphans.map((orphan) => backend.reconciled.indexOf(orphan)));
-    assert.ok(last < 2 * orphans.length, `the last one came at place ${last}`);
-  } finally {
-    await engine.stop();
-  }
-});
+    engine.add(
+      lifeOf({
+        name: 'rules',
+        evaluate: (key) => {
+          const owner: Owner = { key, title: key, rank: '' };
+          const shape = new LeaveShape(userCause(key, ''));
+          const claims = claimAll(copies.get(key) ?? [], { owner, mode: 'own', source: undefined, shape });
+          return { owner, version: '1', claims, sources: [] };
+        },
+        ownerOf: ({ annotations }) => asKey(annotations['owner'] ?? ''),
+        getLive: async () => await Promise.resolve({ state: 'gone' }),
+        orphanPolicy: () => 'delete',
+        report: async () => await Promise.resolve(undefined),
+      }),
+    );
+    const listed = (copy: ResourceKey, owner: RuleKey): void => {
+      const place = copy.slice('c:Secret/'.length);
+      engine.objectChanged(
+        asKey(copy),
+        undefined,
+        observedObject({ annotations: { owner, 'keyferry.dev/target': place } }),
+        true,
+      );
+    };
+    const orphans = Array.from({ length: 5 }, (_, index): ResourceKey => asKey(`c:Secret/ns-${index}/orphan`));
+    const list = (): void => {
+      for (const [rule, targets] of copies) for (const target of targets) listed(target, rule);
+      for (const orphan of orphans) listed(orphan, asKey(`rules:gone/${namespaceOf(orphan)}`));
+    };
+    if (!isLate) list();
+    for (const rule of copies.keys()) engine.enqueueRule(rule, 'low');
+    try {
+      await engine.start(new AbortController().signal);
+      if (isLate) list();
+      synced.resolve();
+      await waitFor(() => backend.reconciled.length === 1305);
+      const last = Math.max(...orphans.map((orphan) => backend.reconciled.indexOf(orphan)));
+      assert.ok(last < 2 * orphans.length, `the last one came at place ${last}`);
+    } finally {
+      await engine.stop();
+    }
+  });
 
 test('objects that are filled from one source have the turn of its namespace, and those without a source that of orphans', async () => {
   const backend = stubBackend('c');

@@ -225,8 +225,10 @@ export class Engine implements ObjectEvents {
     // A refused rule claims only the copies that it has, so the loss of a copy changes its claims.
     if (was !== undefined && was !== is && this.claims.findingsOf(was).refusal !== undefined)
       this.enqueueRule(was, priority);
-    const isTarget = was !== undefined || is !== undefined || this.book.isClaimed(key);
-    if (!own && isTarget && this.#evaluatedOnce) this.enqueueTarget(key, priority);
+    const isClaimed = this.book.isClaimed(key);
+    const isTarget = was !== undefined || is !== undefined || isClaimed;
+    // Orphans have one turn together, so those of a list delay nobody.
+    if (!own && isTarget && this.#evaluatedOnce) this.enqueueTarget(key, isClaimed ? priority : 'normal');
     this.enqueueSource(key, priority);
     for (const { objectChanged } of this.#listeners) objectChanged?.(key, before, after, initial, own);
   };
