@@ -145,7 +145,9 @@ export class ConfigSyncerRules implements AnnotatedRules {
     if (observed === undefined || own.kind !== kind || place.name !== name || place.namespace === namespace)
       return undefined;
     const selection = selectionIn(observed.annotations);
-    if (selection === undefined || 'reason' in selection) return undefined;
+    if (selection === undefined) return undefined;
+    // A selector that cannot be read selects nothing.
+    if ('reason' in selection) return false;
     return selectsNow(selection, namespace, this.#scope.namespaces);
   }
 }

@@ -22,7 +22,7 @@ it('the commands of the section "Switch over" change a cluster over, and status,
   await using stack = new AsyncDisposableStack();
   const scene = stack.adopt(await SyncScene.open(), (opened) => opened.close());
   const { secrets, api, plane } = scene;
-  await scene.namespaces('source', 'team-a', 'team-b', 'kubeops');
+  await scene.namespaces('source', 'team-a', 'team-b', 'kubeops', 'keyferry');
   await ensureBundle();
   const bin = await Reaper.shared().temporaryFolder('keyferry-bin-');
   await symlink(await ensureServer('kubectl'), path.join(bin, 'kubectl'));
@@ -38,16 +38,18 @@ it('the commands of the section "Switch over" change a cluster over, and status,
     }
   };
   const labels = { app: 'config-syncer' };
-  const template = {
-    metadata: { labels },
-    spec: { containers: [{ name: 'config-syncer', image: 'appscode/config-syncer' }] },
-  };
-  await api.create({
-    apiVersion: 'apps/v1',
-    kind: 'Deployment',
-    metadata: { name: 'config-syncer', namespace: 'kubeops' },
-    spec: { selector: { matchLabels: labels }, template },
-  });
+  for (const [namespace, name, image] of [
+    ['kubeops', 'config-syncer', 'appscode/config-syncer'],
+    ['keyferry', 'keyferry', 'keyferry'],
+  ]) {
+    const template = { metadata: { labels }, spec: { containers: [{ name, image }] } };
+    await api.create({
+      apiVersion: 'apps/v1',
+      kind: 'Deployment',
+      metadata: { name, namespace },
+      spec: { selector: { matchLabels: labels }, template },
+    });
+  }
   const given = { [SYNC]: 'kubernetes.io/metadata.name in (team-a,team-b)' };
   const source = await scene.put(secrets, 'source/s', { a: '1' }, given);
   const cluster = 'unicorn';
@@ -61,9 +63,10 @@ it('the commands of the section "Switch over" change a cluster over, and status,
   const blocks = codeBlocks(readFileSync(path.join(ROOT, 'docs/config-syncer.md'), 'utf8')).filter(
     ({ heading, language }) => heading === 'Switch over' && language === 'sh',
   );
-  const [look = '', stop = '', check = ''] = blocks.map(({ text }) => text);
+  const [look = '', stop = '', check = '', back = ''] = blocks.map(({ text }) => text);
   const { stdout: planned, code } = await run(look);
   assert.equal(code, 3, 'a conflict');
+  assert.match(planned, /^cluster: config-syncer still runs \(Deployment kubeops\/config-syncer\)/m);
   assert.match(planned, /^adopt +Secret +team-a +s +Secret source\/s /m);
   assert.match(planned, /^conflict +Secret +team-b +s +Secret source\/s /m);
   assert.match(planned, /^create +Secret +team-b +far +Secret source\/far/m);
@@ -71,6 +74,7 @@ it('the commands of the section "Switch over" change a cluster over, and status,
   await run(stop);
   const { spec } = await api.get('/apis/apps/v1/namespaces/kubeops/deployments/config-syncer');
   assert.equal(spec.replicas, 0);
+  assert.doesNotMatch((await run(look)).stdout, /still runs/);
   const untouched = ['source/s', 'team-b/s', 'source/far', 'team-a/far'];
   const before = await secrets.versions(untouched);
   await scene.operator(['run', '--cluster-name=unicorn']);
@@ -94,6 +98,11 @@ it('the commands of the section "Switch over" change a cluster over, and status,
     'keyferry explain --controllers=config-syncer --config-syncer-cluster-name=unicorn secret team-a/s',
   );
   assert.match(explained, /source\/s/);
+  await run(back);
+  const replicas = async (place: string): Promise<number> =>
+    (await api.get(`/apis/apps/v1/namespaces/${place}`)).spec.replicas;
+  assert.equal(await replicas('keyferry/deployments/keyferry'), 0);
+  assert.equal(await replicas('kubeops/deployments/config-syncer'), 1);
   const { stdout: unnamed } = await run('keyferry plan');
   assert.doesNotMatch(unnamed, /source\/s/, 'config-syncer counts only if it is named');
 });

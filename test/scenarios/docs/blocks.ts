@@ -54,8 +54,8 @@ const NOT_RUN: Readonly<Record<string, RegExp>> = {
   'no-syncsecrets': /^kubectl get syncsecrets -A -o json \| kubectl replace/,
   /** Commands that check a published release. */
   'no-release': /^(cosign|gh|npm audit) /,
-  /** Commands about the Deployments of reflector and Keyferry. test/scenarios/reflector/change-over.test.ts runs these commands. */
-  'no-reflector': /^kubectl scale -n (kube-system deployment\/reflector|keyferry deployment\/keyferry)/,
+  /** Commands about the Deployments of an original and of Keyferry. The tests change-over.test.ts run these commands. */
+  'no-original': /^kubectl scale -n \S+ deployment\//,
   /** Commands of Vault's own program, for a Vault of the reader. */
   'no-vault': /^vault /,
 };

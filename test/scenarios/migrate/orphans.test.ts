@@ -101,6 +101,10 @@ const KEPT: Readonly<Record<string, Texts>> = {
   'team-a/broken': replicated('home/broken'),
   'home/misread': auto('(a|b)\\1'),
   'team-a/misread': reflected('home/misread'),
+  'other/synced': { 'kubed.appscode.com/sync': 'kubernetes.io/metadata.name=team-a' },
+  'team-a/synced': replicated('home/synced'),
+  'other/unsynced': { 'kubed.appscode.com/sync': '=' },
+  'team-a/unsynced': replicated('home/unsynced'),
   // The original may have retained it, Keyferry retains it, or nobody knows who wrote the mark.
   'team-b/may-stay': mirrored('home/none'),
   'team-b/retained': mirrored('home/none', { ...place('team-b/retained'), 'keyferry.dev/retain': 'true' }),
@@ -142,6 +146,10 @@ before(async () => {
   await plane.api.apply(readCrds());
   await plane.api.createNamespaces(['home', 'team-a', 'team-b', 'other']);
   for (const [where, annotations] of Object.entries({ ...LEFT, ...KEPT })) await put(where, annotations);
+  // Its source may be in another cluster.
+  const origin = { 'origin.name': 'far', 'origin.namespace': 'home', 'origin.cluster': '' };
+  const labels = Object.entries(origin).map(([name, value]) => [`kubed.appscode.com/${name}`, value]);
+  await put('team-a/far', {}, Object.fromEntries(labels));
   // KubeLB's synchronizer, or that of Keyferry, takes this copy to another cluster.
   await put('team-a/offered', replicated('home/offered'), { 'kubelb.k8c.io/managed-by': 'kubelb' });
   const inHome = (name: string, source: string, more: object = {}) => {
@@ -195,6 +203,9 @@ describe('keyferry status --orphans', () => {
       'team-b/may-stay': /keeps it, because the original may have retained it$/,
       'team-b/retained': /keeps it, because of deletePolicy retain$/,
       'team-a/offered': /keeps it, because the label .* offers it to the secret synchronizer$/,
+      'team-a/synced': /keeps it, because Secret other\/synced claims it$/,
+      'team-a/unsynced': /keeps it, because Secret other\/unsynced may select it: /,
+      'team-a/far': /keeps it, because its source may be in another cluster$/,
       'team-a/source': /keeps it, because it has the annotation/,
       'team-a/by-hand': /keeps it, because it has no annotation/,
     };
