@@ -112,9 +112,9 @@ export const statusSchema = z.strictObject({
         ...copy,
         owner: z.string().meta({ description: 'The owner that the mark of the copy names: NAMESPACE/NAME.' }),
         reason: z.string().meta({ description: 'Why the copy has no rule, and whether Keyferry deletes it.' }),
-        action: z.literal('delete').optional().meta({
+        action: z.enum(['delete', 'update']).optional().meta({
           description:
-            'delete: by the flags of this command, Keyferry deletes the copy, and tries again if the API server refuses this.',
+            'What Keyferry does by the flags of this command. delete: it deletes the copy, and tries again if the API server refuses this. update: it takes out what it wrote, or the copy gets another owner.',
         }),
         verdict: z.enum(['leftover', 'manual']).optional().meta({
           description:

@@ -52,6 +52,11 @@ const READERS: Readonly<Record<string, ReaderEntry>> = {
     ruleNames: 'Secrets or ConfigMaps with annotations of kubernetes-replicator',
     collection: undefined,
     isOnlyIfNamed: true,
+    original: {
+      program: 'kubernetes-replicator',
+      image: /^kubernetes-replicator$/,
+      prefix: 'replicator.v1.mittwald.de/',
+    },
     open: (...context) => new MittwaldReader(...context),
   },
   generator: {

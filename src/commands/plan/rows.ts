@@ -108,7 +108,7 @@ export function affectedByStart({ rules, claims }: Snapshot): Affected {
 export async function leftRows(snapshot: Snapshot): Promise<PlannedTarget[]> {
   const orphans = await orphansIn(snapshot);
   return orphans.flatMap(({ system, kind, namespace, name, owner, reason, action }) =>
-    action === 'delete' ? [] : { system, action: 'leave', kind, namespace, name, rule: owner, reason, lost: false },
+    action !== undefined ? [] : { system, action: 'leave', kind, namespace, name, rule: owner, reason, lost: false },
   );
 }
 

@@ -197,17 +197,19 @@ function orphanOf(snapshot: Snapshot, { reader, key, observed, unwanted }: Unwan
   const isPlaced = PLACE_ANNOTATION in observed.annotations;
   const doubt = isPlaced ? undefined : reader.ruleSet?.whyNoCopy?.(observed);
   const held = unwanted.because ?? doubt ?? heldBy(snapshot, key);
+  const because = held === undefined ? '' : `, because ${held}`;
   const verdict = held === undefined ? ('leftover' as const) : ('manual' as const);
   if (plan.do === 'delete') {
     const fate = 'Keyferry will delete it, or an event says why it cannot';
     return { ...orphan, action: 'delete', verdict, reason: `${why}; ${fate}` };
   }
+  if (plan.do === 'update') return { ...orphan, action: 'update', reason: `${why}; Keyferry will update it${because}` };
   if (plan.do === 'later' && plan.because === 'namespace')
     return { ...orphan, reason: `${why}; ${REASONS.NamespaceTerminating.says}` };
   const left = snapshot.claims.leftoverOf(observed, key);
   const isAdoptable = left !== undefined && left.keptBecause === undefined;
-  const because = held === undefined ? (isAdoptable ? ' without --adopt-orphans' : '') : `, because ${held}`;
-  return { ...orphan, reason: `${why}; Keyferry keeps it${because}`, ...(!isPlaced && { verdict }) };
+  const unless = held === undefined && isAdoptable ? ' without --adopt-orphans' : because;
+  return { ...orphan, reason: `${why}; Keyferry keeps it${unless}`, ...(!isPlaced && { verdict }) };
 }
 
 /**
@@ -223,6 +225,8 @@ function heldBy(snapshot: Snapshot, object: ResourceKey): string | undefined {
   if (claimed !== undefined) return `${claimed.claim.owner.title} claims it`;
   const [used] = claims.book.from(object);
   if (used !== undefined) return `${used.claim.owner.title} copies it`;
+  const [names] = claims.book.rulesOn(object);
+  if (names !== undefined) return `${snapshot.titleOf(names)} names it as its source`;
   if (snapshot.rulesOf(object).some((rule) => rules.has(rule))) return 'it requests copies itself';
   for (const [rule, { refusal, owner }] of rules) {
     const isSelected = claims.ruleSetOf(rule).selects?.(rule, object);

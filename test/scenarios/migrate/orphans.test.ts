@@ -24,6 +24,7 @@ import { type ProgramResult, runProgram } from '../cli/program.ts';
 const ROOT = path.join(import.meta.dirname, '../../..');
 const REPLICATOR = 'k8s-replicator/';
 const REFLECTOR = 'reflector.v1.k8s.emberstack.com/';
+const MITTWALD = 'replicator.v1.mittwald.de/';
 const VALUE = 'generalkenobi';
 
 type Texts = Readonly<Record<string, string>>;
@@ -56,6 +57,13 @@ const auto = (namespaces = '.*'): Texts => ({
   [`${REFLECTOR}reflection-auto-namespaces`]: namespaces,
 });
 
+/** The annotations of a copy that Keyferry made by annotations of kubernetes-replicator. */
+const pushed = (source: string, mark = 'replicated-from', keys = 'password'): Texts => ({
+  [`keyferry.dev/${mark}`]: source,
+  [`${MITTWALD}replicated-keys`]: keys,
+  [`${MITTWALD}replicated-from-version`]: '1',
+});
+
 /** Copies that nothing needs. */
 const LEFT: Readonly<Record<string, Texts>> = {
   'team-a/gone': replicated('home/gone'),
@@ -67,6 +75,7 @@ const LEFT: Readonly<Record<string, Texts>> = {
   // Keyferry made these. It deletes them when it starts.
   'team-a/ours': replicated('home/ours', place('team-a/ours')),
   'team-b/ours': mirrored('home/none', place('team-b/ours')),
+  'team-b/pushed': { ...pushed('home/pushed'), ...place('team-b/pushed') },
 };
 
 /** Everything else: live sources and copies, objects that a rule uses or may want, and objects of users. */
@@ -103,6 +112,14 @@ const KEPT: Readonly<Record<string, Texts>> = {
   'team-a/misread': reflected('home/misread'),
   'other/synced': { 'kubed.appscode.com/sync': 'kubernetes.io/metadata.name=team-a' },
   'team-a/synced': replicated('home/synced'),
+  'other/mitted': { [`${MITTWALD}replicate-to`]: 'team-a' },
+  'team-a/mitted': replicated('home/mitted'),
+  'team-a/drawn': replicated('home/drawn'),
+  'team-b/draws': { [`${MITTWALD}replicate-from`]: 'team-a/drawn' },
+  // kubernetes-replicator's own mark names no source. An object of a user only got keys.
+  'team-b/nameless': { [`${MITTWALD}replicated-keys`]: 'password', [`${MITTWALD}replicated-from-version`]: '1' },
+  'team-a/merged': { ...pushed('home/merged', 'merged-from', 'other'), ...place('team-a/merged') },
+  'team-b/merged': { ...pushed('home/merged', 'merged-from'), ...place('team-b/merged') },
   'other/unsynced': { 'kubed.appscode.com/sync': '=' },
   'team-a/unsynced': replicated('home/unsynced'),
   // The original may have retained it, Keyferry retains it, or nobody knows who wrote the mark.
@@ -203,6 +220,10 @@ describe('keyferry status --orphans', () => {
       'team-b/may-stay': /keeps it, because the original may have retained it$/,
       'team-b/retained': /keeps it, because of deletePolicy retain$/,
       'team-a/offered': /keeps it, because the label .* offers it to the secret synchronizer$/,
+      'team-a/mitted': /keeps it, because Secret other\/mitted claims it$/,
+      'team-a/drawn': /keeps it, because Secret team-b\/draws (copies it|names it as its source)$/,
+      'team-b/nameless': /^no source of this name pushes it; /,
+      'team-a/merged': /; Keyferry will update it$/,
       'team-a/synced': /keeps it, because Secret other\/synced claims it$/,
       'team-a/unsynced': /keeps it, because Secret other\/unsynced may select it: /,
       'team-a/far': /keeps it, because its source may be in another cluster$/,
@@ -218,7 +239,7 @@ describe('keyferry status --orphans', () => {
     );
     assert.match(
       table,
-      /^Nothing needs 8 of \d+ copies\. To delete: .*status --orphans -o name \| xargs -rL1 kubectl/m,
+      /^Nothing needs 9 of \d+ copies\. To delete: .*status --orphans -o name \| xargs -rL1 kubectl/m,
     );
     assert.doesNotMatch(table, /^SYSTEM|No rules found/m);
     const plan = await run('plan', '-o', 'json', '--controllers=mirrors,replicator,reflector');
