@@ -1,5 +1,6 @@
 /** The help of the program and of its commands. */
 import type { Flag } from '../config/flags/flags.ts';
+import { wrapped } from '../runtime/text/wrapped.ts';
 import type { Described } from './command.ts';
 import { PROGRAM } from './examples.ts';
 
@@ -133,15 +134,4 @@ function indented(text: string, columns: number): string {
   return wrapped(text, columns - 2)
     .map((line) => `  ${line}`)
     .join('\n');
-}
-
-/** Breaks a text at spaces. A word that is longer than the width has a line of its own. */
-function wrapped(text: string, width: number): string[] {
-  const lines: string[] = [];
-  for (const word of text.split(' ')) {
-    const last = lines.at(-1);
-    if (last !== undefined && last.length + 1 + word.length <= width) lines[lines.length - 1] = `${last} ${word}`;
-    else lines.push(word);
-  }
-  return lines;
 }

@@ -73,7 +73,8 @@ function onCluster<Options extends ClusterOptions>(
     await using api = new HttpKubeApi(connection);
     using progress = new Progress(process.stderr, process.env['TERM']);
     const cluster = { api, cluster: server.host, namespace, now: () => Date.now(), signal };
-    const terminal = { paint: paintFor(process.stdout), progress, stdin: readStdin, stdout, stderr };
+    const { columns } = process.stdout;
+    const terminal = { paint: paintFor(process.stdout), columns, progress, stdin: readStdin, stdout, stderr };
     try {
       const { text, code } = await command({ ...cluster, ...terminal }, options);
       progress.end();

@@ -287,6 +287,7 @@ describe('the argument of the actions', () => {
       namespace: undefined,
       failed: false,
       orphans: false,
+      copies: false,
       watch: false,
       exitCode: false,
       leaseName,

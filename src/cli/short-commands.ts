@@ -37,6 +37,7 @@ const statusFlags = {
     short: 'A',
   },
   failed: flag.bool('failed', 'show only rules that have problems, with all of their failing targets'),
+  copies: flag.bool('copies', 'show each copy, too, as -o wide does'),
   orphans: flag.bool('orphans', 'show only copies that no rule wants; with -o name those that can be deleted'),
   watch: { ...flag.bool('watch', 'print the status, then each change, until Ctrl-C'), short: 'w' },
   exitCode,

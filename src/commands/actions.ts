@@ -23,6 +23,8 @@ interface ReadingOptions<Output = 'table' | 'json' | 'yaml'> extends ClusterOpti
 export interface StatusOptions extends ReadingOptions<'table' | 'wide' | 'json' | 'yaml' | 'name'> {
   /** Show only orphans. The rules of all controllers must be read, because any rule may use such a copy. */
   readonly orphans: boolean;
+  /** Whether each copy has a line. */
+  readonly copies: boolean;
   /** Whether the exit code says that a rule is not ready. */
   readonly exitCode: boolean;
   /** Show only rules in this namespace; `undefined`: rules in all namespaces. */

@@ -10,7 +10,8 @@ import { EXIT_DONE, EXIT_FAILED, EXIT_LOSS_OR_REFUSAL, type StatusOptions } from
 import { type CommandContext, type CommandResult, readSnapshot } from './output/reading.ts';
 import { runningOriginals } from './output/originals.ts';
 import { reportText } from './output/text.ts';
-import { isNotReady, type StatusFindings, onlyFailed, statusReport, statusText } from './status/report.ts';
+import { isNotReady, type StatusFindings, onlyFailed, statusReport } from './status/report.ts';
+import { statusText, type TextOptions } from './status/text.ts';
 import { leadersOf } from './status/leaders.ts';
 import { type KubeApi, type KubeStream, METADATA_ONLY } from '../kube/api.ts';
 import { ApiError, ConnectionError } from '../kube/errors.ts';
@@ -23,7 +24,7 @@ import { changesBetween } from './status/changes.ts';
  * @throws the errors of `api.request`
  */
 export async function status(context: CommandContext, options: StatusOptions): Promise<CommandResult> {
-  const { api, cluster, paint, progress } = context;
+  const { api, cluster, progress } = context;
   const { config, namespace, orphans: isOrphans } = options;
   // With --watch: the contents for the last report. Content that has not changed is not read again.
   let contents: Contents | undefined;
@@ -44,7 +45,7 @@ export async function status(context: CommandContext, options: StatusOptions): P
     const isUndone = rules.some(isNotReady) || orphans.some(({ action }) => action === 'delete');
     if (options.output === 'name') for (const note of found.report.notes) context.stderr(`${note}\n`);
     const code = options.exitCode && isUndone ? EXIT_LOSS_OR_REFUSAL : EXIT_DONE;
-    return { text: statusText(found, options, paint, reportText), code: found.isMissing ? EXIT_FAILED : code };
+    return { text: statusText(found, options, context, reportText), code: found.isMissing ? EXIT_FAILED : code };
   }
   await watchStatus({ ...context, report }, options);
   return { text: '', code: EXIT_DONE };
@@ -57,7 +58,10 @@ const RETRY_MS = 5000;
 /** Longest time between two lists, s. The next list shows changes that a dead watch missed, and new APIs. */
 const WATCH_SECONDS = 60;
 
-interface WatchContext extends Pick<CommandContext, 'api' | 'paint' | 'now' | 'signal' | 'stdout' | 'stderr'> {
+interface WatchContext extends Pick<
+  CommandContext,
+  'api' | 'paint' | 'columns' | 'now' | 'signal' | 'stdout' | 'stderr'
+> {
   /** Makes a report from the objects that the lister reads. @throws the errors of `api.request` */
   readonly report: (lister: Lister) => Promise<StatusFindings>;
 }
@@ -68,10 +72,8 @@ interface ListedPath {
   readonly resourceVersion: string;
 }
 
-type WatchOptions = Pick<StatusOptions, 'output' | 'failed' | 'namespace' | 'orphans'>;
-
 /** After each change, lists all objects again and prints what is different. @throws the errors of the first report */
-export async function watchStatus(context: WatchContext, options: WatchOptions): Promise<void> {
+export async function watchStatus(context: WatchContext, options: TextOptions): Promise<void> {
   const { api, signal, stdout, stderr, now, report } = context;
   let before: StatusReport | undefined;
   let isTroubled = false;
@@ -87,9 +89,7 @@ export async function watchStatus(context: WatchContext, options: WatchOptions):
       try {
         const found = await report(lister);
         stdout(
-          before === undefined
-            ? statusText(found, options, context.paint, document)
-            : next(before, found, options, context),
+          before === undefined ? statusText(found, options, context, document) : next(before, found, options, context),
         );
         before = found.report;
         await changed(api, listed, () => tell(undefined), signal);
@@ -136,7 +136,7 @@ async function changed(
 function next(
   before: StatusReport,
   { report }: StatusFindings,
-  { output, failed }: WatchOptions,
+  { output, failed }: TextOptions,
   { paint, now }: WatchContext,
 ): string {
   if (output === 'json' || output === 'yaml') {

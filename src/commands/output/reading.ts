@@ -14,6 +14,8 @@ export interface CommandContext {
   /** The namespace in the kubeconfig's context. Manifests that name no namespace are for this one. */
   readonly namespace: string;
   readonly paint: Paint;
+  /** The width of the terminal; `undefined`: the output is for a file or a program. */
+  readonly columns?: number | undefined;
   readonly progress: Progress;
   /** Wall clock, ms. */
   readonly now: () => number;

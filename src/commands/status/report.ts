@@ -1,15 +1,13 @@
 /** Makes the report of `keyferry status` from a snapshot, and the tables for people. */
 import { noOrGoingNamespace } from '../../copy/model/reasons.ts';
-import { command } from '../../runtime/text/command.ts';
-import { byName, titleOf } from '../snapshot/places.ts';
+import { byName } from '../snapshot/places.ts';
 import { LIMITED } from '../snapshot/rule-state.ts';
 import { orphansIn, type RuleStatus, ruleStatuses } from '../snapshot/status-report.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import { lacksNamespace, coverageNotes } from '../output/reading.ts';
 import type { StatusOptions } from '../actions.ts';
-import type { Cell, Paint, Style } from '../output/terminal.ts';
-import { copiesText, TextParts } from '../output/text.ts';
-import { leaderLine, type Leaders } from './leaders.ts';
+import type { Style } from '../output/terminal.ts';
+import type { Leaders } from './leaders.ts';
 import type { StatusReport } from '../../../scripts/reports/schemas.ts';
 
 /** The report, and facts that only the tables show. */
@@ -95,84 +93,17 @@ export function onlyFailed(report: StatusReport): StatusReport {
   return { ...report, rules: report.rules.filter((rule) => hasProblem(rule)), orphans };
 }
 
-/**
- * The report as text. It ends with a line break. The format `wide` has more columns, and all failing targets.
- * @param document makes the output as JSON or YAML
- */
-export function statusText(
-  { report, ruleNames, hasCounts }: StatusFindings,
-  { output, failed, namespace, orphans: isOrphans }: Pick<StatusOptions, 'output' | 'failed' | 'namespace' | 'orphans'>,
-  paint: Paint,
-  document: (report: StatusReport, format: 'json' | 'yaml') => string,
-): string {
-  const shown = failed ? onlyFailed(report) : report;
-  if (output === 'json' || output === 'yaml') return document(shown, output);
-  const { rules, orphans, systems, leaders, notes } = shown;
-  const deletable = orphans.filter(({ verdict }) => verdict === 'leftover');
-  if (output === 'name') return deletable.map((orphan) => `${nameLine(orphan)}\n`).join('');
-  const isWide = output === 'wide';
-  const parts = new TextParts(paint);
-  const missing = systems.filter(({ installed }) => !installed).map(({ system }) => system);
-  const destinations = isWide ? ['DESTINATIONS'] : [];
-  parts.table(
-    ['SYSTEM', 'NAMESPACE', 'NAME', 'SOURCE', ...destinations, 'STATE', 'READY', 'COPIES', 'LAST SYNC', 'WHY'],
-    rules.map((rule) => [
-      rule.system,
-      rule.namespace,
-      rule.name,
-      rule.source,
-      ...(isWide ? [rule.destinations.join(',') || 'none'] : []),
-      stateCell(rule),
-      rule.ready ? 'True' : 'False',
-      hasCounts(rule) ? String(rule.copies.length) : '?',
-      rule.lastSyncTime ?? 'never',
-      `${rule.reason}: ${rule.message}`,
-    ]),
-  );
-  if (isOrphans) parts.lines(orphanLines(orphans.length, deletable.length));
-  else if (rules.length === 0 && (!failed || orphans.length === 0) && missing.length < systems.length) {
-    const place = namespace === undefined ? '' : ` in namespace ${namespace}`;
-    parts.lines([failed ? `No problems found${place}.` : `No rules found${place}. Rules are: ${ruleNames}.`]);
-  }
-  if (failed || isWide) {
-    const failing = rules.flatMap((rule) =>
-      rule.failing.map((one) => [one.kind, one.namespace, one.name, titleOf(rule), failureCell(one)]),
-    );
-    parts.table(['FAILING', 'NAMESPACE', 'NAME', 'FOR', 'WHY'], failing);
-  }
-  const copies = rules.flatMap((rule) =>
-    rule.copies.map((one) => [one.kind, one.namespace, one.name, titleOf(rule), rule.source, one.sourceVersion]),
-  );
-  if (!failed) parts.table(['COPY', 'NAMESPACE', 'NAME', 'FOR', 'OF', 'AT VERSION'], copies);
-  parts.table(
-    ['ORPHAN', 'NAMESPACE', 'NAME', 'MARKED BY', 'WHY'],
-    orphans.map(({ kind, namespace, name, owner, reason }) => [kind, namespace, name, owner, reason]),
-  );
-  parts.lines(leaders.map((leader) => leaderLine(leader)));
-  parts.lines(notes);
-  for (const system of missing)
-    parts.lines([`The CRD of ${system} is not installed: run ${command('crds')} | kubectl apply --server-side -f -`]);
-  return parts.toString();
-}
-
-/** What `xargs -L1 kubectl delete` needs to delete an object: `kubectl` takes one namespace only. */
-function nameLine({ kind, namespace, name }: StatusReport['orphans'][number]): string {
-  return `-n ${namespace} ${kind.toLowerCase()}/${name}`;
-}
-
-function orphanLines(all: number, deletable: number): string[] {
-  if (all === 0) return ['Every copy has a rule that wants it.'];
-  const how = `${command('status')} --orphans -o name | xargs -rL1 kubectl delete`;
-  return deletable === 0 ? [] : [`Nothing needs ${deletable} of ${copiesText(all)}. To delete: ${how}`];
-}
-
 /** States that end without help of a user. */
 const PASSING: ReadonlySet<string> = new Set(['Pending', 'Waiting', 'Outdated', 'Unknown', 'Deleting']);
 
-function stateCell(rule: RuleStatus): Cell {
-  const { state, ready } = rule;
-  if (ready) return { text: state, style: 'good' };
-  return { text: state, style: PASSING.has(state) || !hasProblem(rule) ? 'waiting' : 'bad' };
+/** Whether the state of a rule ends without help of a user. */
+export function isPassing({ state }: Pick<RuleStatus, 'state'>): boolean {
+  return PASSING.has(state);
+}
+
+export function styleOf(rule: RuleStatus): Style {
+  if (rule.ready) return 'good';
+  return isPassing(rule) || !hasProblem(rule) ? 'waiting' : 'bad';
 }
 
 /** The cell that says why a target is not up to date, and its color. */

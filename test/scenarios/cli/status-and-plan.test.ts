@@ -76,7 +76,7 @@ describe('keyferry status, plan and explain', () => {
       /^No rules found\. Rules are: ExternalSecrets [a-z ]+, SecretMirrors, Secrets or ConfigMaps with [A-Za-z ,]+\.\n$/,
     );
     await plane.api.create(mirror('first', 'one', ['to-.+']));
-    const { stdout } = await run(['status']);
+    const { stdout } = await run(['status', '--failed']);
     assert.match(stdout, /^SYSTEM +NAMESPACE +NAME +SOURCE +STATE +READY +COPIES +LAST SYNC +WHY\n/);
     assert.match(stdout, /\nmirrors +default +first +secret default\/one +\w+ +False +0 +never +NotSeen: /);
   });
@@ -116,11 +116,17 @@ describe('keyferry status, plan and explain', () => {
   });
 
   it('status lists copies, and the targets that fail with their reasons', async () => {
-    const { code, stdout } = await run(['status']);
+    const { code, stdout } = await run(['status', '--copies']);
     assert.equal(code, 0);
-    assert.match(stdout, /\nmirrors +default +first +secret default\/one +Active +True +2 +20\S+Z +Synced: 2 copies/);
-    assert.match(stdout, /\nmirrors +default +second +secret default\/two +Active +False +1 +20\S+Z +Conflict: .*to-b/);
-    assert.match(stdout, /\nSecret +to-a +two +SecretMirror default\/second +secret default\/two +\d+\n/);
+    assert.match(stdout, /^2 rules, 3 copies; 1 rule is not ready: 1 Conflict\.\n/);
+    assert.match(stdout, /\n✗ 1 × Conflict: .*\n {4}SecretMirror default\/second: .*to-b.*\n {4}→ the owner of /);
+    assert.match(
+      stdout,
+      /\n✗ +mirrors +SecretMirror default\/second +1 +\d+[smhd] +Conflict\n✓ +mirrors +SecretMirror default\/first +2 /,
+    );
+    assert.match(stdout, /\nSecret to-a\/two +SecretMirror default\/second +secret default\/two\n/);
+    const wide = (await run(['status', '-o', 'wide'])).stdout;
+    assert.match(wide, /\nSecret +to-a +two +SecretMirror default\/second +secret default\/two +\d+\n/);
     const json = JSON.parse((await run(['status', '-o', 'json'])).stdout) as {
       systems: unknown;
       rules: { name: string; destinations: unknown; copies: { namespace: string }[] }[];
@@ -218,7 +224,8 @@ describe('keyferry status, plan and explain', () => {
     const where = '/apis/mirrors.kts.studio/v1alpha2/namespaces/default/secretmirrors/second';
     await plane.api.patch(where, { metadata: { finalizers: null } });
     await plane.api.delete(where);
-    const { stdout } = await run(['status']);
+    assert.match((await run(['status'])).stdout, /\n1 copy has no rule: .*status --orphans\n/);
+    const { stdout } = await run(['status', '-o', 'wide']);
     assert.match(
       stdout,
       /\nORPHAN +NAMESPACE +NAME +MARKED BY +WHY\nSecret +to-a +two +default\/second +its SecretMirror does not exist; Keyferry will delete it/,
@@ -239,7 +246,7 @@ describe('keyferry status, plan and explain', () => {
     const finalizers = ['mirrors.kts.studio/finalizer'];
     await plane.api.create({ ...going, metadata: { ...going.metadata, finalizers } });
     await plane.api.delete(where);
-    assert.match((await run(['status'])).stdout, / going .* Deleting: since 20\S+Z\n/);
+    assert.match((await run(['status', '--failed'])).stdout, / going .* Deleting: since 20\S+Z\n/);
     const { generation } = (await plane.api.get(where)).metadata;
     const ready = {
       type: 'Ready',
@@ -249,7 +256,7 @@ describe('keyferry status, plan and explain', () => {
     };
     const conditions = [{ ...ready, lastTransitionTime: '2026-01-01T00:00:00Z' }];
     await plane.api.patch(`${where}/status`, { status: { observedGeneration: generation, conditions } });
-    const { stdout } = await run(['status']);
+    const { stdout } = await run(['status', '--failed']);
     assert.match(stdout, / going .* Deleting: since 20\S+Z; SyncError: cannot sync namespace to-a: Forbidden\n/);
     await plane.api.patch(where, { metadata: { finalizers: null } });
   });

@@ -103,7 +103,7 @@ describe('what keyferry status says about the operator', () => {
     const explained = await runProgram(['explain', 'secret', `${two}/x`, ...args, '-o', 'json']);
     assert.equal(explainSchema.parse(JSON.parse(explained.stdout)).verdict, 'missing', explained.stderr);
     await using watch = new RunningProgram(['status', '-w', ...args]);
-    await watch.seen('stdout', /^SYSTEM .*within/s);
+    await watch.seen('stdout', /^\d+ rules?, .*within/s);
     await plane.api.create(secret(two, 'x', 'y'));
     await plane.api.create({ ...mirror('late', 'one', ['nowhere']), metadata: { name: 'late', namespace: two } });
     await watch.seen('stdout', new RegExp(`rule added {2}SecretMirror ${two}/late `));

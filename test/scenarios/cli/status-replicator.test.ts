@@ -131,9 +131,9 @@ describe('keyferry status of annotated objects', () => {
     assert.equal(copies[0]?.sourceVersion, await users.version('source/push'));
     assert.deepEqual([source, destinations], ['secret source/push', ['team-a/push', 'team-b/push']]);
     assert.match(lastSyncTime ?? '', /^20\S+Z$/);
-    const table = await run('-n', 'team-a');
-    assert.match(table, /\nreplicator +team-a +pull +secret source\/open +Active +True +1 +20\S+Z +Synced: /);
-    assert.match(table, /\nreplicator +team-a +denied +secret source\/closed +Error +False +0 +never +Denied: /);
+    const table = await run('-n', 'team-a', '-o', 'wide');
+    assert.match(table, /\nreplicator +team-a +pull +secret source\/open +\S+ +Active +True +1 +20\S+Z +Synced: /);
+    assert.match(table, /\nreplicator +team-a +denied +secret source\/closed +\S+ +Error +False +0 +never +Denied: /);
     assert.doesNotMatch(table, /\nreplicator +source /);
   });
 

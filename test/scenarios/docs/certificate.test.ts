@@ -54,7 +54,7 @@ before(async () => {
   resources.defer(() => plane.stop());
   await plane.api.apply([CERTIFICATES]);
   await plane.api.apply(readCrds());
-  const args = ['--controllers=mirrors,replicator,reflector'];
+  const args = ['--controllers=mirrors,replicator,reflector,mittwald,config-syncer'];
   const keyferry = resources.use(await Keyferry.start({ kubeconfig: plane.kubeconfigPath, args }));
   await keyferry.ready();
 });
@@ -114,7 +114,7 @@ describe('docs/wildcard-certificate.md', () => {
   });
 
   it('the page has a template for each controller of annotations', () => {
-    assert.equal(TEMPLATES.length, 2);
+    assert.equal(TEMPLATES.length, 4);
   });
 
   for (const [index, template] of TEMPLATES.entries()) {
@@ -124,7 +124,7 @@ describe('docs/wildcard-certificate.md', () => {
       const namespaces = ['certificates', 'team-a'].map((one) => ({
         apiVersion: 'v1',
         kind: 'Namespace',
-        metadata: { name: one },
+        metadata: { name: one, ...(one === 'team-a' ? { labels: { team: 'a' } } : {}) },
       }));
       await plane.api.apply(namespaces);
       await issue(name, 'first', template);

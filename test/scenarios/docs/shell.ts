@@ -23,8 +23,8 @@ const TABLE = 'application/json;as=Table;g=meta.k8s.io;v=v1';
 /** Columns of a table whose values differ in every run. */
 const VARIABLE_COLUMNS = new Set(['AGE', 'LAST SYNC TIME']);
 
-/** Texts that differ in every run: times, and numbers at the end of a line such as versions. */
-const VARIABLE_TEXT = /\d{4}-\d\d-\d\dT[\d:]+Z|\b\d+$/gm;
+/** Texts that differ in every run: times, ages, and numbers at the end of a line such as versions. */
+const VARIABLE_TEXT = /\d{4}-\d\d-\d\dT[\d:]+Z|\b\d+$|\b\d+[smhd]\b/gm;
 
 type Row = Readonly<Record<string, string>>;
 

@@ -154,7 +154,7 @@ describe('the reach of SecretMirrors', () => {
 
   it('plan, status and explain report limits and missing consents of a mirror in the same way', async () => {
     const flags = ['--excluded-namespaces=excluded,never-.*', '--kubeconfig', scene.plane.kubeconfigPath];
-    const status = await runProgram(['status', '-n', 'team-b', ...flags]);
+    const status = await runProgram(['status', '-o', 'wide', '-n', 'team-b', ...flags]);
     assert.match(status.stdout, /NotAccepted/);
     const explained = await runProgram(['explain', 'secret', 'broken/fragile', ...flags]);
     assert.match(explained.stdout, /NotAccepted: namespace broken does not accept copies from namespace team-b/);

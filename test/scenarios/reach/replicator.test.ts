@@ -51,7 +51,16 @@ describe('the reach of annotations', () => {
     assert.match(told, /NotPermitted: copies into namespace locked are not permitted by --excluded-namespaces/);
     assert.equal(told.match(/NotAccepted: /g)?.length, 1, 'each reason once');
     for (const name of ['closed/pushed', 'locked/pushed']) assert.equal(await users.find(name), undefined);
-    const status = await runProgram(['status', '--kubeconfig', scene.plane.kubeconfigPath, '-n', 'source', ...FLAGS]);
+    const status = await runProgram([
+      'status',
+      '-o',
+      'wide',
+      '--kubeconfig',
+      scene.plane.kubeconfigPath,
+      '-n',
+      'source',
+      ...FLAGS,
+    ]);
     assert.match(status.stdout, /namespace locked/);
     assert.doesNotMatch(status.stdout, /(Not\w+): \1: /, 'no reason twice');
     const args = ['explain', 'secret', 'closed/pushed', '--kubeconfig', scene.plane.kubeconfigPath, ...FLAGS];
