@@ -36,9 +36,9 @@ const failing = z.strictObject({
 });
 
 const rule = z.strictObject({
-  system: z
-    .string()
-    .meta({ description: 'The controller: mirrors, replicator, reflector, config-syncer, generator or syncsecret.' }),
+  system: z.string().meta({
+    description: 'The controller: mirrors, replicator, reflector, config-syncer, mittwald, generator or syncsecret.',
+  }),
   kind: z
     .string()
     .meta({ description: 'Kind of the rule: SecretMirror, SyncSecret, ExternalSecret, Secret or ConfigMap.' }),
@@ -139,9 +139,9 @@ const plannedAction = z.enum([
 ]);
 
 const plannedTarget = z.strictObject({
-  system: z
-    .string()
-    .meta({ description: 'The controller: mirrors, replicator, reflector, config-syncer, generator or syncsecret.' }),
+  system: z.string().meta({
+    description: 'The controller: mirrors, replicator, reflector, config-syncer, mittwald, generator or syncsecret.',
+  }),
   action: plannedAction,
   ...place,
   rule: z.string().meta({

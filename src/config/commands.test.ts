@@ -20,7 +20,8 @@ type CommandName =
   | 'generator'
   | 'syncsecret-manager'
   | 'reflector'
-  | 'config-syncer';
+  | 'config-syncer'
+  | 'mittwald';
 
 const processInfo: ProcessInfo = { env: { HOME: '/home/a' }, hostname: 'host', uniqueId: 'u1' };
 
@@ -385,6 +386,46 @@ describe('run', () => {
     const env = { VAULT_CACERT: '/nowhere' };
     assert.throws(() => configure('run', [], env), /VAULT_CACERT/);
     assert.deepEqual(configure('run', ['--controllers=replicator'], env).mirrors, MIRRORS);
+  });
+});
+
+describe('mittwald', () => {
+  it('has the flags of the original, with one dash or two', () => {
+    const plain = configure('mittwald', []);
+    assert.deepEqual([plain.controllers, plain.statusAddress], [['mittwald'], at('status-address', 9102)]);
+    const { mittwald, statusAddress, logLevel, notes } = configure('mittwald', [
+      '-allow-all',
+      '-exclude-namespaces=kube-, ^my',
+      '--replicate-configmaps=false',
+      '-status-addr',
+      ':1',
+      '-log-level=panic',
+      '-log-format=plain',
+      '-resync-period=1h',
+      '-sync-by-content',
+      '-replicate-roles=false',
+    ]);
+    const { allowAll, excludeNamespaces, replicateSecrets, replicateConfigMaps } = mittwald;
+    assert.deepEqual([allowAll, excludeNamespaces], [true, ['kube-', '^my']]);
+    assert.deepEqual([replicateSecrets, replicateConfigMaps, logLevel], [true, false, 'error']);
+    assert.equal(statusAddress?.address.port, 1);
+    assert.equal(notes.length, 2);
+    assert.deepEqual(configure('mittwald', ['-exclude-namespaces=']).mittwald.excludeNamespaces, []);
+    assert.throws(() => configure('mittwald', ['-exclude-namespaces=(']), /not a pattern/);
+    assert.throws(() => configure('mittwald', ['-log-level=loud']), /must be trace/);
+  });
+
+  it('runs under run only if it is named, with its flags, and not with its prefix for the replicator', () => {
+    const run = configure('run', ['--controllers=mittwald', '--mittwald-push=false', '--mittwald-allow-all']);
+    assert.deepEqual([run.controllers, run.limits.mittwaldPush, run.mittwald.allowAll], [['mittwald'], false, true]);
+    for (const name of ['mittwald-push=false', 'mittwald-regex=original'])
+      assert.throws(() => configure('run', [`--${name}`]), /needs mittwald in --controllers/);
+    const prefix = '--replicator-annotations-prefix=replicator.v1.mittwald.de';
+    assert.throws(() => configure('run', ['--controllers=replicator,mittwald', prefix]), /is the prefix of mittwald/);
+    assert.equal(
+      configure('run', ['--controllers=replicator', prefix]).replicator.annotationsPrefix,
+      'replicator.v1.mittwald.de',
+    );
   });
 });
 

@@ -177,7 +177,8 @@ export class PullShape implements Shape {
           for: 'source',
           ...(this.#isNear ? causeOf(source) : this.#denied()),
         } as const;
-        if (listedIn(MERGED, observed).length === 0)
+        // What the original filled, and whose source was gone before, stays, as the original leaves it.
+        if (listedIn(MERGED, observed).length === 0 || !observed.ownAnnotations.includes(NAMES.keys))
           return this.#isNear ? { kind: 'wait', for: 'source', ...causeOf(source) } : failing(this.#denied());
         return {
           kind: 'be',

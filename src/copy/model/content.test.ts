@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { inspect } from 'node:util';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
-import { Content, joinKeys } from './content.ts';
+import { Content, joinKeys, splitKeys } from './content.ts';
 import { CONFIG_MAP, isForbiddenType, type Kind, SECRET } from './kind.ts';
 
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
@@ -144,4 +144,30 @@ test('joinKeys gives a digest of less than 100 characters for thousands of data 
   assert.ok(joinKeys(keys).length < 100);
   assert.equal(joinKeys(keys), joinKeys(keys.toReversed()));
   assert.notEqual(joinKeys(keys), joinKeys(keys.slice(1)));
+});
+
+test('property: a merged content has the keys of the upper one, and of the lower one those that the upper one lacks', () => {
+  const values = fc.dictionary(key, fc.string({ unit: 'grapheme' }), { noNullPrototype: true });
+  const mapOf = (data: Record<string, string>, isBinary: boolean): Content => {
+    const fields = isBinary ? { binaryData: data } : { data };
+    return Content.ofFields(CONFIG_MAP, fields, '', '1');
+  };
+  fc.assert(
+    fc.property(values, values, fc.boolean(), fc.boolean(), (lower, upper, lowerIsBinary, upperIsBinary) => {
+      const [below, above] = [mapOf(lower, lowerIsBinary), mapOf(upper, upperIsBinary)];
+      const merged = Content.merged(CONFIG_MAP, below, above, '');
+      const found = merged.pieces.flatMap(({ json }) => Object.entries(JSON.parse(json.utf8()) as object));
+      assert.deepEqual(Object.fromEntries(found), { ...lower, ...upper });
+      assert.equal(found.length, merged.names.size, 'a key stands in one field');
+      assert.equal(merged.digestOf([...above.names]), above.fingerprint.digest);
+      assert.equal(merged.without(above.names).fingerprint.digest, below.without(above.names).fingerprint.digest);
+      assert.deepEqual(new Set(splitKeys(merged.fingerprint.keys)), merged.names);
+    }),
+  );
+});
+
+test('keys whose text is too long are a digest, which cannot be split', () => {
+  const keys = Array.from({ length: 400 }, (_, index) => `key-${'x'.repeat(50)}-${index}`);
+  assert.equal(splitKeys(joinKeys(keys)), undefined);
+  assert.deepEqual(splitKeys(joinKeys([])), []);
 });

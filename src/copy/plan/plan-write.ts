@@ -88,7 +88,10 @@ function partIn(
 /** Whether the target is shared: an object of a user, or a copy with keys that are not ours, or not known. */
 export function hasOthers({ held }: Facts, observed: Observed, merged: Merged | undefined): boolean {
   if (merged === undefined) return false;
-  if (merged.isUsers === true || held?.version !== contentVersion(observed)) return true;
+  if (merged.isUsers === true) return true;
+  // No other client has written data.
+  if (observed.ownKeys !== undefined) return false;
+  if (held?.version !== contentVersion(observed)) return true;
   const ours = new Set(listedIn(merged, observed));
   return splitKeys(held.fingerprint.keys)?.every((key) => ours.has(key)) !== true;
 }

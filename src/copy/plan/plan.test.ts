@@ -143,7 +143,99 @@ const without = (...rules: readonly string[]): Pick<Facts, 'viewOf'> => ({
   viewOf: ({ owner }: Claim) => (rules.includes(owner.key) ? MISSING : PRESENT),
 });
 
+const KEYS = 'keys';
+const TOO_MANY = userCause('TooLarge', 'too many keys');
+const MERGED = { listIn: KEYS, tooMany: TOO_MANY };
+const MERGING = entry(asKey('mirrors:a'), 'own', { merged: MERGED });
+const INTO_USERS = entry(asKey('mirrors:a'), 'own', { merged: { ...MERGED, isUsers: true }, type: '' });
+/** A copy that lists its keys, and that others have written, too. */
+const shared = copyOf('mirrors:a', {
+  annotations: { ...copyOf('mirrors:a').annotations, [KEYS]: 'k' },
+  ownKeys: undefined,
+});
+/** @param keys those that the target has @param part the digest of ours among them */
+const heldWith = (keys: string, part?: string): Pick<Facts, 'held'> => ({
+  held: { version: '5', fingerprint: { digest: 'whole', keys, type: 'Opaque' }, part },
+});
+const remains = (more: Partial<DesiredObject> = {}): Claim => ({
+  ...entry(asKey('mirrors:gone'), 'release', { data: 'minimal', merged: MERGED, ...more }).claim,
+  source: undefined,
+});
+
 const TABLE: Readonly<Record<string, readonly (readonly [string, Partial<Facts>, string])[]>> = {
+  'a rule that merges keys': [
+    ['absent', { entries: [MERGING] }, 'create mirrors:a with data'],
+    ['its copy with keys of others, not read', { entries: [MERGING], observed: shared }, 'need target'],
+    [
+      'read without the part that is ours',
+      { entries: [MERGING], observed: shared, ...heldWith('k,own') },
+      'need target',
+    ],
+    ['its part is as in the source', { entries: [MERGING], observed: shared, ...heldWith('k,own', 'd') }, 'nothing'],
+    [
+      'its part differs',
+      { entries: [MERGING], observed: shared, ...heldWith('k,own', 'x') },
+      'update mirrors:a with data',
+    ],
+    [
+      'its part is as in the source, but the list of our keys is not',
+      {
+        entries: [MERGING],
+        observed: { ...shared, annotations: { ...shared.annotations, [KEYS]: 'k,old' } },
+        ...heldWith('k,own', 'd'),
+      },
+      'update mirrors:a with data',
+    ],
+    [
+      'of another type, with keys of others',
+      { entries: [MERGING], observed: shared, ...heldWith('k,own', 'd'), type: 'my/type' },
+      'fail Immutable',
+    ],
+    [
+      'of another type, with our keys alone',
+      { entries: [MERGING], observed: shared, ...heldWith('k', 'd'), type: 'my/type' },
+      'replace mirrors:a with data',
+    ],
+    [
+      'an immutable object of a user',
+      { entries: [INTO_USERS], observed: shared, ...heldWith('k', 'x'), cannotUpdate: true },
+      'fail Immutable',
+    ],
+    [
+      'the source has too many keys',
+      { entries: [MERGING], observed: shared, fingerprintOf: () => ({ ...FINGERPRINT, keys: 'digest=' }) },
+      'fail TooLarge',
+    ],
+  ],
+  'no rule, and the copy may have keys of others': [
+    ['not read', { observed: shared, orphanAction: remains() }, 'need target'],
+    ['our keys alone', { observed: shared, orphanAction: remains(), ...heldWith('k') }, 'delete'],
+    [
+      'keys of others',
+      { observed: shared, orphanAction: remains(), ...heldWith('k,own') },
+      'update mirrors:gone with data',
+    ],
+    ['no other client wrote', { observed: { ...shared, ownKeys: 'k' }, orphanAction: remains() }, 'delete'],
+    [
+      'an object of a user, with our keys alone',
+      {
+        observed: { ...shared, ownKeys: 'k' },
+        orphanAction: remains({ merged: { ...MERGED, isUsers: true } }),
+        ...heldWith('k'),
+      },
+      'update mirrors:gone with data',
+    ],
+    [
+      'and a rule of another controller wants the name',
+      { entries: [PUSH], observed: shared, orphanAction: remains(), ...heldWith('k,own') },
+      'update mirrors:gone with data',
+    ],
+    [
+      'and a rule of another controller wants the name of a copy with our keys alone',
+      { entries: [PUSH], observed: shared, orphanAction: remains(), ...heldWith('k') },
+      'replace push:b with data',
+    ],
+  ],
   'one rule': [
     ['absent', { entries: [A] }, 'create mirrors:a with data'],
     ['perhaps present', { entries: [A], presence: 'unknown' }, 'create mirrors:a with data'],

@@ -223,9 +223,8 @@ function planEnd(facts: Facts, observed: Observed): Plan {
   const rest = action.shape.desiredState(view, observed, now);
   const merged = rest.kind === 'be' ? rest.merged : undefined;
   if (merged?.isUsers !== true) {
-    // No other client has written data.
-    if (observed.ownKeys !== undefined) return { do: 'delete' };
-    if (held?.version !== contentVersion(observed)) return { do: 'need', fact: 'target' };
+    const isKnown = observed.ownKeys !== undefined || held?.version === contentVersion(observed);
+    if (!isKnown) return { do: 'need', fact: 'target' };
     if (!hasOthers(facts, observed, merged)) return { do: 'delete' };
   }
   return planWrite(facts, action, view, observed, 'update');

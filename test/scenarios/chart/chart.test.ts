@@ -213,6 +213,7 @@ describe('the chart', () => {
       ['replicator.enabled', 'replicator'],
       ['reflector.enabled', 'reflector'],
       ['configSyncer.enabled', 'config-syncer'],
+      ['mittwald.enabled', 'mittwald'],
       ['syncSecret.manager.enabled', 'syncsecret-manager'],
       ['syncSecret.ccm.enabled', 'syncsecret-ccm'],
       ['generator.enabled', 'generator'],
@@ -230,7 +231,7 @@ describe('the chart', () => {
         CONTROLLERS.filter((name) => switches.some(([, one], index) => one === name && isOn(index))),
       );
       const crds = objects.filter(({ kind }) => kind === 'CustomResourceDefinition').length;
-      assert.equal(crds, Number(isOn(0)) + Number(isOn(4) || isOn(5)), JSON.stringify(values));
+      assert.equal(crds, Number(isOn(0)) + Number(isOn(5) || isOn(6)), JSON.stringify(values));
     }
   });
 
@@ -244,6 +245,7 @@ describe('the chart', () => {
       [{ 'replicator.enabled': true }, 'replicator'],
       [{ 'reflector.enabled': true }, 'reflector'],
       [{ 'configSyncer.enabled': true }, 'config-syncer'],
+      [{ 'mittwald.enabled': true }, 'mittwald'],
       [BOTH, 'mirrors,replicator'],
     ];
     for (const [values, controllers] of table) {

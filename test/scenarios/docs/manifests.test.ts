@@ -114,7 +114,7 @@ before(async () => {
   // The pages about SyncSecrets use one cluster as tenant cluster and as management cluster.
   await plane.api.apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'tenant-primary' } });
   const args = [
-    '--controllers=mirrors,replicator,reflector,config-syncer,syncsecret-manager,syncsecret-ccm',
+    '--controllers=mirrors,replicator,reflector,config-syncer,mittwald,syncsecret-manager,syncsecret-ccm',
     '--syncsecret-cluster-name=primary',
     `--syncsecret-kubelb-kubeconfig=${plane.kubeconfigPath}`,
   ];

@@ -28,6 +28,7 @@ const VALUES = {
   'replicator.enabled': true,
   'reflector.enabled': true,
   'configSyncer.enabled': true,
+  'mittwald.enabled': true,
   'policies.requesterRights.enabled': true,
   'policies.fence.enabled': true,
   'policies.protectCopies.enabled': true,
@@ -36,6 +37,7 @@ const VALUES = {
 };
 
 const REFLECTOR = 'reflector.v1.k8s.emberstack.com/';
+const MITTWALD = 'replicator.v1.mittwald.de/';
 
 let plane: ControlPlane;
 let operator: Keyferry | undefined;
@@ -68,7 +70,7 @@ before(async () => {
   operator = await Keyferry.start({
     kubeconfig: await plane.writeKubeconfig({ token }),
     args: [
-      '--controllers=mirrors,replicator,reflector,config-syncer',
+      '--controllers=mirrors,replicator,reflector,config-syncer,mittwald',
       '--leader-elect',
       `--leader-elect-namespace=${NAMESPACE}`,
     ],
@@ -312,6 +314,45 @@ describe('the requester policy', () => {
     await copied('team-b', 'synced');
     await author.patch(pathOf('team-a', 'synced'), { data: { password: 'dHdv' } });
     await assert.rejects(author.patch(pathOf('team-a', 'synced'), { metadata: given('') }), /name \.\*/);
+  });
+
+  it('the requester policy checks pushes of kubernetes-replicator: each item of the list, and a selector', async () => {
+    const given = (to: string, more = {}): Json => ({ annotations: { [`${MITTWALD}replicate-to`]: to, ...more } });
+    const selector = { [`${MITTWALD}replicate-to-matching`]: 'a=b' };
+    await assert.rejects(secret('team-a', 'merged', given('team-b, default'), author), /name default/);
+    await assert.rejects(secret('team-a', 'merged', given('team-b', selector), author), /name \.\*/);
+    await secret('team-a', 'merged', given('team-b'), author);
+    await copied('team-b', 'merged');
+    await author.patch(pathOf('team-a', 'merged'), { data: { password: 'dHdv' } });
+    await assert.rejects(author.patch(pathOf('team-a', 'merged'), { metadata: given('default') }), /name default/);
+  });
+
+  it('the fence and the requester policy permit all that keys of kubernetes-replicator need', async () => {
+    const keysOf = async (name: string): Promise<string> =>
+      Object.keys((await plane.api.get(pathOf('team-b', name))).data ?? {})
+        .toSorted()
+        .join();
+    const has = async (name: string, keys: string): Promise<void> => {
+      await waitFor(async () => (await keysOf(name)) === keys, { message: `${name} with the keys ${keys}` });
+    };
+    const open = { [`${MITTWALD}replication-allowed`]: 'true', [`${MITTWALD}replication-allowed-namespaces`]: '.*' };
+    await secret('team-a', 'opened', { annotations: open });
+    await secret('team-b', 'pulls', { annotations: { [`${MITTWALD}replicate-from`]: 'team-a/opened' } });
+    await has('pulls', 'password');
+    await secret('team-b', 'accepts', { annotations: { 'keyferry.dev/accept-push': 'team-a' } });
+    await plane.api.patch(pathOf('team-b', 'accepts'), { data: { own: 'eA==', password: null } });
+    const to = { annotations: { [`${MITTWALD}replicate-to`]: 'team-b' } };
+    await secret('team-a', 'accepts', to);
+    await has('accepts', 'own,password');
+    await secret('team-a', 'shared-keys', to);
+    await has('shared-keys', 'password');
+    await plane.api.patch(pathOf('team-b', 'shared-keys'), { data: { own: 'eA==' } });
+    for (const name of ['accepts', 'shared-keys']) {
+      await plane.api.delete(pathOf('team-a', name));
+      await has(name, 'own');
+    }
+    await plane.api.delete(pathOf('team-a', 'opened'));
+    await has('pulls', '');
   });
 
   it('without the requester policy, an author can copy into every namespace', async () => {

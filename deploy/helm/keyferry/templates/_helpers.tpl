@@ -85,17 +85,18 @@ others of k8s-replicator, and `kubelb` of the KubeLB CCM.
 {{- if $kubelb.clusterSecretName }}{{ $_ := set $ccm "kubeconfigSecret" $kubelb.clusterSecretName }}{{ end }}
 {{- if hasKey $kubelb "enableSecretSynchronizer" }}{{ $_ := set $ccm "secretSynchronizer" $kubelb.enableSecretSynchronizer }}{{ end }}
 {{- $mirrors := .Values.mirrors.enabled }}
-{{- if kindIs "invalid" $mirrors }}{{ $mirrors = not (or $replicator.enabled .Values.syncSecret.manager.enabled $ccm.enabled .Values.generator.enabled .Values.reflector.enabled .Values.configSyncer.enabled) }}{{ end }}
+{{- if kindIs "invalid" $mirrors }}{{ $mirrors = not (or $replicator.enabled .Values.syncSecret.manager.enabled $ccm.enabled .Values.generator.enabled .Values.reflector.enabled .Values.configSyncer.enabled .Values.mittwald.enabled) }}{{ end }}
 {{- $controllers := list }}
 {{- if $mirrors }}{{ $controllers = append $controllers "mirrors" }}{{ end }}
 {{- if $replicator.enabled }}{{ $controllers = append $controllers "replicator" }}{{ end }}
 {{- if .Values.reflector.enabled }}{{ $controllers = append $controllers "reflector" }}{{ end }}
 {{- if .Values.configSyncer.enabled }}{{ $controllers = append $controllers "config-syncer" }}{{ end }}
+{{- if .Values.mittwald.enabled }}{{ $controllers = append $controllers "mittwald" }}{{ end }}
 {{- if .Values.syncSecret.manager.enabled }}{{ $controllers = append $controllers "syncsecret-manager" }}{{ end }}
 {{- if $ccm.enabled }}{{ $controllers = append $controllers "syncsecret-ccm" }}{{ end }}
 {{- if and $ccm.enabled $ccm.secretSynchronizer }}{{ $controllers = append $controllers "syncsecret-synchronizer" }}{{ end }}
 {{- if .Values.generator.enabled }}{{ $controllers = append $controllers "generator" }}{{ end }}
-{{- if not $controllers }}{{ fail "no system is on: set mirrors.enabled, replicator.enabled, reflector.enabled, configSyncer.enabled, syncSecret.manager.enabled, syncSecret.ccm.enabled or generator.enabled" }}{{ end }}
+{{- if not $controllers }}{{ fail "no system is on: set mirrors.enabled, replicator.enabled, reflector.enabled, configSyncer.enabled, mittwald.enabled, syncSecret.manager.enabled, syncSecret.ccm.enabled or generator.enabled" }}{{ end }}
 {{- if and .Values.namespaces (or .Values.syncSecret.manager.enabled $ccm.enabled) }}{{ fail "namespaces: SyncSecrets need the permissions of a ClusterRole, because tenants come and go; install the chart once more for them" }}{{ end }}
 {{- /* Without this value, Keyferry would serve all namespaces. */}}
 {{- if .Values.namespaceSelector }}{{ fail "there is no namespaceSelector any more: list the namespaces in namespaces" }}{{ end }}
@@ -145,6 +146,7 @@ Environment variables for the settings that `keyferry status` and the other comm
 {{- if .requireConsent }}{{ $settings = append $settings (list "REQUIRE_CONSENT" "true") }}{{ end }}
 {{- if not .replicatorPush }}{{ $settings = append $settings (list "REPLICATOR_PUSH" "false") }}{{ end }}
 {{- if and $.Values.reflector.enabled (not .reflectorPush) }}{{ $settings = append $settings (list "REFLECTOR_PUSH" "false") }}{{ end }}
+{{- if and $.Values.mittwald.enabled (not .mittwaldPush) }}{{ $settings = append $settings (list "MITTWALD_PUSH" "false") }}{{ end }}
 {{- end }}
 {{- if .Values.adoptOrphans }}{{ $settings = append $settings (list "ADOPT_ORPHANS" "true") }}{{ end }}
 {{- if and (has "mirrors" $systems.controllers) (ne .Values.mirrors.regex "full") }}{{ $settings = append $settings (list "MIRRORS_REGEX" .Values.mirrors.regex) }}{{ end }}
@@ -156,6 +158,15 @@ Environment variables for the settings that `keyferry status` and the other comm
 {{- if ne $kinds "all" }}{{ $settings = append $settings (list "REPLICATOR_RUN_REPLICATORS" $kinds) }}{{ end }}
 {{- end }}{{ end }}
 {{- with .Values.reflector }}{{ if and .enabled .excludedNamespaces }}{{ $settings = append $settings (list "REFLECTOR_EXCLUDED_NAMESPACES" (join "," .excludedNamespaces)) }}{{ end }}{{ end }}
+{{- with .Values.mittwald }}{{ if .enabled }}
+{{- if .allowAll }}{{ $settings = append $settings (list "MITTWALD_ALLOW_ALL" "true") }}{{ end }}
+{{- with .excludeNamespaces }}{{ $settings = append $settings (list "MITTWALD_EXCLUDE_NAMESPACES" (join "," .)) }}{{ end }}
+{{- if not .secrets }}{{ $settings = append $settings (list "MITTWALD_REPLICATE_SECRETS" "false") }}{{ end }}
+{{- if not .configMaps }}{{ $settings = append $settings (list "MITTWALD_REPLICATE_CONFIGMAPS" "false") }}{{ end }}
+{{- if ne .regex "whole" }}{{ $settings = append $settings (list "MITTWALD_REGEX" .regex) }}{{ end }}
+{{- if .configMapsUngated }}{{ $settings = append $settings (list "MITTWALD_CONFIGMAPS_UNGATED" "true") }}{{ end }}
+{{- if .mergeForeign }}{{ $settings = append $settings (list "MITTWALD_MERGE_FOREIGN" "true") }}{{ end }}
+{{- end }}{{ end }}
 {{- with .Values.configSyncer }}{{ if .enabled }}
 {{- with .clusterName }}{{ $settings = append $settings (list "CONFIG_SYNCER_CLUSTER_NAME" .) }}{{ end }}
 {{- with .sourceNamespace }}{{ $settings = append $settings (list "CONFIG_SYNCER_SOURCE_NAMESPACE" .) }}{{ end }}

@@ -11,6 +11,7 @@ import { contentVersion, type Observed } from '../../model/observed.ts';
 import { winnerOf, outcomeOf } from '../../plan/contest.ts';
 import { decide, type Decision, type FactSource } from '../../plan/decide.ts';
 import type { Facts, Remarks, WritePlan } from '../../plan/facts.ts';
+import { hasOthers } from '../../plan/plan-write.ts';
 import {
   recordOverwritten,
   recordWrite,
@@ -235,6 +236,7 @@ export class TargetActions {
     const { observed } = facts;
     const { merged, data } = plan.desired;
     if (merged === undefined || observed === undefined) return source;
+    if (data === 'source' && !hasOthers(facts, observed, merged)) return source;
     if (run.lastContent?.version !== contentVersion(observed)) await run.read();
     const present = run.lastContent;
     if (present?.version !== contentVersion(observed)) return 'changed';
