@@ -160,6 +160,7 @@ async function stay(
   if (ground.kubeconfigPath !== undefined) screen.command(`export KUBECONFIG=${ground.kubeconfigPath}`);
   screen.command('kubectl get secretmirrors -A');
   screen.command('npx --no keyferry status');
+  screen.command('npx --no keyferry ui');
   if (shown.includes(mirrorsWalk)) screen.command('kubectl create namespace project-a-mine');
   if (shown.includes(replicatorWalk)) screen.command('kubectl create namespace jx-mine');
   screen.blank();

@@ -17,7 +17,7 @@ import { statusReport } from './status/report.ts';
 import { KeptLists } from './ui/kept-lists.ts';
 import { pageData } from './ui/page-data.ts';
 
-/** Changes within this time are shown together, ms. */
+/** Changes within this time are shown together, ms. It is at least the time that the last report took. */
 const SETTLE_MS = 150;
 /** How often the state of the connection is looked at, ms. */
 const TICK_MS = 500;
@@ -70,13 +70,15 @@ function pageSource(context: CommandContext, options: UiOptions): PageSource {
       while (!signal.aborted) {
         try {
           change = Promise.withResolvers();
+          const begun = now();
           onData(await read(lists.lister));
           hasData = true;
+          const took = now() - begun;
           const until = now() + (lists.isPartial ? UNWATCHED_MS : REPORT_MS);
           const seen = change.promise.then(() => true);
           do onTrouble(lists.trouble);
           while (!(await Promise.race([seen, sleep(TICK_MS, signal).then(() => now() >= until)])));
-          await sleep(SETTLE_MS, signal);
+          await sleep(Math.max(SETTLE_MS, took), signal);
         } catch (error) {
           if (signal.aborted) return;
           if (!hasData) throw error;

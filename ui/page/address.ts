@@ -40,6 +40,11 @@ function decoded(part: string): string {
   }
 }
 
+/** Half a pair of UTF-16 has no code, so it is replaced. */
+function encoded(text: string): string {
+  return encodeURIComponent(text.toWellFormed());
+}
+
 export function routeOf(hash: string): Route {
   const [view = '', ...parts] = hash.replace(/^#/, '').split('/');
   const [first = '', second = '', third = '', fourth = ''] = parts.map((part) => decoded(part));
@@ -72,18 +77,16 @@ export function listAddress(view: 'map' | 'table', query: Partial<ListRoute>): s
     ['order', order === 'name' ? '' : order],
     ['open', open.join(',')],
   ];
-  const texts = pairs
-    .filter(([, value]) => value !== '')
-    .map(([key, value]) => `${key}=${encodeURIComponent(value ?? '')}`);
+  const texts = pairs.filter(([, value]) => value !== '').map(([key, value]) => `${key}=${encoded(value ?? '')}`);
   return texts.length === 0 ? `#${view}` : `#${view}/${texts.join('&')}`;
 }
 
 export function objectAddress(place: Omit<Place, 'cluster'> & { readonly cluster?: string }): string {
   const { kind, namespace, name, cluster = '' } = place;
   const parts = [kind, namespace, name, ...(cluster === '' ? [] : [cluster])];
-  return `#o/${parts.map((part) => encodeURIComponent(part)).join('/')}`;
+  return `#o/${parts.map((part) => encoded(part)).join('/')}`;
 }
 
 export function namespaceAddress(name: string): string {
-  return `#ns/${encodeURIComponent(name)}`;
+  return `#ns/${encoded(name)}`;
 }

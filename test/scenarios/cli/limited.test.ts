@@ -123,6 +123,12 @@ describe('the commands with few rights, few namespaces or limits', () => {
       assert.match(stdout, /^✓ +mirrors +SecretMirror web\/session +\? +never +Active$/m);
     });
 
+    it('if the caller may not list Deployments, status says nothing of an original that may run', async () => {
+      const { code, stdout, stderr } = await asTenant('status', '-n', 'web', '--controllers=mirrors');
+      assert.deepEqual([code, stderr], [0, '']);
+      assert.doesNotMatch(stdout, /deployments|still runs/i);
+    });
+
     it('a command that lacks a right fails, and its error names verb, resource and namespace', async () => {
       for (const [args, right] of [
         [['explain', 'secret', 'sandbox/session'], 'list secrets in namespace sandbox'],

@@ -1,5 +1,7 @@
 /** The server of `keyferry ui` over real HTTP: who gets the data, and who does not. */
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { request } from 'node:http';
 import { after, before, describe, it } from 'node:test';
 import { text } from 'node:stream/consumers';
@@ -7,10 +9,13 @@ import { text } from 'node:stream/consumers';
 import type { PageMessage } from '../../../ui/data.ts';
 import { readCrds } from '../../../scripts/crd/read-crds.ts';
 import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';
+import { ensureBundle } from '../../support/bundle.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { mirror, namespace, secret } from '../cli/objects.ts';
 import { runProgram } from '../cli/program.ts';
 import { type RunningPage, startPage } from './program.ts';
+
+const TENANT = 'tenant';
 
 interface Answer {
   readonly status: number | undefined;
@@ -24,7 +29,7 @@ describe('the server of keyferry ui', () => {
   let token: string;
 
   before(async () => {
-    plane = await startControlPlane({ controllerManager: false });
+    plane = await startControlPlane({ controllerManager: false, users: [{ name: TENANT }] });
     await plane.api.apply(readCrds());
     await plane.api.create(namespace('team-a'));
     await plane.api.create(secret('default', 'one', 'the-value'));
@@ -59,8 +64,12 @@ describe('the server of keyferry ui', () => {
     await send('/session', json, { method: 'POST', body: JSON.stringify({ code }) });
   const codeOf = ({ program }: RunningPage): string => [...program.stdout.matchAll(/#code=(\S+)/g)].at(-1)?.[1] ?? '';
   /** The messages of a stream, until one fits. */
-  const messageWith = async (isWanted: (message: PageMessage) => boolean): Promise<PageMessage> => {
-    const response = await fetch(`${page.origin}/data`, { headers: bearer() });
+  const messageWith = async (
+    isWanted: (message: PageMessage) => boolean,
+    origin = page.origin,
+    its = token,
+  ): Promise<PageMessage> => {
+    const response = await fetch(`${origin}/data`, { headers: { authorization: `Bearer ${its}` } });
     assert.equal(response.status, 200);
     let rest = '';
     for await (const part of response.body!.pipeThrough(new TextDecoderStream())) {
@@ -223,6 +232,71 @@ describe('the server of keyferry ui', () => {
     assert.equal(stream.status, 200);
     assert.deepEqual(await other.program.interrupt(), [0, null]);
     await assert.rejects(stream.text());
+  });
+
+  it('with rights to list in one namespace alone, its rules are shown, a change is seen without a watch, and a note says what is missing', async () => {
+    const rules = [
+      { apiGroups: [''], resources: ['secrets'], verbs: ['get', 'list'] },
+      { apiGroups: ['mirrors.kts.studio'], resources: ['secretmirrors'], verbs: ['list'] },
+    ];
+    const apiGroup = 'rbac.authorization.k8s.io';
+    const rbac = { apiVersion: `${apiGroup}/v1`, metadata: { name: 'look', namespace: 'default' } };
+    await plane.api.create({ ...rbac, kind: 'Role', rules });
+    const subjects = [{ apiGroup, kind: 'User', name: TENANT }];
+    await plane.api.create({
+      ...rbac,
+      kind: 'RoleBinding',
+      roleRef: { apiGroup, kind: 'Role', name: 'look' },
+      subjects,
+    });
+    using tenant = plane.client({ token: plane.tokenFor(TENANT) });
+    const isBound = async () => (await tenant.raw('GET', '/api/v1/namespaces/default/secrets')).status === 200;
+    await waitFor(isBound, { message: 'the rights to be in force' });
+    const kubeconfig = await plane.writeKubeconfig({ token: plane.tokenFor(TENANT) });
+    const refused = await runProgram(['ui', '--open=false', '--kubeconfig', kubeconfig]);
+    assert.equal(refused.code, 1);
+    assert.match(refused.stderr, /no permission to list .*; to read only some namespaces, name them with --namespaces/);
+    await using own = await startPage(kubeconfig, '-n', 'default');
+    const answer = await fetch(`${own.origin}/session`, {
+      method: 'POST',
+      headers: json,
+      body: JSON.stringify({ code: codeOf(own) }),
+    });
+    const { token: its } = (await answer.json()) as { token: string };
+    const stream = async (isWanted: (message: PageMessage) => boolean) => await messageWith(isWanted, own.origin, its);
+    const first = await stream(() => true);
+    assert.ok('frame' in first);
+    assert.equal(first.frame.namespaces, null);
+    assert.match(first.frame.notes.join('\n'), /Only namespace default is included/);
+    assert.match(first.frame.notes.join('\n'), /ConfigMaps are not included: no permission/);
+    assert.ok(first.rules.some(({ name, isCounted }) => name === 'one' && !isCounted));
+    const seen = stream((message) => 'frame' in message && message.rules.some(({ name }) => name === 'for-tenant'));
+    await plane.api.create(mirror('for-tenant', 'one', ['team-.+']));
+    await seen;
+  });
+
+  it('Enter prints a new address, and the code of the first one is no longer valid', async () => {
+    const args = ['ui', '--open=false', '--kubeconfig', plane.kubeconfigPath];
+    const child = spawn(process.execPath, [await ensureBundle(), ...args], { stdio: ['pipe', 'pipe', 'inherit'] });
+    let written = '';
+    child.stdout.on('data', (part: Buffer) => (written += part.toString()));
+    const urls = (): string[] => written.match(/http:\S+#code=\S+(?=\n)/g) ?? [];
+    try {
+      await waitFor(() => urls().length === 1, { message: 'the first address' });
+      child.stdin.write('\n');
+      await waitFor(() => urls().length === 2, { message: 'the second address' });
+      const statuses = await Promise.all(
+        urls().map(async (url) => {
+          const [origin = '', code = ''] = url.split('/#code=');
+          return (await fetch(`${origin}/session`, { method: 'POST', headers: json, body: JSON.stringify({ code }) }))
+            .status;
+        }),
+      );
+      assert.deepEqual(statuses, [401, 200]);
+    } finally {
+      child.kill('SIGINT');
+      await once(child, 'close');
+    }
   });
 
   it('a cluster that cannot be read is an error of the command', async () => {

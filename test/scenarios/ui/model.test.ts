@@ -1,0 +1,337 @@
+/** The pure parts of the page: addresses, rows, filter, problems, folds, the feed, and other names for a report. */
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import * as fc from 'fast-check';
+
+import type { PageData, PageMessage, PageRule } from '../../../ui/data.ts';
+import { listAddress, namespaceAddress, NO_FILTER, objectAddress, routeOf } from '../../../ui/page/address.ts';
+import { alikeColumns, linesOf } from '../../../ui/page/map-lines.ts';
+import { problemsText } from '../../../ui/page/markdown.ts';
+import { modelOf, partOf } from '../../../ui/page/model.ts';
+import { namespaceFacts } from '../../../ui/page/namespace-facts.ts';
+import { problemsOf } from '../../../ui/page/problems.ts';
+import { age, visible } from '../../../ui/page/text.ts';
+import { Feed } from '../../../ui/server/feed.ts';
+import { redacted } from '../../../ui/server/redact.ts';
+import { Sessions } from '../../../ui/server/session.ts';
+
+type Failing = PageRule['failing'][number];
+
+/** Any text, also with half a pair of UTF-16. */
+const anyText = fc
+  .array(fc.oneof(fc.integer({ min: 0, max: 0x7f }), fc.integer({ min: 0, max: 0xffff })))
+  .map((units) => String.fromCharCode(...units));
+
+const byFirst = ([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number => (a < b ? -1 : 1);
+
+/** A SecretMirror of namespace `home` with copies in `fine`, and failing targets. */
+function rule(home: string, name: string, fine: readonly string[], failing: readonly Failing[] = []): PageRule {
+  const place = { kind: 'SecretMirror', namespace: home, name };
+  return {
+    ...place,
+    id: `mirrors SecretMirror ${home}/${name}`,
+    system: 'mirrors',
+    source: `secret ${home}/${name}`,
+    destinations: ['.+'],
+    state: 'Active',
+    ready: failing.length === 0,
+    reason: failing[0]?.reason ?? 'Active',
+    message: '',
+    lastSyncTime: null,
+    copies: fine.map((namespace) => ({ kind: 'Secret', namespace, name, sourceVersion: '1' })),
+    failing,
+    warnings: [],
+    from: { cluster: '', kind: 'Secret', namespace: home, name },
+    since: null,
+    isCounted: true,
+    refused: [],
+  };
+}
+
+function failed(namespace: string, name: string, state: Failing['state'], reason: string): Failing {
+  return { kind: 'Secret', namespace, name, state, reason, message: `${name} in ${namespace}` };
+}
+
+function data(rules: readonly PageRule[], more: Partial<PageData> = {}): PageData {
+  const advice = { Conflict: { who: 'owner', says: 'the object belongs to another owner', how: 'delete it' } } as const;
+  const frame = { at: '', cluster: 'c', leaders: [], notes: [], orphans: [], ruleNames: '', requiresConsent: false };
+  return { ...frame, namespaces: [], advice, rules, ...more };
+}
+
+describe('addresses of the page', () => {
+  it('any text is an address, and no address throws', () => {
+    fc.assert(fc.property(anyText, (text) => routeOf(text).view !== undefined));
+    fc.assert(fc.property(fc.string(), (text) => routeOf(`#o/${text}/%/%E0%A4%A`).view === 'object'));
+  });
+
+  it('an address leads back to what it was made of', () => {
+    const text = anyText.map((one) => one.toWellFormed());
+    fc.assert(
+      fc.property(text, text, text, text, (kind, namespace, name, cluster) => {
+        assert.deepEqual(routeOf(objectAddress({ kind, namespace, name, cluster })), {
+          view: 'object',
+          kind,
+          namespace,
+          name,
+          cluster,
+        });
+        assert.deepEqual(routeOf(namespaceAddress(name)), { view: 'ns', name });
+        const filter = { q: name, sys: kind, state: 'bad', order: 'alike', open: ['a', 'b'] } as const;
+        assert.deepEqual(routeOf(listAddress('map', filter)), { view: 'map', ...filter });
+      }),
+    );
+    assert.equal(listAddress('table', NO_FILTER), '#table');
+  });
+
+  it('an unknown view, state or order is the overview without it', () => {
+    for (const hash of ['', '#', '#x', '#map/state=constructor&order=__proto__', '#__proto__', '#map/'])
+      assert.deepEqual(routeOf(hash), { view: 'map', ...NO_FILTER, order: 'name', open: [] }, hash);
+  });
+});
+
+describe('texts of the page', () => {
+  it('a text has no unseen character and no half of a pair when it is shown', () => {
+    fc.assert(
+      fc.property(anyText, (text) => {
+        const shown = visible(text);
+        assert.doesNotMatch(shown.replaceAll('\n', ''), /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u);
+        assert.ok(shown.isWellFormed());
+      }),
+    );
+    assert.equal(visible('a\u202Eb\u0000'), 'a‹U+202E›b‹U+0000›');
+  });
+
+  it('an age has one unit', () => {
+    const ages = [0, 59, 60, 3599, 3600, 47 * 3600, 48 * 3600].map((seconds) =>
+      age('2026-01-01T00:00:00Z', Date.parse('2026-01-01T00:00:00Z') + seconds * 1000),
+    );
+    assert.deepEqual(ages, ['0 s', '59 s', '1 min', '59 min', '1 h', '47 h', '2 days']);
+  });
+});
+
+describe('the model of the page', () => {
+  const wide = rule(
+    'pki',
+    'ca',
+    ['a', 'b', 'c'],
+    [failed('d', 'ca', 'conflict', 'Conflict'), failed('a', 'ca', 'pending', 'Outdated')],
+  );
+  const small = rule('web', 'key', ['a']);
+  const model = modelOf(data([wide, small]));
+
+  it('a cell has the worst state of its targets, and a target that exists but is out of date counts once', () => {
+    const [row] = model.rows;
+    assert.deepEqual([...(row?.cells ?? [])].toSorted(byFirst), [
+      ['a', 'pending'],
+      ['b', 'ok'],
+      ['c', 'ok'],
+      ['d', 'bad'],
+    ]);
+    assert.deepEqual([...model.counts].toSorted(byFirst), [
+      ['bad', 1],
+      ['ok', 3],
+      ['pending', 1],
+    ]);
+    assert.equal(row?.state, 'bad');
+  });
+
+  it('a filter keeps the matching rows and columns', () => {
+    const shown = (filter: object): [string[], readonly string[]] => {
+      const { rows, columns } = partOf(model, { ...NO_FILTER, ...filter });
+      return [rows.map((row) => row.rule.name), columns];
+    };
+    assert.deepEqual(shown({}), [
+      ['ca', 'key'],
+      ['a', 'b', 'c', 'd'],
+    ]);
+    assert.deepEqual(shown({ state: 'bad' }), [['ca'], ['d']]);
+    assert.deepEqual(shown({ q: 'WEB/key' }), [['key'], ['a']]);
+    assert.deepEqual(shown({ q: 'd' }), [['ca'], ['d']]);
+    assert.deepEqual(shown({ sys: 'replicator' }), [[], []]);
+    assert.deepEqual(shown({ q: 'constructor' }), [[], []]);
+  });
+
+  it('the row of an unchanged rule stays the same object', () => {
+    assert.equal(modelOf(data([wide])).rows[0], model.rows[0]);
+  });
+
+  it('a namespace that accepts nobody, everybody or some says so, and one that may not be read is not empty', () => {
+    const who = (more: Partial<PageData>): string => namespaceFacts(modelOf(data([], more)), 'a').who;
+    assert.match(who({ namespaces: [{ name: 'a' }] }), /^Rules of every namespace/);
+    assert.match(who({ namespaces: [{ name: 'a' }], requiresConsent: true }), /^Only its own rules/);
+    assert.match(who({ namespaces: [{ name: 'a', acceptFrom: 'team-.+' }] }), /accept-from: team-\.\+$/);
+    assert.match(
+      who({
+        namespaces: [{ name: 'a', acceptFrom: 'x', closed: 'copies are not permitted by --excluded-namespaces' }],
+      }),
+      /^Nobody may copy/,
+    );
+    assert.match(who({ namespaces: null }), /^Not permitted/);
+    assert.match(who({ namespaces: [] }), /does not exist/);
+  });
+
+  it('problems are the worst first, name who ends them, and an unknown reason shows the message alone', () => {
+    const waits = rule(
+      'x',
+      'w',
+      [],
+      [failed('a', 'w', 'waiting', 'NoSecret'), failed('b', 'w', 'waiting', 'NoSecret')],
+    );
+    const all = problemsOf(modelOf(data([waits, small, wide])));
+    assert.deepEqual(
+      all.map(({ rows, state, what }) => [rows[0]?.rule.name, state, what]),
+      [
+        ['ca', 'bad', '1 copy is not made: the object belongs to another owner'],
+        ['w', 'waiting', '2 copies wait: NoSecret'],
+      ],
+    );
+    const text = problemsText(modelOf(data([waits, wide])));
+    assert.match(text, /The owner of the object can end this: delete it\./);
+    assert.equal(text.split('can end this').length, 2);
+  });
+
+  it('the rules of a ring are one problem', () => {
+    const ring = (name: string, from: string, to: string): PageRule => ({
+      ...rule('r', name, [], [failed('r', to, 'conflict', 'Cycle')]),
+      from: { cluster: '', kind: 'Secret', namespace: 'r', name: from },
+    });
+    const all = problemsOf(
+      modelOf(data([ring('one', 'a', 'b'), ring('two', 'b', 'c'), ring('three', 'c', 'a'), wide])),
+    );
+    assert.deepEqual(
+      all.map(({ rows }) => rows.length).toSorted((a, b) => a - b),
+      [1, 3],
+    );
+    assert.match(all.find(({ rows }) => rows.length === 3)?.what ?? '', /3 rules form a ring/);
+  });
+
+  it('Markdown of users is text', () => {
+    const forged = rule(
+      'x',
+      'w',
+      [],
+      [{ ...failed('a', 'w', 'error', 'Odd'), message: '[link](http://evil) `code` <b> | \u202E' }],
+    );
+    assert.ok(
+      problemsText(modelOf(data([forged]))).includes(String.raw`\[link\](http://evil) \`code\` \<b\> \| ‹U+202E›`),
+    );
+  });
+});
+
+describe('the lines of the map', () => {
+  const same = ['a', 'b', 'c'];
+  const rules = [
+    ...Array.from({ length: 5 }, (_, at) => rule('platform', `wide-${at}`, same)),
+    ...Array.from({ length: 6 }, (_, at) => rule(`team-${at}`, `small-${at}`, ['a'])),
+    rule('pki', 'bad', same, [failed('d', 'bad', 'conflict', 'Conflict')]),
+  ];
+  const { rows } = modelOf(data(rules));
+
+  it('healthy rules with few copies, and healthy rules with the same marks, are folded; a fold opens', () => {
+    const lines = linesOf(rows, []);
+    const texts = lines.map((line) => (line.type === 'rule' ? line.row.rule.name : line.text));
+    assert.deepEqual(texts, [
+      'platform',
+      'wide-0',
+      '4 rules alike',
+      'other namespaces',
+      'bad',
+      '6 rules of mirrors with few copies',
+    ]);
+    const folds = lines.flatMap((line) => (line.type === 'fold' ? [line.key] : []));
+    const opened = linesOf(rows, folds).filter((line) => line.type === 'rule');
+    assert.equal(opened.length, rules.length);
+    assert.equal(linesOf(rows, undefined).filter((line) => line.type === 'rule').length, rules.length);
+  });
+
+  it('columns that get the same stand together', () => {
+    const { rows: some, columns } = modelOf(data([rule('x', 'one', ['a', 'c']), rule('x', 'two', ['b', 'd'])]));
+    assert.match(alikeColumns(columns, some).join(''), /^(ac|ca)(bd|db)$|^(bd|db)(ac|ca)$/);
+  });
+});
+
+describe('the server of the page, without HTTP', () => {
+  it('whatever changes, and however slowly a page reads, the page has the data in the end', () => {
+    const version = fc.dictionary(fc.constantFrom('a', 'b', 'c', 'constructor'), fc.nat(2), { noNullPrototype: true });
+    fc.assert(
+      fc.property(fc.array(fc.tuple(version, fc.boolean()), { minLength: 1 }), (steps) => {
+        const feed = new Feed();
+        const has = new Map<string, PageRule>();
+        let isSlow = false;
+        const reader = feed.add((message: PageMessage) => {
+          if (!('frame' in message)) return true;
+          if (message.gone === 'others') has.clear();
+          else for (const id of message.gone) has.delete(id);
+          for (const one of message.rules) has.set(one.id, one);
+          return !isSlow;
+        });
+        for (const [rules, slow] of steps) {
+          isSlow = slow;
+          feed.put(data(Object.entries(rules).map(([name, copies]) => rule('x', name, ['a', 'b'].slice(0, copies)))));
+        }
+        isSlow = false;
+        reader.resume();
+        assert.deepEqual(
+          [...has.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1)),
+          feed.data?.rules.toSorted((a, b) => (a.id < b.id ? -1 : 1)),
+        );
+      }),
+    );
+  });
+
+  it('a lost connection is told once, with its beginning', () => {
+    const feed = new Feed();
+    const told: unknown[] = [];
+    feed.add((message) => told.push('trouble' in message ? message.trouble : 'data') > 0);
+    for (const [message, now] of [
+      ['down', '1'],
+      ['down', '2'],
+      ['refused', '3'],
+      [undefined, '4'],
+      [undefined, '5'],
+    ] as const)
+      feed.setTrouble(message, now);
+    assert.deepEqual(told, [{ since: '1', message: 'down' }, { since: '1', message: 'refused' }, null]);
+  });
+
+  it('a code is valid for 10 minutes, and the next one replaces it', () => {
+    let now = 0;
+    const sessions = new Sessions(() => now);
+    const first = sessions.newCode();
+    const second = sessions.newCode();
+    assert.equal(sessions.redeem(first), undefined);
+    now = 10 * 60_000;
+    assert.equal(sessions.redeem(second), undefined);
+    const token = sessions.redeem(sessions.newCode()) ?? '';
+    assert.ok(sessions.knows(token));
+    for (const other of ['', `${token}x`, token.slice(1)]) assert.ok(!sessions.knows(other));
+  });
+
+  it('a redacted report has the same shape and none of the names', () => {
+    const before = data(
+      [rule('secret-home', 'secret-name', ['secret-place'], [failed('secret-place-2', 'secret-name', 'error', 'Odd')])],
+      {
+        cluster: 'secret-host',
+        notes: ['secret-note'],
+        namespaces: [{ name: 'secret-place', acceptFrom: 'secret-home', closed: 'secret-limit' }],
+        orphans: [
+          {
+            system: 'mirrors',
+            kind: 'Secret',
+            namespace: 'secret-place',
+            name: 'secret-orphan',
+            sourceVersion: '1',
+            owner: 'secret-owner',
+            reason: 'secret-reason',
+          },
+        ],
+      },
+    );
+    const after = redacted(before);
+    assert.doesNotMatch(JSON.stringify(after), /secret-/);
+    assert.deepEqual([...modelOf(after).counts], [...modelOf(before).counts]);
+    const [one] = after.rules;
+    assert.equal(one?.copies[0]?.namespace, after.namespaces?.[0]?.name);
+    assert.equal(one?.from?.name, one?.name);
+  });
+});
