@@ -63,6 +63,10 @@ it('the commands of the section "Switch over" change a cluster over, and status,
   const [look = '', stop = '', check = '', back = ''] = blocks.map(({ text }) => text);
   const { stdout: planned, code } = await run(look);
   assert.equal(code, 3, 'a conflict');
+  assert.match(
+    planned,
+    /^cluster: kubernetes-replicator still runs \(Deployment kube-system\/kubernetes-replicator\)/m,
+  );
   for (const row of [
     /^adopt +Secret +team-a +s +Secret source\/s /m,
     /^conflict +Secret +team-b +s +Secret source\/s /m,
