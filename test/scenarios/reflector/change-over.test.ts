@@ -98,6 +98,9 @@ it('the commands of the section "Switch over" change a cluster over, and status,
     (await api.get(`/apis/apps/v1/namespaces/${place}`)).spec.replicas;
   assert.equal(await replicas('keyferry/deployments/keyferry'), 0);
   assert.equal(await replicas('kube-system/deployments/reflector'), 1);
+  await scene.put(secrets, 'source/nobody', { a: '1' }, autoInto('team-a', { 'allowed-namespaces': ',' }));
+  const { stdout: nobody } = await run('keyferry explain --controllers=reflector secret source/nobody');
+  assert.match(nobody, /reflection-allowed-namespaces selects no namespace/);
   const { stdout: unnamed } = await run('keyferry plan');
   assert.doesNotMatch(unnamed, /source\/s/, 'reflector counts only if it is named');
 });
