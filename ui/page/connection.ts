@@ -11,8 +11,8 @@ import type { PageData, PageMessage, PageRule, Trouble } from '../data.ts';
 
 const KEY = 'keyferry-token';
 const RETRY_MS = 1000;
-/** How long another tab may take to answer, ms. */
-const TAB_MS = 300;
+/** How long another tab may take to answer, ms. A tab in the background is slow. */
+const TAB_MS = 2000;
 
 export interface Listener {
   readonly onData: (data: PageData) => void;
