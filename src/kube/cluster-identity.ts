@@ -3,6 +3,8 @@
  * leads to another address. Versions of two clusters must not be compared, so the identity of the cluster is read for
  * each stream. By convention, it is the uid of the namespace kube-system.
  */
+import { sleep } from '../runtime/abort.ts';
+import { Backoff, RECONNECT } from '../runtime/queue/backoff.ts';
 import { type KubeApi, type KubeObject, METADATA_ONLY } from './api.ts';
 import { isForbidden, isNotFound } from './errors.ts';
 import { parseJson } from './json.ts';
@@ -16,6 +18,24 @@ export async function clusterUid(api: KubeApi, signal?: AbortSignal): Promise<st
   const request = { path: KUBE_SYSTEM, accept: METADATA_ONLY, timeoutMs: TIMEOUT_MS, signal };
   const { body } = await api.request({ method: 'GET', ...request });
   return (parseJson(body, `the answer to GET ${KUBE_SYSTEM}`) as KubeObject).metadata.uid;
+}
+
+/** Reads the identity until it is known. @param onFailed called with the error of each try that failed */
+export async function awaitClusterUid(
+  api: KubeApi,
+  signal: AbortSignal,
+  onFailed: (error: unknown) => void,
+): Promise<string> {
+  const backoff = new Backoff(RECONNECT);
+  for (;;) {
+    try {
+      return await clusterUid(api, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      onFailed(error);
+      await sleep(backoff.next(), signal);
+    }
+  }
 }
 
 /**

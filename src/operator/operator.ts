@@ -33,6 +33,13 @@ import { systemClock } from '../runtime/clock.ts';
 import { VaultAddresses } from '../vault/client/server.ts';
 import { vaultHooks } from './vault-hooks.ts';
 
+/** The client of another cluster, with the context that names it. */
+interface OtherApi {
+  readonly context: string;
+  readonly namespace: string | undefined;
+  readonly api: KubeApi;
+}
+
 interface OperatorOptions {
   readonly config: Config;
   /** The cluster that this process runs in. */
@@ -41,6 +48,8 @@ interface OperatorOptions {
   readonly namespace: string;
   /** The management cluster; `undefined`: no CCM runs. */
   readonly management?: KubeApi | undefined;
+  /** The clusters of `--config-syncer-kubeconfig-file`. */
+  readonly others?: readonly OtherApi[];
   readonly log: Log;
   readonly metrics: Metrics;
   /** @see ClusterOptions.onRollback */
@@ -133,6 +142,9 @@ export class Operator {
       cluster,
       namespace: options.namespace,
       management: management && this.#addCluster(management, kinds),
+      others: (options.others ?? []).map(({ api: other, context, namespace }) => {
+        return { context, namespace, cluster: this.#addCluster(other, kinds) };
+      }),
       vault,
       scope: {
         cluster: cluster.name,

@@ -2,8 +2,9 @@
 import { readFile } from 'node:fs/promises';
 import type { Config } from '../config/config.ts';
 import { limitsInForce } from '../config/flags/limit-flags.ts';
-import { followKubeconfig } from '../kube/auth/followed-kubeconfig.ts';
+import { type FollowedKubeconfigOptions, followKubeconfig } from '../kube/auth/followed-kubeconfig.ts';
 import { loadKubeconfig } from '../kube/auth/kubeconfig.ts';
+import { parseKubeconfig, readKubeconfig } from '../kube/auth/kubeconfig-file.ts';
 import type { KubeApi } from '../kube/api.ts';
 import type { Connection } from '../kube/connection.ts';
 import { isForbidden, isNotFound } from '../kube/errors.ts';
@@ -90,6 +91,10 @@ async function runUntil(config: Config, env: NodeJS.ProcessEnv, log: Log, signal
   const fence = elector && (() => (elector.isLeader ? undefined : 'another replica may be leading'));
   await using api = openApi(connection, config, metrics, fence);
   await using management = other && openApi(other, config, metrics, fence);
+  await using opened = new AsyncDisposableStack();
+  const others = (await otherConnections(config, env, log)).map(({ connection: one, context, namespace }) => {
+    return { context, namespace, api: opened.use(openApi(one, config, metrics, fence)) };
+  });
   const rollback = new AbortController();
   const onRollback = (detail: string): void => {
     rollback.abort(new RollbackError(detail));
@@ -99,6 +104,7 @@ async function runUntil(config: Config, env: NodeJS.ProcessEnv, log: Log, signal
     api,
     namespace: connection.namespace,
     management,
+    others,
     log,
     metrics,
     onRollback,
@@ -134,6 +140,32 @@ async function runUntil(config: Config, env: NodeJS.ProcessEnv, log: Log, signal
   rollback.signal.throwIfAborted();
 }
 
+interface OtherConnection {
+  readonly context: string;
+  readonly namespace: string | undefined;
+  readonly connection: Connection;
+}
+
+/** The connections to the clusters of --config-syncer-kubeconfig-file. @throws KubeconfigError, with flag and file */
+async function otherConnections(
+  { configSyncer, controllers }: Config,
+  env: NodeJS.ProcessEnv,
+  log: Log,
+): Promise<readonly OtherConnection[]> {
+  const { kubeconfigFile: path } = configSyncer;
+  if (path === undefined || !controllers.includes('config-syncer')) return [];
+  const flag = '--kubeconfig-file';
+  const { contexts } = await parseKubeconfig(await readKubeconfig(path, `${flag}: ${path}`), path);
+  return await Promise.all(
+    Array.from(contexts, async ([context, mapping]) => {
+      // A context may have any name, but in the key of an object a colon ends the name of the cluster.
+      const named = { cluster: `context-${encodeURIComponent(context)}`, flag, context };
+      const connection = await follow(path, named, env, log);
+      return { context, namespace: mapping.string('namespace'), connection };
+    }),
+  );
+}
+
 /** The connection to the management cluster; `undefined`: there is none. @throws KubeconfigError, with flag and file */
 async function managementConnection(
   { management }: Config,
@@ -141,12 +173,21 @@ async function managementConnection(
   log: Log,
 ): Promise<Connection | undefined> {
   if (management === undefined) return undefined;
-  const { kubeconfig: path, flag } = management;
+  const { kubeconfig, flag } = management;
+  return await follow(kubeconfig, { flag, cluster: 'management' }, env, log);
+}
+
+async function follow(
+  path: string,
+  named: Pick<FollowedKubeconfigOptions, 'cluster' | 'context' | 'flag'>,
+  env: NodeJS.ProcessEnv,
+  log: Log,
+): Promise<Connection> {
+  const { flag } = named;
   return await followKubeconfig({
+    ...named,
     path,
-    flag,
     env,
-    cluster: 'management',
     onReplaced: () => log.info('the kubeconfig has changed, using the new connection', { flag, file: path }),
     onProblem: (error) => {
       log.warn('cannot use the changed kubeconfig, keeping the connection', { flag, file: path, error });

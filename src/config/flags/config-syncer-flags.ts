@@ -22,7 +22,13 @@ function settings(prefix: '' | typeof RUN_PREFIX) {
     prefix === '' ? 'config-source-namespace' : `${prefix}source-namespace`,
     'the only namespace in which annotations of config-syncer (kubed) count (default: all)',
   );
+  const kubeconfigFile = flag.text(
+    `${prefix}kubeconfig-file`,
+    'path',
+    'kubeconfig file with the contexts that the annotation sync-contexts of config-syncer (kubed) may name',
+  );
   return {
+    kubeconfigFile,
     clusterName: { ...clusterName, variable: variableOf(`${RUN_PREFIX}cluster-name`) },
     sourceNamespace: { ...sourceNamespace, variable: variableOf(`${RUN_PREFIX}source-namespace`) },
   } satisfies FlagTable;
@@ -33,17 +39,13 @@ function parseLabelValue(text: string): string {
   throw new RangeError('must be a value of a label: at most 63 letters, digits, -, _ and .');
 }
 
-/** The flags under `run`, and of the commands that read a cluster. */
+/** The flags under `run`. */
 export const configSyncerFlags = settings(RUN_PREFIX);
+const { kubeconfigFile: _, ...readFlags } = configSyncerFlags;
+/** Those that decide how annotations are read. */
+export const readSyncerFlags = readFlags;
 /** The flags of the original. */
-export const originalSyncerFlags = {
-  ...settings(''),
-  kubeconfigFile: {
-    ...flag.text('kubeconfig-file', 'path', 'accepted, without effect'),
-    note: () =>
-      '--kubeconfig-file has no effect: Keyferry copies into no other cluster by annotations. Each source with sync-contexts has an event',
-  },
-} satisfies FlagTable;
+export const originalSyncerFlags = settings('');
 
 export type ConfigSyncerValues = FlagValues<typeof configSyncerFlags>;
 

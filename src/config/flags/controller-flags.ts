@@ -7,7 +7,7 @@ import { CONTROLLERS } from '../controller-names.ts';
 import { DEFAULT_CONTROLLERS } from '../controllers.ts';
 import { NO_VAULT_ENVIRONMENT, type VaultEnvironment } from '../vault-environment.ts';
 import { namespaceListFlag, namespacesFlag, originalAddressFlags } from './common-flags.ts';
-import { configSyncerFlags } from './config-syncer-flags.ts';
+import { readSyncerFlags } from './config-syncer-flags.ts';
 import { limitFlags, limitsConfig, orphanFlags, pushFlags } from './limit-flags.ts';
 import {
   flag,
@@ -290,7 +290,7 @@ export const readingFlags = {
   mirrors: sameAsFor('operator', { regexMode: mirrorsFlags.regexMode }),
   replicator: sameAsFor('replicator', prefixed('replicator-', annotationFlags)),
   reflector: sameAsFor('operator', reflectorFlags),
-  configSyncer: sameAsFor('operator', configSyncerFlags),
+  configSyncer: sameAsFor('operator', readSyncerFlags),
   mittwald: sameAsFor('operator', mittwaldFlags),
   syncsecret: sameAsFor('CCM and manager', prefixed('syncsecret-', travelFlags)),
 } satisfies FlagSections;

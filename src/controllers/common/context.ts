@@ -31,6 +31,14 @@ export interface RuleScope {
   readonly onRoom: (rule: RuleKey) => unknown;
 }
 
+/** Another cluster, which a context of `--config-syncer-kubeconfig-file` names. It may be unreachable at any time. */
+export interface OtherCluster {
+  readonly context: string;
+  /** The namespace of the context; `undefined`: it has none. */
+  readonly namespace: string | undefined;
+  readonly cluster: Cluster;
+}
+
 export interface ControllerContext {
   readonly config: Config;
   readonly engine: Engine;
@@ -40,6 +48,8 @@ export interface ControllerContext {
   readonly namespace: string;
   /** The second cluster, for KubeLB; `undefined`: none is configured. It may be unreachable at any time. */
   readonly management: Cluster | undefined;
+  /** The clusters of `--config-syncer-kubeconfig-file`. */
+  readonly others: readonly OtherCluster[];
   readonly vault: VaultBackend;
   readonly scope: RuleScope;
   readonly log: Log;

@@ -7,22 +7,24 @@ import type { Entry } from '../../copy/book/claim-book.ts';
 import type { RuleEvent } from '../../copy/engine/controller.ts';
 import { warning } from '../../copy/engine/life/warnings.ts';
 import { because, type Cause, nobodyCause } from '../../copy/model/cause.ts';
-import { claimAll, leavingClaims, type Owner, rankOf } from '../../copy/model/claim.ts';
+import { type Claim, claimAll, type Claimed, leavingClaims, type Owner, rankOf } from '../../copy/model/claim.ts';
 import { parseResourceKey, resourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import { CONFIG_MAP, SECRET } from '../../copy/model/kind.ts';
 import type { Observed } from '../../copy/model/observed.ts';
 import type { EngineView, Evaluation, OutOfReach } from '../../copy/model/rule-set.ts';
 import type { AnnotatedRules } from '../common/annotated/controller.ts';
-import { AnnotatedObjects, type FindObject } from '../common/annotated/objects.ts';
+import { AnnotatedObjects, type FindObject, type Place } from '../common/annotated/objects.ts';
 import { SUSPEND_ANNOTATION, SUSPENDED } from '../common/annotated/report.ts';
 import type { RuleScope } from '../common/context.ts';
 import { labelKeysOf, selectsNow } from '../common/namespaces/selection.ts';
 import { RuleTargets } from '../common/rules/rule-targets.ts';
-import { SyncShape } from './shape.ts';
+import { type Clusters, clustersText, type Far, farOf, UNIDENTIFIED } from './other-clusters.ts';
+import { SyncShape, type SyncShapeOptions } from './shape.ts';
 import {
+  contextsIn,
+  farSourceIn,
   isAnnotated,
   isRule,
-  NAMES,
   originConflict,
   otherClusterIn,
   selectionIn,
@@ -31,10 +33,6 @@ import {
 } from './words.ts';
 
 const LABELS_UNKNOWN = nobodyCause('Pending', 'the labels of the namespaces are being read');
-const NO_CONTEXTS = because(
-  'Unsupported',
-  `annotation ${NAMES.contexts}: this version of Keyferry copies into no other cluster by annotations`,
-);
 
 export class ConfigSyncerRules implements AnnotatedRules {
   readonly name = 'config-syncer';
@@ -44,22 +42,31 @@ export class ConfigSyncerRules implements AnnotatedRules {
   readonly isKept = isAnnotated;
   readonly #scope: RuleScope;
   readonly #find: FindObject;
+  readonly #clusters: Clusters | undefined;
   readonly #clusterName: string;
   readonly #targets: RuleTargets;
 
-  constructor(scope: RuleScope, find: FindObject) {
+  /** @param clusters `undefined`: annotations for other clusters are not evaluated, as in commands */
+  constructor(scope: RuleScope, find: FindObject, clusters?: Clusters) {
     const { cluster, config } = scope;
     this.#scope = scope;
     this.#find = find;
+    this.#clusters = clusters;
     this.#clusterName = config.configSyncer.clusterName;
-    this.objects = new AnnotatedObjects({ controller: this.name, cluster, kinds: [SECRET, CONFIG_MAP], find });
+    this.objects = new AnnotatedObjects({
+      controller: this.name,
+      cluster,
+      kinds: [SECRET, CONFIG_MAP],
+      find,
+    });
     this.#targets = new RuleTargets(scope, 'the annotated objects');
     this.rulesFor = this.#targets.rulesFor;
     this.labelsOf = this.#targets.labelsOf;
   }
 
   versionOf({ uid, annotations }: Observed): string | undefined {
-    return isRule(annotations) ? `${uid} ${userText(annotations)}` : undefined;
+    if (!isRule(annotations)) return undefined;
+    return `${uid} ${userText(annotations)} ${clustersText(contextsIn(annotations), this.#clusters, this.#scope.cluster)}`;
   }
 
   /** The keys of the labels that a rule reads of namespaces. */
@@ -82,19 +89,67 @@ export class ConfigSyncerRules implements AnnotatedRules {
       const claims = leavingClaims(owner, view.ownedBy(rule), refusal);
       return { owner, version, refusal, claims, sources: [], outOfReach };
     };
-    const selection = this.#refusalOf(place.namespace, annotations) ?? selectionIn(annotations);
+    const refusal = this.#refusalOf(place.namespace, annotations);
+    if (refusal !== undefined) {
+      this.#targets.leave(rule);
+      return refused(refusal);
+    }
+    const options = {
+      source: place,
+      uid,
+      clusterName: this.#clusterName,
+      text: userText(annotations),
+    };
+    const claim = { owner, mode: 'own', source: this.objects.keyOf(rule, place) } as const;
+    const far = this.#farClaims(rule, claim, options, view);
+    const selection = selectionIn(annotations);
     if (selection === undefined || 'reason' in selection) {
       this.#targets.leave(rule);
-      return selection === undefined ? { owner, version, claims: [], sources: [] } : refused(selection);
+      if (selection === undefined) return { owner, version, claims: far, sources: [] };
+      const left = leavingClaims(owner, this.#near(view.ownedBy(rule)), selection);
+      // The event about the selector is that of a refusal, but it does not concern the other clusters.
+      return far.length === 0 ? refused(selection) : { owner, version, claims: [...left, ...far], sources: [] };
     }
     const isKnown = this.#scope.namespaces.knows(labelKeysOf(selection));
     const { targets, refusal: cause, outOfReach } = await this.#targets.find(rule, { selection });
     if (cause !== undefined || !isKnown) return refused(cause ?? LABELS_UNKNOWN, outOfReach);
     const keys = Array.from(targets, (namespace) => this.objects.keyOf(rule, { namespace, name: place.name }));
-    const text = userText(annotations);
-    const shape = new SyncShape({ source: place, uid, clusterName: this.#clusterName, text });
-    const claims = claimAll(keys, { owner, mode: 'own', source: this.objects.keyOf(rule, place), shape });
+    const claims = [...claimAll(keys, { ...claim, shape: new SyncShape(options) }), ...far];
     return { owner, version, claims, sources: [], outOfReach };
+  }
+
+  #near(targets: Iterable<ResourceKey>): ResourceKey[] {
+    return [...targets].filter((target) => parseResourceKey(target).cluster === this.#scope.cluster);
+  }
+
+  /** The claims in other clusters. A mistake, or a cluster that is not known yet, leaves the copies as they are. */
+  #farClaims(
+    rule: RuleKey,
+    claim: Omit<Claim, 'shape'>,
+    options: SyncShapeOptions,
+    view: EngineView,
+  ): readonly Claimed[] {
+    const { keys, problems, unknown } = this.#farOf(rule);
+    const fromCluster = this.#clusters?.uidOf(this.#scope.cluster);
+    const owned = [...view.ownedBy(rule)].filter((key) => parseResourceKey(key).cluster !== this.#scope.cluster);
+    const cause = problems[0] ?? unknown[0];
+    // While one context is unknown, it may be the one that a copy belongs to.
+    const left = cause === undefined ? [] : owned.filter((key) => problems.length > 0 || !keys.includes(key));
+    const claims = cause === undefined ? [] : leavingClaims(claim.owner, left, cause);
+    if (problems.length > 0 || typeof fromCluster !== 'string') return claims;
+    const shape = new SyncShape({ ...options, fromCluster });
+    return [...claims, ...claimAll(keys, { ...claim, shape })];
+  }
+
+  /** Whether the rule names other clusters. */
+  isFar(rule: RuleKey): boolean {
+    return contextsIn(this.objects.of(rule).observed?.annotations ?? {}).length > 0;
+  }
+
+  #farOf(rule: RuleKey): Far {
+    const { kind, place, observed } = this.objects.of(rule);
+    const contexts = contextsIn(observed?.annotations ?? {});
+    return farOf({ contexts, kind: kind.kind, place }, this.#clusters, this.#scope.cluster);
   }
 
   #refusalOf(namespace: string, annotations: Observed['annotations']): Cause | undefined {
@@ -107,8 +162,20 @@ export class ConfigSyncerRules implements AnnotatedRules {
 
   ownerOf({ labels, annotations }: Observed, target: ResourceKey): RuleKey | undefined {
     const { cluster, kind, ...place } = parseResourceKey(target);
-    const source = sourceIn(place, labels, annotations, this.#clusterName);
-    return source && this.objects.ruleOf(resourceKey(cluster, kind, source.namespace, source.name));
+    const home = this.#scope.cluster;
+    const source =
+      cluster === home
+        ? sourceIn(place, labels, annotations, this.#clusterName)
+        : this.#farSourceIn(kind, place, { labels, annotations });
+    return source && this.objects.ruleOf(resourceKey(home, kind, source.namespace, source.name));
+  }
+
+  #farSourceIn(kindName: string, place: Place, marks: Pick<Observed, 'labels' | 'annotations'>): Place | undefined {
+    const uid = this.#clusters?.uidOf(this.#scope.cluster);
+    const kind = this.objects.kinds.find((one) => one.kind === kindName);
+    if (typeof uid !== 'string' || kind === undefined) return undefined;
+    const uidOf = ({ namespace, name }: Place): string | undefined => this.#find(kind, namespace, name)?.uid;
+    return farSourceIn(place, marks, { clusterName: this.#clusterName, uid, uidOf });
   }
 
   orphanPolicy(): 'delete' {
@@ -124,24 +191,33 @@ export class ConfigSyncerRules implements AnnotatedRules {
   named(claims: Iterable<Entry>): Entry[] {
     return Array.from(claims, (entry) => {
       if (entry.outcome.state !== 'conflict') return entry;
-      const { kind, namespace, name } = parseResourceKey(entry.target);
+      const { cluster: at, kind, namespace, name } = parseResourceKey(entry.target);
+      if (at !== this.#scope.cluster) return entry;
       const found = this.objects.kinds.find((one) => one.kind === kind);
       const cluster = found && otherClusterIn(this.#find(found, namespace, name)?.labels ?? {}, this.#clusterName);
       if (cluster === undefined) return entry;
-      return { ...entry, outcome: { state: 'conflict', ...originConflict(cluster, this.#clusterName) } };
+      return {
+        ...entry,
+        outcome: { state: 'conflict', ...originConflict(cluster, this.#clusterName) },
+      };
     });
   }
 
   warningsOf(rule: RuleKey, outOfReach: OutOfReach | undefined): readonly RuleEvent[] {
     const annotations = this.objects.of(rule).observed?.annotations ?? {};
-    const found: Pick<Cause, 'reason' | 'message'>[] = NAMES.contexts in annotations ? [NO_CONTEXTS] : [];
+    const { problems, unknown } = this.#farOf(rule);
+    const selection = this.isFar(rule) ? selectionIn(annotations) : undefined;
+    const found: Pick<Cause, 'reason' | 'message'>[] = [...problems, ...unknown.filter((one) => one !== UNIDENTIFIED)];
+    // The event of a refusal, if the mistake does not concern the other clusters.
+    if (selection !== undefined && 'reason' in selection) found.push(selection);
     if (outOfReach !== undefined && outOfReach.part !== 'none') found.push(outOfReach);
     return found.map(warning);
   }
 
   selects(rule: RuleKey, object: ResourceKey): boolean | undefined {
-    const { kind, namespace, name } = parseResourceKey(object);
+    const { cluster, kind, namespace, name } = parseResourceKey(object);
     const { place, observed, kind: own } = this.objects.of(rule);
+    if (cluster !== this.#scope.cluster) return this.#farOf(rule).keys.includes(object) || undefined;
     if (observed === undefined || own.kind !== kind || place.name !== name || place.namespace === namespace)
       return undefined;
     const selection = selectionIn(observed.annotations);

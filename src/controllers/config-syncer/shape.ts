@@ -4,7 +4,7 @@ import { type DesiredState, failing, type FieldPatch, type Shape, type SourceVie
 import { COPY_LABEL, LAST_APPLIED, type Observed, PLACE_ANNOTATION } from '../../copy/model/observed.ts';
 import type { Place } from '../common/annotated/objects.ts';
 import { copiedMetadata, isTravelling, TOO_LARGE } from '../common/excluded-metadata.ts';
-import { MARK, NAMES, originIn, originLabels, originText, userText } from './words.ts';
+import { farMark, MARK, NAMES, originIn, originLabels, originText, userText } from './words.ts';
 
 type Texts = Readonly<Record<string, string>>;
 
@@ -19,6 +19,8 @@ export interface SyncShapeOptions {
   /** The uid of the source. */
   readonly uid: string;
   readonly clusterName: string;
+  /** For copies in other clusters: the uid of the source's cluster. */
+  readonly fromCluster?: string;
   /** The annotations of the source that decide which copies there are (`userText`). */
   readonly text: string;
 }
@@ -33,9 +35,9 @@ export class SyncShape implements Shape {
   #last: { readonly version: string; readonly copied: Copied | undefined } | undefined;
 
   constructor(options: SyncShapeOptions) {
-    const { source, uid, clusterName, text } = options;
+    const { source, uid, clusterName, fromCluster, text } = options;
     this.#options = options;
-    this.#mark = `${source.namespace}/${source.name}`;
+    this.#mark = fromCluster === undefined ? `${source.namespace}/${source.name}` : farMark(fromCluster, source);
     this.#originLabels = originLabels(source, clusterName);
     this.id = JSON.stringify(['sync', this.#mark, uid, clusterName, text]);
   }

@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto';
 import { because, type Cause } from '../../copy/model/cause.ts';
 import { lengthProblem, PLACE_ANNOTATION } from '../../copy/model/observed.ts';
+import { isForbidden, isNotFound } from '../../kube/errors.ts';
 import { isDnsLabel } from '../../runtime/text/dns-names.ts';
 import { parseSelector } from '../../runtime/text/label-selector.ts';
 import { PatternCache } from '../../runtime/text/name-patterns.ts';
@@ -33,7 +34,10 @@ const LABELS = {
   cluster: `${PREFIX}origin.cluster`,
 } as const;
 
-/** Keyferry's own mark on a copy: `<namespace>/<name>` of its source. It counts whatever becomes of the labels. */
+/**
+ * Keyferry's own mark on a copy: `<namespace>/<name>` of its source; in another cluster, the uid of the source's cluster and
+ * a slash precede. It counts whatever becomes of the labels.
+ */
 export const MARK = 'keyferry.dev/synced-from';
 
 /** Whether an object is kept: a source or a copy. Called for every object in the cluster, so it must be fast. */
@@ -64,21 +68,29 @@ export function selectionIn(annotations: Texts): NamespaceSelection | Cause | un
   const problem = lengthProblem(text);
   if (problem !== undefined) return illFormed(NAMES.sync, '', problem);
   try {
-    return { names: new Set(), patterns: EVERYWHERE, labels: parseSelector(text === 'true' ? '' : text) };
+    return {
+      names: new Set(),
+      patterns: EVERYWHERE,
+      labels: parseSelector(text === 'true' ? '' : text),
+    };
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
     return illFormed(NAMES.sync, text, error.message);
   }
 }
 
-function illFormed(annotation: string, value: string, why: string): Cause {
+export function illFormed(annotation: string, value: string, why: string): Cause {
   const shown = value === '' ? '' : ` (${JSON.stringify(clipped(value, 100))})`;
   return because('IllFormed', `annotation ${annotation}${shown}: ${why}`);
 }
 
 /** The labels of a copy that name its source. */
 export function originLabels({ namespace, name }: Place, clusterName: string): Record<string, string> {
-  return { [LABELS.name]: labelOf(name), [LABELS.namespace]: namespace, [LABELS.cluster]: clusterName };
+  return {
+    [LABELS.name]: labelOf(name),
+    [LABELS.namespace]: namespace,
+    [LABELS.cluster]: clusterName,
+  };
 }
 
 /** A name as the value of a label, which has at most 63 characters: a longer one gets a digest in place of its end. */
@@ -119,6 +131,59 @@ export function originConflict(cluster: string, clusterName: string): Cause {
     'OriginConflict',
     `the object is a copy from the cluster ${theirs} (label ${LABELS.cluster}); this cluster is ${ours}`,
   );
+}
+
+/** The contexts that a source names. As in the original, spaces are part of a name. */
+export function contextsIn(annotations: Texts): readonly string[] {
+  const text = annotations[NAMES.contexts] ?? '';
+  return text === '' || lengthProblem(text) !== undefined ? [] : [...new Set(text.split(','))];
+}
+
+export function isItself(context: string): Cause {
+  return because('Unsupported', `annotation ${NAMES.contexts} (${JSON.stringify(context)}): it is this cluster itself`);
+}
+
+/** Why it is not known which cluster a context leads to. */
+export function notIdentified(cluster: string, error: unknown): Cause {
+  if (isForbidden(error) || isNotFound(error)) {
+    const advice = 'grant get on the namespace kube-system';
+    return because('Forbidden', `the identity of the cluster ${cluster} cannot be read: ${advice}`);
+  }
+  return because('ClusterUnreachable', `the cluster ${cluster} does not answer`);
+}
+
+/** Why nothing more is written in a cluster whose server was replaced. */
+export function isReplaced(cluster: string): Cause {
+  const message = `the context of the cluster ${cluster} leads to another cluster than before: restart Keyferry`;
+  return because('Unsupported', message);
+}
+
+/** The value of `MARK` on copies in other clusters. @param uid of the source's cluster */
+export function farMark(uid: string, { namespace, name }: Place): string {
+  return `${uid}/${namespace}/${name}`;
+}
+
+/**
+ * The source in this cluster that the marks of an object in another cluster name; `undefined`: they name none.
+ * @param uid of this cluster @param uidOf gives the uid of a source: the name of a cluster proves nothing, because the
+ * original's chart gives all clusters the same
+ */
+export function farSourceIn(
+  home: Place,
+  { labels, annotations }: { readonly labels: Texts; readonly annotations: Texts },
+  own: {
+    readonly clusterName: string;
+    readonly uid: string;
+    readonly uidOf: (source: Place) => string | undefined;
+  },
+): Place | undefined {
+  if (!(PLACE_ANNOTATION in annotations)) {
+    const source = originalMarkIn(home, labels, own.clusterName);
+    const uid = source && own.uidOf(source);
+    return uid !== undefined && originIn(annotations)?.uid === uid ? source : undefined;
+  }
+  const [uid, namespace = '', name, ...more] = annotations[MARK]?.split('/') ?? [];
+  return uid === own.uid && name === home.name && more.length === 0 ? { namespace, name } : undefined;
 }
 
 /** What a copy says of its source. */

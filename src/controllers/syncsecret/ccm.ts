@@ -7,11 +7,9 @@ import type { Cluster } from '../../copy/cluster/cluster.ts';
 import type { Cause } from '../../copy/model/cause.ts';
 import { KeyLists } from '../../copy/model/key-lists.ts';
 import { type ObjectKey, resourceKey, type RuleKey } from '../../copy/model/keys.ts';
-import type { KubeApi, KubeObject } from '../../kube/api.ts';
-import { clusterUid } from '../../kube/cluster-identity.ts';
+import type { KubeObject } from '../../kube/api.ts';
+import { awaitClusterUid } from '../../kube/cluster-identity.ts';
 import { ApiError } from '../../kube/errors.ts';
-import { sleep } from '../../runtime/abort.ts';
-import { Backoff, RECONNECT } from '../../runtime/queue/backoff.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
 import { SYNC_SECRET } from './api.ts';
 import { PROPAGATED_ANNOTATION, UNKNOWN_CLUSTER } from './rules/marks.ts';
@@ -114,7 +112,7 @@ export class Ccm extends SyncSecretController {
     const { engine, cluster, log } = this.#context;
     const { index } = this.#management.store(SYNC_SECRET);
     const known = new Promise<void>((resolve, reject) => {
-      readClusterUid(cluster.api, signal, (uid, error) => {
+      const onRead = (uid: string, error?: ApiError): void => {
         const advice = 'grant `get` on the namespace kube-system';
         const until = 'until then copies without a SyncSecret are not deleted';
         if (error !== undefined)
@@ -123,7 +121,14 @@ export class Ccm extends SyncSecretController {
         resolve();
         for (const [rule] of this.store.all()) engine.enqueueRule(rule, 'low');
         for (const copy of index.keys()) engine.enqueueTarget(copy, 'low');
-      }).catch(reject);
+      };
+      let isKnownRefused = false;
+      const onFailed = (error: unknown): void => {
+        if (isKnownRefused || !(error instanceof ApiError) || (error.status !== 403 && error.status !== 404)) return;
+        isKnownRefused = true;
+        onRead(UNKNOWN_CLUSTER, error);
+      };
+      awaitClusterUid(cluster.api, signal, onFailed).then(onRead, reject);
     });
     // An evaluation that waits for the uid gets the error. If none waits, Node must not report an unhandled rejection.
     known.catch(() => undefined);
@@ -204,31 +209,5 @@ export class Ccm extends SyncSecretController {
       this.pending.done(key, now);
     }
     return this.statusOf(facts, state);
-  }
-}
-
-/**
- * Reads the uid of a cluster, and retries until it succeeds: an administrator may permit the read at any time.
- * @param onRead gets the uid. After the first refusal it gets `UNKNOWN_CLUSTER` and the error
- */
-async function readClusterUid(
-  api: KubeApi,
-  signal: AbortSignal,
-  onRead: (uid: string, error?: ApiError) => void,
-): Promise<void> {
-  const backoff = new Backoff(RECONNECT);
-  let isKnownRefused = false;
-  for (;;) {
-    try {
-      onRead(await clusterUid(api, signal));
-      return;
-    } catch (error) {
-      signal.throwIfAborted();
-      if (!isKnownRefused && error instanceof ApiError && (error.status === 403 || error.status === 404)) {
-        isKnownRefused = true;
-        onRead(UNKNOWN_CLUSTER, error);
-      }
-      await sleep(backoff.next(), signal);
-    }
   }
 }

@@ -10,7 +10,7 @@ import type { Connection } from '../connection.ts';
 import { connectionOf, type KubeconfigOptions } from './kubeconfig.ts';
 import { KubeconfigError, parseKubeconfig, readKubeconfig } from './kubeconfig-file.ts';
 
-interface FollowedKubeconfigOptions extends Omit<KubeconfigOptions, 'path'> {
+export interface FollowedKubeconfigOptions extends Omit<KubeconfigOptions, 'path'> {
   readonly path: string;
   /** The flag that names the file, for errors: `--kubeconfig`. */
   readonly flag: string;

@@ -287,6 +287,27 @@ describe('the chart', () => {
     await template({ ...BOTH, 'limits.excludedNamespaces': ['kube-\\d*', 'a[*]b', 'x\\*'] });
   });
 
+  it('the settings of config-syncer are those of commands, too, and the kubeconfig with other clusters is mounted', async () => {
+    const values = {
+      'configSyncer.enabled': true,
+      'configSyncer.clusterName': 'unicorn',
+      'configSyncer.sourceNamespace': 'configs',
+      'configSyncer.kubeconfigSecret': 'clusters',
+    };
+    const deployment = one(objectsIn(await template(values)), 'Deployment');
+    const env = settingsOf(deployment);
+    const { containers, volumes } = deployment.spec.template.spec;
+    const [, ...flags] = containers[0].args;
+    const config = findControllerCommand('run')?.configure(flags, { env, hostname: '', uniqueId: '' });
+    const kubeconfigFile = '/etc/keyferry/contexts/kubeconfig';
+    assert.deepEqual(config?.configSyncer, { clusterName: 'unicorn', sourceNamespace: 'configs', kubeconfigFile });
+    assert.deepEqual(containers[0].volumeMounts, [
+      { name: 'contexts', mountPath: path.dirname(kubeconfigFile), readOnly: true },
+    ]);
+    const items = [{ key: 'kubeconfig', path: 'kubeconfig' }];
+    assert.deepEqual(volumes, [{ name: 'contexts', secret: { secretName: 'clusters', items } }]);
+  });
+
   it('the chart passes values for the Pod, such as volumes, environment and probes, to the Deployment', async () => {
     const volume = { name: 'ca', configMap: { name: 'ca' } };
     const mount = { name: 'ca', mountPath: '/etc/ca', readOnly: true };

@@ -70,7 +70,6 @@ it('the commands of the section "Switch over" change a cluster over, and status,
   assert.match(planned, /^adopt +Secret +team-a +s +Secret source\/s /m);
   assert.match(planned, /^conflict +Secret +team-b +s +Secret source\/s /m);
   assert.match(planned, /^create +Secret +team-b +far +Secret source\/far/m);
-  assert.match(planned, /sync-contexts/);
   await run(stop);
   const { spec } = await api.get('/apis/apps/v1/namespaces/kubeops/deployments/config-syncer');
   assert.equal(spec.replicas, 0);
@@ -80,7 +79,7 @@ it('the commands of the section "Switch over" change a cluster over, and status,
   await scene.operator(['run', '--cluster-name=unicorn']);
   await secrets.holds('team-b/far', { a: '1' });
   await secrets.warning('source/s', 'Conflict');
-  for (const reason of ['OriginConflict', 'Unsupported']) await secrets.warning('source/far', reason);
+  for (const reason of ['OriginConflict', 'IllFormed']) await secrets.warning('source/far', reason);
   const { stdout: status } = await run(check);
   assert.match(status, /source\/s|source +s/);
   assert.match(status, /OriginConflict/);

@@ -197,6 +197,7 @@ Environment variables for the settings that `keyferry status` and the other comm
 {{- with $systems.ccm }}{{ if .enabled }}
 {{- $args = concat $args (list (printf "--syncsecret-cluster-name=%s" .clusterName) "--syncsecret-kubelb-kubeconfig=/etc/keyferry/management/kubeconfig") }}
 {{- end }}{{ end }}
+{{- with .Values.configSyncer }}{{ if and .enabled .kubeconfigSecret }}{{ $args = append $args "--config-syncer-kubeconfig-file=/etc/keyferry/contexts/kubeconfig" }}{{ end }}{{ end }}
 {{- with .Values.syncSecret.manager }}{{ if .enabled }}
 {{- /* In one cluster with a CCM, the manager serves the namespaces of tenants alone. */}}
 {{- with default (ternary (list "tenant-.*") list $systems.ccm.enabled) .servedNamespaces }}{{ $args = append $args (printf "--syncsecret-served-namespaces=%s" (join "," .)) }}{{ end }}
