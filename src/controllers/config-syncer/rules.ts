@@ -94,6 +94,13 @@ export class ConfigSyncerRules implements AnnotatedRules {
       this.#targets.leave(rule);
       return refused(refusal);
     }
+    const { reach, namespaces } = this.#scope;
+    const forbidden = reach.fromRefusal(place.namespace, namespaces.factsOf(place.namespace));
+    if (forbidden !== undefined) {
+      this.#targets.leave(rule);
+      this.#targets.dependsOn(rule, [place.namespace]);
+      return { owner, version, claims: [], sources: [], outOfReach: { ...forbidden, part: 'all' } };
+    }
     const options = {
       source: place,
       uid,
@@ -110,7 +117,7 @@ export class ConfigSyncerRules implements AnnotatedRules {
       // The event about the selector is that of a refusal, but it does not concern the other clusters.
       return far.length === 0 ? refused(selection) : { owner, version, claims: [...left, ...far], sources: [] };
     }
-    const isKnown = this.#scope.namespaces.knows(labelKeysOf(selection));
+    const isKnown = namespaces.knows(labelKeysOf(selection));
     const { targets, refusal: cause, outOfReach } = await this.#targets.find(rule, { selection });
     if (cause !== undefined || !isKnown) return refused(cause ?? LABELS_UNKNOWN, outOfReach);
     const keys = Array.from(targets, (namespace) => this.objects.keyOf(rule, { namespace, name: place.name }));

@@ -24,7 +24,7 @@ interface Context {
   readonly namespace?: string;
 }
 
-/** Starts an operator whose kubeconfig has these contexts. */
+/** Starts an operator whose kubeconfig has these contexts. @param names contexts, and flags */
 async function start(...names: readonly string[]): Promise<Keyferry> {
   const base64 = (text: string): string => Buffer.from(text).toString('base64');
   const all = Object.entries(contexts).filter(([name]) => names.includes(name));
@@ -41,7 +41,8 @@ async function start(...names: readonly string[]): Promise<Keyferry> {
     }),
   });
   await writeFile(file, text);
-  return await home.operator(['--cluster-name=unicorn', `--kubeconfig-file=${file}`]);
+  const flags = names.filter((name) => name.startsWith('--'));
+  return await home.operator(['--cluster-name=unicorn', `--kubeconfig-file=${file}`, ...flags]);
 }
 
 before(async () => {
@@ -165,4 +166,15 @@ it('copies that the original made there are adopted, those of another cluster of
   await far.secrets.gone('inbox/old');
   await waitFor(async () => (await far.secrets.find('inbox/other')) !== undefined, { message: 'the foreign copy' });
   await operator.stop();
+});
+
+it('a limit on the namespaces of sources holds for other clusters, too: the copy there goes', async () => {
+  const first = await start('inbox');
+  await home.put(home.secrets, 'source/limited', { a: '1' }, { [CONTEXTS]: 'inbox' });
+  await far.secrets.becomes('inbox/limited', () => true, 'there');
+  await first.stop();
+  const second = await start('inbox', '--source-namespaces=other');
+  await far.secrets.gone('inbox/limited');
+  await home.secrets.warning('source/limited', 'NotPermitted');
+  await second.stop();
 });

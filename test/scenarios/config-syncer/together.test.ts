@@ -12,7 +12,10 @@ before(async () => {
   scene = await SyncScene.open();
   await scene.api.apply(readCrds());
   await scene.namespaces('source', 'team-a', 'team-b', 'team-c');
-  await scene.operator([], { command: 'run', args: ['--controllers=mirrors,replicator,reflector,config-syncer'] });
+  await scene.operator([], {
+    command: 'run',
+    args: ['--controllers=mirrors,replicator,reflector,config-syncer,mittwald'],
+  });
 });
 after(() => scene.close());
 
@@ -123,4 +126,21 @@ it('copiers that copy each other’s control annotations in the originals do not
     assert.deepEqual(control, []);
   }
   await secrets.stayUnchanged(['source/ring', ...places], 'copies of three rules');
+});
+
+it('sync and mittwald’s replicate-to on one source rest: config-syncer has the copies, and copies push nothing', async () => {
+  const { secrets } = scene;
+  const given = {
+    [SYNC]: 'kubernetes.io/metadata.name in (team-a,team-b)',
+    'replicator.v1.mittwald.de/replicate-to': 'team-.*',
+  };
+  await scene.put(secrets, 'source/rest', { a: '1' }, given);
+  const places = ['team-a/rest', 'team-b/rest', 'team-c/rest'];
+  for (const place of places) await secrets.holds(place, { a: '1' });
+  await secrets.stayUnchanged(['source/rest', ...places], 'copies of two copiers');
+  await secrets.change('source/rest', { a: '2' });
+  for (const place of places) await secrets.holds(place, { a: '2' });
+  await secrets.stayUnchanged(['source/rest', ...places], 'copies of two copiers');
+  await secrets.delete('source/rest');
+  for (const place of places) await secrets.gone(place);
 });

@@ -310,6 +310,8 @@ describe('the requester policy', () => {
     const given = (sync: string): Json => ({ annotations: { 'kubed.appscode.com/sync': sync } });
     for (const value of ['', 'kubernetes.io/metadata.name=team-b'])
       await assert.rejects(secret('team-a', 'synced', given(value), author), /name \.\*/);
+    const far = { annotations: { 'kubed.appscode.com/sync-contexts': 'edge' } };
+    await assert.rejects(secret('team-a', 'synced', far, author), /name \.\*/);
     await secret('team-a', 'synced', given('kubernetes.io/metadata.name=team-b'));
     await copied('team-b', 'synced');
     await author.patch(pathOf('team-a', 'synced'), { data: { password: 'dHdv' } });
