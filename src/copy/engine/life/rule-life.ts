@@ -8,7 +8,7 @@
  * Every step reads the present state of the rule, so each can be repeated, and a crash between two costs nothing.
  */
 import type { Entry } from '../../book/claim-book.ts';
-import { namespaceOf, parseRuleKey, type ResourceKey, type RuleKey } from '../../model/keys.ts';
+import { backendOf, namespaceOf, parseRuleKey, type ResourceKey, type RuleKey } from '../../model/keys.ts';
 import type { RuleSet, RuleState } from '../../model/rule-set.ts';
 import type { KubeApi, KubeObject } from '../../../kube/api.ts';
 import { isConflict, isForbidden, isInvalid, isObjectGone } from '../../../kube/errors.ts';
@@ -135,6 +135,8 @@ export class RuleLife<Rule extends RuleObject = RuleObject, Status extends RuleS
   async getLive(rule: RuleKey, target: ResourceKey, signal: AbortSignal): Promise<RuleState> {
     const live = await this.#reads.run(rule, async (shared) => await this.#read(rule, shared), signal);
     if (live.state === 'gone') return live;
+    // The namespaces of another cluster decide nothing.
+    if (backendOf(target) !== this.#options.api.cluster) return live;
     const isOutdated = await this.#controller.isOutdated?.(rule, namespaceOf(target), signal);
     return isOutdated === true ? { ...live, version: NOT_EVALUATED } : live;
   }
