@@ -148,12 +148,12 @@ interface OtherConnection {
 
 /** The connections to the clusters of --config-syncer-kubeconfig-file. @throws KubeconfigError, with flag and file */
 async function otherConnections(
-  { configSyncer, controllers }: Config,
+  { configSyncer }: Config,
   env: NodeJS.ProcessEnv,
   log: Log,
 ): Promise<readonly OtherConnection[]> {
   const { kubeconfigFile: path } = configSyncer;
-  if (path === undefined || !controllers.includes('config-syncer')) return [];
+  if (path === undefined) return [];
   const flag = '--kubeconfig-file';
   const { contexts } = await parseKubeconfig(await readKubeconfig(path, `${flag}: ${path}`), path);
   return await Promise.all(

@@ -1,4 +1,5 @@
 /** The config-syncer controller: its rules are objects with annotations of config-syncer (kubed). */
+import { isForbidden, isNotFound } from '../../kube/errors.ts';
 import { orAborted } from '../../runtime/abort.ts';
 import type { OnObjectChange } from '../../copy/engine/backend.ts';
 import type { Controller } from '../../copy/engine/controller.ts';
@@ -42,7 +43,9 @@ function create(context: ControllerContext): Controller {
       if (controllerOf(rule) === rules.name && rules.isFar(rule)) engine.enqueueRule(rule, 'low');
   };
   const identify = async (one: Cluster, signal: AbortSignal): Promise<string> => {
-    return await awaitClusterUid(one.api, signal, (error) => identified(one, notIdentified(one.name, error)));
+    return await awaitClusterUid(one.api, signal, (error) =>
+      identified(one, notIdentified(one.name, isForbidden(error) || isNotFound(error))),
+    );
   };
   /** A cluster is watched by one backend, and not if it is this cluster: else two would decide on one copy. */
   const openOthers = async (signal: AbortSignal): Promise<void> => {

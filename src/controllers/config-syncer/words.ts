@@ -5,7 +5,6 @@
 import { createHash } from 'node:crypto';
 import { because, type Cause } from '../../copy/model/cause.ts';
 import { lengthProblem, PLACE_ANNOTATION } from '../../copy/model/observed.ts';
-import { isForbidden, isNotFound } from '../../kube/errors.ts';
 import { isDnsLabel } from '../../runtime/text/dns-names.ts';
 import { parseSelector } from '../../runtime/text/label-selector.ts';
 import { PatternCache } from '../../runtime/text/name-patterns.ts';
@@ -144,8 +143,8 @@ export function isItself(context: string): Cause {
 }
 
 /** Why it is not known which cluster a context leads to. */
-export function notIdentified(cluster: string, error: unknown): Cause {
-  if (isForbidden(error) || isNotFound(error)) {
+export function notIdentified(cluster: string, isRefused: boolean): Cause {
+  if (isRefused) {
     const advice = 'grant get on the namespace kube-system';
     return because('Forbidden', `the identity of the cluster ${cluster} cannot be read: ${advice}`);
   }
