@@ -73,7 +73,7 @@ test('with --namespaces, a command lists only these namespaces, and for it there
     '/apis/rare/v2/namespaces/team/rares',
   ]);
   assert.deepEqual(keys(inventory), ['c:Secret/team/db']);
-  assert.deepEqual([inventory.isWhole, inventory.knowsNamespaces], [true, false]);
+  assert.deepEqual([inventory.isWhole, inventory.knowsNamespaces], [false, false]);
   assert.deepEqual([inventory.hasNamespace('team'), inventory.hasNamespace('home')], [true, false]);
   assert.deepEqual([inventory.isListed('Secret', 'team'), inventory.isListed('Secret', 'home')], [true, false]);
   assert.deepEqual([inventory.isUnserved('home'), inventory.isUnserved('')], [true, false]);
