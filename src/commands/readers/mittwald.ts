@@ -1,11 +1,11 @@
 /** Reads objects with annotations of mittwald/kubernetes-replicator for `status`, `plan` and `explain`. */
 import type { RuleScope } from '../../controllers/common/context.ts';
 import { MittwaldRules } from '../../controllers/mittwald/rules.ts';
-import { COPY_OF, MERGED_FROM, NAMES, referenceIn } from '../../controllers/mittwald/words.ts';
+import { COPY_OF, NAMES, referenceIn } from '../../controllers/mittwald/words.ts';
 import { withReason } from '../../copy/model/cause.ts';
 import { parseResourceKey, parseRuleKey, resourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import { CONFIG_MAP } from '../../copy/model/kind.ts';
-import { type Observed, PLACE_ANNOTATION } from '../../copy/model/observed.ts';
+import { MERGED_FROM, type Observed, PLACE_ANNOTATION } from '../../copy/model/observed.ts';
 import type { Inventory } from '../snapshot/inventory.ts';
 import type { Description, RuleReader, SnapshotView, Unwanted } from '../snapshot/reader.ts';
 import { annotatedState, problemIn } from './annotated.ts';

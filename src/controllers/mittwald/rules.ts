@@ -201,6 +201,8 @@ export class MittwaldRules implements AnnotatedRules {
     return this.objects.ruleOf(resourceKey(cluster, kind, source.namespace, source.name));
   }
 
+  readonly merges = true;
+
   orphanPolicy(rule: RuleKey, observed: Observed): OrphanAction {
     return remainsOf(rule, observed);
   }

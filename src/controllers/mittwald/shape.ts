@@ -12,12 +12,12 @@ import {
   type SourceView,
   UNREAD,
 } from '../../copy/model/claim.ts';
-import { COPY_LABEL, lengthProblem, type Observed, PLACE_ANNOTATION } from '../../copy/model/observed.ts';
+import { COPY_LABEL, lengthProblem, MERGED_FROM, type Observed, PLACE_ANNOTATION } from '../../copy/model/observed.ts';
 import type { RuleKey } from '../../copy/model/keys.ts';
 import { rfc3339 } from '../../runtime/text/texts.ts';
 import type { Place } from '../common/annotated/objects.ts';
 import { copiedMetadata, isCopied, TOO_LARGE } from '../common/excluded-metadata.ts';
-import { acceptsFrom, COPY_OF, MERGED_FROM, NAMES, referenceIn, userText } from './words.ts';
+import { acceptsFrom, COPY_OF, FILLED_FROM, isRule, NAMES, referenceIn, userText } from './words.ts';
 
 type Annotations = Readonly<Record<string, string>>;
 
@@ -96,9 +96,11 @@ export class PushShape implements Shape {
     };
   }
 
-  takes(source: SourceView, { annotations }: Observed): 'sure' | 'maybe' | undefined {
+  takes(source: SourceView, { annotations, ownAnnotations }: Observed): 'sure' | 'maybe' | undefined {
     if (NAMES.from in annotations || PLACE_ANNOTATION in annotations) return undefined;
-    if (NAMES.keys in annotations) return isVersionOf(source, annotations) ? 'sure' : 'maybe';
+    // The original lists keys on its sources, too, by mistake. A list that Keyferry wrote is left from a pull.
+    const isOriginals = !isRule(annotations) && !ownAnnotations.includes(NAMES.keys);
+    if (annotations[NAMES.keys] && isOriginals) return isVersionOf(source, annotations) ? 'sure' : 'maybe';
     const { source: from, mergesForeign } = this.#options;
     return mergesForeign || acceptsFrom(from.namespace, annotations) ? 'maybe' : undefined;
   }
@@ -178,7 +180,8 @@ export class PullShape implements Shape {
           ...(this.#isNear ? causeOf(source) : this.#denied()),
         } as const;
         // What the original filled, and whose source was gone before, stays, as the original leaves it.
-        if (listedIn(MERGED, observed).length === 0 || !observed.ownAnnotations.includes(NAMES.keys))
+        // So does what another source filled: else the data would tell which names exist in other namespaces.
+        if (listedIn(MERGED, observed).length === 0 || !this.#hasFilled(observed))
           return this.#isNear ? { kind: 'wait', for: 'source', ...causeOf(source) } : failing(this.#denied());
         return {
           kind: 'be',
@@ -186,7 +189,7 @@ export class PullShape implements Shape {
           annotations: { [NAMES.keys]: '' },
           bookkeeping: { [NAMES.at]: rfc3339(now) },
           data: 'minimal',
-          merged: MERGED,
+          merged: MERGED_INTO_USERS,
           remark: waits,
         };
       }
@@ -200,11 +203,11 @@ export class PullShape implements Shape {
     return {
       kind: 'be',
       labels: {},
-      annotations: missing,
+      annotations: { ...missing, [FILLED_FROM]: this.#mark },
       bookkeeping: written(source.version, now),
       data: 'source',
       type: '',
-      merged: MERGED,
+      merged: MERGED_INTO_USERS,
     };
   }
 
@@ -218,6 +221,16 @@ export class PullShape implements Shape {
     const named = referenceIn(target, annotations);
     if (named === undefined || 'reason' in named) return false;
     return named.namespace === source.namespace && named.name === source.name;
+  }
+
+  get #mark(): string {
+    const { namespace, name } = this.#options.source;
+    return `${namespace}/${name}`;
+  }
+
+  /** Whether this source filled the target last, as Keyferry wrote it: a user may write the annotation, too. */
+  #hasFilled({ annotations, ownAnnotations }: Observed): boolean {
+    return annotations[FILLED_FROM] === this.#mark && ownAnnotations.includes(FILLED_FROM);
   }
 
   get #isNear(): boolean {

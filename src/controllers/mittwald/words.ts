@@ -3,7 +3,7 @@
  * is a problem here, which becomes an event. Pure.
  */
 import { because, type Cause } from '../../copy/model/cause.ts';
-import { lengthProblem, type Observed, PLACE_ANNOTATION, placeText } from '../../copy/model/observed.ts';
+import { MERGED_FROM, lengthProblem, type Observed, PLACE_ANNOTATION, placeText } from '../../copy/model/observed.ts';
 import { isDnsLabel, isSubdomain } from '../../runtime/text/dns-names.ts';
 import { parseBool } from '../../runtime/text/go-bool.ts';
 import { type LabelMatcher, parseSelector } from '../../runtime/text/label-selector.ts';
@@ -39,12 +39,12 @@ export const NAMES = {
 
 /** On a copy: `<namespace>/<name>` of its source. The original names it nowhere. */
 export const COPY_OF = `${OWN_PREFIX}replicated-from`;
-/** As `COPY_OF`, on an object of a user that a push may write: it is never deleted. */
-export const MERGED_FROM = `${OWN_PREFIX}merged-from`;
+/** On an object that pulls: the source whose keys it got last. Keys go only with that source. */
+export const FILLED_FROM = `${OWN_PREFIX}filled-from`;
 /** On an object of a user: the namespaces from which it accepts keys. */
 export const ACCEPT_PUSH = `${OWN_PREFIX}accept-push`;
 
-const OWN_NAMES: ReadonlySet<string> = new Set([COPY_OF, MERGED_FROM, ACCEPT_PUSH]);
+const OWN_NAMES: ReadonlySet<string> = new Set([COPY_OF, MERGED_FROM, FILLED_FROM, ACCEPT_PUSH]);
 
 /** Whether an object matters here. Called for every object in the cluster, so it must be fast. */
 export function isAnnotated(annotations: Annotations = {}): boolean {

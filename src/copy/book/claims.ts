@@ -12,7 +12,7 @@
 import { type Outcome, sameOutcome, type Undeleted } from '../model/claim.ts';
 import { controllerOf, parseResourceKey, type ResourceKey, type RuleKey } from '../model/keys.ts';
 import { getOrCreate, SetMap } from '../../runtime/maps.ts';
-import { isMarkedElsewhere, type Observed, PLACE_ANNOTATION } from '../model/observed.ts';
+import { isMarkedElsewhere, type Observed, MERGED_FROM, PLACE_ANNOTATION } from '../model/observed.ts';
 import type { Evaluation, Findings, OrphanAction, RuleSet, RuleState } from '../model/rule-set.ts';
 import { type BookChange, ClaimBook } from './claim-book.ts';
 
@@ -57,7 +57,7 @@ const UNCLAIMED_MS = 500;
 
 export class Claims {
   readonly book = new ClaimBook();
-  readonly #ruleSets = new Map<string, RuleSet>();
+  #ruleSets = new Map<string, RuleSet>();
   readonly #versions = new Map<RuleKey, string>();
   /** The findings of each rule whose last evaluation had findings. */
   readonly #findings = new Map<RuleKey, Findings>();
@@ -78,7 +78,9 @@ export class Claims {
   }
 
   add(rules: RuleSet): void {
-    this.#ruleSets.set(rules.name, rules);
+    const own = [[rules.name, rules]] as const;
+    // A copy with the marks of several ends as the one says that keeps the keys of others, so its mark is found first.
+    this.#ruleSets = new Map(rules.merges === true ? [...own, ...this.#ruleSets] : [...this.#ruleSets, ...own]);
   }
 
   /** @throws Error if the rule's controller was not added */
@@ -195,12 +197,18 @@ export class Claims {
     return this.#owned.keys();
   }
 
+  /** The rule sets whose marks count on an object. On one of a user that only got keys, whole copies have no say. */
+  #setsFor({ annotations }: Observed): Iterable<RuleSet> {
+    const sets = this.#ruleSets.values();
+    return MERGED_FROM in annotations ? [...sets].filter(({ merges }) => merges === true) : sets;
+  }
+
   /** The rule whose mark may count without a claim. Only the object decides, because the index must find it again. */
   #placedOwner(observed: Observed, target: ResourceKey): RuleKey | undefined {
     const placed = PLACE_ANNOTATION in observed.annotations;
     if (!placed && !this.#adoptsOrphans) return undefined;
     if (isMarkedElsewhere(observed.annotations, parseResourceKey(target))) return undefined;
-    for (const rules of this.#ruleSets.values()) {
+    for (const rules of this.#setsFor(observed)) {
       const named = rules.ownerOf(observed, target);
       if (named !== undefined && (placed || whyNoCopy(rules, observed) === undefined)) return named;
     }
@@ -243,7 +251,7 @@ export class Claims {
     const placed = PLACE_ANNOTATION in observed.annotations;
     let owner: RuleKey | undefined;
     let released: RuleKey | undefined;
-    for (const rules of this.#ruleSets.values()) {
+    for (const rules of this.#setsFor(observed)) {
       const named = rules.ownerOf(observed, target);
       if (named === undefined) continue;
       const isOwner = this.book.claims(named, target) && (placed || this.#mayAdopt(named, observed, target));

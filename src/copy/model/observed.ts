@@ -34,6 +34,11 @@ export function isOwnManager(manager: string | undefined): boolean {
 export const COPY_LABEL = 'keyferry.dev/copy';
 /** Each copy has this annotation besides the mark of its owner. It holds the copy's own `<namespace>/<name>`. */
 export const PLACE_ANNOTATION = 'keyferry.dev/target';
+/**
+ * On an object of a user that only got keys: the `<namespace>/<name>` of their source. It is no copy, so it is never deleted,
+ * and the marks of controllers that make whole copies do not count on it.
+ */
+export const MERGED_FROM = 'keyferry.dev/merged-from';
 export const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
 
 export interface Observed {

@@ -72,6 +72,8 @@ export interface RuleSet {
    * copies of this kind or in this cluster. `Claims` checks whether the marks were written for this namespace and name.
    */
   ownerOf(observed: Observed, target: ResourceKey): RuleKey | undefined;
+  /** Whether targets keep the keys of others (`Merged`): then its mark counts on objects with `MERGED_FROM`. Default: no. */
+  readonly merges?: true;
   /** Whether to delete a target that its rule does not claim. `ruleThere`: the rule exists and is not refused. */
   orphanPolicy(rule: RuleKey, observed: Observed, ruleThere: boolean): OrphanAction;
   /**

@@ -9,7 +9,7 @@
 import { because, nobodyCause, OTHER_OWNER } from '../model/cause.ts';
 import { type Claim, type Outcome, PENDING, type SourceView, SYNCED } from '../model/claim.ts';
 import { controllerOf, parseResourceKey, type RuleKey } from '../model/keys.ts';
-import { contentVersion, isMarkedElsewhere, type Observed, PLACE_ANNOTATION } from '../model/observed.ts';
+import { contentVersion, isMarkedElsewhere, MERGED_FROM, type Observed, PLACE_ANNOTATION } from '../model/observed.ts';
 import { fillerOf, isReleased, winnerOf, conflictWithRule, outcomeOf } from './contest.ts';
 import type { Facts, Plan, Remarks } from './facts.ts';
 import { hasOthers, planUnmarked, planWrite } from './plan-write.ts';
@@ -87,13 +87,13 @@ function planOwned(facts: Facts, claim: Claim): Plan {
   if (facts.orphanAction === 'keep') {
     return conflictWith(`${titleOf(facts)} already exists and belongs to ${facts.markedBy}`);
   }
-  if (controllerOf(facts.markedBy) !== controllerOf(claim.owner.key)) {
-    // The keys of others on the copy would be lost with a replacement. So the copy becomes theirs before.
-    const end = planEnd(facts, observed);
-    if (end.do !== 'delete') return end;
-  }
+  // The keys of others on the copy would be lost with a replacement. So the copy becomes theirs before. An object of a
+  // user becomes the user's again in any case: its consent was for the rule that let it go.
+  const end = planEnd(facts, observed);
+  const isOther = controllerOf(facts.markedBy) !== controllerOf(claim.owner.key);
+  if (end.do !== 'delete' && (isOther || MERGED_FROM in observed.annotations)) return end;
   const taken = planTakeover(facts, claim, view, observed, facts.markedBy);
-  return facts.usedBy === undefined && cannotTakeOver(facts, taken) ? { do: 'delete' } : taken;
+  return facts.usedBy === undefined && cannotTakeOver(facts, taken) ? end : taken;
 }
 
 /**
@@ -209,9 +209,13 @@ function planRelease(facts: Facts): Plan | undefined {
 
 /** Plans a target with the mark of a rule that does not claim it. */
 function planOrphan(facts: Facts): Plan {
-  if (facts.observed?.deleting === true || facts.goingAway || facts.usedBy !== undefined) return NOTHING;
+  const { observed, usedBy } = facts;
+  if (observed === undefined || observed.deleting || facts.goingAway) return NOTHING;
+  // A source of copies is not deleted. An object of a user loses our keys all the same, and so do its copies.
+  if (usedBy !== undefined && !(MERGED_FROM in observed.annotations)) return NOTHING;
   if (facts.orphanAction === undefined) return { do: 'need', fact: 'owner' };
-  return facts.observed === undefined ? NOTHING : planEnd(facts, facts.observed);
+  const end = planEnd(facts, observed);
+  return end.do === 'delete' && usedBy !== undefined ? NOTHING : end;
 }
 
 /** Deletes a target that no rule wants. If it has keys of other clients, only ours and the marks go. */

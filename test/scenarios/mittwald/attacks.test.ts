@@ -1,0 +1,178 @@
+/** What users own survives what others ask for: objects that consented, keys beside ours, sources with old marks. */
+import assert from 'node:assert/strict';
+import { after, before, it } from 'node:test';
+
+import { readCrds } from '../../../scripts/crd/read-crds.ts';
+import type { Json } from '../../support/api.ts';
+import { waitFor } from '../../support/wait-for.ts';
+import { MittwaldScene, OPEN } from './support.ts';
+
+const REFLECTOR = 'reflector.v1.k8s.emberstack.com';
+const SYNC = 'kubed.appscode.com/sync';
+const ACCEPT_A = { 'keyferry.dev/accept-push': 'a' };
+
+let scene: MittwaldScene;
+before(async () => {
+  scene = await MittwaldScene.open();
+  await scene.api.apply(readCrds());
+  await scene.namespaces('a', 'b', 'c', 't', 'u');
+  const controllers = 'mirrors,replicator,reflector,mittwald,config-syncer';
+  await scene.operator([], { command: 'run', args: [`--controllers=${controllers}`, '--source-grace=1s'] });
+});
+after(() => scene.close());
+
+/** Waits until an object has exactly these data, and is the same object as before. */
+async function keeps(before: Json, values: Readonly<Record<string, string>>): Promise<Json> {
+  const { namespace, name, uid } = before.metadata;
+  const now = await scene.secrets.holds(`${namespace}/${name}`, values);
+  assert.equal(now.metadata.uid, uid);
+  return now;
+}
+
+it('when the rule that an object accepted goes, another one gets nothing, and the object has what is its user’s', async () => {
+  const { secrets } = scene;
+  const mine = await scene.put(secrets, 't/consent', { own: '1', password: 'mine' }, ACCEPT_A);
+  await scene.put(secrets, 'a/consent', { a: 'A' }, { to: 't' });
+  await keeps(mine, { own: '1', password: 'mine', a: 'A' });
+  await scene.put(secrets, 'b/consent', { password: 'THEIRS' }, { to: 't' });
+  await secrets.warning('b/consent', 'Conflict');
+  await secrets.delete('a/consent');
+  const left = await keeps(mine, { own: '1', password: 'mine' });
+  assert.equal(left.metadata.annotations['keyferry.dev/merged-from'], undefined);
+  await secrets.stayUnchanged(['t/consent'], 'its user did not accept b');
+});
+
+it('an object of a user is never deleted, if the next rule cannot write there', async () => {
+  const { secrets } = scene;
+  await scene.api.create({ apiVersion: 'v1', kind: 'ServiceAccount', metadata: { namespace: 'b', name: 'refused' } });
+  const mine = await scene.put(secrets, 't/refused', { own: '1' }, ACCEPT_A);
+  await scene.put(secrets, 'a/refused', { a: 'A' }, { to: 't' });
+  await keeps(mine, { own: '1', a: 'A' });
+  const token = { 'kubernetes.io/service-account.name': 'refused' };
+  const type = 'kubernetes.io/service-account-token';
+  await scene.put(secrets, 'b/refused', { b: 'B' }, { to: 't', ...token }, { type });
+  await secrets.warning('b/refused', 'Conflict');
+  await scene.say(secrets, 'a/refused', { to: null });
+  await keeps(mine, { own: '1' });
+});
+
+it('a copy with keys of others is not replaced by a source of another type: the keys of others stay', async () => {
+  const { secrets } = scene;
+  await scene.put(secrets, 'a/typed', { a: 'A' }, { to: 't' });
+  const copy = await secrets.holds('t/typed', { a: 'A' });
+  await scene.set(secrets, 't/typed', { own: 'x' });
+  await scene.put(secrets, 'b/typed', { b: 'B' }, { to: 't' }, { type: 'my/type' });
+  await secrets.warning('b/typed', 'Conflict');
+  await secrets.delete('a/typed');
+  await keeps(copy, { own: 'x' });
+});
+
+for (const [title, marks] of [
+  ['k8s-replicator', { 'k8s-replicator/replicated-by': 'c/old', 'k8s-replicator/replicated-from-version': '1' }],
+  ['reflector', { [`${REFLECTOR}/reflects`]: 'c/old', [`${REFLECTOR}/auto-reflects`]: 'True' }],
+  ['mirrors and config-syncer', { 'mirrors.kts.studio/owned-by': 'c/old', 'keyferry.dev/synced-from': 'c/old' }],
+] as const)
+  it(`on an object of a user that got keys, an old mark of ${title} does not count`, async () => {
+    const { secrets } = scene;
+    const name = `old-${title.split(' ', 1)[0] ?? ''}`;
+    const mine = await scene.put(secrets, `t/${name}`, { own: '1' }, { ...ACCEPT_A, ...marks });
+    await scene.put(secrets, `a/${name}`, { a: 'A' }, { to: 't' });
+    await keeps(mine, { own: '1', a: 'A' });
+    await scene.say(secrets, `a/${name}`, { to: null });
+    await keeps(mine, { own: '1' });
+    await secrets.stayUnchanged([`t/${name}`], 'it is an object of its user');
+  });
+
+for (const [title, also] of [
+  [
+    'reflector',
+    {
+      [`${REFLECTOR}/reflection-allowed`]: 'true',
+      [`${REFLECTOR}/reflection-auto-enabled`]: 'true',
+      [`${REFLECTOR}/reflection-auto-namespaces`]: 't',
+    },
+  ],
+  ['config-syncer', { [SYNC]: 'kubernetes.io/metadata.name=t' }],
+] as const)
+  it(`a copy of mittwald's and ${title} ends as mittwald's does: the keys of others stay`, async () => {
+    const { secrets } = scene;
+    const name = `joint-${title}`;
+    await scene.put(secrets, `a/${name}`, { a: 'A' }, { to: 't', ...also });
+    const copy = await secrets.holds(`t/${name}`, { a: 'A' });
+    await scene.set(secrets, `t/${name}`, { own: 'x' });
+    await secrets.delete(`a/${name}`);
+    await keeps(copy, { own: 'x' });
+  });
+
+it('a source that the original has stamped as its own copy accepts nothing', async () => {
+  const { secrets } = scene;
+  const stamp = { 'replicated-keys': 'password,user', 'replicated-from-version': '1' };
+  const source = await scene.put(secrets, 'a/stamped', { password: 'real', user: 'x' }, { to: 'c', ...stamp });
+  await secrets.holds('c/stamped', { password: 'real', user: 'x' });
+  await scene.put(secrets, 'b/stamped', { password: 'THEIRS' }, { to: 'a' });
+  await secrets.warning('b/stamped', 'Conflict');
+  await keeps(source, { password: 'real', user: 'x' });
+});
+
+it('an empty list of keys, and one that is left from a pull, are no consent', async () => {
+  const { secrets } = scene;
+  const empty = await scene.put(secrets, 't/empty', { password: 'mine' }, { 'replicated-keys': '' });
+  await scene.put(secrets, 'b/empty', { password: 'THEIRS' }, { to: 't' });
+  await secrets.warning('b/empty', 'Conflict');
+  await keeps(empty, { password: 'mine' });
+  await scene.put(secrets, 'a/pulled', { k: 'v' }, OPEN);
+  const pulled = await scene.put(secrets, 't/pulled', { password: 'mine' }, { from: 'a/pulled' });
+  await keeps(pulled, { password: 'mine', k: 'v' });
+  await scene.say(secrets, 't/pulled', { from: null });
+  await scene.put(secrets, 'b/pulled', { password: 'THEIRS' }, { to: 't' });
+  await secrets.warning('b/pulled', 'Conflict');
+  await keeps(pulled, { password: 'mine', k: 'v' });
+});
+
+it('keys that a rule takes back leave an object that is itself a source, and its copies', async () => {
+  const { secrets } = scene;
+  const mine = await scene.put(secrets, 't/chain', { own: '1' }, { ...ACCEPT_A, to: 'u' });
+  await scene.put(secrets, 'a/chain', { secret: 'revoked' }, { to: 't' });
+  await secrets.holds('u/chain', { own: '1', secret: 'revoked' });
+  await secrets.delete('a/chain');
+  await keeps(mine, { own: '1' });
+  await secrets.holds('u/chain', { own: '1' });
+});
+
+it('a pull from a name elsewhere keeps its data, whether the source is missing or only forbidden', async () => {
+  const { secrets } = scene;
+  await scene.put(secrets, 'a/open', { k: 'v' }, OPEN);
+  await scene.put(secrets, 'b/closed', { k: 'closed' });
+  const names = ['t/to-closed', 't/to-missing'] as const;
+  for (const name of names) {
+    await scene.put(secrets, name, {}, { from: 'a/open' });
+    await secrets.holds(name, { k: 'v' });
+  }
+  await scene.say(secrets, names[0], { from: 'b/closed' });
+  await scene.say(secrets, names[1], { from: 'b/missing' });
+  for (const name of names) await secrets.warning(name, 'Denied');
+  await secrets.stayUnchanged(names, 'neither source has filled them');
+  // What its own source filled is emptied when that source goes.
+  await scene.put(secrets, 't/own-source', {}, { from: 'a/open' });
+  await secrets.holds('t/own-source', { k: 'v' });
+  await secrets.delete('a/open');
+  await secrets.holds('t/own-source', {});
+});
+
+it('a pull takes only keys away that it lists: what another rule left in the object stays', async () => {
+  const { secrets } = scene;
+  await scene.put(secrets, 'a/retained', { k: 'keep' });
+  await scene.put(secrets, 'a/other', { y: 'Y' }, OPEN);
+  const mirror = '/apis/mirrors.kts.studio/v1alpha2/namespaces/a/secretmirrors/retained';
+  await scene.api.create({
+    apiVersion: 'mirrors.kts.studio/v1alpha2',
+    kind: 'SecretMirror',
+    metadata: { namespace: 'a', name: 'retained' },
+    spec: { source: { name: 'retained' }, destination: { namespaces: ['t'] }, deletePolicy: 'retain' },
+  });
+  const copy = await secrets.holds('t/retained', { k: 'keep' });
+  await scene.api.delete(mirror);
+  await waitFor(async () => (await scene.api.find(mirror)) === undefined, { message: 'the mirror to be gone' });
+  await scene.say(secrets, 't/retained', { from: 'a/other' });
+  await keeps(copy, { k: 'keep', y: 'Y' });
+});
