@@ -45,7 +45,7 @@ after(async () => {
 /** Does what the page says. */
 async function build(): Promise<void> {
   const isShipped = (file: string): boolean => !file.endsWith('.test.ts');
-  for (const folder of ['src', 'scripts', 'deploy'])
+  for (const folder of ['src', 'scripts', 'deploy', 'ui'])
     await cp(path.join(ROOT, folder), path.join(COPY, folder), { recursive: true, filter: isShipped });
   await cp(path.join(ROOT, 'package.json'), path.join(COPY, 'package.json'));
   const typescript = { extends: path.join(ROOT, 'tsconfig.json'), include: ['src'] };
