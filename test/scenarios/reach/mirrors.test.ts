@@ -118,12 +118,9 @@ describe('the reach of SecretMirrors', () => {
       ['open', 'shortened'],
     ] as const) {
       await scene.copied(namespace, name, { password: 'y' });
-      const { metadata } = await scene.find(namespace, name);
-      assert.equal(
-        metadata.annotations['keyferry.dev/retain'],
-        undefined,
-        `${namespace}/${name} follows the policy again`,
-      );
+      await waitFor(async () => !('keyferry.dev/retain' in (await scene.find(namespace, name)).metadata.annotations), {
+        message: `${namespace}/${name} to follow the policy again`,
+      });
     }
     await patch('kept', { deletePolicy: 'retain' });
     await consent('kept', 'team-a');
