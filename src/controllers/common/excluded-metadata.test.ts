@@ -37,6 +37,7 @@ const EXCLUDED: Readonly<Record<string, readonly string[]>> = {
     'cleanup.kyverno.io/ttl',
     'kapp.k14s.io/app',
     'kluctl.io/discriminator',
+    'kopf.zalando.org/last-handled-configuration',
     'applyset.kubernetes.io/part-of',
     'addonmanager.kubernetes.io/mode',
     'janitor/ttl',

@@ -36,6 +36,8 @@ const COPIERS = [
 const DEPLOYERS = [
   'addonmanager.kubernetes.io applyset.kubernetes.io cli-utils.sigs.k8s.io cnrm.cloud.google.com config.k8s.io',
   'config.kubernetes.io configmanagement.gke.io configsync.gke.io crossplane.io fluxcd.io helm.sh janitor k8c.io keel.sh kluctl.io',
+  // Its annotation holds the object as it was, values included.
+  'kopf.zalando.org',
   'operatorframework.io operators.coreos.com spinnaker.io velero.io weave.works',
 ];
 const CERT_MANAGER = 'acme.cert-manager.io alpha.jetstack.io cert-manager.io certmanager.k8s.io';

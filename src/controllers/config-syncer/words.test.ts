@@ -9,16 +9,23 @@ test('marks name the source that is elsewhere and has the same name; those of th
   const labels = originLabels({ namespace: 'a', name: 's' }, 'c');
   const source = (...[home, given, annotations, cluster]: Parameters<typeof sourceIn>): string | undefined =>
     sourceIn(home, given, annotations, cluster)?.namespace;
-  assert.equal(source(HOME, labels, {}, 'c'), 'a');
-  assert.equal(source(HOME, labels, {}, ''), undefined, 'another cluster');
-  assert.equal(source({ ...HOME, namespace: 'a' }, labels, {}, 'c'), undefined, 'a source that the original stamped');
-  assert.equal(source({ ...HOME, name: 'other' }, labels, {}, 'c'), undefined, 'another name');
+  const origin = { [NAMES.origin]: '{"namespace":"a","name":"s","uid":"1"}' };
+  assert.equal(source(HOME, labels, origin, 'c'), 'a');
+  assert.equal(source(HOME, labels, {}, 'c'), undefined, 'labels alone');
+  assert.equal(source(HOME, labels, { [NAMES.origin]: '{"namespace":"b","name":"s"}' }, 'c'), undefined, 'they differ');
+  assert.equal(source(HOME, labels, origin, ''), undefined, 'another cluster');
+  assert.equal(
+    source({ ...HOME, namespace: 'a' }, labels, origin, 'c'),
+    undefined,
+    'a source that the original stamped',
+  );
+  assert.equal(source({ ...HOME, name: 'other' }, labels, origin, 'c'), undefined, 'another name');
   assert.equal(source(HOME, labels, PLACED, 'c'), undefined, 'another controller of Keyferry made it');
   assert.equal(source(HOME, {}, { ...PLACED, [MARK]: 'a/s' }, 'c'), 'a', 'our mark counts without labels');
   assert.equal(source(HOME, labels, { ...PLACED, [MARK]: 'x/a/s' }, 'c'), undefined);
   for (const key of Object.keys(labels)) {
     const { [key]: _, ...fewer } = labels;
-    assert.equal(source(HOME, fewer, {}, 'c'), undefined, key);
+    assert.equal(source(HOME, fewer, origin, 'c'), undefined, key);
   }
 });
 

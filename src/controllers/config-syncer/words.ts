@@ -103,7 +103,8 @@ export function labelOf(name: string): string {
  * The original also stamps sources as copies of themselves: these are nobody's copies.
  */
 export function sourceIn(home: Place, labels: Texts, annotations: Texts, clusterName: string): Place | undefined {
-  const source = PLACE_ANNOTATION in annotations ? ownMarkIn(annotations) : originalMarkIn(home, labels, clusterName);
+  const source =
+    PLACE_ANNOTATION in annotations ? ownMarkIn(annotations) : originalMarkIn(home, labels, annotations, clusterName);
   return source?.name === home.name && source.namespace !== home.namespace ? source : undefined;
 }
 
@@ -112,10 +113,12 @@ function ownMarkIn(annotations: Texts): Place | undefined {
   return isDnsLabel(namespace) && more.length === 0 ? { namespace, name } : undefined;
 }
 
-function originalMarkIn({ name }: Place, labels: Texts, clusterName: string): Place | undefined {
+/** Labels alone prove nothing: people copy them. The original also writes the annotation, which names the source in full. */
+function originalMarkIn({ name }: Place, labels: Texts, annotations: Texts, clusterName: string): Place | undefined {
   const namespace = labels[LABELS.namespace] ?? '';
   if (labels[LABELS.name] !== labelOf(name) || labels[LABELS.cluster] !== clusterName) return undefined;
-  return isDnsLabel(namespace) ? { namespace, name } : undefined;
+  const origin = isDnsLabel(namespace) ? originIn(annotations) : undefined;
+  return origin?.namespace === namespace && origin.name === name ? { namespace, name } : undefined;
 }
 
 /** The cluster in the marks that another cluster's copier left on an object; `undefined`: it has none. */
@@ -177,7 +180,7 @@ export function farSourceIn(
   },
 ): Place | undefined {
   if (!(PLACE_ANNOTATION in annotations)) {
-    const source = originalMarkIn(home, labels, own.clusterName);
+    const source = originalMarkIn(home, labels, annotations, own.clusterName);
     const uid = source && own.uidOf(source);
     return uid !== undefined && originIn(annotations)?.uid === uid ? source : undefined;
   }
