@@ -70,7 +70,8 @@ test('in another cluster a mark counts with the uid of this cluster; that of the
   for (const mark of ['G/a/s', 'a/s', 'H/a/other', 'H/a/s/t', ''])
     assert.equal(source({}, { ...placed, [MARK]: mark }), undefined, mark);
   const labels = originLabels({ namespace: 'a', name: 's' }, 'c');
-  assert.equal(source(labels, { [NAMES.origin]: '{"uid":"u"}' }), 'a');
-  assert.equal(source(labels, { [NAMES.origin]: '{"uid":"v"}' }), undefined);
+  const origin = (uid: string) => ({ [NAMES.origin]: JSON.stringify({ namespace: 'a', name: 's', uid }) });
+  assert.equal(source(labels, origin('u')), 'a');
+  assert.equal(source(labels, origin('v')), undefined);
   assert.equal(source(labels, {}), undefined);
 });
