@@ -4,6 +4,8 @@
  */
 import type { Writable } from 'node:stream';
 
+import { wrapped } from '../src/runtime/text/wrapped.ts';
+
 export interface ScreenOptions {
   readonly out: Writable & { readonly isTTY?: boolean; readonly columns?: number };
   readonly env: NodeJS.ProcessEnv;
@@ -71,7 +73,7 @@ export class Screen {
   /** Prints a command that the user could run. A long one is broken so that a shell can read it. */
   command(text: string): void {
     const words = text.match(/(?:'[^']*'|\S)+/g) ?? [];
-    const shown = broken(words, this.#width - 4 * INDENT.length, ` \\\n${INDENT}${INDENT}${INDENT}`);
+    const shown = wrapped(words, this.#width - 4 * INDENT.length).join(` \\\n${INDENT}${INDENT}${INDENT}`);
     this.#line(`${INDENT}${this.#paint('cyan', '$')} ${this.#paint('bold', this.#tty ? shown : text)}`);
   }
 
@@ -143,7 +145,7 @@ export class Screen {
 
   /** Breaks a text at blanks. @param indent the begin of each further line */
   #broken(text: string, indent: string): string {
-    return this.#tty ? broken(text.split(' '), this.#width - indent.length, `\n${indent}`) : text;
+    return wrapped(text, this.#width - indent.length).join(`\n${indent}`);
   }
 
   #line(text: string): void {
@@ -155,17 +157,6 @@ export class Screen {
   #paint(style: Style, text: string): string {
     return this.#colour ? `\x1b[${CODES[style]}m${text}\x1b[0m` : text;
   }
-}
-
-/** Joins words by blanks, and by `lineBreak` where the line would be longer than `width`. */
-function broken(words: readonly string[], width: number, lineBreak: string): string {
-  let length = 0;
-  return words.reduce((text, word) => {
-    const isFirst = text === '';
-    const fits = isFirst || length + 1 + word.length <= width;
-    length = fits && !isFirst ? length + 1 + word.length : word.length;
-    return isFirst ? word : text + (fits ? ' ' : lineBreak) + word;
-  }, '');
 }
 
 /** A measured duration as text: `34 ms`, `4.2 s`. */

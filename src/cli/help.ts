@@ -1,5 +1,6 @@
 /** The help of the program and of its commands. */
 import type { Flag } from '../config/flags/flags.ts';
+import { sentence } from '../runtime/text/texts.ts';
 import { wrapped } from '../runtime/text/wrapped.ts';
 import type { Described } from './command.ts';
 import { PROGRAM } from './examples.ts';
@@ -107,14 +108,10 @@ function help(
     block(sentence(summary)),
     `Examples:\n${lines}`,
     ...tables,
-    ...(settings.length === 0 ? [] : [`${block(SETTINGS)}\n${indented(settings.join(' '), columns)}`]),
+    ...(settings.length === 0 ? [] : [`${block(SETTINGS)}\n${wrapped(settings, columns, '  ').join('\n')}`]),
     ...(notes === undefined ? [] : [block(notes)]),
     `Documentation: ${PAGES}/${page}`,
   ].join('\n\n')}\n`;
-}
-
-function sentence(text: string): string {
-  return `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`;
 }
 
 /** Two columns. A term that is longer than the left column has a line of its own, as in the help of Git. */
@@ -127,11 +124,5 @@ function table(rows: readonly Row[], columns: number): string {
       const lines = wrapped(text, Math.max(columns - left, MIN_TEXT)).join(gap);
       return term.length + 4 > left ? `  ${term}${gap}${lines}` : `  ${term}`.padEnd(left) + lines;
     })
-    .join('\n');
-}
-
-function indented(text: string, columns: number): string {
-  return wrapped(text, columns - 2)
-    .map((line) => `  ${line}`)
     .join('\n');
 }

@@ -96,17 +96,14 @@ function causeLines(reason: string, broken: readonly RuleStatus[], { paint, colu
   const head = `${broken.length} × ${reason}${entry === undefined ? '' : `: ${entry.says}`}`;
   const examples = broken.slice(0, EXAMPLES).flatMap((rule) => {
     const why = rule.ready ? rule.warnings.join('; ') : rule.message;
-    return indented(`${titleOf(rule)}: ${why}`, columns);
+    return wrapped(`${titleOf(rule)}: ${why}`, columns, INDENT);
   });
   const more = broken.length - EXAMPLES;
-  const rest = more > 0 ? indented(`and ${more} more: ${command('status')} --failed`, columns) : [];
-  const how = entry === undefined || entry.how === '' ? [] : indented(`→ ${MENDERS[entry.who]}: ${entry.how}`, columns);
+  const rest = more > 0 ? wrapped(`and ${more} more: ${command('status')} --failed`, columns, INDENT) : [];
+  const how =
+    entry === undefined || entry.how === '' ? [] : wrapped(`→ ${MENDERS[entry.who]}: ${entry.how}`, columns, INDENT);
   const [mark, ...lines] = wrapped(head, columns - 2);
   return [paint(`✗ ${mark ?? ''}`, style), ...lines.map((line) => `  ${line}`), ...examples, ...rest, ...how];
-}
-
-function indented(text: string, columns: number): string[] {
-  return wrapped(text, columns - INDENT.length).map((line) => INDENT + line);
 }
 
 function copyRows(rules: readonly RuleStatus[]): string[][] {

@@ -12,6 +12,11 @@ export function someOf(names: readonly string[], most: number, separator = ', ')
   return rest > 0 ? `${named} and ${rest} more` : named;
 }
 
+/** A text with a capital at its begin and a stop at its end. */
+export function sentence(text: string): string {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`;
+}
+
 /**
  * Joins the parts of a text, for example of a key that is kept in memory for each object. V8 would keep a template
  * literal as a tree of its parts, which takes 32 bytes more.
