@@ -1,11 +1,24 @@
 /** What the readers of annotated objects share: such a rule has no status, so its state comes from its outcomes. */
+import type { FindObject } from '../../controllers/common/annotated/objects.ts';
 import { eventsOf } from '../../controllers/common/annotated/report.ts';
 import type { Entry } from '../../copy/book/claim-book.ts';
 import { because, type Cause } from '../../copy/model/cause.ts';
-import { parseResourceKey } from '../../copy/model/keys.ts';
-import type { OutOfReach } from '../../copy/model/rule-set.ts';
+import { parseResourceKey, resourceKey } from '../../copy/model/keys.ts';
+import type { Evaluation, OutOfReach } from '../../copy/model/rule-set.ts';
 import type { Inventory } from '../snapshot/inventory.ts';
 import { LIMITED, notReady, type RuleState } from '../snapshot/rule-state.ts';
+
+/** Finds the objects that the command has listed, as `watchedObjects` finds those that the operator watches. */
+export function listedObjects({ objects }: Inventory, cluster: string): FindObject {
+  return ({ kind }, namespace, name) => objects.get(resourceKey(cluster, kind, namespace, name));
+}
+
+/** Why no rule wants a copy. @param evaluation that of its source */
+export function whyUnwanted(evaluation: Evaluation | undefined): string {
+  return evaluation === undefined
+    ? 'its source does not exist, or is no source'
+    : 'its source does not select its namespace';
+}
 
 interface AnnotatedRule {
   readonly refusal: Cause | undefined;

@@ -3,11 +3,11 @@ import { ConfigSyncerRules } from '../../controllers/config-syncer/rules.ts';
 import { MARK, NAMES, originIn } from '../../controllers/config-syncer/words.ts';
 import type { RuleScope } from '../../controllers/common/context.ts';
 import { withReason } from '../../copy/model/cause.ts';
-import { parseResourceKey, parseRuleKey, resourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
+import { parseResourceKey, parseRuleKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import type { Observed } from '../../copy/model/observed.ts';
 import type { Inventory } from '../snapshot/inventory.ts';
 import type { Description, RuleReader, SnapshotView, Unwanted } from '../snapshot/reader.ts';
-import { annotatedState, problemIn } from './annotated.ts';
+import { annotatedState, listedObjects, problemIn, whyUnwanted } from './annotated.ts';
 
 export class ConfigSyncerReader implements RuleReader {
   readonly ruleSet: ConfigSyncerRules;
@@ -17,9 +17,7 @@ export class ConfigSyncerReader implements RuleReader {
 
   constructor(inventory: Inventory, scope: RuleScope) {
     this.#inventory = inventory;
-    this.ruleSet = new ConfigSyncerRules(scope, ({ kind }, namespace, name) =>
-      inventory.objects.get(resourceKey(scope.cluster, kind, namespace, name)),
-    );
+    this.ruleSet = new ConfigSyncerRules(scope, listedObjects(inventory, scope.cluster));
   }
 
   ruleOf(object: ResourceKey): RuleKey | undefined {
@@ -56,10 +54,7 @@ export class ConfigSyncerReader implements RuleReader {
     const evaluation = rules.get(rule);
     return {
       owner: observed.annotations[MARK] ?? `${namespace}/${name}`,
-      why:
-        evaluation === undefined
-          ? 'its source does not exist, or is no source'
-          : 'its source does not select its namespace',
+      why: whyUnwanted(evaluation),
       because: evaluation?.refusal?.message ?? evaluation?.outOfReach?.message,
     };
   }

@@ -3,12 +3,12 @@ import type { RuleScope } from '../../controllers/common/context.ts';
 import { MittwaldRules } from '../../controllers/mittwald/rules.ts';
 import { COPY_OF, NAMES, referenceIn } from '../../controllers/mittwald/words.ts';
 import { withReason } from '../../copy/model/cause.ts';
-import { parseResourceKey, parseRuleKey, resourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
+import { parseResourceKey, parseRuleKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import { CONFIG_MAP } from '../../copy/model/kind.ts';
 import { MERGED_FROM, type Observed, PLACE_ANNOTATION } from '../../copy/model/observed.ts';
 import type { Inventory } from '../snapshot/inventory.ts';
 import type { Description, RuleReader, SnapshotView, Unwanted } from '../snapshot/reader.ts';
-import { annotatedState, problemIn } from './annotated.ts';
+import { annotatedState, listedObjects, problemIn } from './annotated.ts';
 
 export class MittwaldReader implements RuleReader {
   readonly ruleSet: MittwaldRules;
@@ -17,9 +17,7 @@ export class MittwaldReader implements RuleReader {
 
   constructor(inventory: Inventory, scope: RuleScope) {
     this.#inventory = inventory;
-    this.ruleSet = new MittwaldRules(scope, ({ kind }, namespace, name) =>
-      inventory.objects.get(resourceKey(scope.cluster, kind, namespace, name)),
-    );
+    this.ruleSet = new MittwaldRules(scope, listedObjects(inventory, scope.cluster));
   }
 
   ruleOf(object: ResourceKey): RuleKey | undefined {

@@ -3,12 +3,12 @@ import type { RuleScope } from '../../controllers/common/context.ts';
 import { ReflectorRules } from '../../controllers/reflector/rules.ts';
 import { NAMES, referenceIn } from '../../controllers/reflector/words.ts';
 import { withReason } from '../../copy/model/cause.ts';
-import { parseResourceKey, parseRuleKey, resourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
+import { parseResourceKey, parseRuleKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import type { Observed } from '../../copy/model/observed.ts';
 import type { Evaluation } from '../../copy/model/rule-set.ts';
 import type { Inventory } from '../snapshot/inventory.ts';
 import type { Description, RuleReader, SnapshotView, Unwanted } from '../snapshot/reader.ts';
-import { annotatedState, problemIn } from './annotated.ts';
+import { annotatedState, listedObjects, problemIn, whyUnwanted } from './annotated.ts';
 
 export class ReflectorReader implements RuleReader {
   readonly ruleSet: ReflectorRules;
@@ -17,9 +17,7 @@ export class ReflectorReader implements RuleReader {
 
   constructor(inventory: Inventory, scope: RuleScope) {
     this.#inventory = inventory;
-    this.ruleSet = new ReflectorRules(scope, ({ kind }, namespace, name) =>
-      inventory.objects.get(resourceKey(scope.cluster, kind, namespace, name)),
-    );
+    this.ruleSet = new ReflectorRules(scope, listedObjects(inventory, scope.cluster));
   }
 
   ruleOf(object: ResourceKey): RuleKey | undefined {
@@ -69,10 +67,7 @@ export class ReflectorReader implements RuleReader {
     const [warning] = this.ruleSet.warningsOf(rule, evaluation?.outOfReach);
     return {
       owner: observed.annotations[NAMES.reflects] ?? '',
-      why:
-        evaluation === undefined
-          ? 'its source does not exist, or is no source'
-          : 'its source does not select its namespace',
+      why: whyUnwanted(evaluation),
       because: evaluation?.refusal?.message ?? warning?.message,
     };
   }

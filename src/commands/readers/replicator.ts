@@ -11,7 +11,7 @@ import type { Evaluation, OutOfReach } from '../../copy/model/rule-set.ts';
 import type { Inventory } from '../snapshot/inventory.ts';
 import type { Description, RuleReader, SnapshotView, Unwanted } from '../snapshot/reader.ts';
 import { notReady } from '../snapshot/rule-state.ts';
-import { annotatedState, problemIn } from './annotated.ts';
+import { annotatedState, listedObjects, problemIn } from './annotated.ts';
 
 export class ReplicatorReader implements RuleReader {
   readonly ruleSet: ReplicatorRules;
@@ -21,9 +21,7 @@ export class ReplicatorReader implements RuleReader {
 
   constructor(inventory: Inventory, scope: RuleScope) {
     this.#inventory = inventory;
-    this.ruleSet = new ReplicatorRules(scope, {
-      observed: ({ kind }, namespace, name) => inventory.objects.get(resourceKey(scope.cluster, kind, namespace, name)),
-    });
+    this.ruleSet = new ReplicatorRules(scope, { observed: listedObjects(inventory, scope.cluster) });
     this.#names = this.ruleSet.settings.names;
     this.versionMark = this.#names.version;
   }
