@@ -3,17 +3,12 @@
  * with the marks of the original. `status`, `plan` and `explain` speak of them.
  */
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { symlink } from 'node:fs/promises';
 import path from 'node:path';
 import { it } from 'node:test';
-import { promisify } from 'node:util';
 
-import { ensureServer } from '../../servers/ensure.ts';
-import { Reaper } from '../../servers/reaper.ts';
-import { ensureBundle } from '../../support/bundle.ts';
 import { codeBlocks } from '../../support/markdown.ts';
+import { realCommands } from '../../support/real-commands.ts';
 import { MittwaldScene, OPEN } from './support.ts';
 
 const ROOT = path.join(import.meta.dirname, '../../..');
@@ -23,20 +18,7 @@ it('the commands of the section "Switch over" change a cluster over, and status,
   const scene = stack.adopt(await MittwaldScene.open(), (opened) => opened.close());
   const { secrets, configMaps, api, plane } = scene;
   await scene.namespaces('keyferry', 'source', 'team-a', 'team-b', 'team-c');
-  await ensureBundle();
-  const bin = await Reaper.shared().temporaryFolder('keyferry-bin-');
-  await symlink(await ensureServer('kubectl'), path.join(bin, 'kubectl'));
-  await symlink(path.join(ROOT, 'bin/keyferry.cjs'), path.join(bin, 'keyferry'));
-  const env = { ...process.env, KUBECONFIG: plane.kubeconfigPath, PATH: `${bin}:${process.env['PATH'] ?? ''}` };
-  const run = async (script: string): Promise<{ readonly stdout: string; readonly code: number }> => {
-    try {
-      return { ...(await promisify(execFile)('bash', ['-o', 'pipefail', '-ec', script], { env })), code: 0 };
-    } catch (error) {
-      const { stdout, stderr, code } = error as { stdout: string; stderr: string; code: number };
-      if (code !== 3) throw new Error(`${script}\n${stdout}${stderr}`, { cause: error });
-      return { stdout, code };
-    }
-  };
+  const run = await realCommands(plane.kubeconfigPath);
   const deployment = async (namespace: string, name: string, replicas: number): Promise<void> => {
     const labels = { app: name };
     const template = { metadata: { labels }, spec: { containers: [{ name, image: `quay.io/mittwald/${name}` }] } };

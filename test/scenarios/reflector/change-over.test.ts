@@ -3,17 +3,12 @@
  * marks of the original. `status`, `plan` and `explain` speak of them.
  */
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { symlink } from 'node:fs/promises';
 import path from 'node:path';
 import { it } from 'node:test';
-import { promisify } from 'node:util';
 
-import { ensureServer } from '../../servers/ensure.ts';
-import { Reaper } from '../../servers/reaper.ts';
-import { ensureBundle } from '../../support/bundle.ts';
 import { codeBlocks } from '../../support/markdown.ts';
+import { realCommands } from '../../support/real-commands.ts';
 import { annotations, autoInto, ReflectorScene } from './support.ts';
 
 const ROOT = path.join(import.meta.dirname, '../../..');
@@ -23,20 +18,7 @@ it('the commands of the section "Switch over" change a cluster over, and status,
   const scene = stack.adopt(await ReflectorScene.open(), (opened) => opened.close());
   const { secrets, api, plane } = scene;
   await scene.namespaces('source', 'team-a', 'team-b');
-  await ensureBundle();
-  const bin = await Reaper.shared().temporaryFolder('keyferry-bin-');
-  await symlink(await ensureServer('kubectl'), path.join(bin, 'kubectl'));
-  await symlink(path.join(ROOT, 'bin/keyferry.cjs'), path.join(bin, 'keyferry'));
-  const env = { ...process.env, KUBECONFIG: plane.kubeconfigPath, PATH: `${bin}:${process.env['PATH'] ?? ''}` };
-  const run = async (script: string): Promise<{ readonly stdout: string; readonly code: number }> => {
-    try {
-      return { ...(await promisify(execFile)('bash', ['-o', 'pipefail', '-ec', script], { env })), code: 0 };
-    } catch (error) {
-      const { stdout, stderr, code } = error as { stdout: string; stderr: string; code: number };
-      if (code !== 3) throw new Error(`${script}\n${stdout}${stderr}`, { cause: error });
-      return { stdout, code };
-    }
-  };
+  const run = await realCommands(plane.kubeconfigPath);
   const labels = { app: 'reflector' };
   await scene.namespaces('keyferry');
   for (const [namespace, name, image] of [
