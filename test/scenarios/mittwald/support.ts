@@ -3,8 +3,8 @@ import type { ControlPlaneOptions } from '../../servers/control-plane.ts';
 import { startControlPlane } from '../../servers/control-plane.ts';
 import type { Json } from '../../support/api.ts';
 import type { Keyferry, KeyferryOptions } from '../../support/keyferry.ts';
-import { staysTrue } from '../../support/wait-for.ts';
-import { annotation, type KindScene, KINDS, ReplicatorScene, SETTLE_MS, type TestKind } from '../replicator/support.ts';
+import { ReflectorScene } from '../reflector/support.ts';
+import { annotation, type KindScene, KINDS, ReplicatorScene, SETTLE_MS } from '../replicator/support.ts';
 
 export { KINDS, SETTLE_MS };
 export type { KindScene };
@@ -38,38 +38,17 @@ export function mark(object: Json, name: string): string | undefined {
   return annotation(object, name, PREFIX);
 }
 
-export class MittwaldScene extends ReplicatorScene {
+export class MittwaldScene extends ReflectorScene {
   static override async open(options: ControlPlaneOptions = {}): Promise<MittwaldScene> {
     return new MittwaldScene(await startControlPlane({ controllerManager: false, ...options }));
   }
 
   override async started(args: readonly string[] = [], options: Partial<KeyferryOptions> = {}): Promise<Keyferry> {
-    return await super.started(args, { command: 'mittwald', ...options });
+    return await ReplicatorScene.prototype.started.call(this, args, { command: 'mittwald', ...options });
   }
 
-  get secrets(): KindScene {
-    return this.of(KINDS[0] as TestKind);
-  }
-
-  get configMaps(): KindScene {
-    return this.of(KINDS[1] as TestKind);
-  }
-
-  /** Creates an object with these annotations of mittwald. */
-  async put(users: KindScene, name: string, values: Values, given: Values = {}, more: Json = {}): Promise<Json> {
-    const [namespace, object] = name.split('/');
-    return await this.api.create({
-      apiVersion: 'v1',
-      kind: users.kind.kind,
-      data: users.data(values),
-      ...more,
-      metadata: { ...more.metadata, namespace, name: object, annotations: annotations(given) },
-    });
-  }
-
-  /** Changes annotations of mittwald; `null` removes one. */
-  async say(users: KindScene, name: string, given: Readonly<Record<string, string | null>>): Promise<Json> {
-    return await this.api.patch(users.path(name), { metadata: { annotations: annotations(given) } });
+  protected override annotations(given: Readonly<Record<string, string | null>>): Record<string, string> {
+    return annotations(given);
   }
 
   /** Sets or removes keys; the others stay. */
@@ -106,13 +85,5 @@ export class MittwaldScene extends ReplicatorScene {
         }),
       },
     });
-  }
-
-  async label(namespace: string, labels: Readonly<Record<string, string | null>>): Promise<void> {
-    await this.api.patch(`/api/v1/namespaces/${namespace}`, { metadata: { labels } });
-  }
-
-  async absent(users: KindScene, name: string): Promise<void> {
-    await staysTrue(async () => (await users.find(name)) === undefined, SETTLE_MS, `${name} is absent`);
   }
 }

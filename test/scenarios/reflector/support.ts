@@ -48,7 +48,12 @@ export class ReflectorScene extends ReplicatorScene {
     return this.of(KINDS[1] as TestKind);
   }
 
-  /** Creates an object with these annotations of reflector. */
+  /** The whole names of the copier's annotations. */
+  protected annotations(given: Readonly<Record<string, string | null>>): Record<string, string> {
+    return annotations(given);
+  }
+
+  /** Creates an object with these annotations of the copier. */
   async put(users: KindScene, name: string, values: Values, given: Values = {}, more: Json = {}): Promise<Json> {
     const [namespace, object] = name.split('/');
     return await this.api.create({
@@ -56,13 +61,13 @@ export class ReflectorScene extends ReplicatorScene {
       kind: users.kind.kind,
       data: users.data(values),
       ...more,
-      metadata: { ...more.metadata, namespace, name: object, annotations: annotations(given) },
+      metadata: { ...more.metadata, namespace, name: object, annotations: this.annotations(given) },
     });
   }
 
-  /** Changes annotations of reflector; `null` removes one. */
+  /** Changes annotations of the copier; `null` removes one. */
   async say(users: KindScene, name: string, given: Readonly<Record<string, string | null>>): Promise<Json> {
-    return await this.api.patch(users.path(name), { metadata: { annotations: annotations(given) } });
+    return await this.api.patch(users.path(name), { metadata: { annotations: this.annotations(given) } });
   }
 
   async label(namespace: string, labels: Readonly<Record<string, string | null>>): Promise<void> {
