@@ -164,9 +164,10 @@ before(async () => {
   await plane.api.createNamespaces(['home', 'team-a', 'team-b', 'other']);
   for (const [where, annotations] of Object.entries({ ...LEFT, ...KEPT })) await put(where, annotations);
   // Its source may be in another cluster.
-  const origin = { 'origin.name': 'far', 'origin.namespace': 'home', 'origin.cluster': '' };
-  const labels = Object.entries(origin).map(([name, value]) => [`kubed.appscode.com/${name}`, value]);
-  await put('team-a/far', {}, Object.fromEntries(labels));
+  const parts = { 'origin.name': 'far', 'origin.namespace': 'home', 'origin.cluster': '' };
+  const labels = Object.entries(parts).map(([name, value]) => [`kubed.appscode.com/${name}`, value]);
+  const origin = JSON.stringify({ namespace: 'home', name: 'far', uid: 'of-another-cluster', resourceVersion: '1' });
+  await put('team-a/far', { 'kubed.appscode.com/origin': origin }, Object.fromEntries(labels));
   // KubeLB's synchronizer, or that of Keyferry, takes this copy to another cluster.
   await put('team-a/offered', replicated('home/offered'), { 'kubelb.k8c.io/managed-by': 'kubelb' });
   const inHome = (name: string, source: string, more: object = {}) => {
