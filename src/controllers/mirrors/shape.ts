@@ -1,6 +1,5 @@
 /** The desired state of a SecretMirror's copies: as ktsstudio/mirrors makes them, but without forbidden metadata. */
 import { createHash } from 'node:crypto';
-import type { KeySelection } from '../../copy/model/key-selection.ts';
 import type { Choices, Travels } from './rules/choices.ts';
 import { because, causeOf } from '../../copy/model/cause.ts';
 import {
@@ -57,7 +56,6 @@ type PresentSource = Extract<SourceView, { state: 'present' }>;
 export class MirrorShape implements Shape {
   readonly id: string;
   readonly prepare: Shape['prepare'];
-  readonly selection: KeySelection | undefined;
   readonly #options: MirrorShapeOptions;
   /** @see CHOICE_ANNOTATION */
   readonly #choice: string | undefined;
@@ -69,7 +67,6 @@ export class MirrorShape implements Shape {
   constructor(options: MirrorShapeOptions) {
     this.#options = options;
     const { owner, retain, vaultPath, choices } = options;
-    this.selection = choices?.keys;
     const what = [choices?.keys?.id ?? null, choices?.type ?? null];
     const isChosen = what.some((part) => part !== null);
     this.#choice = isChosen ? createHash('sha256').update(JSON.stringify(what)).digest('base64url') : undefined;

@@ -70,12 +70,25 @@ export class PushShape implements Shape {
   }
 
   desiredState(source: SourceView, observed: Observed | undefined, now: number): DesiredState {
+    const takes = observed && this.#takes(source, observed);
+    const desired = this.#desired(source, observed, now, takes);
+    return takes === undefined ? desired : { ...desired, takes };
+  }
+
+  #desired(
+    source: SourceView,
+    observed: Observed | undefined,
+    now: number,
+    takes: DesiredState['takes'],
+  ): DesiredState {
     if (source.state === 'failed') return failing(source);
     // With other annotations, the copy may be unwanted now. The rule is about to be evaluated.
     if (source.state !== 'present' || !this.#isCurrent(source.annotations)) return CHANGING;
     if (observed?.trimmed === true || (observed !== undefined && isTrimmed(observed))) return TOO_LARGE;
     const book = { bookkeeping: written(source.version, now), data: 'source' } as const;
-    if (observed !== undefined && this.#isUsers(source, observed))
+    const { annotations = {} } = observed ?? {};
+    // The object is one of a user, and only gets keys.
+    if (!(COPY_OF in annotations) && (MERGED_FROM in annotations || takes === 'maybe'))
       return {
         kind: 'be',
         ...book,
@@ -96,7 +109,7 @@ export class PushShape implements Shape {
     };
   }
 
-  takes(source: SourceView, { annotations, ownAnnotations }: Observed): 'sure' | 'maybe' | undefined {
+  #takes(source: SourceView, { annotations, ownAnnotations }: Observed): DesiredState['takes'] {
     if (NAMES.from in annotations || PLACE_ANNOTATION in annotations) return undefined;
     // The original lists keys on its sources, too, by mistake. A list that Keyferry wrote is left from a pull.
     const isOriginals = !isRule(annotations) && !ownAnnotations.includes(NAMES.keys);
@@ -107,13 +120,6 @@ export class PushShape implements Shape {
 
   heldVersion(observed: Observed): string | undefined {
     return observed.annotations[NAMES.version];
-  }
-
-  /** Whether the object is one of a user, and only gets keys. */
-  #isUsers(source: SourceView, observed: Observed): boolean {
-    const { annotations } = observed;
-    if (COPY_OF in annotations) return false;
-    return MERGED_FROM in annotations || this.takes(source, observed) === 'maybe';
   }
 
   #isCurrent(annotations: Annotations): boolean {

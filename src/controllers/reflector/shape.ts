@@ -20,10 +20,8 @@ const CHANGING: DesiredState = {
   ...nobodyCause('Pending', 'the source is being evaluated again'),
 };
 
-/** Whether reflector does not see Secrets of a type: the records of Helm. */
-function isUnseen(type: string): boolean {
-  return type.startsWith('helm.sh');
-}
+/** Types of Secrets that reflector does not see: the records of Helm. */
+const UNSEEN = 'helm.sh';
 
 /** The version and the time, which are written when something else is: a new version alone changes no data. */
 function written(version: string, now: number): FieldPatch {
@@ -33,7 +31,6 @@ function written(version: string, now: number): FieldPatch {
 /** An automatic mirror. All mirrors of a source share one shape. */
 export class AutoShape implements Shape {
   readonly id: string;
-  readonly refusesType = isUnseen;
   readonly #source: string;
   readonly #text: string;
   /** The annotations that were compared last, and whether they are those of this shape. */
@@ -57,6 +54,7 @@ export class AutoShape implements Shape {
       bookkeeping: written(source.version, now),
       bookkeepingLabels: { [COPY_LABEL]: 'reflector' },
       data: 'source',
+      refusedTypes: UNSEEN,
     };
   }
 
@@ -82,7 +80,6 @@ export interface DirectOptions {
 /** A direct mirror: an object of a user that gets the data of its source. Labels, type and other annotations stay. */
 export class DirectShape implements Shape {
   readonly id: string;
-  readonly refusesType = isUnseen;
   readonly #options: DirectOptions;
 
   constructor(options: DirectOptions) {
@@ -125,6 +122,7 @@ export class DirectShape implements Shape {
       bookkeeping: book,
       data: 'source',
       type: '',
+      refusedTypes: UNSEEN,
     };
   }
 

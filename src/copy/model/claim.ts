@@ -42,6 +42,8 @@ export interface Claim {
    * new claim, so that each outcome belongs to one generation.
    */
   readonly sourceGeneration?: number | undefined;
+  /** The keys of the source that the target gets. Default: all. The id of the shape names them. */
+  readonly selection?: KeySelection | undefined;
   readonly shape: Shape;
 }
 
@@ -90,7 +92,7 @@ export type SourceView =
 export type FieldPatch = Readonly<Record<string, string | null>>;
 
 /** The desired state of a target. `wait`, `fail`: the target stays unchanged. */
-export type DesiredState =
+export type DesiredState = (
   | ({ readonly kind: 'wait'; readonly for: WaitsFor } & Cause)
   | ({ readonly kind: 'fail' } & Cause)
   | {
@@ -113,7 +115,20 @@ export type DesiredState =
       readonly ownerReferences?: readonly OwnerReference[];
       /** The outcome if the target is in this state, but the user requested more than this. Default: `synced`. */
       readonly remark?: Waiting | Failed;
-    };
+      /** The source gets its data from another source, and has none now. So with `minimal`, it may have data soon. */
+      readonly isSourceEmpty?: true;
+      /** Sources whose type begins so are not copied, besides those that are never copied. */
+      readonly refusedTypes?: string;
+      /** The shape refuses loops of `fill` claims itself, by its bookkeeping. Default: the engine finds them. */
+      readonly refusesLoops?: true;
+    }
+) & {
+  /**
+   * An `own` claim may write this object of somebody else, because the object consents. `sure`: its annotations show that
+   * the original made it from this source. Default: it may not.
+   */
+  readonly takes?: 'sure' | 'maybe' | undefined;
+};
 
 /** How a target shares its data with other clients: key by key. */
 export interface Merged {
@@ -150,24 +165,11 @@ export function failing(cause: Cause): DesiredState {
 export interface Shape {
   /** Two shapes with the same id give the same desired state. */
   readonly id: string;
-  /** The keys of the source that the target gets. Default: all. */
-  readonly selection?: KeySelection | undefined;
   /** Does the slow work of `desiredState` for a source, with pauses; `undefined`: it is done. Absent: no work is slow. */
   readonly prepare?: ((source: SourceView) => Promise<void> | undefined) | undefined;
   desiredState(source: SourceView, observed: Observed | undefined, now: number): DesiredState;
-  /**
-   * Whether an `own` claim may write an object of somebody else, because the object consents: `sure` if its annotations
-   * show that the original made it from this source. Default: no.
-   */
-  takes?(source: SourceView, observed: Observed): 'sure' | 'maybe' | undefined;
   /** The version of the source whose content the target has, according to the target's annotations. */
   heldVersion(observed: Observed): string | undefined;
-  /** Whether sources of this type are not copied, besides those that are never copied. Default: no. */
-  refusesType?(type: string): boolean;
-  /** Whether the shape refuses loops of `fill` claims itself, by its bookkeeping. Default: the engine finds them. */
-  readonly refusesLoops?: true;
-  /** Whether the source gets its data from another source, and has none now. Default: no. */
-  lacksData?(source: Pick<Observed, 'annotations'>): boolean;
 }
 
 /**

@@ -35,7 +35,7 @@ export function winnerOf({ entries, markedBy, observed, viewOf, now }: Contest):
   if (holder !== undefined) return holder;
   const maker =
     markedBy === undefined && observed !== undefined
-      ? owners.find(({ claim }) => claim.shape.takes?.(viewOf(claim), observed) === 'sure')
+      ? owners.find(({ claim }) => claim.shape.desiredState(viewOf(claim), observed, now).takes === 'sure')
       : undefined;
   if (maker !== undefined) return maker;
   const able = owners.filter(({ claim }) => claim.shape.desiredState(viewOf(claim), undefined, now).kind === 'be');
@@ -57,7 +57,7 @@ export function fillerOf(contest: Contest): Entry | undefined {
 
 /** The desired object of a claim that copies the whole source now; `undefined`: it does not. */
 function copyOf({ observed, viewOf, now }: Contest, claim: Claim): DesiredObject | undefined {
-  if (claim.source === undefined || claim.shape.selection !== undefined) return undefined;
+  if (claim.source === undefined || claim.selection !== undefined) return undefined;
   const desired = claim.shape.desiredState(viewOf(claim), observed, now);
   return desired.kind === 'be' && desired.data === 'source' ? desired : undefined;
 }

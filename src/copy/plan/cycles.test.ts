@@ -19,9 +19,15 @@ const SHAPE: Shape = {
 };
 const FILL: Shape = {
   ...SHAPE,
-  refusesLoops: true,
   desiredState: (view, observed, now) =>
     SHAPE.desiredState(observed === undefined ? { state: 'unknown' } : view, observed, now),
+};
+const REFUSING: Shape = {
+  ...FILL,
+  desiredState: (...given) => {
+    const desired = FILL.desiredState(...given);
+    return desired.kind === 'be' ? { ...desired, refusesLoops: true } : desired;
+  },
 };
 
 const claim = (rule: RuleKey, source: ResourceKey, target: ResourceKey, more: Partial<Claim> = {}): Claimed => ({
@@ -30,7 +36,7 @@ const claim = (rule: RuleKey, source: ResourceKey, target: ResourceKey, more: Pa
     owner: { key: rule, title: rule, rank: rule },
     mode: 'own',
     source,
-    shape: more.mode === 'fill' ? FILL : SHAPE,
+    shape: more.mode === 'fill' ? REFUSING : SHAPE,
     ...more,
   },
 });
@@ -374,8 +380,7 @@ describe('a ring of rules', () => {
       for (const [key, one] of ring(3)) world.set(key, { ...one, claim: { ...one.claim, mode: 'fill', shape } });
       return world;
     };
-    const { refusesLoops: _, ...other } = FILL;
-    const loop = filling(other);
+    const loop = filling(FILL);
     const entries = asKeys<RuleKey>(['r0', 'r1', 'r2']).flatMap((rule) => Array.from(loop.book.of(rule)));
     assert.deepEqual(
       entries.map((entry) => {
@@ -384,7 +389,7 @@ describe('a ring of rules', () => {
       }),
       ['Loop', 'Loop', 'Loop'],
     );
-    const world = filling(FILL);
+    const world = filling(REFUSING);
     assert.equal(world.views(asKeys(['r0', 'r1', 'r2'])).size, 0);
     world.set(asKey('r1'), claim(asKey('r1'), asKey('s1'), asKey('s2')));
     assert.equal(world.views(asKeys(['r0', 'r1', 'r2'])).size, 3);

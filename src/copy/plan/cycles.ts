@@ -5,7 +5,7 @@
  * The rule: a claim leads from its source to its target if it would copy now, that is, if its source exists, its shape
  * copies the source's data, and the target has the mark of its rule, or is free (it does not exist, or is an entry in
  * Vault) and the claim wins it; `fill` claims need no mark. A claim is in a cycle if claims lead from its target to its
- * source, except if all are `fill` claims whose shapes refuse loops themselves (`Shape.refusesLoops`).
+ * source, except if all are `fill` claims whose shapes refuse loops themselves (`refusesLoops`).
  *
  *   claim ──its source──▶ the claims that lead there ──their sources──▶ … ──▶ the target of the claim: a cycle
  *
@@ -38,6 +38,7 @@ interface Edge extends Claimed {
   readonly from: ResourceKey;
   /** Whether the source is known to exist. */
   readonly isKnown: boolean;
+  readonly refusesLoops: boolean;
 }
 
 interface Walk {
@@ -102,9 +103,10 @@ export class Cycles {
       const from = targetKeyOfSource(claim);
       if (from === undefined || (claim.mode === 'own' && claim.owner.key !== owner)) return [];
       const view = viewOf(claim);
-      if (view.state === 'unknown') return { target, claim, from, isKnown: false };
+      if (view.state === 'unknown') return { target, claim, from, isKnown: false, refusesLoops: false };
       const desired = claim.shape.desiredState(view, observed, now);
-      return desired.kind === 'be' && desired.data === 'source' ? { target, claim, from, isKnown: true } : [];
+      if (desired.kind !== 'be' || desired.data !== 'source') return [];
+      return { target, claim, from, isKnown: true, refusesLoops: desired.refusesLoops === true };
     });
   }
 
@@ -138,7 +140,7 @@ function viewOf(target: ResourceKey, edges: readonly Edge[]): CycleView | undefi
   for (const place of places) for (const edge of edges) if (edge.from === place) places.add(edge.target);
   // In the order in which content is copied.
   const cycle = [...places].flatMap((place) => edges.filter((edge) => edge.from === place));
-  if (cycle.every(({ claim }) => claim.mode === 'fill' && claim.shape.refusesLoops === true)) return undefined;
+  if (cycle.every(({ claim, refusesLoops }) => claim.mode === 'fill' && refusesLoops)) return undefined;
   if (!cycle.every(({ isKnown }) => isKnown)) return { state: 'unknown' };
   const controllers = new Set(cycle.map(({ claim }) => controllerOf(claim.owner.key)));
   const isLoop = controllers.size === 1 && cycle.every(({ claim }) => claim.mode === 'fill');

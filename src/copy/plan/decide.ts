@@ -128,7 +128,7 @@ export async function decide(
     } else {
       const { claim } = decision;
       if (claim.source === undefined || facts.viewOf(claim).state !== 'present') break;
-      const { selection } = claim.shape;
+      const { selection } = claim;
       const content = await source.sources.load(claim.source, signal, selection);
       // With a selection, `undefined` may mean that a key is missing. The next plan then has this fact.
       if (content === undefined && selection === undefined) break;
@@ -151,12 +151,12 @@ function later(facts: Facts, because: Later['because'], graceMs?: number): Decis
  */
 function lackOf(plan: Exclude<Plan, Need>, facts: Facts, { book }: Pick<Claims, 'book'>): Claim | undefined {
   if (!('claim' in plan) || plan.claim.mode !== 'fill' || plan.desired.data !== 'minimal') return undefined;
-  const { claim } = plan;
-  const { source, shape } = claim;
+  const { claim, desired } = plan;
+  const { source } = claim;
   const view = facts.viewOf(claim);
   const wasFilled = facts.entries.some((entry) => entry.claim === claim && entry.outcome.state === 'synced');
   if (!wasFilled || source === undefined || view.state !== 'present') return claim;
-  if (shape.lacksData?.(view) !== true) return undefined;
+  if (desired.isSourceEmpty !== true) return undefined;
   const isCleared = book.on(source).some(({ claim: { mode }, outcome }) => {
     return mode === 'fill' && outcome.state !== 'synced' && !isUnderWay(outcome);
   });
@@ -197,14 +197,14 @@ export function contestOf(
 type KnownSources = Pick<FactSource['sources'], 'view' | 'fingerprint'>;
 
 /** The state of a claim's source for the claim. If the source lacks a key that the claim needs: `failed`. */
-function viewFor({ source, shape }: Claim, sources: KnownSources): SourceView {
+function viewFor({ source, selection }: Claim, sources: KnownSources): SourceView {
   const view = sources.view(source);
-  if (shape.selection === undefined || view.state !== 'present') return view;
-  const missing = shape.selection.known(sources.fingerprint(source))?.missing;
+  if (selection === undefined || view.state !== 'present') return view;
+  const missing = selection.known(sources.fingerprint(source))?.missing;
   return missing === undefined ? view : { state: 'failed', ...missing };
 }
 
-function fingerprintFor({ source, shape }: Claim, sources: KnownSources): Fingerprint | undefined {
+function fingerprintFor({ source, selection }: Claim, sources: KnownSources): Fingerprint | undefined {
   const whole = sources.fingerprint(source);
-  return shape.selection === undefined ? whole : shape.selection.known(whole)?.chosen;
+  return selection === undefined ? whole : selection.known(whole)?.chosen;
 }

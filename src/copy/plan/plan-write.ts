@@ -34,16 +34,14 @@ export function planWrite(
     const fingerprint = facts.fingerprintOf(from);
     if (fingerprint === undefined) return { do: 'need', fact: 'source', claim: from };
     const { type } = fingerprint;
-    if (from.shape.refusesType?.(type) === true || ((desired.type ?? '') === '' && isRefused(type, facts)))
-      return refusedType(type);
+    if (isUnwanted(type, desired) || ((desired.type ?? '') === '' && isRefused(type, facts))) return refusedType(type);
     if (desired.merged !== undefined) {
       if (splitKeys(fingerprint.keys) === undefined) return { do: 'fail', ...desired.merged.tooMany };
       desired = { ...desired, annotations: { ...desired.annotations, [desired.merged.listIn]: fingerprint.keys } };
     }
   }
   const type = desired.type !== undefined && desired.type !== '' ? desired.type : facts.type;
-  if (type !== undefined && (isRefused(type, facts) || from.shape.refusesType?.(type) === true))
-    return refusedType(type);
+  if (type !== undefined && (isRefused(type, facts) || isUnwanted(type, desired))) return refusedType(type);
   if (isNew) return { do: verb, claim: from, desired, withData: true, remarks };
   const data =
     desired.data === 'source'
@@ -137,6 +135,10 @@ function compareImmutable(
 /** Whether Keyferry must not write a Secret of this type. A custom resource of this type only describes a Secret. */
 function isRefused(type: string, { isCustom }: Facts): boolean {
   return isCustom !== true && isForbiddenType(type);
+}
+
+function isUnwanted(type: string, { refusedTypes }: DesiredObject): boolean {
+  return refusedTypes !== undefined && type.startsWith(refusedTypes);
 }
 
 function remarkOn({ mode }: Claim, { remark }: DesiredObject): Remarks {
@@ -268,6 +270,7 @@ export function merge(owned: DesiredObject, filled: DesiredObject): DesiredObjec
     annotations: { ...owned.annotations, ...filled.annotations },
     bookkeeping: { ...owned.bookkeeping, ...filled.bookkeeping },
     bookkeepingLabels: { ...owned.bookkeepingLabels, ...filled.bookkeepingLabels },
+    ...(filled.refusedTypes === undefined ? {} : { refusedTypes: filled.refusedTypes }),
     ...(owned.immutable === undefined ? {} : { immutable: owned.immutable }),
     ...(owned.ownerReferences === undefined ? {} : { ownerReferences: owned.ownerReferences }),
   };

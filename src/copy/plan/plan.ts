@@ -125,12 +125,12 @@ function planTakeover(facts: Facts, claim: Claim, view: SourceView, observed: Ob
 
 /** Writes an object of somebody else that consents. If several rules could have made it, none does. `undefined`: no. */
 function planTaken(facts: Facts, claim: Claim, view: SourceView, observed: Observed): Plan | undefined {
-  const { annotations } = observed;
-  if (isMarkedElsewhere(annotations, parseResourceKey(facts.target))) return undefined;
-  const taken = claim.shape.takes?.(view, observed);
+  const { now } = facts;
+  if (isMarkedElsewhere(observed.annotations, parseResourceKey(facts.target))) return undefined;
+  const { takes: taken } = claim.shape.desiredState(view, observed, now);
   if (taken === undefined) return undefined;
   const others = facts.entries.filter(
-    ({ claim: one }) => one !== claim && one.shape.takes?.(facts.viewOf(one), observed) !== undefined,
+    ({ claim: one }) => one !== claim && one.shape.desiredState(facts.viewOf(one), observed, now).takes !== undefined,
   );
   if (taken === 'sure' || others.length === 0) return planWrite(facts, claim, view, observed, 'update');
   const titles = [claim, ...others.map((entry) => entry.claim)].map(({ owner }) => owner.title);

@@ -215,8 +215,8 @@ export class VaultTargets implements TargetWriter {
    */
   async #write({ target, location, memory, signal }: EntryRun, winner: Entry): Promise<boolean | undefined> {
     const { now, onWrite, sources } = this.#options;
-    const { source, shape } = winner.claim;
-    const content = source && (await sources.load(source, signal, shape.selection));
+    const { source, selection } = winner.claim;
+    const content = source && (await sources.load(source, signal, selection));
     if (content === undefined) return undefined;
     const connection = await this.#connect(target, location, signal);
     if (connection === undefined) return undefined;

@@ -231,7 +231,7 @@ export class MirrorLeases {
 
   #entryVersion(entry: Entry | undefined): string | undefined {
     // If the mirror chooses keys, the entry lacks a part of the credentials, and cannot restore the lease.
-    const isWhole = entry !== undefined && entry.claim.shape.selection === undefined;
+    const isWhole = entry !== undefined && entry.claim.selection === undefined;
     if (!isWhole || entry.outcome.state !== 'synced' || !this.#holdsPresent(entry)) return undefined;
     const { target } = entry;
     return isEntryKey(target) ? this.#context.vault.targets.written(target)?.entryVersion : undefined;

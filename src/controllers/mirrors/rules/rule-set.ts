@@ -158,7 +158,7 @@ export class MirrorRules implements RuleSet {
     const entry = vault?.targetKeyOf(spec.destinationLocation);
     if (entry !== undefined && source !== undefined && outOfReach?.part !== 'all') targets.push(entry);
     const sourcePlace = vault?.targetKeyOf(spec.sourceLocation);
-    const claims = claimAll(targets, { owner, mode: 'own', source, sourcePlace, shape });
+    const claims = claimAll(targets, { owner, mode: 'own', source, sourcePlace, selection: choices.keys, shape });
     // If a copy has become the source, it may have the only data. So it stays, even if the mirror changes its source.
     if (source !== undefined && includes(view.ownedBy(rule), source)) claims.push({ target: source, claim: kept });
     if (spec.problems.length > 0) {

@@ -25,7 +25,6 @@ import { type RuleSettings, unknownOn } from '../rules/rule.ts';
 
 export class PullShape implements Shape {
   readonly id: string;
-  readonly refusesLoops = true;
   readonly #settings: RuleSettings;
   readonly #target: Place & { readonly kind: string };
   readonly #source: Place;
@@ -59,11 +58,6 @@ export class PullShape implements Shape {
     return observed.annotations[this.#settings.names.version];
   }
 
-  lacksData({ annotations }: Pick<Observed, 'annotations'>): boolean {
-    const { names } = this.#settings;
-    return names.from in annotations && !(names.version in annotations);
-  }
-
   /** The conflict if the target is also a copy of a SecretMirror: both would overwrite it. `undefined`: no conflict. */
   #keptByMirror({ annotations }: Observed): Cause | undefined {
     if (this.#target.kind !== SECRET.kind || isMarkedElsewhere(annotations, this.#target)) return undefined;
@@ -92,11 +86,17 @@ export class PullShape implements Shape {
       const isAllowedByLists = denial === undefined || denial.result === 'loop';
       return failing(isAllowedByLists ? cancelled : this.#withoutDetails({ state: 'error', ...cancelled }));
     }
+    const isEmpty = names.from in source && !(names.version in source);
     if (denial !== undefined)
-      return this.#cleared(this.#withoutDetails({ state: 'error', ...denial.refusal }), observed, now);
-    if (this.lacksData({ annotations: source })) {
+      return this.#cleared(this.#withoutDetails({ state: 'error', ...denial.refusal }), observed, now, isEmpty);
+    if (isEmpty) {
       const message = `${where} has no data`;
-      return this.#cleared({ state: 'waiting', for: 'content', ...because('SourceEmpty', message) }, observed, now);
+      return this.#cleared(
+        { state: 'waiting', for: 'content', ...because('SourceEmpty', message) },
+        observed,
+        now,
+        true,
+      );
     }
     const once = readBool(observed.annotations, names.once);
     if (typeof once === 'object') return failing(once);
@@ -118,6 +118,7 @@ export class PullShape implements Shape {
       annotations: { ...passedOn, ...mark.annotations, [names.onceVersion]: source[names.onceVersion] ?? null },
       bookkeeping: { ...mark.bookkeeping, ...at },
       data: 'source',
+      refusesLoops: true,
     };
   }
 
@@ -143,12 +144,20 @@ export class PullShape implements Shape {
   }
 
   /** The desired state without the source's data. Data that never came from a source belongs to the user, and stays. */
-  #cleared(remark: Waiting | Failed, observed: Observed, now: number): DesiredState {
+  #cleared(remark: Waiting | Failed, observed: Observed, now: number, isSourceEmpty = false): DesiredState {
     const { names } = this.#settings;
     if (!isFilled(names, observed)) {
       return remark.state === 'error' ? failing(remark) : { kind: 'wait', for: remark.for, ...causeOf(remark) };
     }
     const bookkeeping = { [names.at]: rfc3339(now) };
-    return { kind: 'be', labels: {}, annotations: cleared(names), bookkeeping, data: 'minimal', remark };
+    const empty = {
+      kind: 'be',
+      labels: {},
+      annotations: cleared(names),
+      bookkeeping,
+      data: 'minimal',
+      remark,
+    } as const;
+    return isSourceEmpty ? { ...empty, isSourceEmpty } : empty;
   }
 }

@@ -228,7 +228,7 @@ export class TargetActions {
     if (!withData || desired.data === 'keep') return undefined;
     if (desired.data === 'minimal') return minimalContent(this.#options.store, desired.type);
     if (claim.source === undefined || facts.viewOf(claim).state !== 'present') return 'gone';
-    return (await this.#options.sources.load(claim.source, run.signal, claim.shape.selection)) ?? 'gone';
+    return (await this.#options.sources.load(claim.source, run.signal, claim.selection)) ?? 'gone';
   }
 
   /** The data of a target that keeps its other keys; `changed`: it is not the planned version any more. */
