@@ -40,21 +40,35 @@ async function measure(options: BenchOptions): Promise<{ figures: Figure[]; comp
   return { figures, complete };
 }
 
-async function main(options: BenchOptions): Promise<number> {
-  if (options.controller === undefined) await ensureBundle();
-  const { figures, complete } = await measure(options);
+async function main(runs: readonly BenchOptions[]): Promise<number> {
+  if (runs[0]?.controller === undefined) await ensureBundle();
   const machine = `${cpus().length} × ${cpus()[0]?.model ?? 'unknown CPU'}, Node ${process.versions.node}`;
-  process.stdout.write(`\n${options.system}, ${options.unrelated} unrelated Secrets, ${machine}\n\n`);
-  process.stdout.write(`${table(figures, options)}\n`);
-  if (options.jsonFile !== undefined) {
-    const { system, unrelated, controller } = options;
+  const results: object[] = [];
+  let replicator: readonly Figure[] = [];
+  let allComplete = true;
+  for (const options of runs) {
+    const { system, unrelated, controller, jsonFile } = options;
+    const { figures: measured, complete } = await measure(options);
+    allComplete &&= complete;
+    const figures = system === 'replicator' ? measured : measured.map((figure) => beside(replicator, figure));
+    if (system === 'replicator') replicator = figures;
+    process.stdout.write(`\n${system}, ${unrelated} unrelated Secrets, ${machine}\n\n`);
+    process.stdout.write(`${table(figures, options)}\n`);
     const must = Object.fromEntries(figures.map((figure) => [figure.id, mustOf(figure, options)]));
-    writeFileSync(
-      options.jsonFile,
-      `${JSON.stringify({ system, unrelated, controller, machine, figures, must }, null, 2)}\n`,
-    );
+    results.push({ system, unrelated, controller, machine, figures, must });
+    if (jsonFile !== undefined) {
+      writeFileSync(jsonFile, `${JSON.stringify(runs.length === 1 ? results[0] : results, null, 2)}\n`);
+    }
   }
-  return complete ? 0 : 1;
+  return allComplete ? 0 : 1;
+}
+
+/** Adds the replicator's figure. If the bare client did the same work both times, it is adjusted to the present speed. */
+function beside(replicator: readonly Figure[], figure: Figure): Figure {
+  const same = replicator.find(({ id }) => id === figure.id);
+  if (same === undefined) return figure;
+  const speed = figure.bare === undefined || same.bare === undefined ? 1 : figure.bare / same.bare;
+  return { ...figure, replicator: same.value * speed };
 }
 
 function rowsOf(name: SystemName): string[] {
@@ -62,15 +76,17 @@ function rowsOf(name: SystemName): string[] {
 }
 
 const ROW_IDS: Readonly<Record<SystemName, readonly string[]>> = {
+  'config-syncer': rowsOf('config-syncer'),
   generator: rowsOf('generator'),
   mirrors: rowsOf('mirrors'),
+  mittwald: rowsOf('mittwald'),
   reflector: rowsOf('reflector'),
   replicator: rowsOf('replicator'),
   syncsecret: rowsOf('syncsecret'),
   vault: rowsOf('vault'),
 };
 
-function options(): BenchOptions | 'help' | undefined {
+function options(): readonly BenchOptions[] | 'help' | undefined {
   try {
     return parseOptions(process.argv.slice(2), ROW_IDS);
   } catch (error) {

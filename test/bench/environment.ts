@@ -10,10 +10,9 @@ import type { BenchOptions } from './options.ts';
 import { RequestLog } from './request-log.ts';
 import { Subject } from './subject.ts';
 import type { BenchSystem, SystemName } from './system.ts';
+import { annotatedSystem } from './systems/annotated.ts';
 import { generatorSystem } from './systems/generator.ts';
 import { mirrorsSystem } from './systems/mirrors.ts';
-import { reflectorSystem } from './systems/reflector.ts';
-import { replicatorSystem } from './systems/replicator.ts';
 import { syncSecretSystem } from './systems/syncsecret.ts';
 import { vaultSystem } from './systems/vault.ts';
 import { seed } from './workload.ts';
@@ -25,10 +24,12 @@ const POLL_MS = 50;
 
 /** Makes a system by its name. Each run needs a new one, because a system may start servers. */
 export const SYSTEMS: Readonly<Record<SystemName, () => BenchSystem>> = {
+  'config-syncer': () => annotatedSystem('config-syncer'),
   generator: generatorSystem,
   mirrors: mirrorsSystem,
-  reflector: reflectorSystem,
-  replicator: replicatorSystem,
+  mittwald: () => annotatedSystem('mittwald'),
+  reflector: () => annotatedSystem('reflector'),
+  replicator: () => annotatedSystem('replicator'),
   syncsecret: syncSecretSystem,
   vault: vaultSystem,
 };
@@ -99,15 +100,15 @@ export class Environment implements AsyncDisposable {
     return subject;
   }
 
-  /** Starts the program. All counters begin at zero. */
-  async start(): Promise<Subject> {
+  /** Starts the program. All counters begin at zero. @param args of Keyferry. Default: those of the system */
+  async start(args: readonly string[] = this.system.args): Promise<Subject> {
     await this.stop();
     this.requests.reset();
     this.proxy.reset();
     this.#starts += 1;
     const { controller, nodeOptions } = this.options;
     this.#subject = new Subject({
-      command: controller ?? this.system.args,
+      command: controller ?? args,
       kubeconfigPath: this.#kubeconfigPath,
       statusPort: await freePort(),
       logFile: path.join(this.plane.folder, `controller-${this.#starts}.log`),

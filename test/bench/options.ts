@@ -27,10 +27,11 @@ Measures a controller that copies 20 sources into 50 namespaces, on a real contr
 --system syncsecret 500 SyncSecrets from a tenant's cluster into a management cluster, among unrelated Secrets in both; with
 --system generator 500 ExternalSecrets that fail, among as many ready ones as there are unrelated Secrets.
 
-  --system NAME        mirrors (default), replicator, reflector, syncsecret, generator or vault
+  --system NAME        mirrors (default), replicator, reflector, mittwald, config-syncer, syncsecret, generator or vault;
+                       replicator,mittwald,… measures one after the other, and the others relative to the replicator
   --scale N            unrelated Secrets in the cluster (default 10000)
   --quick              the same as --scale 1000
-  --rows a,b           only these rows; wide, labels and labels-many take as long as all others and are left out where they are not named:
+  --rows a,b           only these rows; wide, labels, labels-many, bystander and together are left out where they are not named:
 ROWS
   --sync-secrets N     SyncSecrets of the row sync-wide (default 10000)
   --controller "CMD"   measures another program on the same work; {kubeconfig} becomes the path of its kubeconfig
@@ -39,11 +40,14 @@ ROWS
   --json FILE          writes all figures there as well
   --help               this text`;
 
-/** @throws RangeError or TypeError if an option is invalid. Its message is for the user */
+/**
+ * @returns one for each system to measure
+ * @throws RangeError or TypeError if an option is invalid. Its message is for the user
+ */
 export function parseOptions(
   args: readonly string[],
   rowsOf: Readonly<Record<SystemName, readonly string[]>>,
-): BenchOptions | 'help' {
+): readonly BenchOptions[] | 'help' {
   const { values } = parseArgs({
     args: [...args],
     options: {
@@ -60,31 +64,33 @@ export function parseOptions(
     },
   });
   if (values.help) return 'help';
-  const { system } = values;
-  if (!isSystem(system, rowsOf)) {
-    throw new RangeError(`--system must be ${Object.keys(rowsOf).join(' or ')}, not "${system}"`);
-  }
-  const rowIds = rowsOf[system];
-  if (values.controller !== undefined && !values.controller.includes('{kubeconfig}')) {
+  const { controller } = values;
+  if (controller !== undefined && !controller.includes('{kubeconfig}')) {
     throw new RangeError('--controller needs {kubeconfig} where the path of its kubeconfig is to stand');
   }
-  if (values.controller !== undefined && system === 'syncsecret') {
-    throw new RangeError('--controller measures one program, and --system syncsecret has two');
-  }
   const rows = values.rows?.split(',').map((row) => row.trim());
-  const unknown = rows?.find((row) => !rowIds.includes(row));
-  if (unknown !== undefined)
-    throw new RangeError(`--rows: there is no row "${unknown}"; there are ${rowIds.join(', ')}`);
-  return {
-    system,
-    unrelated: wholeNumber('--scale', values.scale ?? (values.quick ? '1000' : '10000')),
-    controller: values.controller,
-    rows: rows === undefined ? undefined : new Set(rows),
-    jsonFile: values.json,
-    timeoutMs: wholeNumber('--timeout', values.timeout) * 1000,
-    syncSecrets: wholeNumber('--sync-secrets', values['sync-secrets']),
-    nodeOptions: values['node-options'],
-  };
+  return values.system.split(',').map((system) => {
+    if (!isSystem(system, rowsOf)) {
+      throw new RangeError(`--system must be ${Object.keys(rowsOf).join(' or ')}, not "${system}"`);
+    }
+    if (controller !== undefined && system === 'syncsecret') {
+      throw new RangeError('--controller measures one program, and --system syncsecret has two');
+    }
+    const rowIds = rowsOf[system];
+    const unknown = rows?.find((row) => !rowIds.includes(row));
+    if (unknown !== undefined)
+      throw new RangeError(`--rows: there is no row "${unknown}"; there are ${rowIds.join(', ')}`);
+    return {
+      system,
+      unrelated: wholeNumber('--scale', values.scale ?? (values.quick ? '1000' : '10000')),
+      controller,
+      rows: rows === undefined ? undefined : new Set(rows),
+      jsonFile: values.json,
+      timeoutMs: wholeNumber('--timeout', values.timeout) * 1000,
+      syncSecrets: wholeNumber('--sync-secrets', values['sync-secrets']),
+      nodeOptions: values['node-options'],
+    };
+  });
 }
 
 function isSystem(name: string, rowsOf: Readonly<Record<SystemName, readonly string[]>>): name is SystemName {

@@ -57,6 +57,9 @@ const RECORDED: Readonly<Record<string, Recorded>> = {
   'wide.per-copy': { must: { 0: 0.6 } },
   'wide.restart.writes': { must: { 0: 0 } },
   'wide.restart.read': { must: { 0: 5 } },
+  'bystander.time': { must: { 0: 1 } },
+  'together.reflector': { must: { 0: 2 } },
+  'together.seven': { must: { 0: 4 } },
   'labels.one': { must: { 0: 0.1 } },
   'labels.time': { mustOfBare: 1.5 },
   // The requests for one new mirror: finalizer, field ownership, source, copy, event, and one or two statuses.
@@ -91,8 +94,33 @@ const RECORDED: Readonly<Record<string, Recorded>> = {
   'removed.time': { must: { 0: 2 }, mirrors: '49 s', replicator: '202 s', mittwald: '206 s' },
 };
 
-/** Limits that depend on the system. The replicator reads more, because the API server cannot select its sources. */
+/** The figures in `OF_REPLICATOR` must not be larger than this many times the replicator's of the same run. */
+const MUST_OF_REPLICATOR: Readonly<Partial<Record<BenchOptions['system'], number>>> = {
+  'config-syncer': 1.2,
+  mittwald: 1.2,
+  reflector: 1.1,
+};
+const OF_REPLICATOR: ReadonlySet<string> = new Set([
+  'nothing.time',
+  'nothing.cpu',
+  'nothing.rss',
+  'nothing.private',
+  'nothing.read',
+  'all-sources.time',
+  'all-sources.cpu',
+  'restart.private',
+  'removed.time',
+]);
+
+/** Limits of all controllers of annotations. They read more, because the API server cannot select their sources. */
+const ANNOTATED: Readonly<Record<string, Steps<number>>> = {
+  'nothing.read': { 0: 8, 100_000: 60 },
+  'restart.read': { 0: 6, 100_000: 60 },
+};
+
+/** Limits that depend on the system. */
 const MUST_BY_SYSTEM: Readonly<Record<BenchOptions['system'], Readonly<Record<string, Steps<number>>>>> = {
+  'config-syncer': ANNOTATED,
   generator: {
     'generate.values': { 0: 5 },
     'generate.touched': { 0: 2 },
@@ -111,8 +139,9 @@ const MUST_BY_SYSTEM: Readonly<Record<BenchOptions['system'], Readonly<Record<st
     'generate-v1beta1.writes': { 0: 3 },
   },
   mirrors: { 'nothing.read': { 0: 4 }, 'restart.read': { 0: 2, 100_000: 4 } },
-  reflector: { 'nothing.read': { 0: 8, 100_000: 60 }, 'restart.read': { 0: 6, 100_000: 60 } },
-  replicator: { 'nothing.read': { 0: 8, 100_000: 60 }, 'restart.read': { 0: 6, 100_000: 60 } },
+  mittwald: ANNOTATED,
+  reflector: ANNOTATED,
+  replicator: ANNOTATED,
   syncsecret: {},
   vault: {
     'kv.time': { 0: 8 },
@@ -136,11 +165,13 @@ const MUST_BY_SYSTEM: Readonly<Record<BenchOptions['system'], Readonly<Record<st
 
 /** The limit for a figure of this run; `undefined`: it has no limit. */
 export function mustOf(
-  { id, bare }: Pick<Figure, 'id' | 'bare'>,
+  { id, bare, replicator }: Pick<Figure, 'id' | 'bare' | 'replicator'>,
   { system, unrelated }: Pick<BenchOptions, 'system' | 'unrelated'>,
 ): number | undefined {
   const ofBare = RECORDED[id]?.mustOfBare;
   if (ofBare !== undefined && bare !== undefined) return ofBare * bare;
+  const ofReplicator = OF_REPLICATOR.has(id) ? MUST_OF_REPLICATOR[system] : undefined;
+  if (ofReplicator !== undefined && replicator !== undefined) return ofReplicator * replicator;
   return stepAt(MUST_BY_SYSTEM[system][id] ?? RECORDED[id]?.must ?? {}, unrelated);
 }
 

@@ -4,6 +4,7 @@
  */
 import type { TestApi } from '../support/api.ts';
 import { bareCreate, bareCreateInto, bareRemove, bareUpdate } from './bare-calls.ts';
+import type { BareTime } from './bare-client.ts';
 import { Latencies } from './copy-tracker.ts';
 import type { Environment } from './environment.ts';
 import { callsIn, writesIn, type RequestCounts } from './request-log.ts';
@@ -30,6 +31,8 @@ export interface Figure {
   readonly unit: Unit;
   /** The bare client's figure for the same work, measured in this run. */
   readonly bare?: number;
+  /** The replicator's figure for the same work, measured before in this run. */
+  readonly replicator?: number;
   readonly note?: string;
 }
 
@@ -108,7 +111,7 @@ async function fromNothing(environment: Environment): Promise<Figure[]> {
 
 async function oneSource(environment: Environment): Promise<Figure[]> {
   const { tracker, options, plane } = environment;
-  const bare = await bareUpdateMs(environment, [sourceNames()[0] ?? '']);
+  const bare = await bareUpdates(environment, [sourceNames()[0] ?? '']);
   const all: number[] = [];
   const lasts: number[] = [];
   for (const [round, name] of sourceNames().slice(0, ROUNDS).entries()) {
@@ -128,7 +131,7 @@ async function oneSource(environment: Environment): Promise<Figure[]> {
       title: 'one source changes → 50 copies',
       value: seconds(new Latencies(lasts).quantile(0.5)),
       unit: 's',
-      bare: seconds(bare),
+      bare: seconds(bare.ms),
       note: `each copy: p50 ${ms(copies.quantile(0.5))}, p99 ${ms(copies.quantile(0.99))}`,
     },
   ];
@@ -136,7 +139,7 @@ async function oneSource(environment: Environment): Promise<Figure[]> {
 
 async function allSources(environment: Environment): Promise<Figure[]> {
   const { tracker, options, plane } = environment;
-  const bare = await bareUpdateMs(environment, sourceNames());
+  const bare = await bareUpdates(environment, sourceNames());
   const cpuBefore = environment.subject.meter.cpuSeconds();
   const latencies = await tracker.expect(copyKeys(), 'all', options.timeoutMs, () =>
     Promise.all(sourceNames().map((name) => patchSource(plane.api, name, 'all'))),
@@ -148,7 +151,7 @@ async function allSources(environment: Environment): Promise<Figure[]> {
       title: '20 sources change → 1,000 copies',
       value: seconds(latencies.last),
       unit: 's',
-      bare: seconds(bare),
+      bare: seconds(bare.ms),
       note: `each copy: p50 ${ms(latencies.quantile(0.5))}, p99 ${ms(latencies.quantile(0.99))}`,
     },
     {
@@ -156,6 +159,7 @@ async function allSources(environment: Environment): Promise<Figure[]> {
       title: 'CPU for that',
       value: environment.subject.meter.cpuSeconds() - cpuBefore,
       unit: 's',
+      bare: bare.cpuSeconds,
     },
   ];
 }
@@ -295,12 +299,12 @@ export async function removed(environment: Environment): Promise<Figure[]> {
   ];
 }
 
-/** How long the bare client needs for the same updates, of copies that it has created, ms. */
-async function bareUpdateMs(environment: Environment, names: readonly string[]): Promise<number> {
+/** What the bare client needs for the same updates, of copies that it has created. */
+async function bareUpdates(environment: Environment, names: readonly string[]): Promise<BareTime> {
   await environment.bare.run(bareCreate(names));
-  const { ms } = await environment.bare.run(bareUpdate(names));
+  const time = await environment.bare.run(bareUpdate(names));
   await environment.bare.run(bareRemove(names));
-  return ms;
+  return time;
 }
 
 function ms(value: number): string {

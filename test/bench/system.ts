@@ -6,7 +6,15 @@ import type { BenchOptions } from './options.ts';
 import type { Row } from './rows.ts';
 import type { Fleet } from './workload.ts';
 
-export type SystemName = 'generator' | 'mirrors' | 'reflector' | 'replicator' | 'syncsecret' | 'vault';
+export type SystemName =
+  | 'config-syncer'
+  | 'generator'
+  | 'mirrors'
+  | 'mittwald'
+  | 'reflector'
+  | 'replicator'
+  | 'syncsecret'
+  | 'vault';
 
 /** The cluster, and the tools to install a system there. */
 export interface Ground {

@@ -3,7 +3,17 @@ import type { BenchOptions } from './options.ts';
 import { mustOf, recordedOf } from './recorded.ts';
 import type { Figure } from './rows.ts';
 
-const HEAD = ['', 'measured', 'must', 'ok', '÷ bare client', 'mirrors', 'k8s-replicator', 'mittwald'];
+const HEAD = [
+  '',
+  'measured',
+  'must',
+  'ok',
+  '÷ bare client',
+  '÷ replicator',
+  'mirrors (Go)',
+  'k8s-replicator (Go)',
+  'mittwald (Go)',
+];
 
 export function table(figures: readonly Figure[], options: BenchOptions): string {
   const lines = [HEAD, ...figures.map((figure) => lineOf(figure, options))];
@@ -19,18 +29,23 @@ export function table(figures: readonly Figure[], options: BenchOptions): string
 }
 
 function lineOf(figure: Figure, options: BenchOptions): string[] {
-  const { id, title, value, unit, bare } = figure;
+  const { id, title, value, unit, bare, replicator } = figure;
   const must = mustOf(figure, options);
   return [
     title,
     amount(value, unit),
     must === undefined ? '' : `≤ ${Number(must.toFixed(2))}${unit === '' ? '' : ` ${unit}`}`,
     must === undefined ? '' : value <= must ? 'yes' : 'NO',
-    bare === undefined ? '' : `${(value / bare).toFixed(2)} × ${amount(bare, unit)}`,
+    timesOf(value, bare, unit),
+    timesOf(value, replicator, unit),
     recordedOf(id, 'mirrors', options),
     recordedOf(id, 'replicator', options),
     recordedOf(id, 'mittwald', options),
   ];
+}
+
+function timesOf(value: number, other: number | undefined, unit: Figure['unit']): string {
+  return other === undefined || other === 0 ? '' : `${(value / other).toFixed(2)} × ${amount(other, unit)}`;
 }
 
 function amount(value: number, unit: Figure['unit']): string {

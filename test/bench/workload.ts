@@ -16,26 +16,39 @@ const TARGET_NAMESPACES = 50;
 const OTHER_NAMESPACES = 150;
 const WIDE_NAMESPACES = 1000;
 const MANY_NAMESPACES = 10_000;
+const NOISE_SOURCES = 5000;
 const GENERATION_KEY = 'generation';
 
 const numbered = (prefix: string, count: number): string[] =>
   Array.from({ length: count }, (_, index) => `${prefix}${String(index).padStart(3, '0')}`);
 
 export const sourceNames = (): string[] => numbered('bench-source-', SOURCES);
+export const noiseNames = (): string[] => numbered('bench-noise-', NOISE_SOURCES);
 export const targetNamespaces = (): string[] => numbered('bench-target-', TARGET_NAMESPACES);
 export const otherNamespaces = (): string[] => numbered('bench-other-', OTHER_NAMESPACES);
 export const wideNamespaces = (): string[] => numbered('bench-wide-', WIDE_NAMESPACES);
 export const labelNamespaces = (): string[] => numbered('bench-label-', WIDE_NAMESPACES);
 export const manyNamespaces = (): string[] => numbered('bench-many-', MANY_NAMESPACES);
 
-/** Where sources are, and the namespaces for their copies. */
+/** Where sources are, and the namespaces for their copies: by name, and the same by label. */
 export interface Fleet {
   readonly sourceNamespace: string;
   readonly pattern: string;
+  readonly selector: string;
+  /** The names of the sources. Default: `sourceNames`. */
+  readonly names?: readonly string[];
 }
 
-export const FLEET: Fleet = { sourceNamespace: SOURCE_NAMESPACE, pattern: TARGET_PATTERN };
-export const WIDE_FLEET: Fleet = { sourceNamespace: 'bench-sources-wide', pattern: 'bench-wide-.*' };
+export const FLEET: Fleet = {
+  sourceNamespace: SOURCE_NAMESPACE,
+  pattern: TARGET_PATTERN,
+  selector: 'group=bench-target',
+};
+export const WIDE_FLEET: Fleet = {
+  sourceNamespace: 'bench-sources-wide',
+  pattern: 'bench-wide-.*',
+  selector: 'group=bench-wide',
+};
 
 /**
  * Namespaces for the bare client in the row `wide`. With 400 Secrets in each, it makes as many as the row has copies.
@@ -102,8 +115,10 @@ export function* unrelatedSecrets(count: number): Generator<Json> {
   }
 }
 
+/** Its label `group` is its name without the number, for rules that select by labels. */
 export function namespaceObject(name: string): Json {
-  return { apiVersion: 'v1', kind: 'Namespace', metadata: { name } };
+  const group = name.replace(/-(?:late-)?\d+$/u, '');
+  return { apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels: { group } } };
 }
 
 /** The data of a source: about 1.5 kB of values, and its generation. */

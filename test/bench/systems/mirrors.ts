@@ -3,13 +3,14 @@ import { FLEET, sourceNames, sourceSecret, SOURCE_NAMESPACE } from '../workload.
 import { ROWS } from '../rows.ts';
 import type { BenchSystem } from '../system.ts';
 import { LABELS_ROW, MANY_LABELS_ROW } from '../labels-rows.ts';
+import { TOGETHER_ROW } from '../together-row.ts';
 import { WIDE_ROW } from '../wide-row.ts';
 
 const MIRRORS_PATH = `/apis/mirrors.kts.studio/v1alpha2/namespaces/${SOURCE_NAMESPACE}/secretmirrors`;
 
 export const mirrorsSystem = (): BenchSystem => ({
   name: 'mirrors',
-  rows: [...ROWS, WIDE_ROW, LABELS_ROW, MANY_LABELS_ROW],
+  rows: [...ROWS, WIDE_ROW, LABELS_ROW, MANY_LABELS_ROW, TOGETHER_ROW],
   args: ['run', '--controllers', 'mirrors'],
   install: async ({ plane, crds }) => {
     await plane.api.apply(crds);

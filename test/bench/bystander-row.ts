@@ -1,0 +1,59 @@
+/**
+ * The row with a team that floods the operator: 5,000 sources, each of which selects every namespace. Others must not
+ * notice. Most of these sources are refused, because the targets of one namespace are limited.
+ */
+import type { Environment } from './environment.ts';
+import { Latencies } from './copy-tracker.ts';
+import { type Figure, type Row, seconds } from './rows.ts';
+import { copyKeys, type Fleet, namespaceObject, noiseNames } from './workload.ts';
+
+/** How often another team makes a source during the flood. */
+const ROUNDS = 5;
+const NOISY: Fleet = { sourceNamespace: 'bench-noisy', pattern: '.*', selector: '', names: noiseNames() };
+
+export const BYSTANDER_ROW: Row = { id: 'bystander', onlyIfNamed: true, measure: bystander };
+
+async function bystander(environment: Environment): Promise<Figure[]> {
+  const { plane, system } = environment;
+  const { api } = plane;
+  const names = ['quiet', ...Array.from({ length: ROUNDS }, (_, round) => `${round}`)];
+  await api.createMany(names.flatMap((name) => [`bench-by-${name}`, `bench-reader-${name}`]).map(namespaceObject));
+  await api.create(namespaceObject(NOISY.sourceNamespace));
+  await environment.settled();
+  const quiet = await served(environment, 'quiet');
+  const flood = system.createSources(api, '1', NOISY);
+  const during: number[] = [];
+  for (let round = 0; round < ROUNDS; round += 1) {
+    // The last one comes when all sources are there, and their copies are still being made.
+    if (round === ROUNDS - 1) await flood;
+    during.push(await served(environment, `${round}`));
+  }
+  return [
+    { id: 'bystander.quiet', title: 'a new source → its copy', value: seconds(quiet), unit: 's' },
+    {
+      id: 'bystander.time',
+      title: `… while a team makes ${noiseNames().length} sources for every namespace, the slowest of ${ROUNDS}`,
+      value: seconds(new Latencies(during).last),
+      unit: 's',
+      note: `${during.map((ms) => Math.round(ms)).join(', ')} ms`,
+    },
+    {
+      id: 'bystander.private',
+      title: '… peak private memory',
+      value: environment.subject.meter.peak().privateMiB,
+      unit: 'MiB',
+    },
+  ];
+}
+
+/** Another team makes a source for one namespace. @returns when the copy is there, ms */
+async function served({ plane, system, tracker, options }: Environment, name: string): Promise<number> {
+  const reader = `bench-reader-${name}`;
+  const selector = `kubernetes.io/metadata.name=${reader}`;
+  const fleet = { sourceNamespace: `bench-by-${name}`, pattern: reader, selector, names: ['bench-bystander-000'] };
+  const keys = copyKeys([reader], fleet.names);
+  const latencies = await tracker.expect(keys, '1', options.timeoutMs, () =>
+    system.createSources(plane.api, '1', fleet),
+  );
+  return latencies.last;
+}
