@@ -162,7 +162,8 @@ export class Operator {
       const component = componentOf(entry);
       const controller = entry.create({ ...context, recordEvent: (event) => recordEvent(component, event) });
       this.manager.addController(controller);
-      if (controller.work === undefined) metrics.copySeconds.zero({ system: controller.rules.name });
+      // A controller with queues of its own copies nothing.
+      if ((controller.work?.queues ?? []).length === 0) metrics.copySeconds.zero({ system: controller.rules.name });
     }
     this.#addMetrics(vault);
   }

@@ -148,6 +148,10 @@ export const originalMittwaldFlags = {
   ),
   replicateSecrets: flag.bool('replicate-secrets', 'serve Secrets', true),
   replicateConfigMaps: flag.bool('replicate-configmaps', 'serve ConfigMaps', true),
+  // Keyferry never copies what gives permissions. It says so on the objects.
+  replicateRoles: flag.bool('replicate-roles', 'warn of Roles with the annotations: they are not copied', true),
+  replicateRoleBindings: flag.bool('replicate-role-bindings', 'the same for RoleBindings', true),
+  replicateServiceAccounts: flag.bool('replicate-service-accounts', 'the same for ServiceAccounts', true),
 } satisfies FlagTable;
 
 /** What the original lacks. Under `run` these flags have the same names. */
@@ -189,9 +193,6 @@ export const mittwaldNoEffectFlags = {
     note: (text) => (text === 'json' ? undefined : '--log-format=plain has no effect: logs are JSON'),
   },
   syncByContent: flag.bool('sync-by-content', 'accepted; data are always compared'),
-  roles: flag.bool('replicate-roles', 'accepted; Keyferry writes no Roles', true),
-  roleBindings: flag.bool('replicate-role-bindings', 'accepted; Keyferry writes no RoleBindings', true),
-  accounts: flag.bool('replicate-service-accounts', 'accepted; Keyferry writes no ServiceAccounts', true),
 } satisfies FlagTable;
 
 /** The log levels of the original are those of logrus. */

@@ -149,7 +149,7 @@ export class WatchGroup {
     const watcher = new Watcher({
       ...options,
       target: namespace === undefined ? target : targetIn(target, namespace),
-      isRefusalLasting: this.#served !== undefined,
+      isRefusalLasting: this.#served !== undefined || options.isOptional === true,
       onTrouble: (error, retryInMs) => {
         const advice = this.#excuse(error, namespace);
         if (advice === undefined) {

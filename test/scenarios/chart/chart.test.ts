@@ -53,6 +53,12 @@ const MIRRORS = [
   'mirrors.kts.studio/secretmirrors/status: patch',
 ];
 const CONFIG_MAPS = ['core/configmaps: get list watch create patch delete'];
+const REPORTING = { 'mittwald.enabled': true, 'mittwald.reportUnsupported': true };
+const UNSUPPORTED = [
+  'rbac.authorization.k8s.io/roles: list watch',
+  'rbac.authorization.k8s.io/rolebindings: list watch',
+  'core/serviceaccounts: list watch',
+];
 
 /** Renders the chart with values that it must refuse. @returns the error message of Helm */
 async function refusal(values: Readonly<Record<string, unknown>>): Promise<string> {
@@ -76,6 +82,8 @@ describe('the chart', () => {
       [BOTH, [...COPIES, ...MIRRORS, ...CONFIG_MAPS]],
       [{}, [...COPIES, ...MIRRORS]],
       [{ 'replicator.enabled': true }, [...COPIES, ...CONFIG_MAPS]],
+      [{ 'mittwald.enabled': true }, [...COPIES, ...CONFIG_MAPS]],
+      [REPORTING, [...COPIES, ...CONFIG_MAPS, ...UNSUPPORTED]],
       [{ ...OFF, 'syncSecret.manager.enabled': true }, clusterRights('rbac-syncsecret-manager.yaml')],
       [{ ...OFF, 'kubelb.tenantName': 'primary' }, clusterRights('rbac-syncsecret-ccm.yaml')],
       [
@@ -90,6 +98,19 @@ describe('the chart', () => {
       assert.deepEqual(roles[`Role ${RELEASE}-leader-election`], LEASES);
     }
     assert.ok(ofGenerator?.every((right) => !right.startsWith('core/secrets')));
+  });
+
+  it('mittwald watches Roles, RoleBindings and ServiceAccounts only if the chart may give it the permissions', async () => {
+    for (const [values, isOn] of [
+      [{ 'mittwald.enabled': true }, false],
+      [REPORTING, true],
+    ] as const) {
+      const deployment = one(objectsIn(await template(values)), 'Deployment');
+      const env = settingsOf(deployment);
+      const config = findControllerCommand('run')?.configure([], { env, hostname: 'h', uniqueId: 'u' });
+      const { replicateRoles, replicateRoleBindings, replicateServiceAccounts } = config?.mittwald ?? {};
+      assert.deepEqual([replicateRoles, replicateRoleBindings, replicateServiceAccounts], [isOn, isOn, isOn]);
+    }
   });
 
   it('the chart does not let the ClusterRole `view` read SyncSecrets, because SyncSecrets contain values', async () => {
@@ -139,6 +160,8 @@ describe('the chart', () => {
     const expected = [...COPIES, ...MIRRORS, ...CONFIG_MAPS].filter((right) => !isWide(right));
     assert.deepEqual(roles[`Role ${RELEASE}`]?.toSorted(), expected.toSorted());
     assert.ok(roles[`Role ${RELEASE}-generator`]);
+    const reporting = await rolesOf({ ...REPORTING, namespaces: ['team-a'] });
+    assert.ok(UNSUPPORTED.every((right) => reporting[`Role ${RELEASE}`]?.includes(right)));
     assert.match(await refusal({ ...values, 'syncSecret.manager.enabled': true }), /namespaces: SyncSecrets need/);
   });
 

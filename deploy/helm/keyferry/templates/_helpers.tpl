@@ -120,6 +120,18 @@ The rules of files in files/rules for a Role. Rules for cluster-wide kinds are l
 {{- toYaml $rules }}
 {{- end }}
 
+{{/* To warn of objects that kubernetes-replicator copies, and Keyferry does not. */}}
+{{- define "keyferry.unsupportedRules" -}}
+{{- if and .Values.mittwald.enabled .Values.mittwald.reportUnsupported }}
+- apiGroups: [ rbac.authorization.k8s.io ]
+  resources: [ roles, rolebindings ]
+  verbs: [ list, watch ]
+- apiGroups: [ '' ]
+  resources: [ serviceaccounts ]
+  verbs: [ list, watch ]
+{{- end }}
+{{- end }}
+
 {{- define "keyferry.leaderElection" -}}
 {{- $kubelb := default dict .Values.kubelb }}
 {{- $isOn := .Values.leaderElection.enabled }}
@@ -163,6 +175,7 @@ Environment variables for the settings that `keyferry status` and the other comm
 {{- with .excludeNamespaces }}{{ $settings = append $settings (list "MITTWALD_EXCLUDE_NAMESPACES" (join "," .)) }}{{ end }}
 {{- if not .secrets }}{{ $settings = append $settings (list "MITTWALD_REPLICATE_SECRETS" "false") }}{{ end }}
 {{- if not .configMaps }}{{ $settings = append $settings (list "MITTWALD_REPLICATE_CONFIGMAPS" "false") }}{{ end }}
+{{- if not .reportUnsupported }}{{ range list "ROLES" "ROLE_BINDINGS" "SERVICE_ACCOUNTS" }}{{ $settings = append $settings (list (printf "MITTWALD_REPLICATE_%s" .) "false") }}{{ end }}{{ end }}
 {{- if ne .regex "whole" }}{{ $settings = append $settings (list "MITTWALD_REGEX" .regex) }}{{ end }}
 {{- if .configMapsUngated }}{{ $settings = append $settings (list "MITTWALD_CONFIGMAPS_UNGATED" "true") }}{{ end }}
 {{- if .mergeForeign }}{{ $settings = append $settings (list "MITTWALD_MERGE_FOREIGN" "true") }}{{ end }}
