@@ -60,7 +60,9 @@ export async function readSnapshot(
 export const WHERE = /^--(?:controllers|namespaces)=/;
 
 /** Notes that name the limits which the command assumes, and what was not read. */
-export function coverageNotes({ assumed, inventory: { only, served, unread }, readers }: Snapshot): string[] {
+export function coverageNotes(snapshot: Snapshot): string[] {
+  const { assumed, inventory, readers } = snapshot;
+  const { only, served, unread } = inventory;
   const limits = assumed.filter((setting) => !WHERE.test(setting));
   // Only the replicator copies annotated ConfigMaps. If it is off, no note says that ConfigMaps could not be listed.
   const hasAnnotated = [...readers.values()].some(({ collection }) => collection === undefined);
@@ -69,6 +71,7 @@ export function coverageNotes({ assumed, inventory: { only, served, unread }, re
     ...(served ? [`Only the namespaces ${served.which} are included: ${served.names.join(', ')}`] : []),
     ...(limits.length === 0 ? [] : [`Settings that this command assumes for Keyferry: ${limits.join(' ')}`]),
     ...(only === undefined ? [] : [`Only namespace ${only} is included: no permission to read the whole cluster`]),
+    ...[...readers.values()].flatMap((reader) => reader.unread?.(snapshot) ?? []),
     ...missed.map(([kind, why]) => `${kind}s are not included: ${why}`).toSorted(),
   ];
 }

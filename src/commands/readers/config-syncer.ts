@@ -3,7 +3,7 @@ import { ConfigSyncerRules } from '../../controllers/config-syncer/rules.ts';
 import { MARK, NAMES, originIn } from '../../controllers/config-syncer/words.ts';
 import type { RuleScope } from '../../controllers/common/context.ts';
 import { withReason } from '../../copy/model/cause.ts';
-import { parseResourceKey, parseRuleKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
+import { controllerOf, parseResourceKey, parseRuleKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import type { Observed } from '../../copy/model/observed.ts';
 import type { Inventory } from '../snapshot/inventory.ts';
 import type { Description, RuleReader, SnapshotView, Unwanted } from '../snapshot/reader.ts';
@@ -57,5 +57,10 @@ export class ConfigSyncerReader implements RuleReader {
       why: whyUnwanted(evaluation),
       because: evaluation?.refusal?.message ?? evaluation?.outOfReach?.message,
     };
+  }
+
+  unread({ rules }: SnapshotView): string | undefined {
+    const isFar = [...rules.keys()].some((key) => controllerOf(key) === this.ruleSet.name && this.ruleSet.isFar(key));
+    return isFar ? `Copies in other clusters (${NAMES.contexts}) are not read` : undefined;
   }
 }

@@ -49,6 +49,8 @@ export interface RuleReader {
   uses?(observed: Observed): string | undefined;
   /** Describes an object with a mark of this controller that no rule claims; `undefined`: nothing to report. */
   unwanted?(object: ResourceKey, observed: Observed, snapshot: SnapshotView): Unwanted | undefined;
+  /** Names copies of the rules that no command reads; `undefined`: there are none. */
+  unread?(snapshot: SnapshotView): string | undefined;
 }
 
 /** The part of a snapshot that readers use. */

@@ -52,6 +52,8 @@ it('the commands of the section "Switch over" change a cluster over, and status,
   assert.match(planned, /^adopt +Secret +team-a +s +Secret source\/s /m);
   assert.match(planned, /^conflict +Secret +team-b +s +Secret source\/s /m);
   assert.match(planned, /^create +Secret +team-b +far +Secret source\/far/m);
+  const unread = 'Copies in other clusters (kubed.appscode.com/sync-contexts) are not read';
+  assert.ok(planned.includes(unread));
   await run(stop);
   const { spec } = await api.get('/apis/apps/v1/namespaces/kubeops/deployments/config-syncer');
   assert.equal(spec.replicas, 0);
@@ -66,6 +68,7 @@ it('the commands of the section "Switch over" change a cluster over, and status,
   assert.match(status, /source\/s|source +s/);
   assert.match(status, /OriginConflict/);
   assert.match(status, /Conflict/);
+  assert.ok(status.includes(unread));
   const adopted = await secrets.becomes(
     'team-a/s',
     ({ metadata }) => metadata.annotations['keyferry.dev/target'] === 'team-a/s',
@@ -79,11 +82,14 @@ it('the commands of the section "Switch over" change a cluster over, and status,
     'keyferry explain --controllers=config-syncer --config-syncer-cluster-name=unicorn secret team-a/s',
   );
   assert.match(explained, /source\/s/);
+  assert.ok(explained.includes(unread));
   await run(back);
   const replicas = async (place: string): Promise<number> =>
     (await api.get(`/apis/apps/v1/namespaces/${place}`)).spec.replicas;
   assert.equal(await replicas('keyferry/deployments/keyferry'), 0);
   assert.equal(await replicas('kubeops/deployments/config-syncer'), 1);
+  await scene.say(secrets, 'source/far', { 'kubed.appscode.com/sync-contexts': null });
+  assert.ok(!(await run(look)).stdout.includes(unread));
   const { stdout: unnamed } = await run('keyferry plan');
   assert.doesNotMatch(unnamed, /source\/s/, 'config-syncer counts only if it is named');
 });
