@@ -1,10 +1,10 @@
 /**
- * `npm run test:matrix [-- RUN…]`: runs all scenario tests several times, so that each supported version of Kubernetes
- * and Vault is used in one run. If all tests of a run pass, its result is written to scripts/matrix/results.json and
- * docs/versions.md.
+ * `npm run test:matrix [-- RUN…]`: runs the scenario tests several times, so that each supported version of Kubernetes
+ * and Vault is used in one run. The run on the newest versions has all tests, also those that `npm test` leaves out. If
+ * all tests of a run pass, its result is written to scripts/matrix/results.json and docs/versions.md.
  */
 import { spawn } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { globSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 
 import { isOpenBao, OPENBAO_VERSION, serverRecipe } from '../test/servers/catalogue.ts';
@@ -14,14 +14,21 @@ import { type Counts, countsIn, type MatrixResult, pageWith, withResult } from '
 const ROOT = path.join(import.meta.dirname, '..');
 const RESULTS = path.join(ROOT, 'scripts/matrix/results.json');
 const PAGE = path.join(ROOT, 'docs/versions.md');
-const SYSTEMS = ['mirrors', 'mirrors-vault', 'replicator', 'syncsecret', 'generator', 'migrate'];
-const SHARED = ['clusters', 'engine', 'kube', 'vault-client', 'pods', 'pods/more', 'reach', 'reach/more'];
-const FOLDERS = [...SYSTEMS, ...SHARED].map((folder) => `test/scenarios/${folder}/`);
+const CONTROLLERS = ['mirrors', 'replicator', 'reflector', 'mittwald', 'config-syncer', 'syncsecret', 'generator'];
+const SHARED = ['mirrors-vault', 'clusters', 'engine', 'kube', 'vault-client', 'migrate', 'pods', 'reach'];
+const FOLDERS = [...CONTROLLERS, ...SHARED].map((folder) => `test/scenarios/${folder}/`);
+/** The folders of files that only run if an argument names the folder. */
+const MORE = globSync('test/**/more/', { cwd: ROOT }).map((folder) => `${folder.replace(/\/$/, '')}/`);
+const OF_VERSIONS = [...FOLDERS, ...MORE.filter((folder) => FOLDERS.some((parent) => folder.startsWith(parent)))];
+const ALL = ['test/', ...MORE];
 
-/** The environment variables of each run. test/servers/catalogue.ts explains them. */
-const RUNS: Readonly<Record<string, NodeJS.ProcessEnv>> = {
-  newest: { KEYFERRY_TEST_KUBERNETES: '', KEYFERRY_TEST_VAULT: '' },
-  'oldest-openbao': { KEYFERRY_TEST_KUBERNETES: '1.34', KEYFERRY_TEST_VAULT: 'openbao' },
+/** What each run runs, and its environment variables. test/servers/catalogue.ts explains them. */
+const RUNS: Readonly<Record<string, { readonly parts: readonly string[]; readonly env: NodeJS.ProcessEnv }>> = {
+  newest: { parts: ALL, env: { KEYFERRY_TEST_KUBERNETES: '', KEYFERRY_TEST_VAULT: '' } },
+  'oldest-openbao': {
+    parts: OF_VERSIONS,
+    env: { KEYFERRY_TEST_KUBERNETES: '1.34', KEYFERRY_TEST_VAULT: 'openbao' },
+  },
 };
 
 /**
@@ -52,12 +59,13 @@ async function runTests(parts: readonly string[], env: NodeJS.ProcessEnv): Promi
  */
 async function record(run: string, commit: string): Promise<boolean> {
   // A run ignores these two variables of the caller: the folders that they name have servers of one version only.
-  const env = { ...process.env, ...RUNS[run], KEYFERRY_SERVERS: '', KUBEBUILDER_ASSETS: '' };
+  const { parts = [], env: chosen } = RUNS[run] ?? {};
+  const env = { ...process.env, ...chosen, KEYFERRY_SERVERS: '', KUBEBUILDER_ASSETS: '' };
   const kubernetes = serverRecipe('kube-apiserver', env).version.slice(1);
   const vault = isOpenBao(env) ? `OpenBao ${OPENBAO_VERSION}` : `Vault ${serverRecipe('vault', env).version.slice(1)}`;
   const externalSecrets = serverRecipe('external-secrets', env).version.slice(1);
   process.stdout.write(`\n== ${run}: Kubernetes ${kubernetes}, ${vault}\n`);
-  const { passed, failed, skipped, failedIn } = await runTests(FOLDERS, env);
+  const { passed, failed, skipped, failedIn } = await runTests(parts, env);
   if (passed === 0 || failedIn.length !== failed) return false;
   if (failed > 0) {
     process.stdout.write('\n== again\n');

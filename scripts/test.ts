@@ -5,7 +5,7 @@
  * Each file runs in its own process, except unit tests: `BATCH_SIZE` of them share one, because most need less time than
  * a process needs to start. Results are printed after the end of the process. At least `LEAST_AT_ONCE` processes run at
  * the same time; more start while the processors are idle. A file that crashes counts as failed. So does a file that
- * exceeds its time limit; it is killed.
+ * exceeds its time limit; it is killed. Without arguments, long tests are left out (test/support/long.ts).
  */
 import { spawnSync } from 'node:child_process';
 import { globSync, readFileSync } from 'node:fs';
@@ -20,6 +20,8 @@ import { SOCKET_VARIABLE } from '../test/servers/lending/protocol.ts';
 import { DEFAULT_SERVERS, type ServerName } from '../test/servers/catalogue.ts';
 import { ensureAll, serversFolder } from '../test/servers/ensure.ts';
 import { missingForPods } from '../test/servers/real-cluster/missing.ts';
+import { SHORT_VARIABLE } from '../test/support/long.ts';
+import { endedCpuSeconds } from '../test/support/process-figures.ts';
 
 const ROOT = path.join(import.meta.dirname, '..');
 /**
@@ -30,13 +32,14 @@ const PATTERNS = [
   'test/faults/**',
   'test/bench/**',
   'test/scenarios/pods/**',
+  'test/scenarios/syncsecret/**',
   'test/scenarios/**',
   'test/**',
   'scripts/**',
   'demo/**',
   'src/**',
 ];
-/** Long files are in folders of this name, and run only if an argument names it. `npm run test:matrix` does. */
+/** Files in folders of this name run only if an argument names the folder. `npm run test:matrix` does. */
 const ONLY_NAMED = '/more/';
 const LEAST_AT_ONCE = 3;
 /** At most this many files of unit tests run in one process. */
@@ -56,15 +59,8 @@ const IDLE_SHARE = 0.12;
 const INTERVAL_MS = 2000;
 /** Time limit of one process. The slowest file takes 3 minutes, and several times as long on a busy machine. */
 const FILE_TIMEOUT_MS = 15 * 60_000;
-/**
- * A module that each test process loads before its file. It keeps compiled modules on disk, so that the next process
- * need not compile them again. It is JavaScript: a TypeScript module would load the TypeScript transpiler before the
- * cache is in use.
- */
-const COMPILE_CACHE = `data:text/javascript,${encodeURIComponent(`
-  import { enableCompileCache } from 'node:module';
-  enableCompileCache(${JSON.stringify(path.join(ROOT, 'node_modules/.cache/keyferry'))});
-`)}`;
+/** Each process keeps compiled modules here, so that the next process need not compile them again. */
+const COMPILE_CACHE = path.join(ROOT, 'node_modules/.cache/keyferry');
 
 /** The fields of an event of `node:test` that this script uses. */
 interface TestEvent {
@@ -135,14 +131,18 @@ const MORE_SERVERS: readonly (readonly [RegExp, readonly ServerName[]])[] = [
 /** The servers for tests with real Pods. Not every machine can run such Pods. */
 const PODS: (typeof MORE_SERVERS)[number] = [/\/pods\//, ['kube-scheduler', 'kubelet', 'pause', 'helm', 'kubectl']];
 
-/** How long each process ran, for `slowestText`. */
-const slowest: { readonly seconds: number; readonly file: string }[] = [];
+/** How long each process ran, for `slowestText`, and the CPU time of it and of what it started. */
+const slowest: { readonly seconds: number; readonly cpuSeconds: number; readonly file: string }[] = [];
 const MOST_SLOWEST = 15;
+/** `endedCpuSeconds` at the end of the last process. */
+let countedCpuSeconds = 0;
 
-/** The files that took longest: where to look when the suite gets slower. */
+/** The files that took longest: where to look when the suite gets slower. Borrowed servers are only in the sum. */
 function slowestText(): string {
+  const padded = (seconds: number): string => seconds.toFixed(0).padStart(5);
   const files = slowest.toSorted((a, b) => b.seconds - a.seconds).slice(0, MOST_SLOWEST);
-  return files.map(({ seconds, file }) => `${String(seconds).padStart(5)} s  ${file}\n`).join('');
+  const lines = files.map((one) => `${padded(one.seconds)} s ${padded(one.cpuSeconds)} CPU s  ${one.file}\n`);
+  return `${lines.join('')}all files: ${endedCpuSeconds().toFixed(0)} CPU s\n`;
 }
 
 async function getServers(files: readonly string[]): Promise<void> {
@@ -173,14 +173,15 @@ async function runProcess(files: readonly string[]): Promise<TestEvent[]> {
     files: files.length === 1 ? paths : [BATCH],
     argv: files.length === 1 ? [] : paths,
     cwd: ROOT,
-    execArgv: ['--import', COMPILE_CACHE],
     signal: timeout,
   })) {
     events.push(event as TestEvent);
   }
   if (timeout.aborted)
     process.stderr.write(`test: ${files.join(', ')} did not end within ${FILE_TIMEOUT_MS / 1000} s\n`);
-  slowest.push({ seconds: Math.round((performance.now() - started) / 1000), file: files[0] ?? '' });
+  const [seconds, ended] = [(performance.now() - started) / 1000, endedCpuSeconds()];
+  slowest.push({ seconds, cpuSeconds: ended - countedCpuSeconds, file: files[0] ?? '' });
+  countedCpuSeconds = ended;
   // Left out: the events with the counts of this process, because `Counter` prints the counts of all files.
   return events.filter(
     ({ type, data }) => type !== 'test:summary' && !(type === 'test:diagnostic' && data.nesting === 0),
@@ -196,6 +197,7 @@ function runAll(processes: readonly (readonly string[])[]): Readable {
   const again: (readonly string[])[] = [];
   const events = new Readable({ objectMode: true, read: () => undefined });
   let running = 0;
+  countedCpuSeconds = endedCpuSeconds();
   const runNext = async (): Promise<void> => {
     const files = waiting.shift();
     if (files === undefined) return;
@@ -273,8 +275,23 @@ function isSet(mark: string | boolean | undefined): boolean {
   return mark !== undefined && mark !== false;
 }
 
+/** Runs and counts the tests, prints the results, and stops the servers that were lent. */
+async function runWithLender(processes: readonly (readonly string[])[], counter: Counter): Promise<void> {
+  await using lender = await Lender.open();
+  process.env[SOCKET_VARIABLE] = lender.path;
+  const counted = async function* (): AsyncGenerator<TestEvent> {
+    for await (const event of runAll(processes) as AsyncIterable<TestEvent>) {
+      counter.count(event);
+      yield event;
+    }
+  };
+  for await (const text of Readable.from(counted()).compose(new spec())) process.stdout.write(text as string);
+}
+
 async function main(): Promise<number> {
-  const files = findFiles(process.argv.slice(2));
+  const wanted = process.argv.slice(2);
+  const files = findFiles(wanted);
+  if (wanted.length === 0) process.env[SHORT_VARIABLE] = '1';
   if (files.some((file) => needsServers(file))) await getServers(files);
   // The servers are Go programs. With GOGC=400, an API server collects garbage less often: it uses an eighth less CPU
   // time, and 110 MiB more memory.
@@ -282,18 +299,10 @@ async function main(): Promise<number> {
   // The servers of several files share the processors. With GOMAXPROCS=1 on two cores, a server needs a tenth less
   // CPU time, because it hands less work from thread to thread.
   process.env['GOMAXPROCS'] ??= String(Math.ceil(availableParallelism() / 2));
+  process.env['NODE_COMPILE_CACHE'] ??= COMPILE_CACHE;
   buildBundle();
-  await using lender = await Lender.open();
-  process.env[SOCKET_VARIABLE] = lender.path;
-
   const counter = new Counter();
-  const counted = async function* (): AsyncGenerator<TestEvent> {
-    for await (const event of runAll(inProcesses(files)) as AsyncIterable<TestEvent>) {
-      counter.count(event);
-      yield event;
-    }
-  };
-  for await (const text of Readable.from(counted()).compose(new spec())) process.stdout.write(text as string);
+  await runWithLender(inProcesses(files), counter);
   if (files.length > MOST_SLOWEST) process.stderr.write(`test: the slowest of ${files.length} files\n${slowestText()}`);
   process.stdout.write(`\n${counter.toString()}\n`);
   return counter.failed === 0 && counter.passed > 0 ? 0 : 1;

@@ -9,6 +9,7 @@ import { after, before, describe, it } from 'node:test';
 
 import { type ControlPlane, startControlPlane } from '../servers/control-plane.ts';
 import { findPostgres } from '../servers/postgres.ts';
+import { longIt } from '../support/long.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const PROGRAM = path.join(import.meta.dirname, '../../demo/main.ts');
@@ -150,7 +151,7 @@ describe('npm run demo', { skip: process.platform === 'linux' ? false : 'looks i
     await run.leavesNothing();
   });
 
-  it('without --once, the demo runs until a signal, and its kubeconfig works', async () => {
+  longIt('without --once, the demo runs until a signal, and its kubeconfig works', async () => {
     const run = await DemoRun.start([]);
     await run.shows('Ctrl-C stops everything.');
     const file = /^ *kubeconfig +(\S+)$/m.exec(run.output)?.[1] ?? '';
@@ -165,7 +166,7 @@ describe('npm run demo', { skip: process.platform === 'linux' ? false : 'looks i
   });
 
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    it(`if only npm receives ${signal}, the demo stops, too`, async () => {
+    longIt(`if only npm receives ${signal}, the demo stops, too`, async () => {
       const run = await DemoRun.start([], ['npm', 'run', 'demo']);
       await run.shows('etcd v');
       run.signal(signal);
@@ -182,7 +183,7 @@ describe('npm run demo', { skip: process.platform === 'linux' ? false : 'looks i
     });
     after(() => plane.stop());
 
-    it('on an existing cluster, the demo deletes all objects that it created', async () => {
+    longIt('on an existing cluster, the demo deletes all objects that it created', async () => {
       const run = await DemoRun.start(['--once', '--kubeconfig', plane.kubeconfigPath]);
       assert.equal(await run.exit(), 0, run.output);
       assert.match(run.output, /✓ project-a-main\/mysecret +\d+ ms after its namespace was created\n/);

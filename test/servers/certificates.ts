@@ -2,7 +2,7 @@
  * A certificate authority (CA) for one test run, which issues certificates. Keys are P-256, because such a key is made
  * in milliseconds.
  */
-import { generate } from 'selfsigned';
+import type { generate as Generate } from 'selfsigned';
 
 export interface Certificate {
   readonly certPem: string;
@@ -14,6 +14,9 @@ export interface Subject {
   /** For a client certificate: the groups of the user in Kubernetes. */
   readonly organizations?: readonly string[];
 }
+
+/** Loaded with the first certificate: the package takes half of the time that a test file needs to start. */
+const generate: typeof Generate = async (...args) => (await import('selfsigned')).generate(...args);
 
 const LOOPBACK = [
   { type: 2, value: 'localhost' },

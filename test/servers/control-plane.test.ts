@@ -5,6 +5,7 @@ import { readFile } from 'node:fs/promises';
 import { after, before, describe, it } from 'node:test';
 
 import { TestApi } from '../support/api.ts';
+import { longIt } from '../support/long.ts';
 import { waitFor } from '../support/wait-for.ts';
 import type { WatchEvent } from '../support/watcher.ts';
 import { startControlPlane } from './control-plane.ts';
@@ -70,7 +71,7 @@ describe('control plane', () => {
     await waitFor(async () => (await readFile(plane.auditLogPath, 'utf8')).includes('/secrets/watched'));
   });
 
-  it('after a restart, etcd and API server have the same ports and data', async () => {
+  longIt('after a restart, etcd and API server have the same ports and data', async () => {
     await plane.servers.restartApiServer();
     await plane.servers.killEtcd();
     await plane.servers.startEtcd();
@@ -78,7 +79,7 @@ describe('control plane', () => {
     assert.ok(await plane.api.find('/api/v1/namespaces/default/secrets/watched'));
   });
 
-  it('a new control plane has the RBAC roles of an earlier one, but its own namespaces', async () => {
+  longIt('a new control plane has the RBAC roles of an earlier one, but its own namespaces', async () => {
     await using other = await startControlPlane({ controllerManager: false, own: true });
     const roles = '/apis/rbac.authorization.k8s.io/v1/clusterroles';
     const uidOf = async ({ api }: ControlPlane, path: string): Promise<string> => (await api.get(path)).metadata.uid;
@@ -89,17 +90,20 @@ describe('control plane', () => {
     assert.notEqual(await uidOf(other, namespace), await uidOf(plane, namespace));
   });
 
-  it('if a server does not start, the error has the end of its log, and neither processes nor folders are left', async () => {
-    let folder = '';
-    await assert.rejects(
-      startControlPlane({ controllerManager: false, apiServerFlags: ['--no-such-flag'] }),
-      ({ message }: Error) => {
-        folder = /\((\/.*)\/kube-apiserver\.log\)/.exec(message)?.[1] ?? '';
-        return /kube-apiserver ended \(1\)[^]*unknown flag: --no-such-flag/.test(message);
-      },
-    );
-    assert.ok(folder !== '' && !existsSync(folder));
-  });
+  longIt(
+    'if a server does not start, the error has the end of its log, and neither processes nor folders are left',
+    async () => {
+      let folder = '';
+      await assert.rejects(
+        startControlPlane({ controllerManager: false, apiServerFlags: ['--no-such-flag'] }),
+        ({ message }: Error) => {
+          folder = /\((\/.*)\/kube-apiserver\.log\)/.exec(message)?.[1] ?? '';
+          return /kube-apiserver ended \(1\)[^]*unknown flag: --no-such-flag/.test(message);
+        },
+      );
+      assert.ok(folder !== '' && !existsSync(folder));
+    },
+  );
 
   it("if the test's process is killed, the servers of its control plane end", async () => {
     const victim = spawn(process.execPath, ['-e', VICTIM], {

@@ -1,4 +1,5 @@
 /** Reads memory and CPU time of a running process from /proc. On systems other than Linux, these functions throw. */
+import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 
 /** Memory of a process, in bytes. */
@@ -26,10 +27,19 @@ export async function readMemory(pid: number): Promise<MemoryFigures> {
 
 /** CPU time (user and system) of all threads since the start of the process, s. */
 export async function readCpuSeconds(pid: number): Promise<number> {
-  const text = await readFile(`/proc/${pid}/stat`, 'utf8');
+  return cpuSeconds(await readFile(`/proc/${pid}/stat`, 'utf8'), 11);
+}
+
+/** CPU time of the ended child processes of this process, with that of their own children, s. 0 if it is not Linux. */
+export function endedCpuSeconds(): number {
+  return process.platform === 'linux' ? cpuSeconds(readFileSync('/proc/self/stat', 'utf8'), 13) : 0;
+}
+
+/** @param first - the field with the user time; the next one has the system time */
+function cpuSeconds(stat: string, first: number): number {
   // The second field is the command's name in brackets, with any characters in it. All fields after it are numbers.
-  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
-  return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return (Number(fields[first]) + Number(fields[first + 1])) / TICKS_PER_SECOND;
 }
 
 /**

@@ -10,6 +10,7 @@ import { freePort } from '../../servers/ports.ts';
 import { Reaper } from '../../servers/reaper.ts';
 import { readAuditLog } from '../../support/audit-log.ts';
 import type { Json } from '../../support/api.ts';
+import { longIt } from '../../support/long.ts';
 import { waitFor, waitForStable } from '../../support/wait-for.ts';
 import { KINDS, MARK, ORIGIN, originLabels, SETTLE_MS, SYNC, SyncScene } from './support.ts';
 
@@ -232,7 +233,7 @@ it('the original finds what it needs to go on: marks, data and uids, and Keyferr
   await secrets.holds('team-b/s', { a: '3' });
 });
 
-it('objects without a rule cost no request, and 200 new namespaces no list', async () => {
+longIt('objects without a rule cost no request, and 200 new namespaces no list', async () => {
   await using stack = new AsyncDisposableStack();
   const scene = await open(stack);
   const { secrets, plane } = scene;

@@ -9,6 +9,7 @@ import type { FaultProxy } from '../../servers/fault-proxy.ts';
 import { describeRequest } from '../../servers/fault-rules.ts';
 import { proxied } from '../../servers/proxied.ts';
 import type { Json } from '../../support/api.ts';
+import { longDescribe } from '../../support/long.ts';
 import type { Watcher } from '../../support/watcher.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { annotations, labels, mirrorPath, MirrorScene, secretPath } from '../mirrors/support.ts';
@@ -130,7 +131,7 @@ describe('SecretMirrors that select namespaces by a label', () => {
   });
 });
 
-describe('annotated Secrets', () => {
+longDescribe('annotated Secrets', {}, () => {
   const push = async (pattern: string): Promise<unknown> => {
     const patch = annotations({ 'k8s-replicator/replicate-to-namespaces': pattern });
     return await Promise.all(
@@ -158,7 +159,7 @@ describe('annotated Secrets', () => {
   });
 });
 
-describe('Secrets that are filled from another namespace', () => {
+longDescribe('Secrets that are filled from another namespace', {}, () => {
   before(async () => {
     const allowed = { metadata: annotations({ 'k8s-replicator/replication-allowed': 'true' }).metadata };
     for (const name of PULLED) await scene.secret('noisy', name, { a: '0' }, allowed);

@@ -9,6 +9,7 @@ import type { FaultProxy } from '../../servers/fault-proxy.ts';
 import { proxied } from '../../servers/proxied.ts';
 import { kubernetesFault } from '../../servers/fault-rules.ts';
 import type { Keyferry } from '../../support/keyferry.ts';
+import { longIt } from '../../support/long.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { HOME, mirrorPath, MirrorScene, secretPath } from '../mirrors/support.ts';
 
@@ -103,7 +104,7 @@ it('a 404 page of a proxy does not mean that the object is deleted, so the opera
   await operator.stop();
 });
 
-it('if a watch sends invalid data, the operator opens it again, and copies later changes', async () => {
+longIt('if a watch sends invalid data, the operator opens it again, and copies later changes', async () => {
   const operator = await scene.operator({ kubeconfig, args: ['--controllers=mirrors,replicator'] });
   const metadata = { name: 'x', namespace: 'default', resourceVersion: '1', uid: 'u', creationTimestamp: 'never' };
   const nonsense = [

@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
 import type { Json } from '../../support/api.ts';
+import { rowsOf } from '../../support/long.ts';
 import { staysTrue, waitFor } from '../../support/wait-for.ts';
 import { COPY_LABEL, HOME, MirrorScene, OWNED_BY, secretPath } from '../mirrors/support.ts';
 import { annotate } from '../replicator/support.ts';
@@ -49,7 +50,7 @@ function each(
   check: (name: string) => Promise<void>,
 ): void {
   for (const order of list) {
-    for (const [pace, pauseMs] of Object.entries(PAUSES)) {
+    for (const [pace, pauseMs] of rowsOf(Object.entries(PAUSES))) {
       it(`${what}, in the order ${order.join(', ')} (${pace})`, async () => {
         const name = `order-${(count += 1)}`;
         const all = steps(name);

@@ -7,6 +7,7 @@ import { after, before, describe, it } from 'node:test';
 
 import type { Json } from '../../support/api.ts';
 import type { Keyferry } from '../../support/keyferry.ts';
+import { longIt } from '../../support/long.ts';
 import { staysTrue, waitFor } from '../../support/wait-for.ts';
 import { within } from '../../support/yardstick.ts';
 import { HOME, mirrorPath, MirrorScene } from '../mirrors/support.ts';
@@ -95,22 +96,25 @@ describe('a change of a source that a policy changes in the copy', () => {
 });
 
 describe('an operator that is killed while a policy changes a copy', () => {
-  it('if the operator is killed after a policy changed a copy, the next start does not report the copy as Synced', async () => {
-    await scene.namespaces('killed');
-    await scene.secret(HOME, 'killed', { a: '1' });
-    await using _ = await overwrite(scene.api, 'killed', { namespace: 'killed', path: '/data/a', value: 'eHh4' });
-    await scene.mirror('killed', ['killed']);
-    await scene.ready('killed', 'Overwritten');
-    const { metadata }: Json = await waitFor(async () => {
-      const copy = await scene.find('killed', 'killed');
-      return copy.metadata.annotations[MARK] === 'true' && copy;
-    });
-    await operator.kill9();
-    operator = await scene.operator();
-    await waitFor(
-      async () => (await scene.find('killed', 'killed')).metadata.resourceVersion !== metadata.resourceVersion,
-      { message: 'the copy to be looked at again' },
-    );
-    await staysTrue(async () => (await reason('killed')) === 'Overwritten', 3000, 'the mirror is not ready');
-  });
+  longIt(
+    'if the operator is killed after a policy changed a copy, the next start does not report the copy as Synced',
+    async () => {
+      await scene.namespaces('killed');
+      await scene.secret(HOME, 'killed', { a: '1' });
+      await using _ = await overwrite(scene.api, 'killed', { namespace: 'killed', path: '/data/a', value: 'eHh4' });
+      await scene.mirror('killed', ['killed']);
+      await scene.ready('killed', 'Overwritten');
+      const { metadata }: Json = await waitFor(async () => {
+        const copy = await scene.find('killed', 'killed');
+        return copy.metadata.annotations[MARK] === 'true' && copy;
+      });
+      await operator.kill9();
+      operator = await scene.operator();
+      await waitFor(
+        async () => (await scene.find('killed', 'killed')).metadata.resourceVersion !== metadata.resourceVersion,
+        { message: 'the copy to be looked at again' },
+      );
+      await staysTrue(async () => (await reason('killed')) === 'Overwritten', 3000, 'the mirror is not ready');
+    },
+  );
 });

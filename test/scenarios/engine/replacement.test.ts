@@ -10,6 +10,7 @@ import { describeRequest, type ProxyRequest } from '../../servers/fault-rules.ts
 import { proxied } from '../../servers/proxied.ts';
 import type { Json } from '../../support/api.ts';
 import type { Keyferry } from '../../support/keyferry.ts';
+import { rowsOf } from '../../support/long.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { HOME, MirrorScene, secretPath } from '../mirrors/support.ts';
 import { type KindScene, KINDS, ReplicatorScene } from '../replicator/support.ts';
@@ -145,7 +146,7 @@ describe('an immutable copy', () => {
   });
 });
 
-for (const kind of KINDS) {
+for (const kind of rowsOf(KINDS)) {
   describe(`a pushed ${kind.kind} that is immutable`, () => {
     let replication: ReplicatorScene;
     let users: KindScene;

@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
 import type { Json } from '../../support/api.ts';
+import { longIt } from '../../support/long.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { GeneratorScene, type Item, STORE } from './support.ts';
 
@@ -221,16 +222,19 @@ describe('ExternalSecrets with bad input', () => {
     assert.deepEqual(await scene.events('last', namespace), []);
   });
 
-  it('the generator writes 200 properties that an ExternalSecret needs of one entry as a single version of the entry, and for 100 entries it writes them all', async () => {
-    const many = Array.from({ length: 200 }, (_, index): Item => ({ key: 'app/many', property: `p${index}` }));
-    await scene.externalSecret('many', many);
-    await scene.synced('many');
-    const { data, metadata } = await scene.entry('secret/data/app/many');
-    assert.deepEqual([Object.keys(data).length, metadata.version], [200, 1]);
-    const paths = Array.from({ length: 100 }, (_, index): Item => ({ key: `app/path-${index}`, property: 'a' }));
-    await scene.externalSecret('paths', paths);
-    assert.equal(Object.keys(await scene.synced('paths')).length, 100);
-  });
+  longIt(
+    'the generator writes 200 properties that an ExternalSecret needs of one entry as a single version of the entry, and for 100 entries it writes them all',
+    async () => {
+      const many = Array.from({ length: 200 }, (_, index): Item => ({ key: 'app/many', property: `p${index}` }));
+      await scene.externalSecret('many', many);
+      await scene.synced('many');
+      const { data, metadata } = await scene.entry('secret/data/app/many');
+      assert.deepEqual([Object.keys(data).length, metadata.version], [200, 1]);
+      const paths = Array.from({ length: 100 }, (_, index): Item => ({ key: `app/path-${index}`, property: 'a' }));
+      await scene.externalSecret('paths', paths);
+      assert.equal(Object.keys(await scene.synced('paths')).length, 100);
+    },
+  );
 });
 
 /** Writes ESO's status for a missing value, if it is not there yet. For a broken store, ESO writes another status. */

@@ -9,6 +9,7 @@ import type { HttpKubeApi } from '../../../src/kube/http.ts';
 import { type LeaderElectorOptions, LeaderElector } from '../../../src/kube/leader-election/elector.ts';
 import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';
 import type { Json } from '../../support/api.ts';
+import { longIt } from '../../support/long.ts';
 import { PATIENCE_MS, staysTrue, waitFor } from '../../support/wait-for.ts';
 import { assertWithin, currentStretch, within, Yardstick } from '../../support/yardstick.ts';
 import { kubeApi } from './api.ts';
@@ -140,7 +141,7 @@ async function isLeading({ stdout }: { readonly stdout: Readable }): Promise<voi
   await once(stdout, 'data', { signal: AbortSignal.timeout(PATIENCE_MS) });
 }
 
-test('after a kill -9 of the leader, another process leads within 20 s', async () => {
+longIt('after a kill -9 of the leader, another process leads within 20 s', async () => {
   const holder = holderProcess('doomed', 'two-replicas');
   try {
     await isLeading(holder);
@@ -243,7 +244,7 @@ test('if the Lease is deleted by hand, the leader creates it again and its work 
   assert.deepEqual(replica.errors, []);
 });
 
-test('a leader that stops renews its Lease until its work has ended, and then releases the Lease', async () => {
+longIt('a leader that stops renews its Lease until its work has ended, and then releases the Lease', async () => {
   const drained = Promise.withResolvers<void>();
   const replica = new Replica('drain', 'a');
   await using standby = new Replica('drain', 'b');

@@ -9,6 +9,7 @@ import { after, before, describe, it } from 'node:test';
 import { readJsonLines } from '../../support/json-lines.ts';
 import type { Keyferry } from '../../support/keyferry.ts';
 import { failOnLeaks } from '../../support/leaks.ts';
+import { longIt } from '../../support/long.ts';
 import { staysTrue, waitFor } from '../../support/wait-for.ts';
 import { FINALIZER, HOME, mirrorPath, secretPath } from '../mirrors/support.ts';
 import { annotate } from '../replicator/support.ts';
@@ -80,7 +81,7 @@ describe('while Keyferry or Vault is down', () => {
     }
   }
 
-  it('if all copies are up to date, a restart writes nothing to the cluster or to Vault', async () => {
+  longIt('if all copies are up to date, a restart writes nothing to the cluster or to Vault', async () => {
     const { mirrors } = scene;
     await tenant('steady');
     for (const end of ['stop', 'kill9', 'stop'] as const) {

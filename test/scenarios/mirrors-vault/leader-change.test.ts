@@ -8,6 +8,7 @@ import { after, before, describe, it } from 'node:test';
 import type { Json } from '../../support/api.ts';
 import type { Keyferry } from '../../support/keyferry.ts';
 import { failOnLeaks } from '../../support/leaks.ts';
+import { longDescribe } from '../../support/long.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { currentStretch, within } from '../../support/yardstick.ts';
 import { type FaultProxy, startFaultProxy } from '../../servers/fault-proxy.ts';
@@ -30,7 +31,7 @@ const ELECTION = [
 ];
 const isLeading = async (keyferry: Keyferry): Promise<boolean> => (await keyferry.metric('keyferry_leader')) === 1;
 
-describe('a change of the leader', { skip }, () => {
+longDescribe('a change of the leader', { skip }, () => {
   let scene: VaultScene;
   before(async () => {
     ({ scene } = await VaultScene.openWithDatabase('mongodb'));

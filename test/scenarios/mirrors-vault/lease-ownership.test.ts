@@ -8,6 +8,7 @@ import { after, before, beforeEach, describe, it } from 'node:test';
 import type { Json } from '../../support/api.ts';
 import type { Keyferry } from '../../support/keyferry.ts';
 import { failOnLeaks } from '../../support/leaks.ts';
+import { longIt } from '../../support/long.ts';
 import { staysTrue, waitFor } from '../../support/wait-for.ts';
 import { type FaultProxy, startFaultProxy } from '../../servers/fault-proxy.ts';
 import type { FaultRule } from '../../servers/fault-rules.ts';
@@ -187,42 +188,45 @@ describe('leases of mirrors', { skip }, () => {
     await remove('path', 'login', 'same');
   });
 
-  it('if Keyferry is killed at any moment while a mirror changes its Vault path, its copy always has credentials that work', async () => {
-    const { mirrors } = scene;
-    await scene.fromVault('moment', block('admin'), ['target'], { pollPeriodSeconds: 600 });
-    let current = await login('moment');
-    await mirrors.ready('moment', 'Synced');
-    // The first two rounds stall a write of the change, then kill Keyferry: of the status, which names the new lease
-    // before a copy has its credentials, and of the copy.
-    for (const [index, stalled] of [/\/secretmirrors\/.*status$/, /\/secrets\//, /^nothing$/].entries()) {
-      cluster.rule({
-        match: ({ method, path }) => method !== 'GET' && stalled.test(path),
-        fault: { kind: 'stall' },
-      });
-      await edit('moment', { path: `database/creds/${ROLES[(index + 1) % 2]}` });
-      if (index === 2) await login('moment', current);
-      else {
-        await users(2);
-        await waitFor(() => cluster.live({ method: ['PATCH', 'PUT'] }).length > 0, {
-          message: 'the write that stalls',
-        });
-        assert.deepEqual(await login('moment'), current);
-        assert.ok(await works(current));
-      }
-      await operator.kill9();
-      cluster.clearRules();
-      operator = await start();
-      const next = await login('moment', current);
-      assert.ok(await works(next));
+  longIt(
+    'if Keyferry is killed at any moment while a mirror changes its Vault path, its copy always has credentials that work',
+    async () => {
+      const { mirrors } = scene;
+      await scene.fromVault('moment', block('admin'), ['target'], { pollPeriodSeconds: 600 });
+      let current = await login('moment');
       await mirrors.ready('moment', 'Synced');
-      // The kill loses the lease that neither status nor copy names any more. It ends by its TTL.
-      if (index === 0) await waitFor(async () => !(await works(current)), { message: 'the old one to end' });
-      for (const lost of (await vaultUsers()).filter((name) => name !== next.user)) await drop(lost);
-      assert.deepEqual(await users(1), [next.user]);
-      current = next;
-    }
-    await remove('moment');
-  });
+      // The first two rounds stall a write of the change, then kill Keyferry: of the status, which names the new lease
+      // before a copy has its credentials, and of the copy.
+      for (const [index, stalled] of [/\/secretmirrors\/.*status$/, /\/secrets\//, /^nothing$/].entries()) {
+        cluster.rule({
+          match: ({ method, path }) => method !== 'GET' && stalled.test(path),
+          fault: { kind: 'stall' },
+        });
+        await edit('moment', { path: `database/creds/${ROLES[(index + 1) % 2]}` });
+        if (index === 2) await login('moment', current);
+        else {
+          await users(2);
+          await waitFor(() => cluster.live({ method: ['PATCH', 'PUT'] }).length > 0, {
+            message: 'the write that stalls',
+          });
+          assert.deepEqual(await login('moment'), current);
+          assert.ok(await works(current));
+        }
+        await operator.kill9();
+        cluster.clearRules();
+        operator = await start();
+        const next = await login('moment', current);
+        assert.ok(await works(next));
+        await mirrors.ready('moment', 'Synced');
+        // The kill loses the lease that neither status nor copy names any more. It ends by its TTL.
+        if (index === 0) await waitFor(async () => !(await works(current)), { message: 'the old one to end' });
+        for (const lost of (await vaultUsers()).filter((name) => name !== next.user)) await drop(lost);
+        assert.deepEqual(await users(1), [next.user]);
+        current = next;
+      }
+      await remove('moment');
+    },
+  );
 
   async function drop(user: string): Promise<void> {
     await database.sql(`drop role if exists "${user}"`);
@@ -312,39 +316,42 @@ describe('leases of mirrors', { skip }, () => {
     await remove('blind-base64', 'blind-into', 'blind');
   });
 
-  it('credentials that a mirror copied into Vault keep their lease after restarts, but if a client replaced the entry meanwhile, the lease is revoked', async () => {
-    const { mirrors, vault } = scene;
-    const to = block('ro', 'one', { path: 'secret/data/creds' });
-    await scene.toVault('carried', { type: 'vault', vault: block('ro') }, to, { pollPeriodSeconds: 600 });
-    await mirrors.ready('carried', 'Synced');
-    const [user] = await users(1);
-    const there = async (): Promise<Json> => (await vault.request('GET', 'secret/data/creds')).data;
-    const { metadata, data } = await there();
-    assert.equal(data.username, user);
-    await waitFor(async () => (await mirrors.status('carried')).vaultLeases?.[0]?.destinationVersion, {
-      message: 'it',
-    });
-    for (const end of ['kill9', 'stop', 'kill9'] as const) {
-      await operator[end]();
-      operator = await start();
-      await waitFor(() => operator.logs().some(({ msg }) => msg === 'logged in to Vault'), { message: 'a login' });
+  longIt(
+    'credentials that a mirror copied into Vault keep their lease after restarts, but if a client replaced the entry meanwhile, the lease is revoked',
+    async () => {
+      const { mirrors, vault } = scene;
+      const to = block('ro', 'one', { path: 'secret/data/creds' });
+      await scene.toVault('carried', { type: 'vault', vault: block('ro') }, to, { pollPeriodSeconds: 600 });
       await mirrors.ready('carried', 'Synced');
-      assert.deepEqual(await vaultUsers(), [user]);
-    }
-    assert.deepEqual((await there()).metadata, metadata);
-    await operator.kill9();
-    await vault.request('DELETE', 'secret/metadata/creds');
-    await vault.request('POST', 'secret/data/creds', { data: { username: 'another', password: 'client' } });
-    operator = await start();
-    await waitFor(async () => (await there()).data.username.startsWith('v-'), { message: 'the repair of the entry' });
-    const [other] = await users(1);
-    assert.equal((await there()).data.username, other);
-    await mirrors.api.delete(mirrorPath('carried'));
-    await mirrors.gone(mirrorPath('carried'));
-    // Keyferry never deletes an entry of Vault, so the credentials stay in the entry.
-    assert.deepEqual(await vaultUsers(), [other]);
-    await vault.request('PUT', 'sys/leases/revoke-prefix/database/creds');
-  });
+      const [user] = await users(1);
+      const there = async (): Promise<Json> => (await vault.request('GET', 'secret/data/creds')).data;
+      const { metadata, data } = await there();
+      assert.equal(data.username, user);
+      await waitFor(async () => (await mirrors.status('carried')).vaultLeases?.[0]?.destinationVersion, {
+        message: 'it',
+      });
+      for (const end of ['kill9', 'stop', 'kill9'] as const) {
+        await operator[end]();
+        operator = await start();
+        await waitFor(() => operator.logs().some(({ msg }) => msg === 'logged in to Vault'), { message: 'a login' });
+        await mirrors.ready('carried', 'Synced');
+        assert.deepEqual(await vaultUsers(), [user]);
+      }
+      assert.deepEqual((await there()).metadata, metadata);
+      await operator.kill9();
+      await vault.request('DELETE', 'secret/metadata/creds');
+      await vault.request('POST', 'secret/data/creds', { data: { username: 'another', password: 'client' } });
+      operator = await start();
+      await waitFor(async () => (await there()).data.username.startsWith('v-'), { message: 'the repair of the entry' });
+      const [other] = await users(1);
+      assert.equal((await there()).data.username, other);
+      await mirrors.api.delete(mirrorPath('carried'));
+      await mirrors.gone(mirrorPath('carried'));
+      // Keyferry never deletes an entry of Vault, so the credentials stay in the entry.
+      assert.deepEqual(await vaultUsers(), [other]);
+      await vault.request('PUT', 'sys/leases/revoke-prefix/database/creds');
+    },
+  );
 
   it('credentials in an entry of Vault stay valid until it has others: while the mirror is suspended, and after its deletion', async () => {
     const { mirrors, vault } = scene;
@@ -381,7 +388,7 @@ describe('leases of mirrors', { skip }, () => {
     await vault.request('PUT', 'sys/leases/revoke-prefix/database/creds');
   });
 
-  it('if a database takes 12 s to create a user, the mirror still copies the credentials', async () => {
+  longIt('if a database takes 12 s to create a user, the mirror still copies the credentials', async () => {
     proxy.rule({ match: ({ path }) => path.startsWith('/v1/database/'), fault: { kind: 'delay', ms: 12_000 } });
     await scene.fromVault('slow', block('ro', 'one', { addr: proxy.url }), ['target']);
     const slow = await waitFor(() => scene.mirrors.find('target', 'slow'), { message: 'a copy' });

@@ -8,6 +8,7 @@ import { after, before, describe, it } from 'node:test';
 import type { Json } from '../../support/api.ts';
 import type { Keyferry } from '../../support/keyferry.ts';
 import { failOnLeaks } from '../../support/leaks.ts';
+import { longIt } from '../../support/long.ts';
 import { staysTrue, waitFor } from '../../support/wait-for.ts';
 import { within } from '../../support/yardstick.ts';
 import { HOME, mirrorPath } from '../mirrors/support.ts';
@@ -155,21 +156,24 @@ describe('errors that a mirror with Vault reports', () => {
     assert.deepEqual((await scene.entry('secret/data/binary')).data, { text: 'aGk=', bytes: '/wA=' });
   });
 
-  it('if two mirrors copy between two Vault entries in both directions, both report Cycle and write no more versions', async () => {
-    const { mirrors } = scene;
-    const [one, two] = ['secret/data/circle-1', 'secret/data/circle-2'];
-    await scene.put(one, { a: 'one' });
-    await scene.put(two, { a: 'two' });
-    const across = (name: string, source: string, destination: string): Promise<Json> =>
-      scene.toVault(name, { type: 'vault', vault: scene.block(source, 'all') }, scene.block(destination, 'all'));
-    await Promise.all([across('circle-there', one, two), across('circle-back', two, one)]);
-    const entries = async (): Promise<Json[]> => Promise.all([one, two].map((path) => scene.entry(path)));
-    const versions = async (): Promise<string> => (await entries()).map(({ metadata }) => metadata.version).join();
-    // The first mirror may have written one version before the second mirror existed.
-    for (const name of ['circle-there', 'circle-back']) await mirrors.ready(name, 'Cycle');
-    const seen = await versions();
-    await staysTrue(async () => (await versions()) === seen, 3000, 'no more versions for three periods');
-  });
+  longIt(
+    'if two mirrors copy between two Vault entries in both directions, both report Cycle and write no more versions',
+    async () => {
+      const { mirrors } = scene;
+      const [one, two] = ['secret/data/circle-1', 'secret/data/circle-2'];
+      await scene.put(one, { a: 'one' });
+      await scene.put(two, { a: 'two' });
+      const across = (name: string, source: string, destination: string): Promise<Json> =>
+        scene.toVault(name, { type: 'vault', vault: scene.block(source, 'all') }, scene.block(destination, 'all'));
+      await Promise.all([across('circle-there', one, two), across('circle-back', two, one)]);
+      const entries = async (): Promise<Json[]> => Promise.all([one, two].map((path) => scene.entry(path)));
+      const versions = async (): Promise<string> => (await entries()).map(({ metadata }) => metadata.version).join();
+      // The first mirror may have written one version before the second mirror existed.
+      for (const name of ['circle-there', 'circle-back']) await mirrors.ready(name, 'Cycle');
+      const seen = await versions();
+      await staysTrue(async () => (await versions()) === seen, 3000, 'no more versions for three periods');
+    },
+  );
 
   it('if another client changes an entry that a mirror writes, the mirror restores the entry with one new version', async () => {
     const { mirrors, vault } = scene;
@@ -200,7 +204,7 @@ describe('errors that a mirror with Vault reports', () => {
     await scene.holds('secret/data/remade', { a: 'right' });
   });
 
-  it('a Vault that was sealed for a long time is used again within 20 s after it is unsealed', async () => {
+  longIt('a Vault that was sealed for a long time is used again within 20 s after it is unsealed', async () => {
     const { mirrors } = scene;
     const closed = await scene.anotherVault({ storage: 'file' });
     await closed.request('PUT', 'sys/policies/acl/all', { policy: ALL });
@@ -236,7 +240,7 @@ describe('errors that a mirror with Vault reports', () => {
     await waitFor(async () => (await mirrors.status('kube'))?.mirrorStatus === 'Error');
   });
 
-  it('mirrors whose Vault is sealed, killed or silent do not delay mirrors of another Vault', async () => {
+  longIt('mirrors whose Vault is sealed, killed or silent do not delay mirrors of another Vault', async () => {
     const { mirrors } = scene;
     const slow = await scene.anotherVault({ storage: 'file' });
     await slow.request('PUT', 'sys/policies/acl/all', { policy: ALL });

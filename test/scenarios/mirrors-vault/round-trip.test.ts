@@ -10,6 +10,7 @@ import { isOpenBao } from '../../servers/catalogue.ts';
 import type { Json } from '../../support/api.ts';
 import { readJsonLines } from '../../support/json-lines.ts';
 import { failOnLeaks } from '../../support/leaks.ts';
+import { longIt } from '../../support/long.ts';
 import { waitFor, waitForStable } from '../../support/wait-for.ts';
 import { HOME, mirrorPath, sameData, secretPath } from '../mirrors/support.ts';
 import { policy, VaultScene } from './support.ts';
@@ -122,48 +123,51 @@ describe('a copy from Secret to Vault to Secret', () => {
     await mirrors.copied('target', 'picked', { key: '3' });
   });
 
-  it('copies into Vault and back cost one login for each identity and one version for each change; without a change they cost nothing', async (t) => {
-    const { mirrors } = scene;
-    const spec = { pollPeriodSeconds: 600 };
-    const mirrorCount = 25;
-    for (let i = 0; i < mirrorCount; i++) {
-      await mirrors.secret(HOME, `cost-${i}`, { a: String(i) });
-      await scene.toVault(`to-cost-${i}`, { name: `cost-${i}` }, block(`secret/data/cost/${i}`, 'writer'), spec);
-      await scene.holds(`secret/data/cost/${i}`, { a: String(i) });
-      await scene.fromVault(`from-cost-${i}`, block(`secret/data/cost/${i}`, 'reader'), ['target'], spec);
-    }
-    for (let i = 0; i < mirrorCount; i++) await mirrors.copied('target', `from-cost-${i}`, { a: String(i) });
-    const fresh = audit();
-    assert.equal(count(fresh, /update/, /^auth\/approle\/login$/), 2);
-    assert.equal(count(fresh, /create|update/, /^secret\/data\/cost\//), mirrorCount);
-    const reconciles = 20;
-    for (let poke = 1; poke <= reconciles; poke++) {
-      const touched = { metadata: { annotations: { poked: String(poke) } } };
-      await Promise.all(
-        Array.from({ length: mirrorCount }, async (_, i) => {
-          await mirrors.api.patch(secretPath(HOME, `cost-${i}`), touched);
-          await mirrors.api.patch(mirrorPath(`from-cost-${i}`), touched);
-        }),
+  longIt(
+    'copies into Vault and back cost one login for each identity and one version for each change; without a change they cost nothing',
+    async (t) => {
+      const { mirrors } = scene;
+      const spec = { pollPeriodSeconds: 600 };
+      const mirrorCount = 25;
+      for (let i = 0; i < mirrorCount; i++) {
+        await mirrors.secret(HOME, `cost-${i}`, { a: String(i) });
+        await scene.toVault(`to-cost-${i}`, { name: `cost-${i}` }, block(`secret/data/cost/${i}`, 'writer'), spec);
+        await scene.holds(`secret/data/cost/${i}`, { a: String(i) });
+        await scene.fromVault(`from-cost-${i}`, block(`secret/data/cost/${i}`, 'reader'), ['target'], spec);
+      }
+      for (let i = 0; i < mirrorCount; i++) await mirrors.copied('target', `from-cost-${i}`, { a: String(i) });
+      const fresh = audit();
+      assert.equal(count(fresh, /update/, /^auth\/approle\/login$/), 2);
+      assert.equal(count(fresh, /create|update/, /^secret\/data\/cost\//), mirrorCount);
+      const reconciles = 20;
+      for (let poke = 1; poke <= reconciles; poke++) {
+        const touched = { metadata: { annotations: { poked: String(poke) } } };
+        await Promise.all(
+          Array.from({ length: mirrorCount }, async (_, i) => {
+            await mirrors.api.patch(secretPath(HOME, `cost-${i}`), touched);
+            await mirrors.api.patch(mirrorPath(`from-cost-${i}`), touched);
+          }),
+        );
+      }
+      await mirrors.change(HOME, 'cost-0', { a: 'last' });
+      await scene.holds('secret/data/cost/0', { a: 'last' });
+      const calls = async (): Promise<string> => await Promise.resolve(String(count(audit(), /./, /cost/)));
+      await waitForStable(calls, 1500, 'silence without a change');
+      const lines = audit().slice(fresh.length);
+      const writes = count(lines, /create|update/, /^secret\/data\/cost\//);
+      const values = count(lines, /read/, /^secret\/data\/cost\/(?!0$)/);
+      const versions = count(lines, /read/, /^secret\/metadata\/cost\//);
+      t.diagnostic(
+        `${2 * mirrorCount * reconciles} reconciles: ${writes} version for 1 change, ${values} values and ${versions} versions read`,
       );
-    }
-    await mirrors.change(HOME, 'cost-0', { a: 'last' });
-    await scene.holds('secret/data/cost/0', { a: 'last' });
-    const calls = async (): Promise<string> => await Promise.resolve(String(count(audit(), /./, /cost/)));
-    await waitForStable(calls, 1500, 'silence without a change');
-    const lines = audit().slice(fresh.length);
-    const writes = count(lines, /create|update/, /^secret\/data\/cost\//);
-    const values = count(lines, /read/, /^secret\/data\/cost\/(?!0$)/);
-    const versions = count(lines, /read/, /^secret\/metadata\/cost\//);
-    t.diagnostic(
-      `${2 * mirrorCount * reconciles} reconciles: ${writes} version for 1 change, ${values} values and ${versions} versions read`,
-    );
-    assert.equal(count(lines, /update/, /^auth\//), 0);
-    assert.equal(writes, 1);
-    // OpenBao has times in whole seconds, so in the first second of an entry the version does not prove that the value
-    // is the same.
-    if (!isOpenBao()) assert.equal(values, 0);
-    assert.ok(values + versions <= mirrorCount * reconciles);
-  });
+      assert.equal(count(lines, /update/, /^auth\//), 0);
+      assert.equal(writes, 1);
+      // OpenBao has times in whole seconds, so in the first second of an entry the version does not prove that the value
+      // is the same.
+      if (!isOpenBao()) assert.equal(values, 0);
+      assert.ok(values + versions <= mirrorCount * reconciles);
+    },
+  );
 });
 
 failOnLeaks();

@@ -8,6 +8,7 @@ import { after, before, describe, it } from 'node:test';
 
 import type { Json } from '../../support/api.ts';
 import type { Keyferry } from '../../support/keyferry.ts';
+import { longIt } from '../../support/long.ts';
 import { readCrds } from '../../../scripts/crd/read-crds.ts';
 import { staysTrue, waitFor } from '../../support/wait-for.ts';
 import { COPY_LABEL, HOME, mirrorPath, MirrorScene, secretPath } from './support.ts';
@@ -266,33 +267,36 @@ describe('a namespace that refuses a copy', { concurrency: 2 }, () => {
   });
 });
 
-it('a mirror whose pattern matches 2,000 namespaces makes and deletes all 2,000 copies, and delays no other mirror', async (t) => {
-  const many = 2000;
-  await scene.namespaces(...Array.from({ length: many }, (_, n) => `many-${n}`));
-  await scene.secret(HOME, 'many', { a: '1' });
-  const copies = (): Promise<Json[]> =>
-    scene.api.list('/api/v1/secrets', { labelSelector: COPY_LABEL, fieldSelector: 'metadata.name=many' });
-  let begin = performance.now();
-  const seconds = (): string => `${((performance.now() - begin) / 1000).toFixed(1)} s`;
-  await scene.mirror('many', ['many-.*']);
-  await assertOthersServed('meanwhile');
-  t.diagnostic(`another mirror served ${seconds()} after the wide one`);
-  // An idle machine needs some seconds for the 2,000 copies. The limit is longer, because other tests may run.
-  const status = await scene.ready('many', 'Synced', /^2000 copies/, HOME, 120_000);
-  t.diagnostic(`${many} copies in ${seconds()}`);
-  assert.equal(status.mirrorStatus, 'Active');
-  assert.equal((await copies()).length, many);
-  begin = performance.now();
-  await scene.api.delete(mirrorPath('many'));
-  await assertOthersServed('meanwhile-too');
-  t.diagnostic(`another mirror served ${seconds()} after the wide one was deleted`);
-  await waitFor(async () => (await scene.api.find(mirrorPath('many'))) === undefined, {
-    timeoutMs: 120_000,
-    message: 'it to go',
-  });
-  t.diagnostic(`${many} copies deleted in ${seconds()}`);
-  assert.equal((await copies()).length, 0);
-  await staysTrue(() => operator.running, 100, 'the process');
-  assert.ok(await scene.find(HOME, 'many'));
-  assert.ok(await scene.api.find(secretPath('meanwhile', 'meanwhile')));
-});
+longIt(
+  'a mirror whose pattern matches 2,000 namespaces makes and deletes all 2,000 copies, and delays no other mirror',
+  async (t) => {
+    const many = 2000;
+    await scene.namespaces(...Array.from({ length: many }, (_, n) => `many-${n}`));
+    await scene.secret(HOME, 'many', { a: '1' });
+    const copies = (): Promise<Json[]> =>
+      scene.api.list('/api/v1/secrets', { labelSelector: COPY_LABEL, fieldSelector: 'metadata.name=many' });
+    let begin = performance.now();
+    const seconds = (): string => `${((performance.now() - begin) / 1000).toFixed(1)} s`;
+    await scene.mirror('many', ['many-.*']);
+    await assertOthersServed('meanwhile');
+    t.diagnostic(`another mirror served ${seconds()} after the wide one`);
+    // An idle machine needs some seconds for the 2,000 copies. The limit is longer, because other tests may run.
+    const status = await scene.ready('many', 'Synced', /^2000 copies/, HOME, 120_000);
+    t.diagnostic(`${many} copies in ${seconds()}`);
+    assert.equal(status.mirrorStatus, 'Active');
+    assert.equal((await copies()).length, many);
+    begin = performance.now();
+    await scene.api.delete(mirrorPath('many'));
+    await assertOthersServed('meanwhile-too');
+    t.diagnostic(`another mirror served ${seconds()} after the wide one was deleted`);
+    await waitFor(async () => (await scene.api.find(mirrorPath('many'))) === undefined, {
+      timeoutMs: 120_000,
+      message: 'it to go',
+    });
+    t.diagnostic(`${many} copies deleted in ${seconds()}`);
+    assert.equal((await copies()).length, 0);
+    await staysTrue(() => operator.running, 100, 'the process');
+    assert.ok(await scene.find(HOME, 'many'));
+    assert.ok(await scene.api.find(secretPath('meanwhile', 'meanwhile')));
+  },
+);

@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
 import type { Json } from '../../support/api.ts';
+import { rowsOf } from '../../support/long.ts';
 import { staysTrue, waitFor } from '../../support/wait-for.ts';
 import {
   annotations,
@@ -153,7 +154,7 @@ describe('a source with the marks of a copy', { concurrency: 4 }, () => {
     'a mirror that is gone': () => `${HOME}/never-there`,
     'a mirror with another target': () => `${HOME}/bystander`,
   };
-  for (const [index, [title, mark]] of Object.entries(marks).entries()) {
+  for (const [index, [title, mark]] of rowsOf(Object.entries(marks)).entries()) {
     for (const placed of [false, true]) {
       it(`if a user marks a source as a copy of ${title}${placed ? ', with the annotation keyferry.dev/target' : ''}, the source is neither changed nor deleted`, async () => {
         const name = `hand-${index}-${placed}`;

@@ -7,6 +7,7 @@ import { after, before, describe, it } from 'node:test';
 
 import type { Json } from '../../support/api.ts';
 import type { Keyferry } from '../../support/keyferry.ts';
+import { longIt } from '../../support/long.ts';
 import { staysResponsive } from '../../support/probe-watch.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { HOME, labels, MirrorScene, secretPath } from './support.ts';
@@ -107,11 +108,14 @@ describe('an author of SecretMirrors', () => {
     });
   });
 
-  it('after a restart, mirrors whose patterns are slow, too many or too long do not delay mirrors of other namespaces', async (t) => {
-    await operator.stop();
-    operator = await scene.operator({ command: 'mirrors' });
-    await staysResponsive(t, operator, async () => {
-      await assertOthersServed();
-    });
-  });
+  longIt(
+    'after a restart, mirrors whose patterns are slow, too many or too long do not delay mirrors of other namespaces',
+    async (t) => {
+      await operator.stop();
+      operator = await scene.operator({ command: 'mirrors' });
+      await staysResponsive(t, operator, async () => {
+        await assertOthersServed();
+      });
+    },
+  );
 });

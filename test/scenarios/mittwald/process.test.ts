@@ -5,6 +5,7 @@ import { it } from 'node:test';
 import { kubernetesFault } from '../../servers/fault-rules.ts';
 import { proxied } from '../../servers/proxied.ts';
 import { readAuditLog } from '../../support/audit-log.ts';
+import { longIt } from '../../support/long.ts';
 import { waitFor, waitForStable } from '../../support/wait-for.ts';
 import { mark, MittwaldScene, OPEN, SETTLE_MS } from './support.ts';
 
@@ -112,7 +113,7 @@ it('half-anchored patterns: what only the original matches falls out with an eve
   await secrets.holds('my-dev/half', { a: '1' });
 });
 
-it('a restart of a settled cluster writes nothing', async () => {
+longIt('a restart of a settled cluster writes nothing', async () => {
   await using stack = new AsyncDisposableStack();
   const scene = await open(stack);
   const { secrets, configMaps } = scene;
@@ -179,7 +180,7 @@ it('copies of the original are adopted with one patch of metadata each, and the 
     assert.notEqual(await secrets.find(name), undefined, name);
 });
 
-it('what Keyferry leaves is what the original expects: versions, keys and data of each copy', async () => {
+longIt('what Keyferry leaves is what the original expects: versions, keys and data of each copy', async () => {
   await using stack = new AsyncDisposableStack();
   const scene = await open(stack);
   const { secrets } = scene;
@@ -226,7 +227,7 @@ it('what changed while nobody ran is caught up: a rule that went, a narrower rul
   await secrets.holds('team-a/narrowed', { a: '1' });
 });
 
-it('a kill during a hundred deletions leaves no orphan', async () => {
+longIt('a kill during a hundred deletions leaves no orphan', async () => {
   await using stack = new AsyncDisposableStack();
   const scene = await open(stack);
   const { secrets } = scene;
@@ -244,7 +245,7 @@ it('a kill during a hundred deletions leaves no orphan', async () => {
   await waitFor(async () => (await count()) === 0, { message: 'no copies' });
 });
 
-it('409, 429 and 500 on every verb delay copies, and stall none', async () => {
+longIt('409, 429 and 500 on every verb delay copies, and stall none', async () => {
   await using stack = new AsyncDisposableStack();
   const scene = await open(stack);
   const { secrets } = scene;

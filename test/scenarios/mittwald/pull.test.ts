@@ -2,6 +2,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
+import { rowsOf } from '../../support/long.ts';
+
 import { annotations, KINDS, mark, MittwaldScene, OPEN } from './support.ts';
 
 let scene: MittwaldScene;
@@ -12,7 +14,7 @@ before(async () => {
 });
 after(() => scene.close());
 
-for (const kind of KINDS)
+for (const kind of rowsOf(KINDS))
   describe(`a ${kind.kind} with replicate-from`, () => {
     it('needs both annotations of its source', async () => {
       const users = scene.of(kind);

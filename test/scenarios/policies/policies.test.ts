@@ -8,6 +8,7 @@ import { after, before, describe, it } from 'node:test';
 import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';
 import type { Json, TestApi } from '../../support/api.ts';
 import { Keyferry } from '../../support/keyferry.ts';
+import { longIt } from '../../support/long.ts';
 import { requestToken, serviceAccountUser } from '../../support/service-account.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { CHART, helm, IMAGE, valueFlags } from '../chart/helm.ts';
@@ -329,7 +330,7 @@ describe('the requester policy', () => {
     await assert.rejects(author.patch(pathOf('team-a', 'merged'), { metadata: given('default') }), /name default/);
   });
 
-  it('the fence and the requester policy permit all that keys of kubernetes-replicator need', async () => {
+  longIt('the fence and the requester policy permit all that keys of kubernetes-replicator need', async () => {
     const keysOf = async (name: string): Promise<string> =>
       Object.keys((await plane.api.get(pathOf('team-b', name))).data ?? {})
         .toSorted()

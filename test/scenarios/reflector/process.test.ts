@@ -6,6 +6,7 @@ import { type Fault, kubernetesFault } from '../../servers/fault-rules.ts';
 import { proxied } from '../../servers/proxied.ts';
 import { readAuditLog } from '../../support/audit-log.ts';
 import type { Json } from '../../support/api.ts';
+import { longIt } from '../../support/long.ts';
 import { waitFor, waitForStable } from '../../support/wait-for.ts';
 import { annotations, autoInto, mark, ReflectorScene, SETTLE_MS } from './support.ts';
 
@@ -193,41 +194,44 @@ it('each change causes one write of each mirror that it concerns, at the first t
   assert.equal(await operator.metric('keyferry_queue_retries_total'), 0);
 });
 
-it('what Keyferry leaves is what the original expects: marks, versions and data of each mirror, and nothing of users', async () => {
-  await using stack = new AsyncDisposableStack();
-  const scene = await open(stack);
-  const { secrets } = scene;
-  const source = await scene.put(secrets, 'source/s', { a: '1' }, autoInto('team-.*'));
-  const before = await original(scene, 'team-a', source);
-  const operator = await scene.operator();
-  await secrets.holds('team-b/s', { a: '1' });
-  await secrets.change('source/s', { a: '2' });
-  for (const name of ['team-a/s', 'team-b/s']) await secrets.holds(name, { a: '2' });
-  await operator.stop();
-  const version = await secrets.version('source/s');
-  for (const name of ['team-a/s', 'team-b/s']) {
-    const mirror = await secrets.find(name);
-    // With this version, reflector writes nothing at its start.
-    assert.deepEqual(
-      ['reflects', 'auto-reflects', 'reflected-version'].map((one) => mark(mirror, one)),
-      ['source/s', 'True', version],
-    );
-    assert.ok(!Number.isNaN(Date.parse(mark(mirror, 'reflected-at') ?? '')));
-  }
-  assert.equal((await secrets.find('team-a/s')).metadata.uid, before.metadata.uid);
-  // The original writes the copy in its way while Keyferry is away, and hands it back.
-  const patch = {
-    data: secrets.data({ a: '3' }),
-    metadata: { annotations: annotations({ 'reflected-version': '1' }) },
-  };
-  await scene.api.patch(secrets.path('team-a/s'), patch);
-  await secrets.change('source/s', { a: '3' });
-  await scene.operator();
-  await secrets.holds('team-b/s', { a: '3' });
-  assert.equal((await secrets.holds('team-a/s', { a: '3' })).metadata.uid, before.metadata.uid);
-});
+longIt(
+  'what Keyferry leaves is what the original expects: marks, versions and data of each mirror, and nothing of users',
+  async () => {
+    await using stack = new AsyncDisposableStack();
+    const scene = await open(stack);
+    const { secrets } = scene;
+    const source = await scene.put(secrets, 'source/s', { a: '1' }, autoInto('team-.*'));
+    const before = await original(scene, 'team-a', source);
+    const operator = await scene.operator();
+    await secrets.holds('team-b/s', { a: '1' });
+    await secrets.change('source/s', { a: '2' });
+    for (const name of ['team-a/s', 'team-b/s']) await secrets.holds(name, { a: '2' });
+    await operator.stop();
+    const version = await secrets.version('source/s');
+    for (const name of ['team-a/s', 'team-b/s']) {
+      const mirror = await secrets.find(name);
+      // With this version, reflector writes nothing at its start.
+      assert.deepEqual(
+        ['reflects', 'auto-reflects', 'reflected-version'].map((one) => mark(mirror, one)),
+        ['source/s', 'True', version],
+      );
+      assert.ok(!Number.isNaN(Date.parse(mark(mirror, 'reflected-at') ?? '')));
+    }
+    assert.equal((await secrets.find('team-a/s')).metadata.uid, before.metadata.uid);
+    // The original writes the copy in its way while Keyferry is away, and hands it back.
+    const patch = {
+      data: secrets.data({ a: '3' }),
+      metadata: { annotations: annotations({ 'reflected-version': '1' }) },
+    };
+    await scene.api.patch(secrets.path('team-a/s'), patch);
+    await secrets.change('source/s', { a: '3' });
+    await scene.operator();
+    await secrets.holds('team-b/s', { a: '3' });
+    assert.equal((await secrets.holds('team-a/s', { a: '3' })).metadata.uid, before.metadata.uid);
+  },
+);
 
-it('404, 409, 429 and 500 on every verb delay mirrors, and stall none', async () => {
+longIt('404, 409, 429 and 500 on every verb delay mirrors, and stall none', async () => {
   await using stack = new AsyncDisposableStack();
   const scene = await open(stack);
   const { secrets } = scene;
@@ -278,7 +282,7 @@ it('404, 409, 429 and 500 on every verb delay mirrors, and stall none', async ()
   assert.equal((await operator.probe('/readyz')).status, 200);
 });
 
-it('of two replicas one writes, and a namespace that stays in Terminating disturbs no other one', async () => {
+longIt('of two replicas one writes, and a namespace that stays in Terminating disturbs no other one', async () => {
   await using stack = new AsyncDisposableStack();
   const scene = await open(stack, 'ending');
   const { secrets, api } = scene;

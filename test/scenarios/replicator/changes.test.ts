@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
 import type { Json } from '../../support/api.ts';
+import { rowsOf } from '../../support/long.ts';
 import { waitForStable } from '../../support/wait-for.ts';
 import { annotation, type KindScene, KINDS, ReplicatorScene, SETTLE_MS } from './support.ts';
 
@@ -19,7 +20,7 @@ before(async () => {
 });
 after(() => scene.close());
 
-for (const kind of KINDS) {
+for (const kind of rowsOf(KINDS)) {
   describe(kind.kind, () => {
     let users: KindScene;
     before(() => {

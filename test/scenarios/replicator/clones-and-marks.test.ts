@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
 import type { Json } from '../../support/api.ts';
+import { rowsOf } from '../../support/long.ts';
 import { staysTrue } from '../../support/wait-for.ts';
 import { annotation, KINDS, ReplicatorScene, SETTLE_MS } from './support.ts';
 
@@ -19,7 +20,7 @@ before(async () => {
 });
 after(() => scene.close());
 
-for (const kind of KINDS) {
+for (const kind of rowsOf(KINDS)) {
   describe(`clones and marks of a ${kind.kind}`, { concurrency: 4 }, () => {
     /**
      * Creates an object again with its marks, in another namespace or with another name. A user does so with `kubectl

@@ -7,6 +7,7 @@ import { after, before, describe, it } from 'node:test';
 
 import type { Json } from '../../support/api.ts';
 import type { Keyferry } from '../../support/keyferry.ts';
+import { rowsOf } from '../../support/long.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import type { WatchEvent, Watcher } from '../../support/watcher.ts';
 import { annotation, KINDS, type KindScene, ReplicatorScene } from './support.ts';
@@ -14,7 +15,7 @@ import { annotation, KINDS, type KindScene, ReplicatorScene } from './support.ts
 const GRACE_MS = 5000;
 const ALLOWED = { 'replication-allowed': 'true' };
 
-for (const kind of KINDS) {
+for (const kind of rowsOf(KINDS)) {
   describe(`a ${kind.kind} whose source is deleted`, () => {
     let scene: ReplicatorScene;
     let users: KindScene;

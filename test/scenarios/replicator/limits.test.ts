@@ -7,6 +7,7 @@ import { after, before, describe, it } from 'node:test';
 
 import type { Json } from '../../support/api.ts';
 import type { Keyferry } from '../../support/keyferry.ts';
+import { longIt } from '../../support/long.ts';
 import { staysResponsive } from '../../support/probe-watch.ts';
 import { annotate, KINDS, type KindScene, ReplicatorScene } from './support.ts';
 
@@ -68,48 +69,51 @@ describe('an author of annotated Secrets', () => {
     });
   });
 
-  it('hundreds of Secrets in one namespace with too many targets or slow patterns delay no Secret of others', async (t) => {
-    await staysResponsive(t, operator, async () => {
-      const over = list(20_000, (index) => index.toString(36));
-      await createMany('bad', 150, () => annotate({ 'replicate-to': over, 'replicate-to-namespaces': over }));
-      // Each Secret has as many targets as one Secret may have. Their namespaces do not exist, so every pattern is
-      // matched without a result.
-      const under = list(100, (index) => `n-${index}`);
-      await createMany(
-        'bad',
-        200,
-        (index) =>
-          annotate({
-            'replicate-to': under,
-            'replicate-to-namespaces': `${list(99, (other) => `none-${index}-${other}`)},none`,
-          }),
-        'under',
-      );
-      await createMany(
-        'bad',
-        100,
-        (index) => annotate({ 'replicate-to-namespaces': `${'([a-z0-9-]{1,30}){1,30}.*x'.repeat(8)}${index}` }),
-        'slow',
-      );
-      // As many and as slow patterns as a Secret may have.
-      const slowest = (index: number): string => list(30, (other) => `(?:[a-z0-9-]*[a-f])*.*x${index}-${other}`);
-      await createMany('bad', 100, (index) => annotate({ 'replicate-to-namespaces': slowest(index) }), 'slowest');
-      await createMany(
-        'bad',
-        200,
-        (index) => ({ ...annotate({ 'replicate-to': 'x' }), note: `${index}${'x'.repeat(200_000)}` }),
-        'noted',
-      );
-      await assertOthersServed();
-      // The first Secrets use up the limit for all annotated objects of the namespace.
-      assert.match(
-        (await users.warning('bad/under-150', 'TooManyTargets')).message,
-        /the annotated objects in namespace bad may have 10000 targets in total, and with this one they would have 2\d{4}/u,
-      );
-      await scene.namespaces(...Array.from({ length: 10 }, (_, index) => `late-${index}`));
-      await assertOthersServed();
-    });
-  });
+  longIt(
+    'hundreds of Secrets in one namespace with too many targets or slow patterns delay no Secret of others',
+    async (t) => {
+      await staysResponsive(t, operator, async () => {
+        const over = list(20_000, (index) => index.toString(36));
+        await createMany('bad', 150, () => annotate({ 'replicate-to': over, 'replicate-to-namespaces': over }));
+        // Each Secret has as many targets as one Secret may have. Their namespaces do not exist, so every pattern is
+        // matched without a result.
+        const under = list(100, (index) => `n-${index}`);
+        await createMany(
+          'bad',
+          200,
+          (index) =>
+            annotate({
+              'replicate-to': under,
+              'replicate-to-namespaces': `${list(99, (other) => `none-${index}-${other}`)},none`,
+            }),
+          'under',
+        );
+        await createMany(
+          'bad',
+          100,
+          (index) => annotate({ 'replicate-to-namespaces': `${'([a-z0-9-]{1,30}){1,30}.*x'.repeat(8)}${index}` }),
+          'slow',
+        );
+        // As many and as slow patterns as a Secret may have.
+        const slowest = (index: number): string => list(30, (other) => `(?:[a-z0-9-]*[a-f])*.*x${index}-${other}`);
+        await createMany('bad', 100, (index) => annotate({ 'replicate-to-namespaces': slowest(index) }), 'slowest');
+        await createMany(
+          'bad',
+          200,
+          (index) => ({ ...annotate({ 'replicate-to': 'x' }), note: `${index}${'x'.repeat(200_000)}` }),
+          'noted',
+        );
+        await assertOthersServed();
+        // The first Secrets use up the limit for all annotated objects of the namespace.
+        assert.match(
+          (await users.warning('bad/under-150', 'TooManyTargets')).message,
+          /the annotated objects in namespace bad may have 10000 targets in total, and with this one they would have 2\d{4}/u,
+        );
+        await scene.namespaces(...Array.from({ length: 10 }, (_, index) => `late-${index}`));
+        await assertOthersServed();
+      });
+    },
+  );
 
   it('a thousand Secrets that request the same target delay no Secret of others', async (t) => {
     await staysResponsive(t, operator, async () => {
@@ -119,13 +123,16 @@ describe('an author of annotated Secrets', () => {
     });
   });
 
-  it('hostile annotations in one namespace do not prevent a restart, and the restart deletes nothing', async (t) => {
-    await operator.stop();
-    operator = await scene.started();
-    await staysResponsive(t, operator, async () => {
-      await operator.ready(240_000);
-      await assertOthersServed();
-      assert.equal((await operator.metric('keyferry_writes_total', { verb: 'delete' })) ?? 0, 0);
-    });
-  });
+  longIt(
+    'hostile annotations in one namespace do not prevent a restart, and the restart deletes nothing',
+    async (t) => {
+      await operator.stop();
+      operator = await scene.started();
+      await staysResponsive(t, operator, async () => {
+        await operator.ready(240_000);
+        await assertOthersServed();
+        assert.equal((await operator.metric('keyferry_writes_total', { verb: 'delete' })) ?? 0, 0);
+      });
+    },
+  );
 });

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
 import type { Json } from '../../support/api.ts';
+import { rowsOf } from '../../support/long.ts';
 import { staysTrue } from '../../support/wait-for.ts';
 import { annotate, KINDS, ReplicatorScene, SETTLE_MS } from './support.ts';
 
@@ -47,9 +48,9 @@ before(async () => {
 });
 after(() => scene.close());
 
-for (const kind of KINDS) {
+for (const kind of rowsOf(KINDS)) {
   describe(`a user's ${kind.kind} in the place of a copy`, { concurrency: 8 }, () => {
-    for (const [index, [title, marks]] of Object.entries(MARKS).entries()) {
+    for (const [index, [title, marks]] of rowsOf(Object.entries(MARKS), 3).entries()) {
       it(`a user's ${kind.kind} with the namespace and name of a copy, ${title}, stays unchanged when the source is changed or deleted`, async () => {
         const users = scene.of(kind);
         const name = `foreign-${index}`;

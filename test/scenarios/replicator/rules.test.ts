@@ -7,6 +7,7 @@ import { after, before, describe, it } from 'node:test';
 
 import type { Json } from '../../support/api.ts';
 import type { Keyferry } from '../../support/keyferry.ts';
+import { rowsOf } from '../../support/long.ts';
 import { waitForStable, staysTrue, waitFor } from '../../support/wait-for.ts';
 import { annotate, annotation, KINDS, ReplicatorScene, SETTLE_MS } from './support.ts';
 
@@ -19,7 +20,7 @@ before(async () => {
 });
 after(() => scene.close());
 
-for (const kind of KINDS) {
+for (const kind of rowsOf(KINDS)) {
   describe(`the annotation keyferry.dev/suspend on a ${kind.kind}`, () => {
     it(`keyferry.dev/suspend on a ${kind.kind} stops all writes and deletions of its targets until the annotation is removed`, async () => {
       const users = scene.of(kind);

@@ -7,6 +7,7 @@ import { after, before, describe, it } from 'node:test';
 
 import { readCrds } from '../../../scripts/crd/read-crds.ts';
 import type { Json } from '../../support/api.ts';
+import { rowsOf } from '../../support/long.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { annotation, KINDS, type KindScene, ReplicatorScene } from './support.ts';
 
@@ -110,7 +111,7 @@ describe('SecretMirrors and replicate-from on one object', () => {
   });
 });
 
-for (const kind of KINDS) {
+for (const kind of rowsOf(KINDS)) {
   describe(`a ${kind.kind} that cannot be pushed`, () => {
     let scene: ReplicatorScene;
     let users: KindScene;

@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
 
 import type { Keyferry } from '../../support/keyferry.ts';
+import { longIt } from '../../support/long.ts';
 import type { Tenant } from '../../support/sync-secret-clusters.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { refuse } from '../engine/admission.ts';
@@ -90,38 +91,41 @@ describe('values and keys of a SyncSecret', () => {
     await scene.phase(object, 'Synced');
   });
 
-  it('a SyncSecret of 1 MiB becomes a Secret; a larger SyncSecret is Failed, and its message names the cluster that refuses it', async () => {
-    const tenant = await running();
-    const filler = (bytes: number): string => 'x'.repeat(bytes - Buffer.byteLength(scene.canary));
-    const full = await scene.create('default', 'full', { a: filler(MIB) });
-    await scene.arrived(tenant, full, { a: filler(MIB) });
-    await scene.phase(full, 'Synced');
-    const changed = { a: filler(MIB / 2), b: filler(MIB / 2) };
-    await scene.change(scene.tenantApi, full, changed);
-    await scene.arrived(tenant, full, changed);
-    // The copy is small enough, but the Secret is too large.
-    const more = await scene.create(
-      'default',
-      'more',
-      {},
-      { data: {}, stringData: { a: scene.canary + filler(MIB + 1) } },
-    );
-    await scene.phase(more, 'Failed', { reason: 'SyncFailed', message: /data: Too long|too large/ });
-    // The copy is too large: stringData needs less room in the SyncSecret than base64 in the copy.
-    const stringData = { a: scene.canary + filler(1.4 * MIB) };
-    const most = await scene.create('default', 'most', {}, { data: {}, stringData });
-    await scene.phase(most, 'Failed', { message: /it is too large for the cluster$/ });
-    assert.equal(await scene.findCopy(tenant, most), undefined);
-    // The tenant's own cluster refuses this SyncSecret.
-    await assert.rejects(scene.create('default', 'too-much', { a: filler(1.5 * MIB) }), /too large|larger than max/);
-    await othersGoOn(tenant, 'after-large');
-    await scene.tenantApi.patch(syncSecretPath('default', 'most'), {
-      data: scene.data({ a: 'one' }),
-      stringData: null,
-    });
-    await scene.arrived(tenant, most, { a: 'one' });
-    await scene.phase(most, 'Synced');
-  });
+  longIt(
+    'a SyncSecret of 1 MiB becomes a Secret; a larger SyncSecret is Failed, and its message names the cluster that refuses it',
+    async () => {
+      const tenant = await running();
+      const filler = (bytes: number): string => 'x'.repeat(bytes - Buffer.byteLength(scene.canary));
+      const full = await scene.create('default', 'full', { a: filler(MIB) });
+      await scene.arrived(tenant, full, { a: filler(MIB) });
+      await scene.phase(full, 'Synced');
+      const changed = { a: filler(MIB / 2), b: filler(MIB / 2) };
+      await scene.change(scene.tenantApi, full, changed);
+      await scene.arrived(tenant, full, changed);
+      // The copy is small enough, but the Secret is too large.
+      const more = await scene.create(
+        'default',
+        'more',
+        {},
+        { data: {}, stringData: { a: scene.canary + filler(MIB + 1) } },
+      );
+      await scene.phase(more, 'Failed', { reason: 'SyncFailed', message: /data: Too long|too large/ });
+      // The copy is too large: stringData needs less room in the SyncSecret than base64 in the copy.
+      const stringData = { a: scene.canary + filler(1.4 * MIB) };
+      const most = await scene.create('default', 'most', {}, { data: {}, stringData });
+      await scene.phase(most, 'Failed', { message: /it is too large for the cluster$/ });
+      assert.equal(await scene.findCopy(tenant, most), undefined);
+      // The tenant's own cluster refuses this SyncSecret.
+      await assert.rejects(scene.create('default', 'too-much', { a: filler(1.5 * MIB) }), /too large|larger than max/);
+      await othersGoOn(tenant, 'after-large');
+      await scene.tenantApi.patch(syncSecretPath('default', 'most'), {
+        data: scene.data({ a: 'one' }),
+        stringData: null,
+      });
+      await scene.arrived(tenant, most, { a: 'one' });
+      await scene.phase(most, 'Synced');
+    },
+  );
 });
 
 describe('a refusal in the management cluster that quotes the values', () => {
@@ -211,36 +215,39 @@ describe('a namespace of the management cluster', () => {
     await scene.phase(object, 'Synced');
   });
 
-  it("while a tenant's namespace in the management cluster is being deleted, its SyncSecrets are Failed; in a new namespace they become Secrets", async () => {
-    const [tenant, other] = await Promise.all([scene.tenant(), scene.tenant()]);
-    const { managementApi: api } = scene;
-    const { link, managementPlane } = scene.clusters;
-    // Use an administrator's account. The tenant's own account is in this namespace, and may be deleted at any time.
-    const kubeconfig = await managementPlane.writeKubeconfig({ server: link.url, caPem: link.caPem });
-    await Promise.all([scene.ccm({ ...tenant, kubeconfig }, DEBUG), runManager()]);
-    const before = await scene.create('default', 'before', { a: 'one' });
-    const { copy, secret } = await scene.arrived(tenant, before, { a: 'one' });
-    const hold = { namespace: tenant.namespace, name: 'hold', finalizers: ['example.com/foreign'] };
-    await api.create({ apiVersion: 'v1', kind: 'ConfigMap', metadata: hold });
-    await api.delete(`/api/v1/namespaces/${tenant.namespace}`);
-    await scene.gone(api, secret, copy);
-    const object = await scene.create('default', 'during', { a: 'one' });
-    const failed = {
-      reason: 'NamespaceTerminating',
-      message: /^the namespace in the management cluster is being deleted$/,
-    };
-    for (const one of [before, object]) await scene.phase(one, 'Failed', failed);
-    const direct = await scene.create(other.namespace, 'direct', { a: 'one' }, {}, api);
-    await scene.made(direct, { a: 'one' });
-    await api.patch(`/api/v1/namespaces/${tenant.namespace}/configmaps/hold`, { metadata: { finalizers: null } });
-    await waitFor(async () => (await api.find(`/api/v1/namespaces/${tenant.namespace}`)) === undefined, {
-      message: 'the namespace to be gone',
-    });
-    assert.equal(await api.find(secretPath(tenant.namespace, secret.metadata.name)), undefined);
-    await api.createNamespaces([tenant.namespace]);
-    for (const one of [before, object]) {
-      await scene.arrived(tenant, one, { a: 'one' }, RECOVERY_MS);
-      await scene.phase(one, 'Synced');
-    }
-  });
+  longIt(
+    "while a tenant's namespace in the management cluster is being deleted, its SyncSecrets are Failed; in a new namespace they become Secrets",
+    async () => {
+      const [tenant, other] = await Promise.all([scene.tenant(), scene.tenant()]);
+      const { managementApi: api } = scene;
+      const { link, managementPlane } = scene.clusters;
+      // Use an administrator's account. The tenant's own account is in this namespace, and may be deleted at any time.
+      const kubeconfig = await managementPlane.writeKubeconfig({ server: link.url, caPem: link.caPem });
+      await Promise.all([scene.ccm({ ...tenant, kubeconfig }, DEBUG), runManager()]);
+      const before = await scene.create('default', 'before', { a: 'one' });
+      const { copy, secret } = await scene.arrived(tenant, before, { a: 'one' });
+      const hold = { namespace: tenant.namespace, name: 'hold', finalizers: ['example.com/foreign'] };
+      await api.create({ apiVersion: 'v1', kind: 'ConfigMap', metadata: hold });
+      await api.delete(`/api/v1/namespaces/${tenant.namespace}`);
+      await scene.gone(api, secret, copy);
+      const object = await scene.create('default', 'during', { a: 'one' });
+      const failed = {
+        reason: 'NamespaceTerminating',
+        message: /^the namespace in the management cluster is being deleted$/,
+      };
+      for (const one of [before, object]) await scene.phase(one, 'Failed', failed);
+      const direct = await scene.create(other.namespace, 'direct', { a: 'one' }, {}, api);
+      await scene.made(direct, { a: 'one' });
+      await api.patch(`/api/v1/namespaces/${tenant.namespace}/configmaps/hold`, { metadata: { finalizers: null } });
+      await waitFor(async () => (await api.find(`/api/v1/namespaces/${tenant.namespace}`)) === undefined, {
+        message: 'the namespace to be gone',
+      });
+      assert.equal(await api.find(secretPath(tenant.namespace, secret.metadata.name)), undefined);
+      await api.createNamespaces([tenant.namespace]);
+      for (const one of [before, object]) {
+        await scene.arrived(tenant, one, { a: 'one' }, RECOVERY_MS);
+        await scene.phase(one, 'Synced');
+      }
+    },
+  );
 });

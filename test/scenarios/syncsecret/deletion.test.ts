@@ -7,6 +7,7 @@ import { after, afterEach, before, describe, it } from 'node:test';
 
 import type { Json, TestApi } from '../../support/api.ts';
 import type { Keyferry } from '../../support/keyferry.ts';
+import { longIt } from '../../support/long.ts';
 import type { Tenant } from '../../support/sync-secret-clusters.ts';
 import { installTenant } from '../../support/sync-secret-install.ts';
 import { staysTrue, waitFor } from '../../support/wait-for.ts';
@@ -96,7 +97,7 @@ describe('the deletion of a SyncSecret', () => {
     await allGone(run);
   });
 
-  it('while the management cluster does not answer, a deleted SyncSecret is gone at the time limit', async () => {
+  longIt('while the management cluster does not answer, a deleted SyncSecret is gone at the time limit', async () => {
     const run = await running('silent', SHORT_LIMIT);
     scene.clusters.link.partition();
     await remove(run.object);
@@ -131,19 +132,22 @@ describe('the deletion of a SyncSecret', () => {
     await allGone(run);
   });
 
-  it('after a restart, the CCM continues the deletion of a SyncSecret, and deletes its copy when the management cluster is back', async () => {
-    const run = await running('restarted');
-    await disconnect(run);
-    await remove(run.object);
-    await says(run.object, down);
-    await run.ccm.kill9();
-    run.ccm = await scene.ccm(run.tenant, { args: SHORT_LIMIT });
-    await abandoned(run, /(?:)/);
-    await run.ccm.kill9();
-    await scene.clusters.link.accept();
-    await scene.ccm(run.tenant);
-    await allGone(run);
-  });
+  longIt(
+    'after a restart, the CCM continues the deletion of a SyncSecret, and deletes its copy when the management cluster is back',
+    async () => {
+      const run = await running('restarted');
+      await disconnect(run);
+      await remove(run.object);
+      await says(run.object, down);
+      await run.ccm.kill9();
+      run.ccm = await scene.ccm(run.tenant, { args: SHORT_LIMIT });
+      await abandoned(run, /(?:)/);
+      await run.ccm.kill9();
+      await scene.clusters.link.accept();
+      await scene.ccm(run.tenant);
+      await allGone(run);
+    },
+  );
 
   it('if a SyncSecret was deleted while no CCM ran, the next CCM deletes it with its copy, even after the time limit', async () => {
     const run = await running('late');
@@ -179,7 +183,7 @@ describe('the deletion of a SyncSecret', () => {
     await scene.gone(scene.tenantApi, object);
   });
 
-  it('a deleted SyncSecret is gone even if another client deletes its copy at the same time', async () => {
+  longIt('a deleted SyncSecret is gone even if another client deletes its copy at the same time', async () => {
     const run = await running('both');
     await run.manager.kill9();
     await remove(run.chain.copy, scene.managementApi);
@@ -292,14 +296,17 @@ describe(`a namespace with ${FULL} SyncSecrets`, () => {
     await waitFor(async () => (await left()).length === 0, { message: 'all copies and Secrets to be gone' });
   };
 
-  it(`if a tenant's namespace with ${FULL} SyncSecrets is deleted, all their copies and Secrets are deleted, too`, async () => {
-    const tenant = await scene.tenant();
-    await Promise.all([scene.ccm(tenant), runningManager()]);
-    await many(tenant, 'full');
-    await scene.tenantApi.delete('/api/v1/namespaces/full');
-    await isGone(scene.tenantApi, 'full');
-    await nothingLeft(tenant);
-  });
+  longIt(
+    `if a tenant's namespace with ${FULL} SyncSecrets is deleted, all their copies and Secrets are deleted, too`,
+    async () => {
+      const tenant = await scene.tenant();
+      await Promise.all([scene.ccm(tenant), runningManager()]);
+      await many(tenant, 'full');
+      await scene.tenantApi.delete('/api/v1/namespaces/full');
+      await isGone(scene.tenantApi, 'full');
+      await nothingLeft(tenant);
+    },
+  );
 
   it(`while the management cluster is down, a tenant's namespace with ${FULL} SyncSecrets can be deleted`, async () => {
     const run = await running('one-more', SHORT_LIMIT);
@@ -312,19 +319,22 @@ describe(`a namespace with ${FULL} SyncSecrets`, () => {
     await nothingLeft(run.tenant);
   });
 
-  it(`with ${FULL} SyncSecrets, a tenant's namespace in the management cluster can be deleted, and then the namespace in the tenant's cluster`, async () => {
-    const { tenant, object } = await running('last', SHORT_LIMIT);
-    const objects = await many(tenant, 'full-there');
-    await scene.managementApi.delete(`/api/v1/namespaces/${tenant.namespace}`);
-    await isGone(scene.managementApi, tenant.namespace);
-    const [first] = objects;
-    const { status } = await waitFor(async () => {
-      const found = await scene.tenantApi.get(syncSecretPath('full-there', first.metadata.name));
-      return found.status.phase === 'Synced' ? undefined : found;
-    });
-    assert.match(status.phase, /^(Pending|Failed)$/);
-    await remove(object);
-    await scene.tenantApi.delete('/api/v1/namespaces/full-there');
-    await isGone(scene.tenantApi, 'full-there');
-  });
+  longIt(
+    `with ${FULL} SyncSecrets, a tenant's namespace in the management cluster can be deleted, and then the namespace in the tenant's cluster`,
+    async () => {
+      const { tenant, object } = await running('last', SHORT_LIMIT);
+      const objects = await many(tenant, 'full-there');
+      await scene.managementApi.delete(`/api/v1/namespaces/${tenant.namespace}`);
+      await isGone(scene.managementApi, tenant.namespace);
+      const [first] = objects;
+      const { status } = await waitFor(async () => {
+        const found = await scene.tenantApi.get(syncSecretPath('full-there', first.metadata.name));
+        return found.status.phase === 'Synced' ? undefined : found;
+      });
+      assert.match(status.phase, /^(Pending|Failed)$/);
+      await remove(object);
+      await scene.tenantApi.delete('/api/v1/namespaces/full-there');
+      await isGone(scene.tenantApi, 'full-there');
+    },
+  );
 });

@@ -9,6 +9,7 @@ import { kubernetesFault } from '../../servers/fault-rules.ts';
 import type { Json } from '../../support/api.ts';
 import { readAuditLog } from '../../support/audit-log.ts';
 import { Keyferry } from '../../support/keyferry.ts';
+import { longIt, rowsOf } from '../../support/long.ts';
 import type { Tenant } from '../../support/sync-secret-clusters.ts';
 import { staysTrue, waitFor } from '../../support/wait-for.ts';
 import {
@@ -208,14 +209,17 @@ describe('a labelled Secret', () => {
     await arrived(tenant, 'later');
   });
 
-  it('a labelled Secret becomes a SyncSecret even if its name has 253 characters, or if it is a copy of a SecretMirror', async () => {
-    const { tenant } = await running();
-    const name = 'long-'.padEnd(253, 'n');
-    await secret(name);
-    await secret('mirrored', { metadata: { labels: { 'keyferry.dev/copy': 'mirrors' } } });
-    await arrived(tenant, name);
-    await arrived(tenant, 'mirrored');
-  });
+  longIt(
+    'a labelled Secret becomes a SyncSecret even if its name has 253 characters, or if it is a copy of a SecretMirror',
+    async () => {
+      const { tenant } = await running();
+      const name = 'long-'.padEnd(253, 'n');
+      await secret(name);
+      await secret('mirrored', { metadata: { labels: { 'keyferry.dev/copy': 'mirrors' } } });
+      await arrived(tenant, name);
+      await arrived(tenant, 'mirrored');
+    },
+  );
 });
 
 describe('a Secret that is no longer offered has no SyncSecret', () => {
@@ -236,7 +240,7 @@ describe('a Secret that is no longer offered has no SyncSecret', () => {
         metadata: { labels: { 'kubelb.k8c.io/managed-by': 'somebody' } },
       }),
   };
-  for (const isRunning of [true, false]) {
+  for (const isRunning of rowsOf([true, false])) {
     it(`if a Secret is deleted or loses the label, its SyncSecret is deleted ${isRunning ? 'soon' : 'after the next start'}`, async () => {
       const { tenant, ccm } = await running();
       const names = Object.keys(actions);
@@ -259,14 +263,17 @@ describe('a Secret that is no longer offered has no SyncSecret', () => {
     });
   }
 
-  it('if a labelled Secret is deleted, its SyncSecret is deleted, and the SyncSecret of another Secret stays', async () => {
-    const { tenant } = await running();
-    const [first] = [await secret('first'), await secret('second')];
-    const [one, two] = [await arrived(tenant, 'first'), await arrived(tenant, 'second')];
-    await scene.tenantApi.delete(pathOf(first));
-    await scene.gone(scene.tenantApi, one.made);
-    assert.equal((await find('second')).metadata.uid, two.made.metadata.uid);
-  });
+  longIt(
+    'if a labelled Secret is deleted, its SyncSecret is deleted, and the SyncSecret of another Secret stays',
+    async () => {
+      const { tenant } = await running();
+      const [first] = [await secret('first'), await secret('second')];
+      const [one, two] = [await arrived(tenant, 'first'), await arrived(tenant, 'second')];
+      await scene.tenantApi.delete(pathOf(first));
+      await scene.gone(scene.tenantApi, one.made);
+      assert.equal((await find('second')).metadata.uid, two.made.metadata.uid);
+    },
+  );
 });
 
 describe('the finalizer of KubeLB', () => {
@@ -307,24 +314,27 @@ describe('the finalizer of KubeLB', () => {
     await scene.gone(scene.tenantApi, made);
   });
 
-  it("Keyferry removes KubeLB's finalizer from Secrets even if writes fail and the CCM is killed after each step", async () => {
-    const { tenantProxy } = scene.clusters;
-    const all = await specimens();
-    const tenant = await scene.tenant();
-    const fail = { match: { method: 'PATCH', path: '/secrets/' }, fault: kubernetesFault(500), times: 5 } as const;
-    tenantProxy.rule(fail);
-    tenantProxy.rule({ ...fail, fault: kubernetesFault(409) });
-    for (let steps = 1; steps <= 4; steps += 1) {
-      tenantProxy.reset();
-      const ccm = await scene.ccm(tenant, { args: [ON] });
-      const isWrite = ({ method, url }: { method: string; url: string }): boolean =>
-        method !== 'GET' && url.includes('secrets/');
-      await waitFor(() => tenantProxy.requests.filter(isWrite).length >= steps);
-      await ccm.kill9();
-    }
-    await scene.ccm(tenant, { args: [ON] });
-    await assertTidy(all);
-  });
+  longIt(
+    "Keyferry removes KubeLB's finalizer from Secrets even if writes fail and the CCM is killed after each step",
+    async () => {
+      const { tenantProxy } = scene.clusters;
+      const all = await specimens();
+      const tenant = await scene.tenant();
+      const fail = { match: { method: 'PATCH', path: '/secrets/' }, fault: kubernetesFault(500), times: 5 } as const;
+      tenantProxy.rule(fail);
+      tenantProxy.rule({ ...fail, fault: kubernetesFault(409) });
+      for (let steps = 1; steps <= 4; steps += 1) {
+        tenantProxy.reset();
+        const ccm = await scene.ccm(tenant, { args: [ON] });
+        const isWrite = ({ method, url }: { method: string; url: string }): boolean =>
+          method !== 'GET' && url.includes('secrets/');
+        await waitFor(() => tenantProxy.requests.filter(isWrite).length >= steps);
+        await ccm.kill9();
+      }
+      await scene.ccm(tenant, { args: [ON] });
+      await assertTidy(all);
+    },
+  );
 
   it("Keyferry removes KubeLB's finalizer from a Secret that lost its label or was deleted while the removal failed", async () => {
     const { tenant } = await running();
@@ -402,7 +412,7 @@ describe('a SyncSecret that another client changes', () => {
     'no annotation of the CCM': { metadata: { annotations: { 'keyferry.dev/propagated': null } } },
     'no finalizer': { metadata: { finalizers: null } },
   };
-  for (const isRunning of [true, false]) {
+  for (const isRunning of rowsOf([true, false])) {
     it(`if another client changes a labelled Secret's SyncSecret, the synchronizer restores it and its marks ${isRunning ? 'at once' : 'after the next start'}`, async () => {
       const { tenant, ccm } = await running();
       const cases = await Promise.all(

@@ -13,6 +13,7 @@ import { type ControlPlane, startControlPlane } from '../../servers/control-plan
 import { proxied } from '../../servers/proxied.ts';
 import { Browser, type Tab, WITHOUT_BROWSER } from '../../support/browser.ts';
 import { Keyferry } from '../../support/keyferry.ts';
+import { rowsOf } from '../../support/long.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { mirror, namespace, secret } from '../cli/objects.ts';
 import { runProgram } from '../cli/program.ts';
@@ -219,11 +220,11 @@ describe('the page of keyferry ui', { skip: WITHOUT_BROWSER }, () => {
     assert.notEqual(await tab.eval('document.title'), 'owned');
   });
 
-  for (const [name, size, scheme] of [
+  for (const [name, size, scheme] of rowsOf([
     ['light', undefined, 'light'],
     ['dark', undefined, 'dark'],
     ['on a phone', PHONE, 'light'],
-  ] as const) {
+  ] as const)) {
     it(`axe finds nothing in any view: ${name}`, async () => {
       const source = await readFile(require.resolve('axe-core/axe.min.js'), 'utf8');
       const own = await browser.open(`${page.origin}/#map`, size, scheme);

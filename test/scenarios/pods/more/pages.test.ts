@@ -1,6 +1,6 @@
 /**
  * Runs the commands of README and docs that need Pods (`sh norun=no-pods`). They run page by page with the real
- * kubectl, on a cluster with the chart installed. test/scenarios/docs/commands.test.ts runs all other commands.
+ * kubectl, on a cluster with the chart installed. test/scenarios/docs/more/commands.test.ts runs all other commands.
  */
 import assert from 'node:assert/strict';
 import { globSync } from 'node:fs';

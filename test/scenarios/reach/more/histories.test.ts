@@ -1,3 +1,3 @@
 import { testHistories } from '../history.ts';
 
-testHistories([3, 4, 5, 6]);
+testHistories([2, 3, 4, 5, 6]);

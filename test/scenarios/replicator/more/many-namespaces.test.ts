@@ -5,11 +5,11 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
-import { type Json, TestApiError } from '../../support/api.ts';
-import type { Keyferry } from '../../support/keyferry.ts';
-import { parseMetrics } from '../../support/prometheus.ts';
-import { staysTrue, waitFor } from '../../support/wait-for.ts';
-import { annotate, KINDS, type KindScene, ReplicatorScene } from './support.ts';
+import { type Json, TestApiError } from '../../../support/api.ts';
+import type { Keyferry } from '../../../support/keyferry.ts';
+import { parseMetrics } from '../../../support/prometheus.ts';
+import { staysTrue, waitFor } from '../../../support/wait-for.ts';
+import { annotate, KINDS, type KindScene, ReplicatorScene } from '../support.ts';
 
 const NAMESPACES = 150;
 const SOURCES = 20;

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, it } from 'node:test';
 
-import type { Json } from '../../support/api.ts';
-import { waitFor } from '../../support/wait-for.ts';
-import { secretPath, syncSecretPath, SyncSecretScene, syncSecretsPath } from './support.ts';
+import type { Json } from '../../../support/api.ts';
+import { waitFor } from '../../../support/wait-for.ts';
+import { secretPath, syncSecretPath, SyncSecretScene, syncSecretsPath } from '../support.ts';
 
 const FINALIZER = 'kubelb.k8c.io/lb-finalizer';
 /**

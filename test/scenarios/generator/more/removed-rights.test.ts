@@ -5,12 +5,12 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, it } from 'node:test';
 
-import { type FaultProxy, startFaultProxy } from '../../servers/fault-proxy.ts';
-import { manifest } from '../../support/granted.ts';
-import { type Role, roleOf, Trial } from '../../support/permission-trial.ts';
-import { requestToken, serviceAccountUser } from '../../support/service-account.ts';
-import { waitFor } from '../../support/wait-for.ts';
-import { GeneratorScene, STORE } from './support.ts';
+import { type FaultProxy, startFaultProxy } from '../../../servers/fault-proxy.ts';
+import { manifest } from '../../../support/granted.ts';
+import { type Role, roleOf, Trial } from '../../../support/permission-trial.ts';
+import { requestToken, serviceAccountUser } from '../../../support/service-account.ts';
+import { waitFor } from '../../../support/wait-for.ts';
+import { GeneratorScene, STORE } from '../support.ts';
 
 const FILE = 'rbac-generator.yaml';
 const CREDENTIALS_FILE = 'rbac-generator-credentials.yaml';

@@ -2,12 +2,12 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, it } from 'node:test';
 
-import type { Json } from '../../support/api.ts';
-import type { Keyferry } from '../../support/keyferry.ts';
-import { NO_STREAMED_LISTS, type Role, roleOf, Trial } from '../../support/permission-trial.ts';
-import { HOME } from '../../support/sync-secret-install.ts';
-import { withoutEvents } from './event-permissions.ts';
-import { secretPath, syncSecretPath, SyncSecretScene } from './support.ts';
+import type { Json } from '../../../support/api.ts';
+import type { Keyferry } from '../../../support/keyferry.ts';
+import { NO_STREAMED_LISTS, type Role, roleOf, Trial } from '../../../support/permission-trial.ts';
+import { HOME } from '../../../support/sync-secret-install.ts';
+import { withoutEvents } from '../event-permissions.ts';
+import { secretPath, syncSecretPath, SyncSecretScene } from '../support.ts';
 
 const FILE = 'rbac-syncsecret-manager.yaml';
 const trial = new Trial();

@@ -11,18 +11,18 @@ import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import { parse } from 'yaml';
 
-import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';
-import { ensureServer } from '../../servers/ensure.ts';
-import { Reaper } from '../../servers/reaper.ts';
-import type { Json } from '../../support/api.ts';
-import { Keyferry } from '../../support/keyferry.ts';
-import { failOnLeaks } from '../../support/leaks.ts';
-import { codeBlocks } from '../../support/markdown.ts';
-import { waitFor } from '../../support/wait-for.ts';
-import { helm } from '../chart/helm.ts';
-import { chartOf, deployment, webhook } from './original-charts.ts';
+import { type ControlPlane, startControlPlane } from '../../../servers/control-plane.ts';
+import { ensureServer } from '../../../servers/ensure.ts';
+import { Reaper } from '../../../servers/reaper.ts';
+import type { Json } from '../../../support/api.ts';
+import { Keyferry } from '../../../support/keyferry.ts';
+import { failOnLeaks } from '../../../support/leaks.ts';
+import { codeBlocks } from '../../../support/markdown.ts';
+import { waitFor } from '../../../support/wait-for.ts';
+import { helm } from '../../chart/helm.ts';
+import { chartOf, deployment, webhook } from '../original-charts.ts';
 
-const ROOT = path.join(import.meta.dirname, '../../..');
+const ROOT = path.join(import.meta.dirname, '../../../..');
 const TIMEOUT_MS = 60_000;
 
 const resources = new AsyncDisposableStack();

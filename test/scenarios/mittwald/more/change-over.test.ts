@@ -7,11 +7,11 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { it } from 'node:test';
 
-import { codeBlocks } from '../../support/markdown.ts';
-import { realCommands } from '../../support/real-commands.ts';
-import { MittwaldScene, OPEN } from './support.ts';
+import { codeBlocks } from '../../../support/markdown.ts';
+import { realCommands } from '../../../support/real-commands.ts';
+import { MittwaldScene, OPEN } from '../support.ts';
 
-const ROOT = path.join(import.meta.dirname, '../../..');
+const ROOT = path.join(import.meta.dirname, '../../../..');
 
 it('the commands of the section "Switch over" change a cluster over, and status, plan and explain say what is what', async () => {
   await using stack = new AsyncDisposableStack();

@@ -4,9 +4,9 @@
  */
 import { after, before, it } from 'node:test';
 
-import { waitFor } from '../../support/wait-for.ts';
-import { within } from '../../support/yardstick.ts';
-import { GeneratorScene, HOME, RESULT } from './support.ts';
+import { waitFor } from '../../../support/wait-for.ts';
+import { within } from '../../../support/yardstick.ts';
+import { GeneratorScene, HOME, RESULT } from '../support.ts';
 
 const MANY = 300;
 const OTHER = 'other';

@@ -5,15 +5,15 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, it } from 'node:test';
 
-import { kubernetesFault } from '../../servers/fault-rules.ts';
-import type { Json } from '../../support/api.ts';
-import type { Keyferry } from '../../support/keyferry.ts';
-import { NO_STREAMED_LISTS, type Role, roleOf, Trial } from '../../support/permission-trial.ts';
-import type { Tenant } from '../../support/sync-secret-clusters.ts';
-import { HOME } from '../../support/sync-secret-install.ts';
-import { waitFor } from '../../support/wait-for.ts';
-import { withoutEvents } from './event-permissions.ts';
-import { OFFERED, ORIGINAL_FINALIZER, secretPath, syncSecretPath, SyncSecretScene } from './support.ts';
+import { kubernetesFault } from '../../../servers/fault-rules.ts';
+import type { Json } from '../../../support/api.ts';
+import type { Keyferry } from '../../../support/keyferry.ts';
+import { NO_STREAMED_LISTS, type Role, roleOf, Trial } from '../../../support/permission-trial.ts';
+import type { Tenant } from '../../../support/sync-secret-clusters.ts';
+import { HOME } from '../../../support/sync-secret-install.ts';
+import { waitFor } from '../../../support/wait-for.ts';
+import { withoutEvents } from '../event-permissions.ts';
+import { OFFERED, ORIGINAL_FINALIZER, secretPath, syncSecretPath, SyncSecretScene } from '../support.ts';
 
 const FILE = 'rbac-syncsecret-ccm.yaml';
 const SYNCHRONIZER_FILE = 'rbac-syncsecret-synchronizer.yaml';

@@ -5,14 +5,14 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 
-import type { Json } from '../../support/api.ts';
-import { findPostgres, type PostgresServer, startPostgres } from '../../servers/postgres.ts';
-import { databaseRole, mountDatabase } from '../../servers/vault-database.ts';
-import { failOnLeaks } from '../../support/leaks.ts';
-import { waitFor } from '../../support/wait-for.ts';
-import { currentStretch, within } from '../../support/yardstick.ts';
-import { mirrorPath } from '../mirrors/support.ts';
-import { documentedPolicy, LEASE_ID, VaultScene } from './support.ts';
+import type { Json } from '../../../support/api.ts';
+import { findPostgres, type PostgresServer, startPostgres } from '../../../servers/postgres.ts';
+import { databaseRole, mountDatabase } from '../../../servers/vault-database.ts';
+import { failOnLeaks } from '../../../support/leaks.ts';
+import { waitFor } from '../../../support/wait-for.ts';
+import { currentStretch, within } from '../../../support/yardstick.ts';
+import { mirrorPath } from '../../mirrors/support.ts';
+import { documentedPolicy, LEASE_ID, VaultScene } from '../support.ts';
 
 const postgres = findPostgres();
 const skip = 'missing' in postgres ? postgres.missing : false;

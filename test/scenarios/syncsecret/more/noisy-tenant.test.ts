@@ -4,10 +4,10 @@
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
 
-import type { Json, TestApi } from '../../support/api.ts';
-import { waitFor } from '../../support/wait-for.ts';
-import { assertWithin, Yardstick } from '../../support/yardstick.ts';
-import { SyncSecretScene, syncSecretsPath } from './support.ts';
+import type { Json, TestApi } from '../../../support/api.ts';
+import { waitFor } from '../../../support/wait-for.ts';
+import { assertWithin, Yardstick } from '../../../support/yardstick.ts';
+import { SyncSecretScene, syncSecretsPath } from '../support.ts';
 
 let scene: SyncSecretScene;
 before(async () => (scene = await SyncSecretScene.open({ controllerManager: false })));

@@ -2,7 +2,7 @@
  * Runs the command lines of README and docs with the real kubectl, Helm and kustomize, on a cluster in which Keyferry
  * runs. The test runs every `sh` block, page by page. The fence of a block gives the reason if a command cannot run
  * here. Other tests run the commands that need Pods (test/scenarios/pods/more/pages.test.ts) and the pages about other
- * programs (test/scenarios/migrate/pages.test.ts).
+ * programs (test/scenarios/migrate/more/pages.test.ts).
  */
 import { execFile } from 'node:child_process';
 import { globSync } from 'node:fs';
@@ -12,14 +12,14 @@ import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import { stringify } from 'yaml';
 
-import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';
-import { Reaper } from '../../servers/reaper.ts';
-import { Keyferry } from '../../support/keyferry.ts';
-import { waitFor } from '../../support/wait-for.ts';
-import { mirror, namespace, secret } from '../cli/objects.ts';
-import { mayEndWith, programFolder, replaced, shellBlocks } from './blocks.ts';
+import { type ControlPlane, startControlPlane } from '../../../servers/control-plane.ts';
+import { Reaper } from '../../../servers/reaper.ts';
+import { Keyferry } from '../../../support/keyferry.ts';
+import { waitFor } from '../../../support/wait-for.ts';
+import { mirror, namespace, secret } from '../../cli/objects.ts';
+import { mayEndWith, programFolder, replaced, shellBlocks } from '../blocks.ts';
 
-const ROOT = path.join(import.meta.dirname, '../../..');
+const ROOT = path.join(import.meta.dirname, '../../../..');
 /**
  * README.md and docs. Pages that use Helm come first, because Helm refuses objects that `kubectl apply` has created.
  */
