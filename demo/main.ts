@@ -20,6 +20,7 @@ import { Keys } from './keys.ts';
 import { OperatorProcess } from './operator.ts';
 import { Screen, took } from './screen.ts';
 import type { Stage, Walk } from './walk.ts';
+import { copiersWalk } from './walks/copiers.ts';
 import { generatorWalk } from './walks/generator.ts';
 import { mirrorsWalk } from './walks/mirrors.ts';
 import { replicatorWalk } from './walks/replicator.ts';
@@ -27,10 +28,10 @@ import { syncSecretWalk } from './walks/syncsecret.ts';
 import { vaultWalk } from './walks/vault.ts';
 
 /**
- * The walks, in the order in which their servers are built. The first three need no servers except those that run from
+ * The walks, in the order in which their servers are built. The first four need no servers except those that run from
  * the beginning.
  */
-const WALKS: readonly Walk[] = [mirrorsWalk, replicatorWalk, syncSecretWalk, vaultWalk, generatorWalk];
+const WALKS: readonly Walk[] = [mirrorsWalk, replicatorWalk, copiersWalk, syncSecretWalk, vaultWalk, generatorWalk];
 /** Time limit of one step of a walk, ms. */
 const STEP_TIMEOUT_MS = 15_000;
 const POLL_MS = 10;
@@ -98,7 +99,8 @@ async function demo(options: Options, screen: Screen, keys: Keys, signal: AbortS
         }
       }
       keys[Symbol.dispose]();
-      if (!options.once) await stay(stage, ground, operator, { startedAt, shown });
+      if (options.once) tryNext(screen);
+      else await stay(stage, ground, operator, { startedAt, shown });
     } finally {
       if (ground.borrowed) allClean = await cleanUp(begun, { ...stage, until: untilOf(operator, undefined) });
     }
@@ -138,6 +140,13 @@ async function startOperator(ground: Ground, screen: Screen): Promise<OperatorPr
   return operator;
 }
 
+function tryNext(screen: Screen): void {
+  screen.title('What to try next');
+  screen.blank();
+  screen.note('With your own Secrets, step by step: docs/first-steps.md');
+  screen.note('Manifests to begin with: examples/README.md. Instead of another program: docs/README.md');
+}
+
 async function stay(
   stage: Stage,
   ground: Ground,
@@ -163,6 +172,7 @@ async function stay(
   screen.command('npx --no keyferry ui');
   if (shown.includes(mirrorsWalk)) screen.command('kubectl create namespace project-a-mine');
   if (shown.includes(replicatorWalk)) screen.command('kubectl create namespace jx-mine');
+  tryNext(screen);
   screen.blank();
   screen.note('Ctrl-C stops everything.');
   while (!signal.aborted) {

@@ -24,6 +24,7 @@ export interface DefinitionParts {
   readonly kind: string;
   readonly plural: string;
   readonly singular: string;
+  readonly shortNames?: readonly string[];
   readonly versions: readonly VersionParts[];
 }
 
@@ -37,7 +38,13 @@ export function customResourceDefinition(parts: DefinitionParts): Readonly<Recor
     metadata: { name: `${parts.plural}.${parts.group}` },
     spec: {
       group: parts.group,
-      names: { kind: parts.kind, listKind: `${parts.kind}List`, plural: parts.plural, singular: parts.singular },
+      names: {
+        kind: parts.kind,
+        listKind: `${parts.kind}List`,
+        plural: parts.plural,
+        singular: parts.singular,
+        ...(parts.shortNames && { shortNames: parts.shortNames }),
+      },
       scope: 'Namespaced',
       // Without this line, an apply over a CRD with a conversion webhook would silently keep the webhook. With it, the
       // apply fails.

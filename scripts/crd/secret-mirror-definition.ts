@@ -22,6 +22,8 @@ export const secretMirrorDefinition = customResourceDefinition({
   kind: SECRET_MIRROR.kind,
   plural: SECRET_MIRROR.plural,
   singular: 'secretmirror',
+  // The original has none.
+  shortNames: ['sm'],
   versions: [
     {
       name: 'v1alpha1',

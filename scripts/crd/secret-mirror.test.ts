@@ -17,12 +17,13 @@ describe('the types of SecretMirror', () => {
 describe('the CustomResourceDefinition of SecretMirror', () => {
   const { spec } = secretMirrorDefinition as { spec: Record<string, unknown> };
 
-  it('the CRD of SecretMirror has the kind and plural of the original, no short names and no conversion', () => {
+  it('the CRD of SecretMirror has the kind and plural of the original, a short name and no conversion', () => {
     assert.deepEqual(spec['names'], {
       kind: 'SecretMirror',
       listKind: 'SecretMirrorList',
       plural: 'secretmirrors',
       singular: 'secretmirror',
+      shortNames: ['sm'],
     });
     assert.deepEqual(spec['conversion'], { strategy: 'None' });
   });

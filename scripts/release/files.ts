@@ -2,6 +2,7 @@
  * Writes the chart and the manifests of a release. The image name in `deploy/` has no registry; a release adds its
  * registry.
  */
+import { createHash } from 'node:crypto';
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { parseDocument, stringify } from 'yaml';
@@ -17,13 +18,15 @@ export interface Release {
   readonly image: string;
   /** Whom the chart names, for example `Ann Example <ann@example.com>`. */
   readonly maintainer: string;
+  /** The packed npm package, which krew installs as a plugin of kubectl. */
+  readonly npmPackage: string;
 }
 
 /**
- * Replaces the content of `folder` by the folder `chart` and the files `keyferry.yaml` and `secretmirrors-crd.yaml`.
+ * Replaces the content of `folder` by the folder `chart` and the files `keyferry.yaml`, `secretmirrors-crd.yaml` and `krew.yaml`.
  * @throws Error if package.json and chart do not have the version of the tag, or if `image` or `maintainer` is not valid
  */
-export function writeReleaseFiles({ tag, image, maintainer }: Release, folder: string): void {
+export function writeReleaseFiles({ tag, image, maintainer, npmPackage }: Release, folder: string): void {
   // Registries reject upper case letters in image names, but a GitHub user or organization may have such a name.
   if (!/^[a-z0-9.-]+(:\d+)?(\/[a-z0-9._-]+)+$/.test(image)) throw new Error(`${image} is not the name of an image`);
   const { name, email } = /^(?<name>[^<>]+) <(?<email>[^<>@ ]+@[^<>@ ]+)>$/.exec(maintainer)?.groups ?? {};
@@ -58,6 +61,12 @@ export function writeReleaseFiles({ tag, image, maintainer }: Release, folder: s
   const manifest = replaceOnce('deploy/keyferry.yaml', `"keyferry:${version}"`, `"${image}:${version}"`);
   writeFileSync(path.join(folder, 'keyferry.yaml'), manifest);
   cpSync(path.join(ROOT, 'deploy/crds/mirrors.kts.studio_secretmirrors.yaml'), path.join(folder, CRD_FILE));
+  const plugin = parseDocument(readFileSync(path.join(import.meta.dirname, 'krew.yaml'), 'utf8'));
+  plugin.setIn(['spec', 'version'], `v${version}`);
+  const where = ['spec', 'platforms', 0];
+  plugin.setIn([...where, 'uri'], `https://registry.npmjs.org/keyferry/-/keyferry-${version}.tgz`);
+  plugin.setIn([...where, 'sha256'], createHash('sha256').update(readFileSync(npmPackage)).digest('hex'));
+  writeFileSync(path.join(folder, 'krew.yaml'), plugin.toString({ lineWidth: 0 }));
 }
 
 function replaceOnce(file: string, before: string, after: string): string {

@@ -149,9 +149,9 @@ const plannedTarget = z.strictObject({
       'Kind, namespace and name of the rule that owns the target, or of a rule that claims it but does not get it.',
   }),
   reason: z.string(),
-  lost: z
-    .boolean()
-    .meta({ description: 'Whether data would be lost, because a copy would be deleted or its data cleared.' }),
+  lost: z.boolean().meta({
+    description: 'Whether data would be lost, because a copy would be deleted, its data cleared, or a key removed.',
+  }),
 });
 
 export const planSchema = z.strictObject({
@@ -255,6 +255,27 @@ export const explainSchema = z.strictObject({
   sourceOf: z.array(z.strictObject({ rule: z.string(), copies: z.int() })).meta({
     description:
       'The rules that request copies of the object, each with the number of copies that exist. Targets that this command does not read, such as entries of Vault, count as copies.',
+  }),
+  usedBy: z
+    .array(
+      z.strictObject({
+        kind: z.string().meta({
+          description:
+            'Deployment, StatefulSet, DaemonSet, CronJob, Job, Pod, ServiceAccount, Ingress, or another kind that made a Pod.',
+        }),
+        name: z.string(),
+        as: z.array(z.string()).meta({
+          description:
+            'The fields that name the object: volumes, env, envFrom, imagePullSecrets, secrets, tls. With “, optional” it does without the object.',
+        }),
+      }),
+    )
+    .meta({
+      description:
+        'What names the Secret or ConfigMap in its namespace, whether it exists or not. Instead of a Pod, the workload that made it.',
+    }),
+  usersUnread: z.array(z.string()).meta({
+    description: 'The kinds that could not be listed, so they may use the object: the user has no permission.',
   }),
   notes: z.array(z.string()).meta({ description: 'Objects that could not be read, and notes on the rule.' }),
 });

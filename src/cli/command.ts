@@ -17,6 +17,8 @@ export interface Described {
   readonly operandHelp?: readonly (readonly [word: string, text: string])[];
   /** The words that an argument may be; absent: anything. */
   readonly words?: readonly string[];
+  /** The kinds that the first argument may be, if the second is the name of an object. For completion. */
+  readonly kinds?: readonly string[];
   /** More text of the help, for example about exit codes. */
   readonly notes?: string;
 }

@@ -5,14 +5,27 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, describe, it } from 'node:test';
-import type { CliContext } from '../commands/actions.ts';
+import type { CliContext, Wanted } from '../commands/actions.ts';
+import { ruleCollections } from '../commands/readers.ts';
+import { KINDS } from '../commands/snapshot/inventory.ts';
 import { SCRIPTS, type Shell, SHELLS } from './completion.ts';
 import { runCli } from './program.ts';
+import { EXPLAINED_KINDS } from './short-commands.ts';
+
+/** What the last completion asked the kubeconfig or the cluster for, and what they answer. */
+const asked: Wanted[] = [];
+let found: readonly string[] | Error = [];
 
 /** The words that Keyferry offers. @param words those after `keyferry`; the cursor is at the end of the last one */
 async function answers(...words: readonly string[]): Promise<string[]> {
   let text = '';
-  const context = { stdout: (part: string) => void (text += part), startedAs: [], processInfo: { env: {} } };
+  asked.length = 0;
+  const complete = async (wanted: Wanted): Promise<readonly string[]> => {
+    asked.push(wanted);
+    return await (found instanceof Error ? Promise.reject(found) : Promise.resolve(found));
+  };
+  const stdout = (part: string): void => void (text += part);
+  const context = { stdout, startedAs: [], processInfo: { env: {} }, actions: { complete } };
   assert.equal(await runCli(context as unknown as CliContext, ['__complete', ...words]), 0);
   return [...text.matchAll(/^(\S+)\t.*\n/gm)].map(([, word = '']) => word);
 }
@@ -53,6 +66,43 @@ describe('keyferry __complete', () => {
     assert.deepEqual(await answers('help', 'pl'), ['plan']);
   });
 
+  it('names of contexts, namespaces and objects come from the kubeconfig and the cluster that the flags so far name', async () => {
+    const nothing = { kubeconfig: undefined, context: undefined, kind: '', namespace: undefined, current: '' };
+    const cases: readonly (readonly [readonly string[], object])[] = [
+      [['status', '--context', ''], { what: 'contexts' }],
+      [['status', '--kubeconfig=k', '--context', '=', ''], { what: 'contexts', kubeconfig: 'k' }],
+      [['ui', '--context', '=', 'c', '-n', ''], { what: 'namespaces', context: 'c' }],
+      [['explain', '--exit-code', 'secret', ''], { what: 'objects', kind: 'secret' }],
+      [
+        ['explain', '-n', 'team', 'secret', '--output', 'json', 'a'],
+        { what: 'objects', kind: 'secret', namespace: 'team', current: 'a' },
+      ],
+    ];
+    found = ['alpha', 'beta'];
+    for (const [words, wanted] of cases) {
+      const expected = words.at(-1) === 'a' ? ['alpha'] : ['alpha', 'beta'];
+      assert.deepEqual(await answers(...words), expected, words.join(' '));
+      assert.deepEqual(asked, [{ ...nothing, ...wanted }]);
+    }
+    assert.deepEqual(await answers('status', '--context=al'), ['--context=alpha']);
+    found = new Error('no cluster');
+    assert.deepEqual(await answers('status', '-n', ''), []);
+    found = [];
+  });
+
+  it('the first argument of explain is completed to the kinds that it knows; other words ask nobody', async () => {
+    assert.deepEqual(await answers('explain', ''), EXPLAINED_KINDS);
+    const known = [...KINDS, ...ruleCollections()].map(({ kind }) => kind.toLowerCase());
+    assert.deepEqual(new Set(EXPLAINED_KINDS), new Set(known));
+    for (const words of [
+      ['explain', 'secret', '-'],
+      ['plan', ''],
+      ['status', '-o', ''],
+    ])
+      await answers(...words);
+    assert.deepEqual(asked, []);
+  });
+
   it('for paths, free values and unknown commands, keyferry __complete prints nothing', async () => {
     for (const words of [
       ['status', '--kubeconfig', ''],
@@ -69,6 +119,8 @@ describe('keyferry __complete', () => {
 describe('the completion scripts', () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'keyferry-completion-'));
   after(() => rmSync(folder, { recursive: true }));
+  const kubeconfig = path.join(folder, 'kubeconfig');
+  writeFileSync(kubeconfig, 'contexts: [{ name: "arn:aws:x", context: { cluster: c } }]\n');
   const program = `exec '${process.execPath}' '${path.resolve('src/cli/main.ts')}' "$@"`;
   writeFileSync(path.join(folder, 'keyferry'), `#!/bin/sh\n${program}\n`, { mode: 0o755 });
 
@@ -77,7 +129,7 @@ describe('the completion scripts', () => {
     const PATH = `${folder}${path.delimiter}${process.env['PATH']}`;
     const args = [...options, '-c', `${before}\n${SCRIPTS[shell]}${use}\n`];
     const { status, stdout, stderr, error } = spawnSync(shell, args, {
-      env: { ...process.env, PATH },
+      env: { ...process.env, PATH, KUBECONFIG: kubeconfig },
       encoding: 'utf8',
     });
     assert.deepEqual([error, status, stderr], [undefined, 0, '']);
@@ -96,6 +148,7 @@ describe('the completion scripts', () => {
     assert.deepEqual(offered('status', '--output', '=', 'j'), ['json']);
     assert.deepEqual(offered('status', '--output', '='), ['table', 'wide', 'json', 'yaml', 'name']);
     assert.deepEqual(offered('plan', ''), []);
+    assert.deepEqual(offered('status', '--context', 'arn'), ['arn:aws:x']);
   });
 
   it(
@@ -104,7 +157,7 @@ describe('the completion scripts', () => {
     () => {
       // The functions of zsh's completion system work only at a prompt, so the test defines simple ones.
       const system = `compdef() {}; _files() { print paths; }
-      _describe() { (( \${#\${(P)2}} )) && print -l -- \${(P)2}; }`;
+      _describe() { (( \${#\${(P)2}} )) && print -lr -- \${(P)2}; }`;
       const offered = (...words: readonly string[]): string[] => {
         const line = ['keyferry', ...words].map((word) => `'${word}'`).join(' ');
         return linesOf('zsh', ['-f'], system, `words=(${line}); CURRENT=${words.length + 1}; _keyferry`);
@@ -113,6 +166,7 @@ describe('the completion scripts', () => {
       assert.deepEqual(offered('status', '--output=j'), ['--output=json:']);
       assert.deepEqual(offered('plan', '--recursive'), ['--recursive:read folders recursively']);
       assert.deepEqual(offered('plan', ''), ['paths']);
+      assert.deepEqual(offered('status', '--context', 'arn'), [String.raw`arn\:aws\:x:`]);
     },
   );
 
@@ -126,6 +180,7 @@ describe('the completion scripts', () => {
       assert.deepEqual(offered('status', '--output=j'), ['--output=json']);
       assert.deepEqual(offered('plan', 'package.js'), ['package.json']);
       assert.ok(offered('').length > 10);
+      assert.deepEqual(offered('status --context arn'), ['arn:aws:x']);
     },
   );
 });

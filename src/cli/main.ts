@@ -109,6 +109,7 @@ void runCli(
           : showStatus(options)),
       plan: onCluster(async () => (await import('../commands/plan.ts')).planFiles),
       explain: onCluster(async () => (await import('../commands/explain.ts')).explain),
+      complete: async (wanted) => await (await import('../commands/complete.ts')).complete(wanted, process.env),
       ui: async (options) => await untilInterrupted(async (signal) => await showPage(options, signal)),
     },
     startedAs: [process.argv[1] ?? '', process.argv0],

@@ -40,6 +40,7 @@ function recorder(code = 0): Recorder {
     plan: record('plan'),
     explain: record('explain'),
     ui: record('ui'),
+    complete: () => Promise.resolve([]),
   };
   return { actions, called };
 }
@@ -270,6 +271,9 @@ describe('the argument of the actions', () => {
         excludeNamespaces: [],
         replicateSecrets: true,
         replicateConfigMaps: true,
+        replicateRoles: true,
+        replicateRoleBindings: true,
+        replicateServiceAccounts: true,
         regex: 'whole',
         configMapsUngated: false,
         mergeForeign: false,

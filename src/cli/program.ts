@@ -46,7 +46,7 @@ async function runCommand(context: CliContext, name: string, argv: readonly stri
   const [topic] = argv;
   if (name === '') stderr(programHelp(commands, columns));
   else if (name === '--version' || name === '-V') stdout(`${build.version}\n`);
-  else if (name === '__complete') stdout(completionsOf(commands, argv));
+  else if (name === '__complete') stdout(await completionsOf(commands, argv, context.actions.complete));
   else if (['help', '--help', '-help', '-h'].includes(name))
     stdout(name === 'help' && topic !== undefined ? commandHelp(find(topic), columns) : programHelp(commands, columns));
   else if (name.startsWith('-')) throw new UsageError(`unknown flag ${name}: begin with a command`);

@@ -21,6 +21,7 @@ function namespaceOption(help: string): Flag<string | undefined> {
   return { ...flag.text('namespace', 'name', help), short: 'n' };
 }
 
+export const EXPLAINED_KINDS = ['secret', 'configmap', 'secretmirror', 'syncsecret', 'externalsecret'];
 const MAX_PORT = 65_535;
 const exitCode = flag.bool(
   'exit-code',
@@ -131,6 +132,7 @@ export function shortCommands({ actions, build, stdout, processInfo: { env } }: 
           explainFlags,
         ),
         operands: '<kind> <place>',
+        kinds: EXPLAINED_KINDS,
         operandHelp: [
           ['kind', 'secret, configmap, or the kind of a rule: secretmirror, externalsecret, syncsecret'],
           ['place', 'NAMESPACE/NAME, or NAME with -n; or KIND/NAME in one word'],

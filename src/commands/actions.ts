@@ -63,6 +63,16 @@ export interface UiOptions extends ClusterOptions, PageOptions {
   readonly leaseName: string;
 }
 
+/** What a completion needs to know from the kubeconfig or the cluster. */
+export interface Wanted extends ClusterOptions {
+  readonly what: 'contexts' | 'namespaces' | 'objects';
+  /** The kind of the objects, as the user writes it. */
+  readonly kind: string;
+  readonly namespace: string | undefined;
+  /** The word so far: of objects a name, or `NAMESPACE/NAME`. */
+  readonly current: string;
+}
+
 /** One of the constants `EXIT_…`. If the action throws, the error is printed: code 2 for a UsageError, else 1. */
 export type ExitCode = number;
 
@@ -74,6 +84,7 @@ export interface Actions {
   readonly plan: (options: PlanOptions) => Promise<ExitCode>;
   readonly explain: (options: ExplainOptions) => Promise<ExitCode>;
   readonly ui: (options: UiOptions) => Promise<ExitCode>;
+  readonly complete: (wanted: Wanted) => Promise<readonly string[]>;
 }
 
 export interface CliContext {

@@ -7,7 +7,7 @@ import {
   lacksNamespace,
   coverageNotes,
   readSnapshot,
-  WHERE,
+  settingsOf,
   whyUnread,
   whyUnserved,
 } from './output/reading.ts';
@@ -34,6 +34,7 @@ import type { Explanation } from '../../scripts/reports/schemas.ts';
 import { explanationText, judge, type OtherRule } from './explain/report.ts';
 import { isNotReady } from './status/report.ts';
 import { lastWriteOf, readStored, type Subject, subjectOf, writersOf } from './explain/subject.ts';
+import { type Users, usersOf } from './explain/used-by.ts';
 
 /** @throws UsageError: the kind is unknown or the name invalid; and the errors of `api.request` */
 export async function explain(
@@ -41,12 +42,14 @@ export async function explain(
   { kind, place, output, config, exitCode }: ExplainOptions,
 ): Promise<CommandResult> {
   const subject = subjectOf(kind, place, [...KINDS, ...ruleCollections()]);
-  const [stored, snapshot] = await Promise.all([
+  const [stored, snapshot, users] = await Promise.all([
     readStored(context.api, subject, context.signal),
     readSnapshot(context, { config }, subject.namespace),
+    usersOf(context.api, subject, context.signal),
   ]);
-  const explanation = await explanationOf(snapshot, context, subject, stored);
-  const text = output === 'table' ? explanationText(explanation, context.paint) : reportText(explanation, output);
+  const explanation = { ...(await explanationOf(snapshot, context, subject, stored)), ...users };
+  const tables = (): string => explanationText(explanation, context.paint, settingsOf(snapshot));
+  const text = output === 'table' ? tables() : reportText(explanation, output);
   const code = exitCode && isUnready(explanation) ? EXIT_LOSS_OR_REFUSAL : EXIT_DONE;
   return { text, code: explanation.object.exists ? code : EXIT_FAILED };
 }
@@ -66,7 +69,7 @@ async function explanationOf(
   { api, cluster }: CommandContext,
   { collection, namespace, name }: Subject,
   metadata: ObjectMeta | undefined,
-): Promise<Explanation> {
+): Promise<Omit<Explanation, keyof Users>> {
   const { inventory, claims } = snapshot;
   const { kind } = collection;
   // `undefined`: objects of this kind are not rules.
@@ -102,7 +105,7 @@ async function explanationOf(
     next: row === undefined ? null : { action: row.action, reason: row.reason },
     others: others.map((rule) => otherRule(snapshot, rule, states.rules.get(rule), key)),
     rule: states.rule ?? null,
-    sourceOf: usersOf(snapshot, key),
+    sourceOf: requestersOf(snapshot, key),
   };
   const { verdict, summary } = judge({
     ...told,
@@ -117,7 +120,7 @@ async function explanationOf(
     isRuleKind: ruleNames !== undefined,
     lacksNamespace: lacksNamespace(snapshot, namespace),
     isRefused: others.some((rule) => selects(snapshot, rule, key) === true),
-    flags: snapshot.assumed.filter((setting) => !WHERE.test(setting)),
+    flags: settingsOf(snapshot),
   });
   const unready = marker === undefined ? undefined : states.rules.get(marker);
   const isUnrelated = verdict === 'unrelated' && unserved === undefined;
@@ -147,10 +150,10 @@ async function explanationOf(
     lastWritten: lastWriteOf(writers),
     writers,
     notes: [
-      ...notesOf(snapshot, key),
+      ...notesOf(snapshot, key, exists),
       ...contrary,
       ...(doubted !== undefined && contrary.length === 0 ? conditionNote(snapshot, doubted) : []),
-      ...(verdict === 'orphan' && unready?.ready === false
+      ...(verdict === 'orphan' && unready?.ready === false && !summary.includes(unready.reason)
         ? [`${unready.namespace}/${unready.name}: ${withReason(unready)}`]
         : []),
       ...(ruleNames !== undefined && isUnrelated ? [`of this kind, Keyferry serves ${ruleNames}`] : []),
@@ -221,7 +224,7 @@ function otherRule(snapshot: Snapshot, rule: RuleKey, status: RuleStatus | undef
 }
 
 /** The rules that request copies of an object, each with the number of its copies that exist. */
-function usersOf(snapshot: Snapshot, key: ResourceKey): Explanation['sourceOf'] {
+function requestersOf(snapshot: Snapshot, key: ResourceKey): Explanation['sourceOf'] {
   const { claims, inventory } = snapshot;
   const counts = new Map<string, number>();
   for (const entry of claims.book.from(key)) {
@@ -236,9 +239,10 @@ function usersOf(snapshot: Snapshot, key: ResourceKey): Explanation['sourceOf'] 
 }
 
 /** Notes on what was not read, on the object, and on the object as a rule. */
-function notesOf(snapshot: Snapshot, key: ResourceKey): string[] {
+function notesOf(snapshot: Snapshot, key: ResourceKey, exists: boolean): string[] {
   const { namespace } = parseResourceKey(key);
   const notes = coverageNotes(snapshot);
-  if (lacksNamespace(snapshot, namespace)) notes.push(noOrGoingNamespace(namespace));
+  // Else the summary says it.
+  if (exists && lacksNamespace(snapshot, namespace)) notes.push(noOrGoingNamespace(namespace));
   return [...notes, ...(snapshot.describe(key)?.problems ?? []), ...snapshot.notesOn(key)];
 }

@@ -128,9 +128,11 @@ function tables(report: PlanReport, all: boolean, hasElsewhere: boolean, paint: 
   ]);
   addTargets(parts, targets);
   const nothing = `No copy${hasElsewhere ? ' in this cluster' : ''} would be created, updated or deleted.`;
+  const losing = targets.filter(({ lost }) => lost).length;
   const are = (count: number): string => (count === 1 ? 'is' : 'are');
   parts.lines([
     targets.length === 0 ? nothing : summary(targets),
+    ...(losing > 0 ? [`✗ ${copiesText(losing)} would be lost or lose data.`] : []),
     ...(unchanged > 0 && !all ? [`${copiesText(unchanged)} ${are(unchanged)} unchanged (--all shows them).`] : []),
     ...(ignored > 0
       ? [`${ignored} ${ignored === 1 ? 'object' : 'objects'} ${are(ignored)} not used by Keyferry.`]

@@ -77,6 +77,7 @@ describe('every command', () => {
         [['--status-address=127.0.0.1:0'], { statusAddress: at('status-address', 0, '127.0.0.1') }],
         [['--status-address=0'], { statusAddress: undefined }],
         [['--log-level', 'warn'], { logLevel: 'warn' }],
+        [['--log-format', 'text'], { logFormat: 'text' }],
         [['--kube-max-concurrent-writes=3'], { kube: { maxConcurrentWrites: 3, watchIdleMs: 90_000, namespaces: [] } }],
         [
           ['--namespaces=a,b'],
@@ -91,6 +92,7 @@ describe('every command', () => {
             kubeconfig: undefined,
             context: undefined,
             logLevel: 'info',
+            logFormat: undefined,
             kube: { maxConcurrentWrites: 8, watchIdleMs: 90_000, namespaces: [] },
           },
         ],
@@ -235,8 +237,9 @@ describe('mirrors', () => {
       [['-zap-log-level=error', '--log-level=warn'], { logLevel: 'warn' }],
       [['-zap-devel'], { logLevel: 'debug' }],
       [['-zap-devel=false'], { logLevel: 'info' }],
-      [['-zap-encoder=json'], { notes: [] }],
-      [['-zap-encoder=console'], { notes: ['--zap-encoder=console has no effect: logs are JSON'] }],
+      [['-zap-encoder=json'], { logFormat: 'json', notes: [] }],
+      [['-zap-encoder=console'], { logFormat: 'text', notes: [] }],
+      [['-zap-encoder=console', '--log-format=json'], { logFormat: 'json' }],
       [
         ['-zap-stacktrace-level=error'],
         { notes: ['--zap-stacktrace-level has no effect: stacks are logged at --log-level debug'] },
@@ -393,7 +396,7 @@ describe('mittwald', () => {
   it('has the flags of the original, with one dash or two', () => {
     const plain = configure('mittwald', []);
     assert.deepEqual([plain.controllers, plain.statusAddress], [['mittwald'], at('status-address', 9102)]);
-    const { mittwald, statusAddress, logLevel, notes } = configure('mittwald', [
+    const { mittwald, statusAddress, logLevel, logFormat, notes } = configure('mittwald', [
       '-allow-all',
       '-exclude-namespaces=kube-, ^my',
       '--replicate-configmaps=false',
@@ -409,7 +412,7 @@ describe('mittwald', () => {
     assert.deepEqual([allowAll, excludeNamespaces], [true, ['kube-', '^my']]);
     assert.deepEqual([replicateSecrets, replicateConfigMaps, logLevel], [true, false, 'error']);
     assert.equal(statusAddress?.address.port, 1);
-    assert.equal(notes.length, 2);
+    assert.deepEqual([logFormat, notes.length], ['text', 1]);
     assert.deepEqual(configure('mittwald', ['-exclude-namespaces=']).mittwald.excludeNamespaces, []);
     assert.throws(() => configure('mittwald', ['-exclude-namespaces=(']), /not a pattern/);
     assert.throws(() => configure('mittwald', ['-log-level=loud']), /must be trace/);

@@ -364,9 +364,12 @@ function configSyncerCommand(): ControllerCommand {
 
 function mittwaldCommand(): ControllerCommand {
   const common = commonFlags(':9102', MITTWALD_LEASE);
+  const { logFormat } = common.common;
+  // The original calls it plain.
+  const parse: typeof logFormat.parse = (text) => logFormat.parse(text === 'plain' ? 'text' : text);
   const sections = {
     ...common,
-    common: { ...common.common, logLevel: mittwaldLogLevel },
+    common: { ...common.common, logLevel: mittwaldLogLevel, logFormat: { ...logFormat, parse } },
     scope: namespacesFlag,
     limits: { ...limitFlags, mittwaldPush: pushFlags.mittwaldPush },
     mittwald: mittwaldCommandFlags,

@@ -92,6 +92,7 @@ describe('syncsecret-ccm', () => {
       statusAddress: undefined,
       deletionTimeoutMs: 60_000,
       logLevel: 'info',
+      logFormat: undefined,
       notes: [],
     };
     for (const [key, value] of Object.entries(expected)) assert.deepEqual(config[key as keyof Config], value, key);

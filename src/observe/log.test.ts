@@ -40,6 +40,32 @@ describe('log', () => {
     );
   });
 
+  it('a text line has time, level, message and fields, each readable by a person', () => {
+    const written: string[] = [];
+    const log = createLog({ level: 'info', format: 'text', write: (line) => void written.push(line) });
+    log.warn('cannot copy', { target: 'a/b', reason: 'two words', retryInMs: 12, error: new TypeError('gone') });
+    assert.match(
+      written.join(''),
+      /^20\S+Z WARN {2}cannot copy target=a\/b reason="two words" retryInMs=12 error\.type=TypeError error\.message=gone\n$/,
+    );
+  });
+
+  it('no text of a text line can end the line, forge a field or control the terminal', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), (text) => {
+        const written: string[] = [];
+        const log = createLog({ level: 'info', format: 'text', write: (line) => void written.push(line) });
+        log.info('seen', { name: `x${text}`, kind: '\u001B[2J\u009B\n level=error' });
+        const [line = ''] = written;
+        assert.match(
+          line,
+          /^20\S+Z INFO {2}seen name=[^\n]* kind="[^"]*"\n$|^20\S+Z INFO {2}seen kind="[^"]*" name=[^\n]*\n$/,
+        );
+        assert.doesNotMatch(line.trimEnd(), /[\p{Cc}\p{Cf}]/u);
+      }),
+    );
+  });
+
   it('the log writes only lines of its level and of more important levels', () => {
     for (const [level, expected] of [
       ['debug', ['debug', 'info', 'warn', 'error']],

@@ -1,5 +1,5 @@
 /**
- * Writes the log: one JSON object a line, on standard error. Standard output belongs to the commands, because users
+ * Writes the log on standard error: one JSON object a line, or text for people. Standard output belongs to the commands, because users
  * pipe `crds`, `status` and `plan`; a container's runtime collects both.
  *
  * Only fields with the names and types listed here are written; all others are dropped, even if TypeScript allowed them
@@ -16,6 +16,10 @@ import { errorFields, type ErrorFields } from './error-fields.ts';
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const;
 
 export type LogLevel = (typeof LOG_LEVELS)[number];
+
+export const LOG_FORMATS = ['text', 'json'] as const;
+
+export type LogFormat = (typeof LOG_FORMATS)[number];
 
 const TEXT_FIELDS = [
   'controller',
@@ -65,6 +69,8 @@ export interface Log {
 
 interface LogOptions {
   readonly level: LogLevel;
+  /** Default: `json`. */
+  readonly format?: LogFormat;
   /** Writes a line. Default: to standard error. */
   readonly write?: (line: string) => void;
 }
@@ -80,16 +86,36 @@ const TYPE_OF: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** Makes the log of a process. Its methods never throw, whatever their arguments are. */
-export function createLog({ level, write = writeToStandardError }: LogOptions): Log {
+export function createLog({ level, format = 'json', write = writeToStandardError }: LogOptions): Log {
   const writer =
     (of: LogLevel) =>
     (msg: string, fields?: LogFields): void => {
       if (LOG_LEVELS.indexOf(of) < LOG_LEVELS.indexOf(level)) return;
       const text = typeof msg === 'string' ? msg.slice(0, MAX_MESSAGE) : '(message is not text)';
-      const line = { level: of, time: new Date().toISOString(), ...checkFields(fields, level === 'debug'), msg: text };
-      write(`${JSON.stringify(line)}\n`);
+      const time = new Date().toISOString();
+      const checked = checkFields(fields, level === 'debug');
+      const json = (): string => JSON.stringify({ level: of, time, ...checked, msg: text });
+      write(`${format === 'json' ? json() : textLine(time, of, text, checked)}\n`);
     };
   return { debug: writer('debug'), info: writer('info'), warn: writer('warn'), error: writer('error') };
+}
+
+/** `2026-01-01T00:00:00.000Z INFO  copied target=team-a/db`. No text can end the line or control the terminal. */
+function textLine(time: string, level: LogLevel, message: string, fields: Readonly<Record<string, unknown>>): string {
+  const pairs = Object.entries(fields).flatMap(([name, value]) =>
+    typeof value === 'object' && value !== null
+      ? Object.entries(value).map(([part, of]) => [`${name}.${part}`, of] as const)
+      : [[name, value] as const],
+  );
+  const texts = pairs.map(([name, value]) => {
+    const text = String(value);
+    return ` ${name}=${/^[^\s"=]+$/.test(text) ? text : JSON.stringify(text)}`;
+  });
+  const line = `${time} ${level.toUpperCase().padEnd(5)} ${message}${texts.join('')}`;
+  return line.replaceAll(
+    /[\p{Cc}\p{Cf}\u2028\u2029]/gu,
+    (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
 }
 
 /** Returns only the fields that may be logged. @param withStack as in `errorFields`. Never throws. */

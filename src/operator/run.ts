@@ -37,7 +37,10 @@ class RollbackError extends Error {
  * @returns the exit code: 0 after a signal, else 1
  */
 export async function run(config: Config, env: NodeJS.ProcessEnv): Promise<number> {
-  const log = createLog({ level: config.logLevel });
+  const log = createLog({
+    level: config.logLevel,
+    format: config.logFormat ?? (process.stderr.isTTY ? 'text' : 'json'),
+  });
   const stop = new AbortController();
   const onSignal = (signal: NodeJS.Signals): void => {
     log.info('stopping', { signal });

@@ -121,6 +121,8 @@ describe('npm run demo', { skip: process.platform === 'linux' ? false : 'looks i
       /✓ jx-staging\/tls-example-com +.+ after its source\n/,
       / +jx-preview-7 +tls-example-com +kubernetes.io\/tls +2 .*\n +jx-staging +tls-example-com .*\n +jx +tls-example-com/,
       /✓ jx-preview-7\/tls-example-com +.+ after its namespace was created\n/,
+      / +as-config-syncer .*\n +as-mittwald .*\n +as-reflector .*\n\n +✓ shop\/as-reflector +.+ after its source\n/,
+      /✓ shop\/as-mittwald +repaired .+ after the edit\n/,
       /✓ two Vault servers v\d+\.\d+\.\d+ +at http:\/\/127\.0\.0\.1:\d+ and http:\/\/127\.0\.0\.1:\d+/,
       /myvaultsecret-mirror +vault +myvaultsecret-sync +namespaces +delete +2 +Active +20\S+Z +\d+s +True\n/,
       /✓ project-c-main\/myvaultsecret-sync +.+ after the mirror was applied\n/,
@@ -140,6 +142,7 @@ describe('npm run demo', { skip: process.platform === 'linux' ? false : 'looks i
       /✓ External Secrets Operator v\d+\.\d+\.\d+ and Vault/,
       /postgres .*SecretSynced +True[^\n]*\n[^]*?\[1,\["password"\]\]\n\n +✓ Secret postgres +there .+ after the ExternalSecret\n/,
       /vault kv metadata delete secret\/dev-1\/postgres\n[^]*?✓ secret\/dev-1\/postgres +made again[^\n]*\n +✓ Secret postgres +has the new value/,
+      /What to try next\n/,
     ];
     let rest = output;
     for (const step of steps) {

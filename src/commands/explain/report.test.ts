@@ -138,6 +138,8 @@ describe('the text', () => {
     lastWritten: null,
     writers: [],
     claims: [{ ...denied, system: 's', rule: 'Secret a/x', source: null, destinations: [] }],
+    usedBy: [],
+    usersUnread: [],
     notes: [`Denied: ${SENTENCE}`, 'another note'],
   };
   const textOf = (changed: Partial<Explanation>): string => {
@@ -151,6 +153,30 @@ describe('the text', () => {
     assert.match(text, /^Rule +Error, Denied$/m);
     assert.match(text, /^Secret a\/x +none +error +Denied$/m);
     assert.match(text, /^another note$/m);
+  });
+
+  it('what follows from settings of the command stands above what is the case now, and the settings once', () => {
+    const settings = ['--require-consent=true'];
+    const changed = {
+      ...explanation,
+      object: { ...explanation.object, created: 'DAY' },
+      notes: [`Settings: ${settings.join(' ')}`],
+    };
+    const text = explanationText(changed, (part) => part, settings);
+    assert.match(text, /^Next +fail$[^]*^Above is what follows from --require-consent=true\. [^]*^Created +DAY$/m);
+    assert.equal(text.split(settings.join(' ')).length, 2, text);
+    assert.doesNotMatch(textOf({}), /Above is what follows/);
+  });
+
+  it('owner, source and state of the only claim are in the summary, and not repeated in facts and a table', () => {
+    const summary = 'Secret a/x is a copy of secret b/x, which SecretMirror b/m makes.';
+    const claimant = { system: 's', rule: 'SecretMirror b/m', source: 'secret b/x', destinations: ['a'] };
+    const alone = { ...claimant, state: 'synced', reason: 'Synced', message: '' } as const;
+    const told = { verdict: 'copy', summary, owner: alone.rule, source: alone.source, next: null, rule: null } as const;
+    const text = textOf({ ...told, claims: [alone] });
+    assert.match(text, /^Copied to +a$/m);
+    for (const once of [alone.rule, alone.source]) assert.equal(text.split(once).length, 2, text);
+    assert.match(textOf({ ...told, claims: [alone, { ...alone, rule: 'Secret c/x' }] }), /^CLAIMED BY/m);
   });
 
   it('the text of explain has every message that the summary lacks', () => {

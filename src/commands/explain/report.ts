@@ -64,7 +64,10 @@ export function judge(findings: Findings): Pick<Explanation, 'verdict' | 'summar
     return is('conflict', `is not the copy that ${maker} asks for: ${next?.reason ?? 'it belongs to another owner'}`);
   if (hidden !== undefined)
     return is('unknown', `has the mark of ${maker}, and whether it is its copy is not known: ${hidden}`);
-  if (markedBy !== undefined) return is('orphan', `was a copy of ${maker}: ${orphanReason ?? nextText(next)}`);
+  if (markedBy !== undefined) {
+    const was = flags === '' ? 'was' : 'would no longer be';
+    return is('orphan', `${was} a copy of ${maker}: ${orphanReason ?? nextText(next)}`);
+  }
   if (claims.some(({ mode }) => mode === 'fill')) {
     const failed = failedFill(claims, owner);
     if (failed === undefined) return is('filled', `belongs to its user, and ${maker} fills its data from ${origin}`);
@@ -114,25 +117,30 @@ const STYLES: Readonly<Partial<Record<Verdict, Style>>> = {
   orphan: 'waiting',
 };
 
-/** The report as text. It ends with a line break. A message that stands above is not repeated: its reason is enough. */
-export function explanationText(explanation: Explanation, paint: Paint): string {
-  const { verdict, summary, claims, others, rule, writers, notes } = explanation;
+/**
+ * The report as text. It ends with a line break. A message that stands above is not repeated: its reason is enough.
+ * @param settings what the command assumes for the operator: what follows from it comes first, then what is the case now
+ */
+export function explanationText(explanation: Explanation, paint: Paint, settings: readonly string[] = []): string {
+  const { verdict, summary, claims, others, rule, usedBy, usersUnread, writers, notes } = explanation;
   const style = verdict === 'filled' && failedFill(claims, explanation.owner) !== undefined ? 'bad' : STYLES[verdict];
   const parts = new TextParts(paint);
   parts.lines([style === undefined ? summary : paint(summary, style)]);
-  const facts = factsOf(explanation);
+  const facts = claimFacts(explanation);
+  parts.facts(facts);
   const said = [summary, ...facts.map(([, text]) => text)].join('\n');
-  if (facts.length > 0) {
-    const width = Math.max(...facts.map(([name]) => name.length)) + 2;
-    parts.lines(facts.map(([name, text]) => `${paint(name, 'title')}${' '.repeat(width - name.length)}${text}`));
-  }
   parts.table(
     ['CLAIMED BY', 'SOURCE', 'DESTINATIONS', 'STATE', 'WHY'],
-    claims.map((claim) => claimCells(unsaid(claim, said))),
+    claims.filter((claim) => !isSaid(explanation, claim)).map((claim) => claimCells(unsaid(claim, said))),
   );
   parts.table(
     ['NOT CLAIMED BY', 'SOURCE', 'DESTINATIONS', 'WHY'],
-    others.map(({ rule, source, destinations, why }) => [rule, source ?? '', listText(destinations), why]),
+    others.map((one) => [
+      one.rule,
+      one.source ?? '',
+      listText(one.destinations),
+      said.includes(one.why) ? '' : one.why,
+    ]),
   );
   parts.table(
     ['COPY', 'NAMESPACE', 'NAME', 'AT VERSION'],
@@ -144,12 +152,25 @@ export function explanationText(explanation: Explanation, paint: Paint): string 
       return [target.kind, target.namespace, target.name, failureCell(unsaid(target, said))];
     }),
   );
+  if (settings.length > 0) parts.lines([`Above is what follows from ${settings.join(' ')}. Now, with any settings:`]);
+  parts.facts(objectFacts(explanation));
+  parts.table(
+    ['USED BY', 'AS'],
+    usedBy.map(({ kind, name, as }) => [`${kind} ${name}`, as.join('; ')]),
+  );
   parts.table(
     ['WRITTEN BY', 'AT', 'WHAT'],
     writers.map(({ manager, time, wrote }) => [manager, time ?? 'unknown', wrote]),
   );
-  parts.lines(notes.filter((note) => !said.includes(note)));
+  const unread = `No permission to list these, so whether they use it is not known: ${usersUnread.join(', ')}`;
+  const unsaidNotes = notes.filter((note) => !said.includes(note) && !settings.some((one) => note.endsWith(one)));
+  parts.lines([...(usersUnread.length > 0 ? [unread] : []), ...unsaidNotes]);
   return parts.toString();
+}
+
+/** Whether the facts have all of a claim: it is the only one, of the owner, and there is nothing to say about it. */
+function isSaid({ claims, owner }: Explanation, { rule, state, message }: ExplainedClaim): boolean {
+  return claims.length === 1 && rule === owner && state === 'synced' && message === '';
 }
 
 /** Removes a message that is in the text already. */
@@ -157,23 +178,39 @@ function unsaid<Told extends { readonly message: string }>(told: Told, said: str
   return said.includes(told.message) ? { ...told, message: '' } : told;
 }
 
-function factsOf(explanation: Explanation): [string, string][] {
-  const { verdict, summary, owner, source, heldVersion, sourceVersion, next, lastWritten, object, sourceOf } =
-    explanation;
+/** What the rules want. */
+function claimFacts(explanation: Explanation): [string, string][] {
+  const { verdict, summary, owner, source, next, claims } = explanation;
   const rule = explanation.rule && unsaid(explanation.rule, summary);
-  const facts: [string, string | null][] = [
-    [verdict === 'conflict' || verdict === 'missing' ? 'Claimant' : 'Owner', owner],
-    ['Source', source],
-    ['Version', heldVersion === null ? null : versionText(heldVersion, sourceVersion)],
+  const said = claims.find((claim) => isSaid(explanation, claim));
+  const isNew = (text: string | null): string | null => (text !== null && summary.includes(text) ? null : text);
+  return known([
+    [verdict === 'conflict' || verdict === 'missing' ? 'Claimant' : 'Owner', isNew(owner)],
+    ['Source', isNew(source)],
+    ['Copied to', said ? listText(said.destinations) : null],
     ['Next', next && (summary.includes(next.reason) ? next.action : `${next.action}: ${next.reason}`)],
+    ['Rule', rule && isNew(`${rule.state}, ${failureCell(rule).text}`)],
+    ['Asks for', rule && `copies of ${rule.source} in ${listText(rule.destinations)}`],
+    ...explanation.sourceOf.map(({ rule: user, copies }): Fact => ['Source of', `${copiesText(copies)} by ${user}`]),
+  ]);
+}
+
+/** What is, whatever the rules want. */
+function objectFacts({ owner, heldVersion, sourceVersion, lastWritten, rule, object, ...users }: Explanation) {
+  const isNamed = users.usedBy.length + users.usersUnread.length > 0 || !['Secret', 'ConfigMap'].includes(object.kind);
+  return known([
+    ['Version', heldVersion === null ? null : versionText(heldVersion, sourceVersion)],
     ['Created', object.created],
     ['Written', owner === null || !object.exists ? null : (lastWritten ?? 'never by Keyferry')],
     ['Deletion', object.deleting ? 'is being deleted' : null],
-    ['Rule', rule && `${rule.state}, ${failureCell(rule).text}`],
-    ['Asks for', rule && `copies of ${rule.source} in ${listText(rule.destinations)}`],
     ['Last sync', rule && (rule.lastSyncTime ?? 'never')],
-    ...sourceOf.map(({ rule: user, copies }): [string, string] => ['Source of', `${copiesText(copies)} by ${user}`]),
-  ];
+    ['Used by', isNamed || !object.exists ? null : 'no Pod, workload, ServiceAccount or Ingress of its namespace'],
+  ]);
+}
+
+type Fact = [name: string, text: string | null];
+
+function known(facts: readonly Fact[]): [string, string][] {
   return facts.flatMap(([name, text]) => (text === null ? [] : [[name, text]]));
 }
 

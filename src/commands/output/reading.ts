@@ -56,14 +56,16 @@ export async function readSnapshot(
   }
 }
 
-/** The settings that say what is read. The reports show what that is. */
-export const WHERE = /^--(?:controllers|namespaces)=/;
+/** The settings that a command assumes for the operator, except those that say what is read: the reports show what that is. */
+export function settingsOf({ assumed }: Snapshot): string[] {
+  return assumed.filter((setting) => !/^--(?:controllers|namespaces)=/.test(setting));
+}
 
 /** Notes that name the limits which the command assumes, and what was not read. */
 export function coverageNotes(snapshot: Snapshot): string[] {
-  const { assumed, inventory, readers } = snapshot;
+  const { inventory, readers } = snapshot;
   const { only, served, unread } = inventory;
-  const limits = assumed.filter((setting) => !WHERE.test(setting));
+  const limits = settingsOf(snapshot);
   // Only the replicator copies annotated ConfigMaps. If it is off, no note says that ConfigMaps could not be listed.
   const hasAnnotated = [...readers.values()].some(({ collection }) => collection === undefined);
   const missed = [...unread].filter(([kind]) => kind !== CONFIG_MAP.kind || hasAnnotated);

@@ -49,6 +49,12 @@ export class TextParts {
     if (lines.length > 0) this.#parts.push(lines);
   }
 
+  /** Adds names and texts as one part. */
+  facts(facts: readonly (readonly [name: string, text: string])[]): void {
+    const width = Math.max(...facts.map(([name]) => name.length)) + 2;
+    this.lines(facts.map(([name, text]) => `${this.#paint(name, 'title')}${' '.repeat(width - name.length)}${text}`));
+  }
+
   /** Adds a table as one part. A table without rows is left out. */
   table(header: readonly string[], rows: readonly (readonly Cell[])[]): void {
     if (rows.length > 0) this.#parts.push(textTable(header, rows, this.#paint));

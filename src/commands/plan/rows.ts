@@ -3,8 +3,7 @@
  * claims such a target but does not get it. JSON and YAML have exactly the report's fields. Later versions may add
  * fields, but change and remove none. The schema is docs/schemas/plan.json.
  */
-import { because, withReason } from '../../copy/model/cause.ts';
-import { REASONS } from '../../copy/model/reasons.ts';
+import { withReason } from '../../copy/model/cause.ts';
 import type { PlanReport } from '../../../scripts/reports/schemas.ts';
 import { placeOf } from '../snapshot/places.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
@@ -12,13 +11,11 @@ import { controllerOf, namespaceOf, parseResourceKey, type ResourceKey, type Rul
 import type { Outcome } from '../../copy/model/claim.ts';
 import type { Entry } from '../../copy/book/claim-book.ts';
 import { isReleased, winnerOf } from '../../copy/plan/contest.ts';
-import { command } from '../../runtime/text/command.ts';
 import type { Cell } from '../output/terminal.ts';
 import type { TextParts } from '../output/text.ts';
-import { PLACE_ANNOTATION } from '../../copy/model/observed.ts';
 import { orphansIn } from '../snapshot/status-report.ts';
+import { adopted, plannedAction } from './action.ts';
 import type { Given } from './given.ts';
-import type { Decision, Later } from '../../copy/plan/decide.ts';
 
 export type PlannedTarget = PlanReport['targets'][number];
 type PlannedAction = PlannedTarget['action'];
@@ -37,7 +34,7 @@ export function hasLossOrRefusal({ targets, problems }: Pick<PlanReport, 'target
 /** Adds the table of targets to the output. */
 export function addTargets(parts: TextParts, targets: readonly PlannedTarget[]): void {
   parts.table(
-    ['ACTION', 'KIND', 'NAMESPACE', 'NAME', 'FOR', 'WHY'],
+    ['  ACTION', 'KIND', 'NAMESPACE', 'NAME', 'FOR', 'WHY'],
     targets.map((target) => {
       const { kind, namespace, name, rule, reason } = target;
       return [actionCell(target), kind, namespace, name, rule, reason];
@@ -45,10 +42,12 @@ export function addTargets(parts: TextParts, targets: readonly PlannedTarget[]):
   );
 }
 
-function actionCell(target: PlannedTarget): Cell {
-  const { action: text } = target;
-  if (hasLossOrRefusal({ targets: [target], problems: [] })) return { text, style: 'bad' };
-  return text === 'nothing' ? text : { text, style: text === 'wait' ? 'waiting' : 'good' };
+/** The sign is for whoever sees no colors: `✗` data would be lost, `!` refused. */
+function actionCell({ action, lost }: PlannedTarget): Cell {
+  const isRefused = REFUSED.has(action);
+  const text = `${lost ? '✗' : isRefused ? '!' : ' '} ${action}`;
+  if (lost || isRefused) return { text, style: 'bad' };
+  return action === 'nothing' ? text : { text, style: action === 'wait' ? 'waiting' : 'good' };
 }
 
 export interface Affected {
@@ -160,7 +159,7 @@ export function rowsOn(
       system,
       ...place,
       rule,
-      ...plannedAction(plan, whyUnwanted),
+      ...plannedAction(snapshot.decisionOn(target), whyUnwanted),
       ...adopted(snapshot.decisionOn(target)),
       ...remark,
     },
@@ -178,16 +177,6 @@ export function rowsOn(
   };
 }
 
-/** The action for a copy that an original made, and that only gets Keyferry's mark; `undefined`: it is no such copy. */
-function adopted({ facts: { observed }, plan }: Decision): Pick<PlannedTarget, 'action' | 'reason'> | undefined {
-  if (plan.do !== 'update' || plan.withData || plan.claim.mode !== 'own' || observed === undefined) return undefined;
-  if (PLACE_ANNOTATION in observed.annotations) return undefined;
-  return {
-    action: 'adopt',
-    reason: `an original made it from ${sourceOf(plan.claim.source)}; it gets the mark of Keyferry`,
-  };
-}
-
 /** Why Keyferry does nothing although the target is not up to date; `undefined`: the target is up to date. */
 function remarkOf(
   outcomes: readonly (readonly [Entry, Outcome])[],
@@ -200,51 +189,4 @@ function remarkOf(
     if (state === 'waiting') return { action: 'wait', reason: withReason(outcome) };
   }
   return undefined;
-}
-
-type Action = Pick<PlannedTarget, 'action' | 'reason' | 'lost'>;
-
-/** @param whyUnwanted why the target would be deleted, if it would be */
-export function plannedAction(decision: Decision['plan'], whyUnwanted: string): Action {
-  switch (decision.do) {
-    case 'create':
-      return { action: 'create', reason: `copy of ${sourceOf(decision.claim.source)}`, lost: false };
-    case 'update':
-      if (decision.withData && decision.desired.data === 'minimal') {
-        const why = withReason(decision.desired.remark ?? because('Cleared'));
-        return { action: 'update', reason: `clears its data: ${why}`, lost: true };
-      }
-      return {
-        action: 'update',
-        reason: decision.withData ? 'data differ' : 'labels or annotations differ',
-        lost: false,
-      };
-    case 'replace':
-      return { action: 'replace', reason: 'it is immutable or has another type, and cannot be updated', lost: false };
-    case 'delete':
-      return { action: 'delete', reason: whyUnwanted, lost: true };
-    case 'nothing':
-      return { action: 'nothing', reason: 'up to date', lost: false };
-    case 'conflict':
-      return { action: 'conflict', reason: decision.message, lost: false };
-    case 'wait':
-    case 'fail':
-      return { action: decision.do, reason: withReason(decision), lost: false };
-    case 'later':
-      return { action: 'wait', reason: WAIT_REASONS[decision.because], lost: false };
-    default:
-      return decision satisfies never;
-  }
-}
-
-const WAIT_REASONS: Readonly<Record<Later['because'], string>> = {
-  namespace: REASONS.NamespaceTerminating.says,
-  owner: `its rule is being modified; run ${command('plan')} again`,
-  changed: `another client is modifying it; run ${command('plan')} again`,
-};
-
-function sourceOf(source: ResourceKey | undefined): string {
-  if (source === undefined) return 'nothing';
-  const { namespace, name } = parseResourceKey(source);
-  return `${namespace}/${name}`;
 }

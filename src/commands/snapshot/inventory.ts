@@ -93,7 +93,7 @@ export function listerBy(
 
 /** Both are listed, because `status` also reports on a kind for which the replicator does not run. */
 export const KINDS: readonly Kind[] = [SECRET, CONFIG_MAP];
-const NAMESPACES: Collection = { kind: 'Namespace', groupPath: '/api/v1', plural: 'namespaces' };
+export const NAMESPACES: Collection = { kind: 'Namespace', groupPath: '/api/v1', plural: 'namespaces' };
 
 /** The view of each source in Vault. Commands do not read Vault, because a read could create dynamic credentials. */
 export const VAULT_NOT_READ = {

@@ -1,5 +1,5 @@
 /** The flags of all commands that run controllers, and flags that several of these commands share. */
-import { LOG_LEVELS, type LogLevel } from '../../observe/log.ts';
+import { LOG_FORMATS, LOG_LEVELS, type LogLevel } from '../../observe/log.ts';
 import { isDnsLabel, isSubdomain } from '../../runtime/text/dns-names.ts';
 import { quoted, UsageError } from '../usage-error.ts';
 import {
@@ -52,6 +52,11 @@ export function commonFlags(statusAddress: string, leaseName: string) {
         'address of /metrics, /healthz and /readyz; 0 to disable',
       ),
       logLevel: flag.choice('log-level', LOG_LEVELS, 'info', 'minimum log level'),
+      logFormat: {
+        ...flag.choice('log-format', LOG_FORMATS, 'json', 'format of the log'),
+        initial: undefined,
+        initialText: 'text where standard error is a terminal, else json',
+      },
     },
     kube: {
       maxConcurrentWrites: flag.count(
@@ -183,8 +188,12 @@ export function originalAddresses(addresses: AddressValues | undefined, given: R
 export const zapFlags = {
   devel: flag.sets('zap-devel', 'log-level', 'debug', 'same as --log-level debug'),
   encoder: {
-    ...flag.choice('zap-encoder', ['json', 'console'], 'json', 'accepted; logs are always JSON'),
-    note: (text) => (text === 'json' ? undefined : `--zap-encoder=${text} has no effect: logs are JSON`),
+    ...flag.parsed('zap-encoder', 'json|console', 'json', 'console: same as --log-format text', (text) => {
+      if (text !== 'json' && text !== 'console') throw new RangeError('must be one of json, console');
+      return text === 'json' ? 'json' : 'text';
+    }),
+    initial: undefined,
+    sets: 'log-format',
   },
   logLevel: {
     ...flag.parsed('zap-log-level', 'level', 'info', 'debug, info, error or a number', parseZapLevel),

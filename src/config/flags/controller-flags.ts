@@ -188,10 +188,6 @@ export const mittwaldNoEffectFlags = {
     ...flag.duration('resync-period', '30m', 'accepted; watches show every change'),
     note: () => 'the resync period has no effect: watches show every change',
   },
-  logFormat: {
-    ...flag.choice('log-format', ['plain', 'json'], 'json', 'accepted; logs are always JSON'),
-    note: (text) => (text === 'json' ? undefined : '--log-format=plain has no effect: logs are JSON'),
-  },
   syncByContent: flag.bool('sync-by-content', 'accepted; data are always compared'),
 } satisfies FlagTable;
 

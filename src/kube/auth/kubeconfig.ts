@@ -33,33 +33,45 @@ export interface KubeconfigOptions {
  * @throws KubeconfigError that names file and field, or else all places where no configuration was found
  */
 export async function loadKubeconfig(options: KubeconfigOptions): Promise<Connection> {
-  const { env, path } = options;
-  if (path !== undefined && path !== '') {
-    return connectionOf(await readKubeconfigs([resolve(path)], false), options);
-  }
-  const list = env['KUBECONFIG'] ?? '';
-  if (list !== '') {
-    const paths = list.split(delimiter).filter((item) => item !== '');
-    const config = await readKubeconfigs(
-      Array.from(paths, (path) => resolve(path)),
-      true,
-    );
-    if (config.files.length === 0) throw new KubeconfigError('$KUBECONFIG', `no such file: ${list}`);
-    return connectionOf(config, options);
-  }
-  const home = join(env['HOME'] ?? homedir(), '.kube', 'config');
-  if (existsSync(home)) return connectionOf(await readKubeconfigs([home], false), options);
+  const config = await findKubeconfig(options);
+  if (config !== undefined) return connectionOf(config, options);
   const inCluster = await inClusterConnection(options);
   if (inCluster === undefined) {
     throw new KubeconfigError(
       'no cluster',
-      `there is no --kubeconfig, $KUBECONFIG is not set, ${home} does not exist, and this process does not run in a Pod (KUBERNETES_SERVICE_HOST is not set)`,
+      `there is no --kubeconfig, $KUBECONFIG is not set, ${homeConfig(options.env)} does not exist, and this process does not run in a Pod (KUBERNETES_SERVICE_HOST is not set)`,
     );
   }
   if (options.context !== undefined && options.context !== '') {
     throw new KubeconfigError('--context', `${JSON.stringify(options.context)} needs a kubeconfig`);
   }
   return inCluster;
+}
+
+/** The names of the contexts, for completion. @throws KubeconfigError that names file and field */
+export async function contextNames(options: KubeconfigOptions): Promise<string[]> {
+  return [...((await findKubeconfig(options))?.contexts.keys() ?? [])];
+}
+
+/** @returns `undefined`: there is no kubeconfig @throws KubeconfigError that names file and field */
+async function findKubeconfig({ env, path = '' }: KubeconfigOptions): Promise<Kubeconfig | undefined> {
+  if (path !== '') return await readKubeconfigs([resolve(path)], false);
+  const list = env['KUBECONFIG'] ?? '';
+  if (list === '') {
+    const home = homeConfig(env);
+    return existsSync(home) ? await readKubeconfigs([home], false) : undefined;
+  }
+  const paths = list.split(delimiter).filter((item) => item !== '');
+  const config = await readKubeconfigs(
+    Array.from(paths, (one) => resolve(one)),
+    true,
+  );
+  if (config.files.length === 0) throw new KubeconfigError('$KUBECONFIG', `no such file: ${list}`);
+  return config;
+}
+
+function homeConfig(env: KubeconfigOptions['env']): string {
+  return join(env['HOME'] ?? homedir(), '.kube', 'config');
 }
 
 /**

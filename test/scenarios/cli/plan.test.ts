@@ -48,12 +48,12 @@ describe('keyferry plan', () => {
     const { targets } = planSchema.parse(JSON.parse(stdout));
     return [targets.map((row) => `${row.action} ${row.namespace}/${row.name} ${row.rule}`), code];
   };
-  const copy = (where: string, name: string, owner: string) =>
+  const copy = (where: string, name: string, owner: string, annotations: object = {}) =>
     secret(where, name, 'x', {
       metadata: {
         name,
         namespace: where,
-        annotations: { [OWNED_BY]: owner },
+        annotations: { [OWNED_BY]: owner, ...annotations },
         labels: { 'keyferry.dev/copy': 'mirrors' },
       },
     });
@@ -78,8 +78,29 @@ describe('keyferry plan', () => {
       3,
     ]);
     const { stdout } = await run(['-'], yaml(two.slice(1)));
-    assert.match(stdout, /\nconflict +Secret +to-b +one +SecretMirror default\/right +.*SecretMirror default\/there/);
+    assert.match(stdout, /\n! conflict +Secret +to-b +one +SecretMirror default\/right +.*SecretMirror default\/there/);
     await plane.api.delete('/apis/mirrors.kts.studio/v1alpha2/namespaces/default/secretmirrors/there');
+  });
+
+  it('plan marks by a sign what would be lost, also a key that the source has not any more, and what is refused', async () => {
+    const keys = (data: object) => ({ ...secret('default', 'keys', ''), stringData: data });
+    await plane.api.create(keys({ user: 'x', password: 'x' }));
+    const there = copy('to-a', 'keys', 'default/keys', { 'keyferry.dev/target': 'to-a/keys' });
+    await plane.api.create({ ...there, stringData: { user: 'x', password: 'x' } });
+    await plane.api.create(mirror('keys', 'keys', ['to-a']));
+    const fewer = await run(['-'], yaml([keys({ user: 'x', password: null })]));
+    assert.match(fewer.stdout, /^✗ update +Secret +to-a +keys .*; loses key password$/m);
+    assert.match(fewer.stdout, /^✗ 1 copy would be lost or lose data\.$/m);
+    assert.equal(fewer.code, 3);
+    const other = await run(['-'], yaml([keys({ user: 'x', password: 'y', more: 'y' })]));
+    assert.match(other.stdout, /^ {2}update +Secret +to-a +keys .*data differ$/m);
+    assert.doesNotMatch(other.stdout, /✗/);
+    assert.equal(other.code, 0);
+    const elsewhere = await run(['-'], yaml([mirror('keys', 'keys', ['to-b'])]));
+    assert.match(elsewhere.stdout, /^✗ delete +Secret +to-a +keys /m);
+    assert.match(elsewhere.stdout, /^ {2}create +Secret +to-b +keys /m);
+    await plane.api.delete('/apis/mirrors.kts.studio/v1alpha2/namespaces/default/secretmirrors/keys');
+    for (const place of ['default', 'to-a']) await plane.api.delete(`/api/v1/namespaces/${place}/secrets/keys`);
   });
 
   it('plan shows no write for mirrors in a cycle, because the operator makes none', async () => {

@@ -191,7 +191,7 @@ describe('keyferry status, plan and explain', () => {
     );
     // The namespace does not exist yet. When it is created, the pattern may match its name.
     const nowhere = await explained('secret', 'nowhere/one');
-    assert.deepEqual(nowhere.notes, ['namespace nowhere does not exist, or is being deleted']);
+    assert.deepEqual(nowhere.notes, []);
     assert.deepEqual(
       nowhere.others.map(({ rule, why }) => `${rule}: ${why}`),
       ['SecretMirror default/first: namespace nowhere does not exist'],
@@ -200,13 +200,13 @@ describe('keyferry status, plan and explain', () => {
     const { stdout } = await run(['explain', 'secret', 'to-a/one']);
     assert.match(
       stdout,
-      /^Secret to-a\/one is a copy of .*\n\nOwner +SecretMirror default\/first\nSource +secret default\/one\n/,
+      /^Secret to-a\/one is a copy of secret default\/one, which SecretMirror default\/first makes\.\n\nCopied to +to-\.\+\n/,
     );
     assert.match(
       stdout,
-      /\nVersion +that of the source, \d+\nNext +nothing: up to date\nCreated +20\S+Z\nWritten +20\S+Z\n/,
+      /\nNext +nothing: up to date\n\nVersion +that of the source, \d+\nCreated +20\S+Z\nWritten +20\S+Z\n/,
     );
-    assert.match(stdout, /\nCLAIMED BY .*\nSecretMirror default\/first +secret default\/one +to-\.\+ +synced/);
+    assert.doesNotMatch(stdout, /CLAIMED BY/);
   });
 
   it('explain refuses an unknown kind, and a name without a namespace', async () => {
@@ -299,7 +299,7 @@ describe('keyferry status, plan and explain', () => {
     });
     assert.match(
       fromVault,
-      /\nwait +Secret +to-a +three +SecretMirror default\/from-vault +Vault: this command does not read Vault\n/,
+      /\n {2}wait +Secret +to-a +three +SecretMirror default\/from-vault +Vault: this command does not read Vault\n/,
     );
     const glob = await reported(mirror('glob', 'one', ['to-*']));
     assert.match(

@@ -69,7 +69,7 @@ describe('the commands beside an operator', () => {
     assert.equal(would.verdict, 'orphan');
     assert.match(
       would.summary,
-      /^With --require-consent: Secret out-a\/wide was a copy of .*Keyferry will delete it, or an event says why it cannot\.$/,
+      /^With --require-consent: Secret out-a\/wide would no longer be a copy of .*Keyferry will delete it, or an event says why it cannot\.$/,
     );
     assert.match(
       would.notes.join('\n'),

@@ -53,7 +53,7 @@ it('the flags and probes of the original work: kinds, allow-all, excluded namesp
   await scene.put(secrets, 'kube-x/pull', {}, { from: 'source/forbids' });
   await scene.put(configMaps, 'source/map', { a: '1' }, { to: 'team-a' });
   const args = ['-allow-all', '-exclude-namespaces=kube,nothing', '--replicate-configmaps=false', '-resync-period=1h'];
-  const operator = await scene.operator([...args, '-log-level=trace', '-log-format=plain', '-sync-by-content']);
+  const operator = await scene.operator([...args, '-log-level=trace', '-log-format=json', '-sync-by-content']);
   await secrets.holds('team-a/push', { a: '1' });
   await secrets.holds('kube-x/pull', { a: '1' });
   for (const name of ['kube-x/push', 'my-kube-y/push', 'source/map']) assert.equal(await secrets.find(name), undefined);

@@ -88,6 +88,16 @@ it('the installed npm package has a plugin for kubectl, `kubectl keyferry`', asy
   assert.match(stdout, /^Usage: keyferry status/);
 });
 
+it('kubectl finds the completion of the plugin in the installed npm package, and what follows a word', async () => {
+  const complete = async (...words: readonly string[]): Promise<string> => {
+    const bin = path.join(folder, 'node_modules/.bin');
+    const env = { PATH: [bin, path.dirname(process.execPath), '/usr/bin', '/bin'].join(path.delimiter), HOME: folder };
+    return (await promisify(execFile)(path.join(bin, 'kubectl_complete-keyferry'), words, { env })).stdout;
+  };
+  assert.match(await complete('stat'), /^status\tshow what .*\n:4\n$/);
+  assert.equal(await complete('plan', ''), ':0\n');
+});
+
 async function npm(cwd: string, args: readonly string[]): Promise<{ stdout: string; stderr: string }> {
   // npm settings of the caller are left out, because npm warns about some of them.
   const inherited = Object.entries(process.env).filter(([name]) => !/^npm_config_/i.test(name));

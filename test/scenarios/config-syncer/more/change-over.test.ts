@@ -49,9 +49,9 @@ it('the commands of the section "Switch over" change a cluster over, and status,
   const { stdout: planned, code } = await run(look);
   assert.equal(code, 3, 'a conflict');
   assert.match(planned, /^cluster: config-syncer still runs \(Deployment kubeops\/config-syncer\)/m);
-  assert.match(planned, /^adopt +Secret +team-a +s +Secret source\/s /m);
-  assert.match(planned, /^conflict +Secret +team-b +s +Secret source\/s /m);
-  assert.match(planned, /^create +Secret +team-b +far +Secret source\/far/m);
+  assert.match(planned, /^ {2}adopt +Secret +team-a +s +Secret source\/s /m);
+  assert.match(planned, /^! conflict +Secret +team-b +s +Secret source\/s /m);
+  assert.match(planned, /^ {2}create +Secret +team-b +far +Secret source\/far/m);
   const unread = 'Copies in other clusters (kubed.appscode.com/sync-contexts) are not read';
   assert.ok(planned.includes(unread));
   await run(stop);

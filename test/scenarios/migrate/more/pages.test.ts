@@ -156,9 +156,9 @@ describe('docs/migrate-from-mirrors.md', () => {
 
     const [look = '', stored = ''] = blocks('mirrors', 'Look');
     const seen = await run(look);
-    assert.match(seen, /^adopt +Secret +team-a +shared +SecretMirror home\/shared /m);
-    assert.match(seen, /^create +Secret +team-b +shared /m);
-    assert.match(seen, /^leave +Secret +my-team-a +shared +home\/shared +a pattern matches only a part /m);
+    assert.match(seen, /^ {2}adopt +Secret +team-a +shared +SecretMirror home\/shared /m);
+    assert.match(seen, /^ {2}create +Secret +team-b +shared /m);
+    assert.match(seen, /^ {2}leave +Secret +my-team-a +shared +home\/shared +a pattern matches only a part /m);
     assert.match(seen, /mirrors still runs \(Deployment mirrors-system\/mirrors-controller-manager\)/);
     // No server answers webhooks here, so only the versions are read.
     assert.match(await run(stored.split('\n')[0] ?? ''), /v1alpha2/);
@@ -217,8 +217,8 @@ describe('docs/migrate-from-k8s-replicator.md', () => {
     await secret('team-b/pushed', 'edited', marks);
     const [look = ''] = blocks('k8s-replicator', 'Look');
     const seen = await run(look);
-    assert.match(seen, /^adopt +Secret +team-a +pushed /m);
-    assert.match(seen, /^update +Secret +team-b +pushed +.*data differ/m);
+    assert.match(seen, /^ {2}adopt +Secret +team-a +pushed /m);
+    assert.match(seen, /^ {2}update +Secret +team-b +pushed +.*data differ/m);
     assert.match(seen, /k8s-replicator still runs \(Deployment kube-system\/k8s-replicator\)/);
     assert.match(await run('keyferry status --controllers=replicator'), /^k8s-replicator still runs /m);
     assert.doesNotMatch(await run('keyferry status'), /still runs/, 'only if the controller is named');

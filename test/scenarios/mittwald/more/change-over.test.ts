@@ -50,12 +50,12 @@ it('the commands of the section "Switch over" change a cluster over, and status,
     /^cluster: kubernetes-replicator still runs \(Deployment kube-system\/kubernetes-replicator\)/m,
   );
   for (const row of [
-    /^adopt +Secret +team-a +s +Secret source\/s /m,
-    /^conflict +Secret +team-b +s +Secret source\/s /m,
-    /^create +Secret +team-c +s +Secret source\/s /m,
-    /^leave +Secret +team-a +gone .*no source of this name/m,
-    /^update +ConfigMap +team-a +pull +ConfigMap team-a\/pull /m,
-    /^fail +ConfigMap +team-a +denied .*Denied/m,
+    /^ {2}adopt +Secret +team-a +s +Secret source\/s /m,
+    /^! conflict +Secret +team-b +s +Secret source\/s /m,
+    /^ {2}create +Secret +team-c +s +Secret source\/s /m,
+    /^ {2}leave +Secret +team-a +gone .*no source of this name/m,
+    /^ {2}update +ConfigMap +team-a +pull +ConfigMap team-a\/pull /m,
+    /^! fail +ConfigMap +team-a +denied .*Denied/m,
     /"team\|a" matches whole names only; kubernetes-replicator also matches team-a, team-b, team-c/,
     /strip-labels: "false" keeps the labels/,
   ])

@@ -52,12 +52,12 @@ it('the commands of the section "Switch over" change a cluster over, and status,
   const { stdout: planned, code } = await run(look);
   assert.equal(code, 3, 'a conflict');
   assert.match(planned, /^cluster: reflector still runs \(Deployment kube-system\/reflector\)/m);
-  assert.match(planned, /^adopt +Secret +team-a +s +Secret source\/s /m);
-  assert.match(planned, /^update +Secret +team-a +pull +Secret team-a\/pull /m);
-  assert.match(planned, /^conflict +Secret +team-b +s +Secret source\/s /m);
-  assert.match(planned, /^leave +Secret +team-a +gone +source\/gone .*its source does not exist/m);
+  assert.match(planned, /^ {2}adopt +Secret +team-a +s +Secret source\/s /m);
+  assert.match(planned, /^ {2}update +Secret +team-a +pull +Secret team-a\/pull /m);
+  assert.match(planned, /^! conflict +Secret +team-b +s +Secret source\/s /m);
+  assert.match(planned, /^ {2}leave +Secret +team-a +gone +source\/gone .*its source does not exist/m);
   const { stdout: adopting } = await run('keyferry plan --controllers=reflector --adopt-orphans');
-  assert.match(adopting, /^delete +Secret +team-a +gone +Secret source\/gone /m);
+  assert.match(adopting, /^✗ delete +Secret +team-a +gone +Secret source\/gone /m);
   await run(stop);
   const { spec } = await api.get('/apis/apps/v1/namespaces/kube-system/deployments/reflector');
   assert.equal(spec.replicas, 0);
