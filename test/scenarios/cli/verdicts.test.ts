@@ -30,7 +30,7 @@ describe('the commands beside an operator', () => {
   };
 
   before(async () => {
-    scene = await MirrorScene.open();
+    scene = await MirrorScene.open({ controllerManager: false });
     await scene.namespaces('out-a', 'out-b', 'closed', 'calm');
     await scene.api.patch('/api/v1/namespaces/closed', { metadata: { annotations: { [CONSENT]: 'nobody' } } });
     for (const name of ['named', 'wide', 'shut']) await scene.secret(HOME, name, VALUES);

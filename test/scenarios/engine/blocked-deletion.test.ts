@@ -12,7 +12,7 @@ import { refuse } from './admission.ts';
 let scene: MirrorScene;
 
 before(async () => {
-  scene = await MirrorScene.open();
+  scene = await MirrorScene.open({ controllerManager: false });
   await scene.operator();
 });
 after(() => scene.close());

@@ -22,7 +22,7 @@ let proxy: FaultProxy;
 let roles: Json[];
 
 before(async () => {
-  scene = await MirrorScene.open({ users: [KEYFERRY_ACCOUNT] });
+  scene = await MirrorScene.open({ users: [KEYFERRY_ACCOUNT], controllerManager: false });
   roles = parseAllDocuments(await readFile(RBAC, 'utf8')).map((document) => document.toJS());
   await scene.api.apply(roles);
   const through = await proxied(scene.plane, USER);

@@ -21,7 +21,7 @@ let proxy: FaultProxy;
 let kubeconfig: string;
 
 before(async () => {
-  scene = await MirrorScene.open();
+  scene = await MirrorScene.open({ controllerManager: false });
   ({ proxy, kubeconfig } = await proxied(scene.plane));
 });
 afterEach(() => proxy.clearRules());

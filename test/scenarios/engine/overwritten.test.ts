@@ -27,7 +27,7 @@ let scene: MirrorScene;
 let operator: Keyferry;
 
 before(async () => {
-  scene = await MirrorScene.open({ apiServerFlags: OVERWRITE_FLAGS });
+  scene = await MirrorScene.open({ apiServerFlags: OVERWRITE_FLAGS, controllerManager: false });
   operator = await scene.operator();
 });
 after(() => scene.close());

@@ -20,7 +20,7 @@ let scene: MirrorScene;
 let proxy: FaultProxy;
 
 before(async () => {
-  scene = await MirrorScene.open();
+  scene = await MirrorScene.open({ controllerManager: false });
   const through = await proxied(scene.plane);
   ({ proxy } = through);
   await scene.operator({ kubeconfig: through.kubeconfig, args: ['--kube-max-concurrent-writes', '32'] });

@@ -19,7 +19,7 @@ const START_MS = 500;
 let scene: MirrorScene;
 
 before(async () => {
-  scene = await MirrorScene.open({ audit: true });
+  scene = await MirrorScene.open({ audit: true, controllerManager: false });
 });
 after(() => scene.close());
 

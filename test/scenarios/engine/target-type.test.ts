@@ -8,7 +8,7 @@ let scene: ReplicatorScene;
 let secrets: KindScene;
 
 before(async () => {
-  scene = await ReplicatorScene.open();
+  scene = await ReplicatorScene.open({ controllerManager: false });
   secrets = scene.of(KINDS[0]!);
   await scene.operator();
 });

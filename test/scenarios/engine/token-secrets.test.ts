@@ -25,7 +25,7 @@ const SETTLE_MS = 1000;
 describe('Secrets that are tokens', () => {
   let scene: VaultScene;
   before(async () => {
-    scene = await VaultScene.open();
+    scene = await VaultScene.open({}, { controllerManager: true });
     const { mirrors } = scene;
     await permitEverything(mirrors.api);
     await mirrors.namespaces('target');

@@ -17,7 +17,7 @@ const LENGTH = 'keyferry.dev/generate-length';
 let scene: GeneratorScene;
 
 before(async () => {
-  scene = await GeneratorScene.open();
+  scene = await GeneratorScene.open({ plane: { controllerManager: true } });
   await scene.start();
 });
 after(() => scene?.close());

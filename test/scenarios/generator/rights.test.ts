@@ -25,7 +25,7 @@ const APPS = 'apps';
 let scene: GeneratorScene;
 
 before(async () => {
-  scene = await GeneratorScene.open({ eso: false, plane: { audit: true, controllerManager: false } });
+  scene = await GeneratorScene.open({ eso: false, plane: { audit: true } });
   const { api, plane } = scene;
   await api.createNamespaces([APPS]);
   await api.apply(manifest(FILE));

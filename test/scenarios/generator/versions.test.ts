@@ -14,7 +14,7 @@ import { GeneratorScene, STORE } from './support.ts';
 let scene: GeneratorScene;
 
 before(async () => {
-  scene = await GeneratorScene.open({ eso: false, crds: 'later', plane: { controllerManager: false } });
+  scene = await GeneratorScene.open({ eso: false, crds: 'later' });
   await scene.launch();
 });
 after(() => scene?.close());

@@ -25,7 +25,7 @@ describe('while Keyferry or Vault is down', () => {
   let scene: VaultScene;
   let operator: Keyferry;
   before(async () => {
-    scene = await VaultScene.open({ storage: 'file', auditLog: true }, { audit: true });
+    scene = await VaultScene.open({ storage: 'file', auditLog: true }, { audit: true, controllerManager: true });
     await scene.tokenSecret('all', ALL);
     operator = await scene.mirrors.operator({ args: ARGS });
   });

@@ -46,7 +46,7 @@ describe('logins by a ServiceAccount', () => {
   let scene: VaultScene;
   let operator: Keyferry;
   before(async () => {
-    scene = await VaultScene.open({}, { users: [KEYFERRY_ACCOUNT] });
+    scene = await VaultScene.open({}, { users: [KEYFERRY_ACCOUNT], controllerManager: true });
     const { mirrors, vault } = scene;
     await mirrors.api.apply(await readFile(new URL('../../../deploy/rbac.yaml', import.meta.url), 'utf8'));
     await mirrors.api.apply(

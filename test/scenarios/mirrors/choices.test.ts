@@ -15,7 +15,7 @@ let scene: MirrorScene;
 let operator: Keyferry;
 
 before(async () => {
-  scene = await MirrorScene.open();
+  scene = await MirrorScene.open({ controllerManager: false });
   operator = await scene.operator();
   await scene.namespaces('team-a', 'team-b');
 });

@@ -11,7 +11,7 @@ import { HOME, MirrorScene, OWNED_BY, secretPath } from './support.ts';
 describe('copies that the original left behind', () => {
   let scene: MirrorScene;
   before(async () => {
-    scene = await MirrorScene.open();
+    scene = await MirrorScene.open({ controllerManager: false });
     await scene.namespaces('part-a', 'not-part-a', 'not-part-b', 'whole-a');
     for (const where of ['part-a', 'not-part-a']) await original(where, 'part', 'part');
     // This copy has the mark of another mirror.

@@ -19,7 +19,7 @@ describe('SecretMirrors by labels of namespaces', () => {
     await scene.api.patch(`/api/v1/namespaces/${namespace}`, labels(values));
 
   before(async () => {
-    scene = await MirrorScene.open();
+    scene = await MirrorScene.open({ controllerManager: false });
     await scene.namespaces('one', 'two', 'three', 'four', 'flipping', 'calm');
     await scene.secret('default', 'db', VALUES);
     await label('one', { tier: 'prod', team: 'a' });

@@ -27,7 +27,7 @@ describe('the reach of SecretMirrors', () => {
     });
 
   before(async () => {
-    scene = await MirrorScene.open();
+    scene = await MirrorScene.open({ controllerManager: false });
     await scene.namespaces('open', 'closed', 'secluded-1', 'excluded', 'kept', 'broken', 'team-a', 'team-b');
     await consent('closed', 'team-a, infra-.*');
     await consent('secluded-1', '');

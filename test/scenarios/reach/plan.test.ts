@@ -33,7 +33,7 @@ describe('plan of a Namespace', () => {
   };
 
   before(async () => {
-    scene = await MirrorScene.open();
+    scene = await MirrorScene.open({ controllerManager: false });
     await scene.namespaces('apps', 'shop', 'other');
     await change('apps', TENANT);
     await change('shop', SHOP);

@@ -24,7 +24,7 @@ describe('the reach of annotations', () => {
     await scene.api.patch(`/api/v1/namespaces/${namespace}`, { metadata });
 
   before(async () => {
-    scene = await ReplicatorScene.open();
+    scene = await ReplicatorScene.open({ controllerManager: false });
     users = scene.of(KINDS[0] ?? assert.fail());
     await scene.namespaces('source', 'open', 'closed', 'locked', 'labelled', 'receiver');
     await patch('closed', { annotations: { [CONSENT]: 'team-.*' } });

@@ -29,7 +29,7 @@ let own: Role;
 let credentials: Role;
 
 before(async () => {
-  scene = await GeneratorScene.open({ eso: false, plane: { audit: true, controllerManager: false } });
+  scene = await GeneratorScene.open({ eso: false, plane: { audit: true } });
   const { api, plane } = scene;
   await api.createNamespaces([APPS]);
   for (const file of [FILE, CREDENTIALS_FILE] as const) await api.apply(manifest(file));
