@@ -124,7 +124,7 @@ const MORE_SERVERS: readonly (readonly [RegExp, readonly ServerName[]])[] = [
   [/\/monitoring\//, ['prometheus', 'promtool']],
   [/\/chart\//, ['helm', 'kustomize']],
   [/\/policies\//, ['helm']],
-  [/\/replicator\/releases/, ['helm', 'helm-4', 'kubectl']],
+  [/\/replicator\/more\/releases/, ['helm', 'helm-4', 'kubectl']],
   [/\/(migrate|docs)\//, ['helm', 'kubectl', 'kustomize']],
   [/\/kube\/trust/, ['kubectl']],
 ];

@@ -97,7 +97,7 @@ async function processesWith(mark: string): Promise<string[]> {
 }
 
 describe('npm run demo', { skip: process.platform === 'linux' ? false : 'looks into /proc' }, () => {
-  it('the demo runs all examples on its own servers, and leaves no process and no file', async () => {
+  longIt('the demo runs all examples on its own servers, and leaves no process and no file', async () => {
     const run = await DemoRun.start(['--once']);
     assert.equal(await run.exit(), 0, run.output);
     const { output } = run;

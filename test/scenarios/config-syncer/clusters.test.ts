@@ -11,6 +11,7 @@ import { kubernetesFault } from '../../servers/fault-rules.ts';
 import { freePort } from '../../servers/ports.ts';
 import type { Json } from '../../support/api.ts';
 import type { Keyferry } from '../../support/keyferry.ts';
+import { longIt } from '../../support/long.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { CONTEXTS, MARK, ORIGIN, originLabels, SYNC, SyncScene } from './support.ts';
 
@@ -65,60 +66,63 @@ after(async () => {
 });
 
 const FAR = 'arn:aws:eks:x/far@1';
-it('a copy is in the namespace of the source, or in that of the context; it follows, is repaired, and goes when it is no longer listed', async () => {
-  const operator = await start(FAR, 'inbox');
-  const source = await home.put(
-    home.secrets,
-    'source/s',
-    { a: '1' },
-    { [CONTEXTS]: FAR, [SYNC]: '', 'my.org/note': 'x' },
-  );
-  const expected = (values: Json): Json => home.secrets.data(values);
-  const holds = async (name: string, values: Readonly<Record<string, string>>): Promise<Json> =>
-    await far.secrets.becomes(
-      name,
-      ({ data }) => JSON.stringify(data) === JSON.stringify(expected(values)),
-      JSON.stringify(values),
+longIt(
+  'a copy is in the namespace of the source, or in that of the context; it follows, is repaired, and goes when it is no longer listed',
+  async () => {
+    const operator = await start(FAR, 'inbox');
+    const source = await home.put(
+      home.secrets,
+      'source/s',
+      { a: '1' },
+      { [CONTEXTS]: FAR, [SYNC]: '', 'my.org/note': 'x' },
     );
-  const made = await holds('source/s', { a: '1' });
-  await home.secrets.holds('team-a/s', { a: '1' });
-  for (const [label, value] of Object.entries(originLabels('source', 's', 'unicorn')))
-    assert.equal(made.metadata.labels[label], value);
-  assert.equal(JSON.parse(made.metadata.annotations[ORIGIN]).uid, source.metadata.uid);
-  const { uid } = (await home.api.get('/api/v1/namespaces/kube-system')).metadata;
-  assert.equal(made.metadata.annotations[MARK], `${uid}/source/s`);
-  assert.equal(made.metadata.annotations['my.org/note'], 'x');
-  await home.secrets.change('source/s', { a: '2' });
-  await holds('source/s', { a: '2' });
-  await far.secrets.delete('source/s');
-  await holds('source/s', { a: '2' });
-  // A mistake leaves the copies of other clusters as they are, and the part in this cluster goes on.
-  await home.say(home.secrets, 'source/s', { [CONTEXTS]: `${FAR}, inbox` });
-  await home.secrets.warning('source/s', 'IllFormed');
-  await home.secrets.change('source/s', { a: '3' });
-  await home.secrets.holds('team-a/s', { a: '3' });
-  await far.secrets.stayUnchanged(['source/s'], 'a copy whose source names an unknown context');
-  await home.say(home.secrets, 'source/s', { [CONTEXTS]: `${FAR},inbox` });
-  await far.secrets.stayUnchanged(['source/s'], 'a copy whose source names one cluster twice');
-  assert.equal(await far.secrets.find('inbox/s'), undefined);
-  await home.say(home.secrets, 'source/s', { [CONTEXTS]: 'inbox' });
-  await holds('inbox/s', { a: '3' });
-  await far.secrets.gone('source/s');
-  await operator.stop();
-  // After a restart, nothing is deleted before it is known which cluster is which.
-  const kept = await far.secrets.version('inbox/s');
-  const again = await start(FAR, 'inbox');
-  await home.put(home.secrets, 'source/later', { a: '1' }, { [CONTEXTS]: FAR });
-  await holds('source/later', { a: '1' });
-  await far.secrets.stayUnchanged(['inbox/s'], 'a copy after a restart');
-  assert.equal(await far.secrets.version('inbox/s'), kept);
-  await home.say(home.secrets, 'source/s', { [CONTEXTS]: null });
-  await far.secrets.gone('inbox/s');
-  await home.secrets.holds('team-a/s', { a: '3' });
-  await home.secrets.delete('source/later');
-  await far.secrets.gone('source/later');
-  await again.stop();
-});
+    const expected = (values: Json): Json => home.secrets.data(values);
+    const holds = async (name: string, values: Readonly<Record<string, string>>): Promise<Json> =>
+      await far.secrets.becomes(
+        name,
+        ({ data }) => JSON.stringify(data) === JSON.stringify(expected(values)),
+        JSON.stringify(values),
+      );
+    const made = await holds('source/s', { a: '1' });
+    await home.secrets.holds('team-a/s', { a: '1' });
+    for (const [label, value] of Object.entries(originLabels('source', 's', 'unicorn')))
+      assert.equal(made.metadata.labels[label], value);
+    assert.equal(JSON.parse(made.metadata.annotations[ORIGIN]).uid, source.metadata.uid);
+    const { uid } = (await home.api.get('/api/v1/namespaces/kube-system')).metadata;
+    assert.equal(made.metadata.annotations[MARK], `${uid}/source/s`);
+    assert.equal(made.metadata.annotations['my.org/note'], 'x');
+    await home.secrets.change('source/s', { a: '2' });
+    await holds('source/s', { a: '2' });
+    await far.secrets.delete('source/s');
+    await holds('source/s', { a: '2' });
+    // A mistake leaves the copies of other clusters as they are, and the part in this cluster goes on.
+    await home.say(home.secrets, 'source/s', { [CONTEXTS]: `${FAR}, inbox` });
+    await home.secrets.warning('source/s', 'IllFormed');
+    await home.secrets.change('source/s', { a: '3' });
+    await home.secrets.holds('team-a/s', { a: '3' });
+    await far.secrets.stayUnchanged(['source/s'], 'a copy whose source names an unknown context');
+    await home.say(home.secrets, 'source/s', { [CONTEXTS]: `${FAR},inbox` });
+    await far.secrets.stayUnchanged(['source/s'], 'a copy whose source names one cluster twice');
+    assert.equal(await far.secrets.find('inbox/s'), undefined);
+    await home.say(home.secrets, 'source/s', { [CONTEXTS]: 'inbox' });
+    await holds('inbox/s', { a: '3' });
+    await far.secrets.gone('source/s');
+    await operator.stop();
+    // After a restart, nothing is deleted before it is known which cluster is which.
+    const kept = await far.secrets.version('inbox/s');
+    const again = await start(FAR, 'inbox');
+    await home.put(home.secrets, 'source/later', { a: '1' }, { [CONTEXTS]: FAR });
+    await holds('source/later', { a: '1' });
+    await far.secrets.stayUnchanged(['inbox/s'], 'a copy after a restart');
+    assert.equal(await far.secrets.version('inbox/s'), kept);
+    await home.say(home.secrets, 'source/s', { [CONTEXTS]: null });
+    await far.secrets.gone('inbox/s');
+    await home.secrets.holds('team-a/s', { a: '3' });
+    await home.secrets.delete('source/later');
+    await far.secrets.gone('source/later');
+    await again.stop();
+  },
+);
 
 it('the own cluster is refused, whatever its context is called, and no copy or source goes', async () => {
   const operator = await start('self');

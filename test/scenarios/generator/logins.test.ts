@@ -7,6 +7,7 @@ import { after, before, it } from 'node:test';
 import { startVault, type VaultServer } from '../../servers/vault.ts';
 import { enableKubernetesAuth } from '../../servers/vault-kubernetes.ts';
 import type { Json } from '../../support/api.ts';
+import { longIt } from '../../support/long.ts';
 import { GeneratorScene, HOME } from './support.ts';
 
 const POLICY = 'path "secret/data/app/*" { capabilities = ["create", "read", "update"] }';
@@ -32,24 +33,27 @@ async function secret(name: string, data: Readonly<Record<string, string>>, kind
   await scene.api.create({ apiVersion: 'v1', kind, metadata: { name, namespace: HOME }, data: content });
 }
 
-it('the generator logs in by AppRole with the role id from the store, from the Secret of the secret id, or from another Secret', async () => {
-  const { vault } = scene;
-  await vault.request('POST', 'sys/auth/team', { type: 'approle' });
-  await vault.request('POST', 'auth/team/role/maker', { token_policies: ['maker'] });
-  const { role_id: role } = (await vault.request('GET', 'auth/team/role/maker/role-id')).data;
-  const { secret_id: id } = (await vault.request('POST', 'auth/team/role/maker/secret-id', {})).data;
-  await secret('approle', { role, id });
-  await secret('approle-role', { role });
-  const secretRef = { name: 'approle', key: 'id' };
-  for (const [name, ids] of [
-    ['text', { roleId: ` ${role} ` }],
-    ['one', { roleRef: { name: 'approle', key: 'role' } }],
-    ['two', { roleRef: { name: 'approle-role', key: 'role' } }],
-  ] as const) {
-    await scene.store(`approle-${name}`, { auth: { appRole: { path: 'team', secretRef, ...ids } } });
-    await makes(`approle-${name}`, `approle-${name}`);
-  }
-});
+longIt(
+  'the generator logs in by AppRole with the role id from the store, from the Secret of the secret id, or from another Secret',
+  async () => {
+    const { vault } = scene;
+    await vault.request('POST', 'sys/auth/team', { type: 'approle' });
+    await vault.request('POST', 'auth/team/role/maker', { token_policies: ['maker'] });
+    const { role_id: role } = (await vault.request('GET', 'auth/team/role/maker/role-id')).data;
+    const { secret_id: id } = (await vault.request('POST', 'auth/team/role/maker/secret-id', {})).data;
+    await secret('approle', { role, id });
+    await secret('approle-role', { role });
+    const secretRef = { name: 'approle', key: 'id' };
+    for (const [name, ids] of [
+      ['text', { roleId: ` ${role} ` }],
+      ['one', { roleRef: { name: 'approle', key: 'role' } }],
+      ['two', { roleRef: { name: 'approle-role', key: 'role' } }],
+    ] as const) {
+      await scene.store(`approle-${name}`, { auth: { appRole: { path: 'team', secretRef, ...ids } } });
+      await makes(`approle-${name}`, `approle-${name}`);
+    }
+  },
+);
 
 it('the generator logs in to Vault with a ServiceAccount and an audience from the store; a store without an audience is invalid', async () => {
   const { vault, plane } = scene;

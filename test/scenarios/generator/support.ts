@@ -66,7 +66,10 @@ export class GeneratorScene {
   static async open(options: SceneOptions = {}): Promise<GeneratorScene> {
     await using resources = new AsyncDisposableStack();
     const { eso = true, crds, version = 'v1', auditLog = false } = options;
-    const [plane, vault] = await Promise.all([startControlPlane({ controllerManager: false, ...options.plane }), startVault({ auditLog })]);
+    const [plane, vault] = await Promise.all([
+      startControlPlane({ controllerManager: false, ...options.plane }),
+      startVault({ auditLog }),
+    ]);
     resources.defer(() => plane.stop());
     resources.use(vault);
     if (crds !== 'later') await installEsoCrds(plane, crds, version);

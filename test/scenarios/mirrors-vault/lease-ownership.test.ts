@@ -353,40 +353,43 @@ describe('leases of mirrors', { skip }, () => {
     },
   );
 
-  it('credentials in an entry of Vault stay valid until it has others: while the mirror is suspended, and after its deletion', async () => {
-    const { mirrors, vault } = scene;
-    const held = async (): Promise<string> => (await vault.request('GET', 'secret/data/creds')).data.data.username;
-    const refuseWrites = (): void => {
-      const match: FaultRule['match'] = ({ path, method }) => path.startsWith('/v1/secret/data/') && method !== 'GET';
-      proxy.rule({ match, fault: { kind: 'respond', status: 500, body: { errors: ['broken'] } } });
-    };
-    const to = block('ro', 'one', { path: 'secret/data/creds', addr: proxy.url });
-    await vault.request('DELETE', 'secret/metadata/creds');
-    await scene.toVault('held', { type: 'vault', vault: block('ro') }, to, { pollPeriodSeconds: 1 });
-    await mirrors.ready('held', 'Synced');
-    const [first] = await users(1);
-    assert.equal(await held(), first);
-    refuseWrites();
-    await edit('held', block('admin'));
-    await users(2);
-    await mirrors.api.patch(mirrorPath('held'), { spec: { suspend: true } });
-    await mirrors.ready('held', 'Suspended');
-    await staysTrue(async () => (await vaultUsers()).includes(first ?? ''), 2000, 'the first credentials are valid');
-    proxy.clearRules();
-    await mirrors.api.patch(mirrorPath('held'), { spec: { suspend: false } });
-    await waitFor(async () => (await held()) !== first, { message: 'the second credentials in the entry' });
-    const [second] = await users(1);
-    assert.equal(await held(), second);
-    refuseWrites();
-    await edit('held', block('ro'));
-    await users(2);
-    await mirrors.api.delete(mirrorPath('held'));
-    await mirrors.gone(mirrorPath('held'));
-    assert.equal(await held(), second);
-    assert.ok((await vaultUsers()).includes(second ?? ''));
-    proxy.clearRules();
-    await vault.request('PUT', 'sys/leases/revoke-prefix/database/creds');
-  });
+  longIt(
+    'credentials in an entry of Vault stay valid until it has others: while the mirror is suspended, and after its deletion',
+    async () => {
+      const { mirrors, vault } = scene;
+      const held = async (): Promise<string> => (await vault.request('GET', 'secret/data/creds')).data.data.username;
+      const refuseWrites = (): void => {
+        const match: FaultRule['match'] = ({ path, method }) => path.startsWith('/v1/secret/data/') && method !== 'GET';
+        proxy.rule({ match, fault: { kind: 'respond', status: 500, body: { errors: ['broken'] } } });
+      };
+      const to = block('ro', 'one', { path: 'secret/data/creds', addr: proxy.url });
+      await vault.request('DELETE', 'secret/metadata/creds');
+      await scene.toVault('held', { type: 'vault', vault: block('ro') }, to, { pollPeriodSeconds: 1 });
+      await mirrors.ready('held', 'Synced');
+      const [first] = await users(1);
+      assert.equal(await held(), first);
+      refuseWrites();
+      await edit('held', block('admin'));
+      await users(2);
+      await mirrors.api.patch(mirrorPath('held'), { spec: { suspend: true } });
+      await mirrors.ready('held', 'Suspended');
+      await staysTrue(async () => (await vaultUsers()).includes(first ?? ''), 2000, 'the first credentials are valid');
+      proxy.clearRules();
+      await mirrors.api.patch(mirrorPath('held'), { spec: { suspend: false } });
+      await waitFor(async () => (await held()) !== first, { message: 'the second credentials in the entry' });
+      const [second] = await users(1);
+      assert.equal(await held(), second);
+      refuseWrites();
+      await edit('held', block('ro'));
+      await users(2);
+      await mirrors.api.delete(mirrorPath('held'));
+      await mirrors.gone(mirrorPath('held'));
+      assert.equal(await held(), second);
+      assert.ok((await vaultUsers()).includes(second ?? ''));
+      proxy.clearRules();
+      await vault.request('PUT', 'sys/leases/revoke-prefix/database/creds');
+    },
+  );
 
   longIt('if a database takes 12 s to create a user, the mirror still copies the credentials', async () => {
     proxy.rule({ match: ({ path }) => path.startsWith('/v1/database/'), fault: { kind: 'delay', ms: 12_000 } });

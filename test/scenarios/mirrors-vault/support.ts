@@ -24,7 +24,10 @@ export class VaultScene {
   }
 
   static async open(options: VaultOptions = {}, plane: ControlPlaneOptions = {}): Promise<VaultScene> {
-    const [mirrors, vault] = await Promise.all([MirrorScene.open({ controllerManager: false, ...plane }), startVault(options)]);
+    const [mirrors, vault] = await Promise.all([
+      MirrorScene.open({ controllerManager: false, ...plane }),
+      startVault(options),
+    ]);
     return new VaultScene(mirrors, vault);
   }
 

@@ -5,6 +5,7 @@ import { after, afterEach, before, describe, it } from 'node:test';
 import type { Json } from '../../support/api.ts';
 import { readJsonLines } from '../../support/json-lines.ts';
 import type { Keyferry } from '../../support/keyferry.ts';
+import { longIt } from '../../support/long.ts';
 import { staysTrue, waitFor } from '../../support/wait-for.ts';
 import { within } from '../../support/yardstick.ts';
 import { annotations, COPY_LABEL, HOME, mirrorPath, MirrorScene, OWNED_BY, secretPath } from './support.ts';
@@ -92,15 +93,18 @@ describe('an operator that is killed', () => {
     assert.ok(done.length <= 200 + 16, `only requests in flight may be repeated: ${done.length}`);
   });
 
-  it('an operator killed in the middle of 200 deletions deletes the other copies and the mirror after its next start', async () => {
-    await scene.api.delete(mirrorPath('half'));
-    await waitFor(async () => (await copiesOf('half')).length <= 180, { intervalMs: 1, message: '20 deletions' });
-    await operator.kill9();
-    operator = await scene.operator();
-    await scene.gone(mirrorPath('half'));
-    assert.equal((await copiesOf('half')).length, 0);
-    assert.ok(await scene.find(HOME, 'half'), 'the source stays');
-  });
+  longIt(
+    'an operator killed in the middle of 200 deletions deletes the other copies and the mirror after its next start',
+    async () => {
+      await scene.api.delete(mirrorPath('half'));
+      await waitFor(async () => (await copiesOf('half')).length <= 180, { intervalMs: 1, message: '20 deletions' });
+      await operator.kill9();
+      operator = await scene.operator();
+      await scene.gone(mirrorPath('half'));
+      assert.equal((await copiesOf('half')).length, 0);
+      assert.ok(await scene.find(HOME, 'half'), 'the source stays');
+    },
+  );
 });
 
 it('if all copies are up to date, a restart of the operator writes nothing to the API server', async () => {
@@ -122,15 +126,18 @@ describe('SIGTERM', () => {
     assert.equal(code, 0, operator.output.slice(-2000));
   });
 
-  it('SIGTERM ends an operator that is making 200 copies with code 0, and the next start makes the missing copies', async () => {
-    await scene.secret(HOME, 'load', { a: '1' });
-    await scene.mirror('load', ['half-\\d+']);
-    await waitFor(async () => (await copiesOf('load')).length >= 20, { intervalMs: 1, message: '20 copies' });
-    const { code } = await within(STOP_MS, 'the stop', async () => await operator.stop());
-    assert.equal(code, 0, operator.output.slice(-2000));
-    operator = await scene.operator();
-    await scene.ready('load', 'Synced', /^200 copies/);
-  });
+  longIt(
+    'SIGTERM ends an operator that is making 200 copies with code 0, and the next start makes the missing copies',
+    async () => {
+      await scene.secret(HOME, 'load', { a: '1' });
+      await scene.mirror('load', ['half-\\d+']);
+      await waitFor(async () => (await copiesOf('load')).length >= 20, { intervalMs: 1, message: '20 copies' });
+      const { code } = await within(STOP_MS, 'the stop', async () => await operator.stop());
+      assert.equal(code, 0, operator.output.slice(-2000));
+      operator = await scene.operator();
+      await scene.ready('load', 'Synced', /^200 copies/);
+    },
+  );
 
   it('SIGTERM ends the operator with code 0 while the API server does not answer', async () => {
     await scene.plane.pauseApiServer();

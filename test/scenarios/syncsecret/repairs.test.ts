@@ -7,7 +7,7 @@ import { after, afterEach, before, describe, it } from 'node:test';
 
 import type { Json } from '../../support/api.ts';
 import type { Keyferry } from '../../support/keyferry.ts';
-import { longIt } from '../../support/long.ts';
+import { longIt, rowsOf } from '../../support/long.ts';
 import type { Tenant } from '../../support/sync-secret-clusters.ts';
 import { staysTrue, waitFor } from '../../support/wait-for.ts';
 import { within } from '../../support/yardstick.ts';
@@ -147,7 +147,7 @@ async function restored(cases: readonly Case[]): Promise<void> {
 
 const hops = { Secret: SECRET_EDITS, copy: COPY_EDITS } as const;
 
-for (const [hop, edits] of Object.entries(hops)) {
+for (const [hop, edits] of rowsOf(Object.entries(hops))) {
   const part = ({ chain }: Case): Json => (hop === 'Secret' ? chain.secret : chain.copy);
 
   describe(`a ${hop} that another client changes`, () => {

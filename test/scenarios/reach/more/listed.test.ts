@@ -7,18 +7,18 @@ import { readFileSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
 import { parse } from 'yaml';
 
-import type { Json } from '../../support/api.ts';
-import { readAuditLog } from '../../support/audit-log.ts';
-import { Keyferry, type KeyferryOptions } from '../../support/keyferry.ts';
-import { waitForRights } from '../../support/permissions.ts';
-import { requestToken, serviceAccountUser } from '../../support/service-account.ts';
-import { waitFor } from '../../support/wait-for.ts';
-import { labels, MirrorScene, secretPath } from '../mirrors/support.ts';
+import type { Json } from '../../../support/api.ts';
+import { readAuditLog } from '../../../support/audit-log.ts';
+import { Keyferry, type KeyferryOptions } from '../../../support/keyferry.ts';
+import { waitForRights } from '../../../support/permissions.ts';
+import { requestToken, serviceAccountUser } from '../../../support/service-account.ts';
+import { waitFor } from '../../../support/wait-for.ts';
+import { labels, MirrorScene, secretPath } from '../../mirrors/support.ts';
 
 const NAME = 'keyferry';
 const USER = serviceAccountUser(NAME, NAME);
 const RBAC = 'rbac.authorization.k8s.io';
-const RULES = new URL('../../../deploy/helm/keyferry/files/rules/', import.meta.url);
+const RULES = new URL('../../../../deploy/helm/keyferry/files/rules/', import.meta.url);
 
 describe('keyferry run --namespaces', () => {
   let scene: MirrorScene;

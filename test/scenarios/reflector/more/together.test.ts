@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
 
-import { readCrds } from '../../../scripts/crd/read-crds.ts';
-import type { Json } from '../../support/api.ts';
-import { autoInto, mark, ReflectorScene } from './support.ts';
+import { readCrds } from '../../../../scripts/crd/read-crds.ts';
+import type { Json } from '../../../support/api.ts';
+import { autoInto, mark, ReflectorScene } from '../support.ts';
 
 let scene: ReflectorScene;
 before(async () => {

@@ -2,13 +2,12 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
-import type { Json } from '../../support/api.ts';
-import type { Keyferry } from '../../support/keyferry.ts';
-import { longIt } from '../../support/long.ts';
-import { staysTrue, waitFor } from '../../support/wait-for.ts';
-import type { WatchEvent } from '../../support/watcher.ts';
-import { FakeReplicator } from './fake-replicator.ts';
-import { annotation, type KindScene, KINDS, ReplicatorScene, SETTLE_MS } from './support.ts';
+import type { Json } from '../../../support/api.ts';
+import type { Keyferry } from '../../../support/keyferry.ts';
+import { staysTrue, waitFor } from '../../../support/wait-for.ts';
+import type { WatchEvent } from '../../../support/watcher.ts';
+import { FakeReplicator } from '../fake-replicator.ts';
+import { annotation, type KindScene, KINDS, ReplicatorScene, SETTLE_MS } from '../support.ts';
 
 let scene: ReplicatorScene;
 let secrets: KindScene;
@@ -76,35 +75,32 @@ describe('the replicator and the original on one cluster', () => {
     assert.equal(original.writes, 0);
   });
 
-  longIt(
-    'if Keyferry and k8s-replicator run on one cluster, replicate-once copies stay frozen, and each new version is written at most once',
-    async () => {
-      await using original = await FakeReplicator.start(scene.api);
-      const operator = await scene.operator();
-      const copies = ['team-a/frozen', 'team-b/frozen'];
-      const once = { 'replicate-once': 'true', 'replicate-once-version': 'v0', 'replicate-to': copies.join() };
-      await secrets.create('source/frozen', { password: '0' }, once);
-      for (const copy of copies) {
-        await secrets.holds(copy, { password: '0' });
-        // Keyferry adds the annotation keyferry.dev/target to a copy that the original created first.
-        const placed = ({ metadata }: Json): boolean => metadata.annotations['keyferry.dev/target'] === copy;
-        await secrets.becomes(copy, placed, 'a copy with its place');
-      }
-      const writesBefore = original.writes;
-      for (const round of [1, 2, 3]) {
-        await secrets.change('source/frozen', { password: String(round) });
-        await secrets.stayUnchanged(copies, 'the frozen copies');
-        await secrets.annotate('source/frozen', { 'replicate-once-version': `v${round}` });
-        for (const copy of copies) {
-          const { metadata } = await secrets.holds(copy, { password: String(round) });
-          assert.equal(metadata.annotations['k8s-replicator/replicate-once-version'], `v${round}`);
-        }
-      }
+  it('if Keyferry and k8s-replicator run on one cluster, replicate-once copies stay frozen, and each new version is written at most once', async () => {
+    await using original = await FakeReplicator.start(scene.api);
+    const operator = await scene.operator();
+    const copies = ['team-a/frozen', 'team-b/frozen'];
+    const once = { 'replicate-once': 'true', 'replicate-once-version': 'v0', 'replicate-to': copies.join() };
+    await secrets.create('source/frozen', { password: '0' }, once);
+    for (const copy of copies) {
+      await secrets.holds(copy, { password: '0' });
+      // Keyferry adds the annotation keyferry.dev/target to a copy that the original created first.
+      const placed = ({ metadata }: Json): boolean => metadata.annotations['keyferry.dev/target'] === copy;
+      await secrets.becomes(copy, placed, 'a copy with its place');
+    }
+    const writesBefore = original.writes;
+    for (const round of [1, 2, 3]) {
+      await secrets.change('source/frozen', { password: String(round) });
       await secrets.stayUnchanged(copies, 'the frozen copies');
-      assert.ok(original.writes - writesBefore <= 3 * copies.length, 'it writes at most once for each version');
-      await operator.stop();
-    },
-  );
+      await secrets.annotate('source/frozen', { 'replicate-once-version': `v${round}` });
+      for (const copy of copies) {
+        const { metadata } = await secrets.holds(copy, { password: String(round) });
+        assert.equal(metadata.annotations['k8s-replicator/replicate-once-version'], `v${round}`);
+      }
+    }
+    await secrets.stayUnchanged(copies, 'the frozen copies');
+    assert.ok(original.writes - writesBefore <= 3 * copies.length, 'it writes at most once for each version');
+    await operator.stop();
+  });
 
   it('if Keyferry starts after k8s-replicator, it writes nothing, because all copies are right', async () => {
     {

@@ -6,11 +6,11 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
 
-import { ensureBundle } from '../support/bundle.ts';
-import { failOnLeaks } from '../support/leaks.ts';
-import { Environment } from './environment.ts';
-import { callsIn, writesIn } from './request-log.ts';
-import { copyKeys, sourceNames, targetNamespaces } from './workload.ts';
+import { ensureBundle } from '../../support/bundle.ts';
+import { failOnLeaks } from '../../support/leaks.ts';
+import { Environment } from '../environment.ts';
+import { callsIn, writesIn } from '../request-log.ts';
+import { copyKeys, sourceNames, targetNamespaces } from '../workload.ts';
 
 /**
  * The largest size of the bundle, KiB. How it grew: 695 without SyncSecret; 755 with SyncSecret's three controllers, a

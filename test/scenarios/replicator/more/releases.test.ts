@@ -11,13 +11,12 @@ import { after, before, describe, it } from 'node:test';
 import { isDeepStrictEqual, promisify } from 'node:util';
 import { stringify } from 'yaml';
 
-import { ensureServer } from '../../servers/ensure.ts';
-import { Reaper } from '../../servers/reaper.ts';
-import type { Json } from '../../support/api.ts';
-import { rowsOf } from '../../support/long.ts';
-import { waitFor } from '../../support/wait-for.ts';
-import { helm } from '../chart/helm.ts';
-import { annotate, ReplicatorScene } from './support.ts';
+import { ensureServer } from '../../../servers/ensure.ts';
+import { Reaper } from '../../../servers/reaper.ts';
+import type { Json } from '../../../support/api.ts';
+import { waitFor } from '../../../support/wait-for.ts';
+import { helm } from '../../chart/helm.ts';
+import { annotate, ReplicatorScene } from '../support.ts';
 
 const run = promisify(execFile);
 /** For each type of Secret: the content of the source, and placeholders that the API server accepts. */
@@ -89,7 +88,7 @@ const TOOLS: readonly (readonly [string, string, (object: Json) => Promise<void>
 ];
 
 describe('a typed Secret of a release that is filled from another Secret', () => {
-  for (const [tool, short, apply] of rowsOf(TOOLS)) {
+  for (const [tool, short, apply] of TOOLS) {
     for (const [type, values, placeholders] of TYPES) {
       it(`with ${tool}, the second release changes no ${type} Secret that the first one asked for`, async () => {
         const name = `${short}-${type.split('/')[1]}`;

@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
 
-import { readCrds } from '../../../scripts/crd/read-crds.ts';
-import type { Json } from '../../support/api.ts';
-import { autoInto } from '../reflector/support.ts';
-import { MARK, ORIGIN, SYNC, SyncScene } from './support.ts';
+import { readCrds } from '../../../../scripts/crd/read-crds.ts';
+import type { Json } from '../../../support/api.ts';
+import { autoInto } from '../../reflector/support.ts';
+import { MARK, ORIGIN, SYNC, SyncScene } from '../support.ts';
 
 let scene: SyncScene;
 before(async () => {

@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
-import type { Json } from '../../support/api.ts';
-import type { Tenant } from '../../support/sync-secret-clusters.ts';
-import { waitFor } from '../../support/wait-for.ts';
-import type { Chain } from './support.ts';
-import { ALL_TRAVEL, syncSecretPath, SyncSecretScene } from './support.ts';
+import type { Json } from '../../../support/api.ts';
+import type { Tenant } from '../../../support/sync-secret-clusters.ts';
+import { waitFor } from '../../../support/wait-for.ts';
+import type { Chain } from '../support.ts';
+import { ALL_TRAVEL, syncSecretPath, SyncSecretScene } from '../support.ts';
 
 let scene: SyncSecretScene;
 let tenant: Tenant;

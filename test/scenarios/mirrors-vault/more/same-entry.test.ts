@@ -5,12 +5,11 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
-import type { Json } from '../../support/api.ts';
-import { failOnLeaks } from '../../support/leaks.ts';
-import { longIt, rowsOf } from '../../support/long.ts';
-import { staysTrue, waitFor } from '../../support/wait-for.ts';
-import { HOME, mirrorPath, OWNED_BY } from '../mirrors/support.ts';
-import { policy, VaultScene } from './support.ts';
+import type { Json } from '../../../support/api.ts';
+import { failOnLeaks } from '../../../support/leaks.ts';
+import { staysTrue, waitFor } from '../../../support/wait-for.ts';
+import { HOME, mirrorPath, OWNED_BY } from '../../mirrors/support.ts';
+import { policy, VaultScene } from '../support.ts';
 
 const SETTLE_MS = 2500;
 
@@ -60,22 +59,19 @@ describe('two mirrors into one entry of KV 2, with and without data/', () => {
     await assertNoNewVersions('secret/data/both');
   });
 
-  longIt(
-    'if two mirrors write one entry, one at 127.0.0.1 and the other at localhost, the second reports Conflict',
-    async () => {
-      const { mirrors } = scene;
-      const addr = scene.vault.addr.replace('127.0.0.1', 'localhost');
-      assert.notEqual(addr, scene.vault.addr);
-      await mirrors.secret(HOME, 'here', { a: '1' });
-      await mirrors.secret(HOME, 'there', { b: '2' });
-      const { metadata } = await scene.toVault('here', { name: 'here' }, block('secret/data/names'));
-      await scene.holds('secret/data/names', { a: '1' });
-      await waitFor(() => Date.now() >= Date.parse(metadata.creationTimestamp) + 1000);
-      await scene.toVault('there', { name: 'there' }, block('secret/data/names', { addr }));
-      await mirrors.ready('there', 'Conflict', /SecretMirror default\/here/);
-      await assertNoNewVersions('secret/data/names');
-    },
-  );
+  it('if two mirrors write one entry, one at 127.0.0.1 and the other at localhost, the second reports Conflict', async () => {
+    const { mirrors } = scene;
+    const addr = scene.vault.addr.replace('127.0.0.1', 'localhost');
+    assert.notEqual(addr, scene.vault.addr);
+    await mirrors.secret(HOME, 'here', { a: '1' });
+    await mirrors.secret(HOME, 'there', { b: '2' });
+    const { metadata } = await scene.toVault('here', { name: 'here' }, block('secret/data/names'));
+    await scene.holds('secret/data/names', { a: '1' });
+    await waitFor(() => Date.now() >= Date.parse(metadata.creationTimestamp) + 1000);
+    await scene.toVault('there', { name: 'there' }, block('secret/data/names', { addr }));
+    await mirrors.ready('there', 'Conflict', /SecretMirror default\/here/);
+    await assertNoNewVersions('secret/data/names');
+  });
 
   it('in KV 1, paths with and without data/ are two entries, so two mirrors can write them', async () => {
     const { mirrors } = scene;
@@ -89,10 +85,10 @@ describe('two mirrors into one entry of KV 2, with and without data/', () => {
 });
 
 describe('mirrors that lead back to an entry', () => {
-  for (const [title, back] of rowsOf([
+  for (const [title, back] of [
     ['with the same path', 'secret/data/back'],
     ['with another path', 'secret/return'],
-  ] as const)) {
+  ] as const) {
     it(`if two mirrors copy an entry to a Secret and back ${title}, both report Cycle and write nothing; one of them alone works`, async () => {
       const { mirrors } = scene;
       const name = back.slice(back.lastIndexOf('/') + 1);
@@ -126,7 +122,7 @@ describe('mirrors that lead back to an entry', () => {
     });
   }
 
-  longIt('if source and destination of a mirror are one entry by two paths, the mirror reports Cycle', async () => {
+  it('if source and destination of a mirror are one entry by two paths, the mirror reports Cycle', async () => {
     const { mirrors } = scene;
     await scene.put('secret/data/self', { a: '1' });
     const source = { type: 'vault', vault: block('secret/data/self') };
@@ -136,25 +132,22 @@ describe('mirrors that lead back to an entry', () => {
     assert.ok(((await version('secret/data/self')) ?? 0) <= 2);
   });
 
-  longIt(
-    'mirrors between two Vault entries in both directions report Cycle, and mirrors in a chain do not',
-    async () => {
-      const { mirrors } = scene;
-      await scene.put('secret/data/left', { a: '1' });
-      const from = (path: string): Json => ({ type: 'vault', vault: block(path) });
-      await scene.toVault('to-right', from('secret/left'), block('secret/right'));
-      await scene.toVault('to-end', from('secret/data/right'), block('secret/end'));
-      await scene.holds('secret/data/end', { a: '1' });
-      await mirrors.ready('to-right', 'Synced');
-      await mirrors.ready('to-end', 'Synced');
-      await scene.toVault('to-left', from('secret/data/right'), block('secret/data/left', { encoding: 'base64' }));
-      await mirrors.ready('to-left', 'Cycle', /SecretMirror default\/to-left → SecretMirror default\/to-right/);
-      await mirrors.ready('to-right', 'Cycle');
-      await mirrors.ready('to-end', 'Synced');
-      await assertNoNewVersions('secret/data/left');
-      await assertNoNewVersions('secret/data/right');
-    },
-  );
+  it('mirrors between two Vault entries in both directions report Cycle, and mirrors in a chain do not', async () => {
+    const { mirrors } = scene;
+    await scene.put('secret/data/left', { a: '1' });
+    const from = (path: string): Json => ({ type: 'vault', vault: block(path) });
+    await scene.toVault('to-right', from('secret/left'), block('secret/right'));
+    await scene.toVault('to-end', from('secret/data/right'), block('secret/end'));
+    await scene.holds('secret/data/end', { a: '1' });
+    await mirrors.ready('to-right', 'Synced');
+    await mirrors.ready('to-end', 'Synced');
+    await scene.toVault('to-left', from('secret/data/right'), block('secret/data/left', { encoding: 'base64' }));
+    await mirrors.ready('to-left', 'Cycle', /SecretMirror default\/to-left → SecretMirror default\/to-right/);
+    await mirrors.ready('to-right', 'Cycle');
+    await mirrors.ready('to-end', 'Synced');
+    await assertNoNewVersions('secret/data/left');
+    await assertNoNewVersions('secret/data/right');
+  });
 });
 
 failOnLeaks();

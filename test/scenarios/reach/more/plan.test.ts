@@ -3,12 +3,12 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { stringify } from 'yaml';
 
-import { planSchema } from '../../../scripts/reports/schemas.ts';
-import type { Json } from '../../support/api.ts';
-import { waitFor } from '../../support/wait-for.ts';
-import { namespace } from '../cli/objects.ts';
-import { runProgram } from '../cli/program.ts';
-import { MirrorScene, secretPath } from '../mirrors/support.ts';
+import { planSchema } from '../../../../scripts/reports/schemas.ts';
+import type { Json } from '../../../support/api.ts';
+import { waitFor } from '../../../support/wait-for.ts';
+import { namespace } from '../../cli/objects.ts';
+import { runProgram } from '../../cli/program.ts';
+import { MirrorScene, secretPath } from '../../mirrors/support.ts';
 
 const LIMIT = '--source-namespaces=selector:tenant=a';
 const VALUES = { password: 'x' };

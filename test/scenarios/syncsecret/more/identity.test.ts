@@ -6,15 +6,14 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, afterEach, before, describe, it } from 'node:test';
 
-import type { Json, TestApi } from '../../support/api.ts';
-import type { Keyferry } from '../../support/keyferry.ts';
-import { longIt } from '../../support/long.ts';
-import type { Tenant } from '../../support/sync-secret-clusters.ts';
-import { requestToken } from '../../support/service-account.ts';
-import { CCM_ACCOUNT, HOME } from '../../support/sync-secret-install.ts';
-import { startTenantCluster, type TenantCluster } from '../../support/tenant-cluster.ts';
-import { staysTrue, waitFor } from '../../support/wait-for.ts';
-import { syncSecretPath, SyncSecretScene } from './support.ts';
+import type { Json, TestApi } from '../../../support/api.ts';
+import type { Keyferry } from '../../../support/keyferry.ts';
+import type { Tenant } from '../../../support/sync-secret-clusters.ts';
+import { requestToken } from '../../../support/service-account.ts';
+import { CCM_ACCOUNT, HOME } from '../../../support/sync-secret-install.ts';
+import { startTenantCluster, type TenantCluster } from '../../../support/tenant-cluster.ts';
+import { staysTrue, waitFor } from '../../../support/wait-for.ts';
+import { syncSecretPath, SyncSecretScene } from '../support.ts';
 
 let scene: SyncSecretScene;
 /** One manager for all tests of this file. */
@@ -104,24 +103,21 @@ describe('two clusters with one tenant name', () => {
     await copyGone(pair, pair.others);
   });
 
-  longIt(
-    'if the mark of a copy names a third cluster, the copy stays unchanged, and its SyncSecret reports Conflict',
-    async () => {
-      const pair = await running('moved');
-      const { own, tenant } = pair;
-      const path = syncSecretPath(tenant.namespace, own.metadata.uid);
-      const mark = `${randomUUID()}/default/moved`;
-      await scene.managementApi.patch(path, { metadata: { annotations: { [ORIGIN]: mark } } });
-      await scene.phase(own, 'Failed', {
-        reason: 'Conflict',
-        message: /already exists and is not managed by Keyferry/,
-      });
-      await untouched(pair, own);
-      await remove({ metadata: { namespace: tenant.namespace, name: own.metadata.uid } }, scene.managementApi);
-      await scene.arrived(tenant, own, { a: 'own' });
-      await scene.phase(own, 'Synced');
-    },
-  );
+  it('if the mark of a copy names a third cluster, the copy stays unchanged, and its SyncSecret reports Conflict', async () => {
+    const pair = await running('moved');
+    const { own, tenant } = pair;
+    const path = syncSecretPath(tenant.namespace, own.metadata.uid);
+    const mark = `${randomUUID()}/default/moved`;
+    await scene.managementApi.patch(path, { metadata: { annotations: { [ORIGIN]: mark } } });
+    await scene.phase(own, 'Failed', {
+      reason: 'Conflict',
+      message: /already exists and is not managed by Keyferry/,
+    });
+    await untouched(pair, own);
+    await remove({ metadata: { namespace: tenant.namespace, name: own.metadata.uid } }, scene.managementApi);
+    await scene.arrived(tenant, own, { a: 'own' });
+    await scene.phase(own, 'Synced');
+  });
 });
 
 describe('a CCM that cannot read the identity of its cluster', () => {
@@ -147,52 +143,49 @@ describe('a CCM that cannot read the identity of its cluster', () => {
     return async () => await scene.tenantApi.patch(role, { rules });
   }
 
-  longIt(
-    "without the permission to read its cluster's identity, the CCM copies SyncSecrets, but deletes orphans only after it got the permission",
-    async () => {
-      const pair = await running('same');
-      const { tenant, own, others } = pair;
-      const orphan = await scene.create('default', 'orphan', VALUES);
-      await scene.arrived(tenant, orphan, VALUES);
-      await scene.phase(orphan, 'Synced');
-      const { [ORIGIN]: mark } = (await scene.findCopy(tenant, own)).metadata.annotations;
-      const permit = await forbid(pair);
-      try {
-        // Suspend the CCM. Otherwise it could write its finalizer again before the deletion, and the copy would not
-        // become an orphan.
-        await pair.ccm.suspend();
-        await remove(orphan, scene.tenantApi, null);
-        pair.ccm.resume();
-        await untouched(pair, own);
-        assert.equal((await scene.findCopy(tenant, own)).metadata.annotations[ORIGIN], mark, 'the mark stays');
+  it("without the permission to read its cluster's identity, the CCM copies SyncSecrets, but deletes orphans only after it got the permission", async () => {
+    const pair = await running('same');
+    const { tenant, own, others } = pair;
+    const orphan = await scene.create('default', 'orphan', VALUES);
+    await scene.arrived(tenant, orphan, VALUES);
+    await scene.phase(orphan, 'Synced');
+    const { [ORIGIN]: mark } = (await scene.findCopy(tenant, own)).metadata.annotations;
+    const permit = await forbid(pair);
+    try {
+      // Suspend the CCM. Otherwise it could write its finalizer again before the deletion, and the copy would not
+      // become an orphan.
+      await pair.ccm.suspend();
+      await remove(orphan, scene.tenantApi, null);
+      pair.ccm.resume();
+      await untouched(pair, own);
+      assert.equal((await scene.findCopy(tenant, own)).metadata.annotations[ORIGIN], mark, 'the mark stays');
 
-        const fresh = await scene.create('default', 'fresh', VALUES);
-        await scene.arrived(tenant, fresh, VALUES);
-        const { metadata } = await scene.findCopy(tenant, fresh);
-        assert.equal(metadata.annotations[ORIGIN], 'unknown/default/fresh');
-        await remove(own, scene.tenantApi);
-        await scene.gone(scene.tenantApi, own);
-        await copyGone(pair, own);
-        await untouched(pair, others);
-        await untouched(pair, orphan);
-        const warnings = pair.ccm.logs().filter(({ msg }) => msg === complaint);
-        assert.deepEqual(
-          warnings.map(({ level }) => level),
-          ['warn'],
-        );
-        assert.match(warnings[0].advice, /kube-system/);
+      const fresh = await scene.create('default', 'fresh', VALUES);
+      await scene.arrived(tenant, fresh, VALUES);
+      const { metadata } = await scene.findCopy(tenant, fresh);
+      assert.equal(metadata.annotations[ORIGIN], 'unknown/default/fresh');
+      await remove(own, scene.tenantApi);
+      await scene.gone(scene.tenantApi, own);
+      await copyGone(pair, own);
+      await untouched(pair, others);
+      await untouched(pair, orphan);
+      const warnings = pair.ccm.logs().filter(({ msg }) => msg === complaint);
+      assert.deepEqual(
+        warnings.map(({ level }) => level),
+        ['warn'],
+      );
+      assert.match(warnings[0].advice, /kube-system/);
 
-        await permit();
-        await copyGone(pair, orphan);
-        const isMarked = async (): Promise<boolean> =>
-          (await scene.findCopy(tenant, fresh)).metadata.annotations[ORIGIN] === mark.replace(/\/same$/, '/fresh');
-        await waitFor(isMarked, { message: () => `the mark with the identity\n${scene.tail()}` });
-        await untouched(pair, others);
-      } finally {
-        await permit();
-      }
-    },
-  );
+      await permit();
+      await copyGone(pair, orphan);
+      const isMarked = async (): Promise<boolean> =>
+        (await scene.findCopy(tenant, fresh)).metadata.annotations[ORIGIN] === mark.replace(/\/same$/, '/fresh');
+      await waitFor(isMarked, { message: () => `the mark with the identity\n${scene.tail()}` });
+      await untouched(pair, others);
+    } finally {
+      await permit();
+    }
+  });
 });
 
 it("a copy without SyncSecret (an orphan) is deleted even if the CCM reads its cluster's identity late and no SyncSecret is left", async () => {

@@ -5,17 +5,17 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
-import { readCrd } from '../../../scripts/crd/read-crds.ts';
-import { installEsoCrds } from '../../servers/external-secrets.ts';
-import { findPostgres } from '../../servers/postgres.ts';
-import { Prometheus } from '../../servers/prometheus.ts';
-import { databaseRole } from '../../servers/vault-database.ts';
-import { parseMetrics } from '../../support/prometheus.ts';
-import { waitFor } from '../../support/wait-for.ts';
-import { HOME } from '../mirrors/support.ts';
-import { policy, VaultScene } from '../mirrors-vault/support.ts';
-import { usedSeries } from './alert-cases.ts';
-import { ALERTS_FILE, readAlerts, readQueries } from './files.ts';
+import { readCrd } from '../../../../scripts/crd/read-crds.ts';
+import { installEsoCrds } from '../../../servers/external-secrets.ts';
+import { findPostgres } from '../../../servers/postgres.ts';
+import { Prometheus } from '../../../servers/prometheus.ts';
+import { databaseRole } from '../../../servers/vault-database.ts';
+import { parseMetrics } from '../../../support/prometheus.ts';
+import { waitFor } from '../../../support/wait-for.ts';
+import { HOME } from '../../mirrors/support.ts';
+import { policy, VaultScene } from '../../mirrors-vault/support.ts';
+import { usedSeries } from '../alert-cases.ts';
+import { ALERTS_FILE, readAlerts, readQueries } from '../files.ts';
 
 const postgres = findPostgres();
 /** Panels that show nothing as long as nothing fails. */

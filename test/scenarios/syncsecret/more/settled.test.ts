@@ -4,12 +4,11 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
 
-import type { Json } from '../../support/api.ts';
-import type { AuditEntry } from '../../support/audit-log.ts';
-import { longIt } from '../../support/long.ts';
-import { waitFor } from '../../support/wait-for.ts';
-import { isWrite, lineOf } from './requests.ts';
-import { syncSecretPath, syncSecretsPath, SyncSecretScene } from './support.ts';
+import type { Json } from '../../../support/api.ts';
+import type { AuditEntry } from '../../../support/audit-log.ts';
+import { waitFor } from '../../../support/wait-for.ts';
+import { isWrite, lineOf } from '../requests.ts';
+import { syncSecretPath, syncSecretsPath, SyncSecretScene } from '../support.ts';
 
 let scene: SyncSecretScene;
 before(async () => (scene = await SyncSecretScene.open()));
@@ -126,25 +125,22 @@ describe('settled SyncSecrets', () => {
 });
 
 describe('two CCMs with different tenant names in one cluster', () => {
-  longIt(
-    'if two CCMs with different tenant names run in one cluster, both copy its SyncSecrets, and they do not overwrite each other again and again',
-    async () => {
-      const [one, two] = [await scene.tenant(), await scene.tenant()];
-      const [ccm, other] = await Promise.all([scene.ccm(one), scene.ccm(two), scene.manager()]);
-      const object = await scene.create('settled', 'shared', VALUES);
-      const { copy } = await scene.arrived(one, object, VALUES);
-      const { copy: otherCopy } = await scene.arrived(two, object, VALUES);
-      const requests = scene.requests(one);
-      await requests.settled();
-      await requests.assertNone(async () => await scene.phase(object, 'Synced'));
-      const told = /another CCM copies the SyncSecrets of this cluster/g;
-      assert.equal([...`${ccm.output}${other.output}`.matchAll(told)].length, 1, scene.tail());
+  it('if two CCMs with different tenant names run in one cluster, both copy its SyncSecrets, and they do not overwrite each other again and again', async () => {
+    const [one, two] = [await scene.tenant(), await scene.tenant()];
+    const [ccm, other] = await Promise.all([scene.ccm(one), scene.ccm(two), scene.manager()]);
+    const object = await scene.create('settled', 'shared', VALUES);
+    const { copy } = await scene.arrived(one, object, VALUES);
+    const { copy: otherCopy } = await scene.arrived(two, object, VALUES);
+    const requests = scene.requests(one);
+    await requests.settled();
+    await requests.assertNone(async () => await scene.phase(object, 'Synced'));
+    const told = /another CCM copies the SyncSecrets of this cluster/g;
+    assert.equal([...`${ccm.output}${other.output}`.matchAll(told)].length, 1, scene.tail());
 
-      await scene.tenantApi.delete(syncSecretPath('settled', 'shared'));
-      await scene.gone(scene.tenantApi, object);
-      await scene.gone(scene.managementApi, copy, otherCopy);
-    },
-  );
+    await scene.tenantApi.delete(syncSecretPath('settled', 'shared'));
+    await scene.gone(scene.tenantApi, object);
+    await scene.gone(scene.managementApi, copy, otherCopy);
+  });
 
   it('a CCM that starts with a new tenant name replaces the annotation with its former tenant name', async () => {
     const { tenant, ccm } = await scene.running();
@@ -166,7 +162,7 @@ describe('the writes for one SyncSecret', () => {
   const writesOf = (requests: readonly AuditEntry[], ...names: readonly string[]): string[] =>
     requests.filter((entry) => isWrite(entry) && names.includes(entry.name)).map(lineOf);
 
-  longIt('for a new SyncSecret the programs send six writes, and for a change of it four', async () => {
+  it('for a new SyncSecret the programs send six writes, and for a change of it four', async () => {
     const { tenant } = await scene.running();
     await scene.namespaces('counted');
     const seen: Json[] = [];

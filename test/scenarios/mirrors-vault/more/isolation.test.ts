@@ -7,13 +7,13 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 
-import type { Json } from '../../support/api.ts';
-import type { Keyferry } from '../../support/keyferry.ts';
-import { failOnLeaks } from '../../support/leaks.ts';
-import { waitFor } from '../../support/wait-for.ts';
-import { type FaultProxy, startFaultProxy } from '../../servers/fault-proxy.ts';
-import { mirrorPath } from '../mirrors/support.ts';
-import { policy, VaultScene } from './support.ts';
+import type { Json } from '../../../support/api.ts';
+import type { Keyferry } from '../../../support/keyferry.ts';
+import { failOnLeaks } from '../../../support/leaks.ts';
+import { waitFor } from '../../../support/wait-for.ts';
+import { type FaultProxy, startFaultProxy } from '../../../servers/fault-proxy.ts';
+import { mirrorPath } from '../../mirrors/support.ts';
+import { policy, VaultScene } from '../support.ts';
 
 const ALL = policy({ '*': ['create', 'read', 'update', 'list'] });
 const MANY = 10;

@@ -5,16 +5,16 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
-import { findPostgres, startPostgres } from '../../servers/postgres.ts';
-import type { VaultServer } from '../../servers/vault.ts';
-import { databaseRole, mountDatabase } from '../../servers/vault-database.ts';
-import type { Json } from '../../support/api.ts';
-import { readJsonLines } from '../../support/json-lines.ts';
-import type { Keyferry } from '../../support/keyferry.ts';
-import { failOnLeaks } from '../../support/leaks.ts';
-import { waitFor } from '../../support/wait-for.ts';
-import { HOME, mirrorPath, secretPath } from '../mirrors/support.ts';
-import { documentedPolicy, LEASE_ID, VaultScene } from './support.ts';
+import { findPostgres, startPostgres } from '../../../servers/postgres.ts';
+import type { VaultServer } from '../../../servers/vault.ts';
+import { databaseRole, mountDatabase } from '../../../servers/vault-database.ts';
+import type { Json } from '../../../support/api.ts';
+import { readJsonLines } from '../../../support/json-lines.ts';
+import type { Keyferry } from '../../../support/keyferry.ts';
+import { failOnLeaks } from '../../../support/leaks.ts';
+import { waitFor } from '../../../support/wait-for.ts';
+import { HOME, mirrorPath, secretPath } from '../../mirrors/support.ts';
+import { documentedPolicy, LEASE_ID, VaultScene } from '../support.ts';
 
 const ENTRY = 'secret/data/myvaultsecret';
 const postgres = findPostgres();

@@ -5,10 +5,10 @@
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
 
-import type { Json } from '../../support/api.ts';
-import { readAuditLog } from '../../support/audit-log.ts';
-import { waitFor } from '../../support/wait-for.ts';
-import { syncSecretPath, SyncSecretScene } from './support.ts';
+import type { Json } from '../../../support/api.ts';
+import { readAuditLog } from '../../../support/audit-log.ts';
+import { waitFor } from '../../../support/wait-for.ts';
+import { syncSecretPath, SyncSecretScene } from '../support.ts';
 
 let scene: SyncSecretScene;
 before(async () => (scene = await SyncSecretScene.open()));

@@ -6,16 +6,16 @@ import assert from 'node:assert/strict';
 import { rename, writeFile } from 'node:fs/promises';
 import { after, afterEach, before, it } from 'node:test';
 
-import { readCrd } from '../../../scripts/crd/read-crds.ts';
-import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';
-import { kubeconfigYaml } from '../../servers/kubeconfig.ts';
-import type { Json } from '../../support/api.ts';
-import { Keyferry } from '../../support/keyferry.ts';
-import { installManager, installTenant } from '../../support/sync-secret-install.ts';
-import type { Tenant } from '../../support/sync-secret-clusters.ts';
-import { waitFor } from '../../support/wait-for.ts';
-import { within } from '../../support/yardstick.ts';
-import { secretPath, syncSecretPath, SyncSecretScene } from './support.ts';
+import { readCrd } from '../../../../scripts/crd/read-crds.ts';
+import { type ControlPlane, startControlPlane } from '../../../servers/control-plane.ts';
+import { kubeconfigYaml } from '../../../servers/kubeconfig.ts';
+import type { Json } from '../../../support/api.ts';
+import { Keyferry } from '../../../support/keyferry.ts';
+import { installManager, installTenant } from '../../../support/sync-secret-install.ts';
+import type { Tenant } from '../../../support/sync-secret-clusters.ts';
+import { waitFor } from '../../../support/wait-for.ts';
+import { within } from '../../../support/yardstick.ts';
+import { secretPath, syncSecretPath, SyncSecretScene } from '../support.ts';
 
 /** Limit from the new kubeconfig to the copy in the other cluster on an idle machine, ms: a check every 2 s, and 3 s. */
 const SOON_MS = 5000;

@@ -5,11 +5,10 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
-import type { Json } from '../../support/api.ts';
-import { rowsOf } from '../../support/long.ts';
-import { waitFor } from '../../support/wait-for.ts';
-import { annotations, HOME, labels, MirrorScene, PARENT_VERSION, secretPath } from '../mirrors/support.ts';
-import { annotate, annotation, type KindScene, KINDS, ReplicatorScene } from '../replicator/support.ts';
+import type { Json } from '../../../support/api.ts';
+import { waitFor } from '../../../support/wait-for.ts';
+import { annotations, HOME, labels, MirrorScene, PARENT_VERSION, secretPath } from '../../mirrors/support.ts';
+import { annotate, annotation, type KindScene, KINDS, ReplicatorScene } from '../../replicator/support.ts';
 
 const FIGHT_MS = 4000;
 /**
@@ -59,7 +58,7 @@ describe('a copy of a SecretMirror', { concurrency: 4 }, () => {
       }),
     'is deleted': (name) => scene.api.delete(path(name)),
   };
-  for (const [index, [title, undo]] of rowsOf(Object.entries(undoings)).entries()) {
+  for (const [index, [title, undo]] of Object.entries(undoings).entries()) {
     it(`if another client keeps damaging a copy (it ${title}), Keyferry repairs it after growing pauses, and in the end it is right`, async () => {
       const name = `contest-${index}`;
       await scene.namespaces(name);

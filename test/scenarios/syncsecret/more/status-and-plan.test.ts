@@ -5,13 +5,13 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
 
-import { explainSchema } from '../../../scripts/reports/schemas.ts';
-import type { Json } from '../../support/api.ts';
-import type { ControlPlane } from '../../servers/control-plane.ts';
-import { requestToken } from '../../support/service-account.ts';
-import { waitFor } from '../../support/wait-for.ts';
-import { runProgram } from '../cli/program.ts';
-import { OFFERED, pathOf, secretPath, SyncSecretScene, syncSecretPath } from './support.ts';
+import { explainSchema } from '../../../../scripts/reports/schemas.ts';
+import type { Json } from '../../../support/api.ts';
+import type { ControlPlane } from '../../../servers/control-plane.ts';
+import { requestToken } from '../../../support/service-account.ts';
+import { waitFor } from '../../../support/wait-for.ts';
+import { runProgram } from '../../cli/program.ts';
+import { OFFERED, pathOf, secretPath, SyncSecretScene, syncSecretPath } from '../support.ts';
 
 let scene: SyncSecretScene;
 before(async () => (scene = await SyncSecretScene.open()));

@@ -4,13 +4,12 @@
  */
 import { after, before, it } from 'node:test';
 
-import { readCrd } from '../../../scripts/crd/read-crds.ts';
-import type { Json, TestApi } from '../../support/api.ts';
-import { longIt } from '../../support/long.ts';
-import { waitFor } from '../../support/wait-for.ts';
-import { assertWithin, Yardstick } from '../../support/yardstick.ts';
-import { secretPath, SyncSecretScene } from './support.ts';
-import { startWebhook } from './webhook.ts';
+import { readCrd } from '../../../../scripts/crd/read-crds.ts';
+import type { Json, TestApi } from '../../../support/api.ts';
+import { waitFor } from '../../../support/wait-for.ts';
+import { assertWithin, Yardstick } from '../../../support/yardstick.ts';
+import { secretPath, SyncSecretScene } from '../support.ts';
+import { startWebhook } from '../webhook.ts';
 
 /** The time that the webhook takes, ms. The API server waits for 10 s at most. */
 const WEBHOOK_MS = 9000;
@@ -84,28 +83,22 @@ async function source(name: string, annotations: Record<string, string> = {}): P
   await api.create({ apiVersion: 'v1', kind: 'Secret', metadata, data: scene.data({ a: '1' }) });
 }
 
-longIt(
-  "a webhook that takes 9 s for one namespace's Secrets does not delay the copies of SecretMirrors in other namespaces",
-  async () => {
-    await assertNotDelayed(async (namespace, name) => {
-      await source(name);
-      await api.create({
-        apiVersion: 'mirrors.kts.studio/v1alpha2',
-        kind: 'SecretMirror',
-        metadata: { namespace: 'default', name },
-        spec: { source: { name }, destination: { namespaces: [namespace] } },
-      });
-      return secretPath(namespace, name);
+it("a webhook that takes 9 s for one namespace's Secrets does not delay the copies of SecretMirrors in other namespaces", async () => {
+  await assertNotDelayed(async (namespace, name) => {
+    await source(name);
+    await api.create({
+      apiVersion: 'mirrors.kts.studio/v1alpha2',
+      kind: 'SecretMirror',
+      metadata: { namespace: 'default', name },
+      spec: { source: { name }, destination: { namespaces: [namespace] } },
     });
-  },
-);
+    return secretPath(namespace, name);
+  });
+});
 
-longIt(
-  "a webhook that takes 9 s for one namespace's Secrets does not delay the copies of annotated Secrets in other namespaces",
-  async () => {
-    await assertNotDelayed(async (namespace, name) => {
-      await source(name, { 'k8s-replicator/replicate-to': `${namespace}/${name}` });
-      return secretPath(namespace, name);
-    });
-  },
-);
+it("a webhook that takes 9 s for one namespace's Secrets does not delay the copies of annotated Secrets in other namespaces", async () => {
+  await assertNotDelayed(async (namespace, name) => {
+    await source(name, { 'k8s-replicator/replicate-to': `${namespace}/${name}` });
+    return secretPath(namespace, name);
+  });
+});

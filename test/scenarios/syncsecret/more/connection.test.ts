@@ -7,16 +7,16 @@ import { readFile, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { after, afterEach, before, describe, it } from 'node:test';
 
-import { kubernetesFault } from '../../servers/fault-rules.ts';
-import { kubeconfigYaml } from '../../servers/kubeconfig.ts';
-import { Keyferry } from '../../support/keyferry.ts';
-import { stopRenewals } from '../../support/stop-renewals.ts';
-import { requestToken } from '../../support/service-account.ts';
-import { CCM_ACCOUNT } from '../../support/sync-secret-install.ts';
-import type { Tenant } from '../../support/sync-secret-clusters.ts';
-import { waitFor } from '../../support/wait-for.ts';
-import { currentStretch } from '../../support/yardstick.ts';
-import { syncSecretPath, SyncSecretScene } from './support.ts';
+import { kubernetesFault } from '../../../servers/fault-rules.ts';
+import { kubeconfigYaml } from '../../../servers/kubeconfig.ts';
+import { Keyferry } from '../../../support/keyferry.ts';
+import { stopRenewals } from '../../../support/stop-renewals.ts';
+import { requestToken } from '../../../support/service-account.ts';
+import { CCM_ACCOUNT } from '../../../support/sync-secret-install.ts';
+import type { Tenant } from '../../../support/sync-secret-clusters.ts';
+import { waitFor } from '../../../support/wait-for.ts';
+import { currentStretch } from '../../../support/yardstick.ts';
+import { syncSecretPath, SyncSecretScene } from '../support.ts';
 
 /** A time limit for effects of a new kubeconfig file, ms. */
 const SOON_MS = 10_000;

@@ -10,18 +10,18 @@ import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 
-import { explainSchema, planSchema, statusSchema } from '../../../scripts/reports/schemas.ts';
+import { explainSchema, planSchema, statusSchema } from '../../../../scripts/reports/schemas.ts';
 
-import { readCrds } from '../../../scripts/crd/read-crds.ts';
-import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';
-import { ensureServer } from '../../servers/ensure.ts';
-import { Reaper } from '../../servers/reaper.ts';
-import { failOnLeaks } from '../../support/leaks.ts';
-import { codeBlocks } from '../../support/markdown.ts';
-import { mirror } from '../cli/objects.ts';
-import { type ProgramResult, runProgram } from '../cli/program.ts';
+import { readCrds } from '../../../../scripts/crd/read-crds.ts';
+import { type ControlPlane, startControlPlane } from '../../../servers/control-plane.ts';
+import { ensureServer } from '../../../servers/ensure.ts';
+import { Reaper } from '../../../servers/reaper.ts';
+import { failOnLeaks } from '../../../support/leaks.ts';
+import { codeBlocks } from '../../../support/markdown.ts';
+import { mirror } from '../../cli/objects.ts';
+import { type ProgramResult, runProgram } from '../../cli/program.ts';
 
-const ROOT = path.join(import.meta.dirname, '../../..');
+const ROOT = path.join(import.meta.dirname, '../../../..');
 const REPLICATOR = 'k8s-replicator/';
 const REFLECTOR = 'reflector.v1.k8s.emberstack.com/';
 const MITTWALD = 'replicator.v1.mittwald.de/';
