@@ -9,6 +9,7 @@ import type { Config } from '../config/config.ts';
 import type { ControllerContext, ControllerEntry } from '../controllers/common/context.ts';
 import { ConsentWatch } from '../controllers/common/namespaces/consent.ts';
 import { goneRuleEvents } from '../copy/engine/life/warnings.ts';
+import { NamespaceChanges } from '../controllers/common/namespaces/namespace-changes.ts';
 import { reachOf } from '../controllers/common/namespaces/reach.ts';
 import { CONTROLLER_LIST } from '../controllers/list.ts';
 import { Cluster, type WatchTrouble } from '../copy/cluster/cluster.ts';
@@ -91,6 +92,7 @@ export class Operator {
         log,
         deletionTimeoutMs: config.deletionTimeoutMs,
         recordEvent: (rule, event) => recordEvent(componentOf(entryOf(rule)), event),
+        isOutdated: async (...one) => await namespaceChanges.isOutdated(...one),
       },
       onError: (queue, key, error, retryInMs) => {
         const subject = queue === 'targets' ? { target: key } : { rule: key };
@@ -104,7 +106,7 @@ export class Operator {
         for (const event of goneRuleEvents(rule, undeleted, hasTenants)) recordEvent(EVENT_COMPONENT, event);
       },
     });
-    const { engine } = this.manager;
+    const { engine, ended } = this.manager;
     const entries = (this.#entries = CONTROLLER_LIST.filter((entry) => config.controllers.includes(entry.name)));
     const entryOf = (rule: RuleKey): ControllerEntry | undefined => {
       return entries.find(({ name }) => name === controllerOf(rule));
@@ -136,7 +138,9 @@ export class Operator {
     this.#consents = new ConsentWatch(cluster.namespaces, reach.consents, (event) => {
       recordEvent(EVENT_COMPONENT, event, { namespace: event.subject.name });
     });
-    const context: Omit<ControllerContext, 'recordEvent'> = {
+    const namespaceChanges = new NamespaceChanges({ engine, cluster, clock: systemClock, log });
+    ended.addEventListener('abort', () => namespaceChanges.stop());
+    const context: Omit<ControllerContext, 'recordEvent' | 'waitsFor'> = {
       config,
       engine,
       cluster,
@@ -152,18 +156,24 @@ export class Operator {
         namespaces: cluster.namespaces,
         served: cluster.served,
         reach,
+        labelsKnown: async (keys) => await cluster.namespaceReads.labelsKnown(keys, ended),
         onRoom: (rule) => engine.enqueueRule(rule, 'low'),
       },
+      namespaceChanges,
+      signal: ended,
       log,
       metrics,
       clock: systemClock,
     };
     for (const entry of entries) {
       const component = componentOf(entry);
-      const controller = entry.create({ ...context, recordEvent: (event) => recordEvent(component, event) });
+      const controller = entry.create({
+        ...context,
+        recordEvent: (event) => recordEvent(component, event),
+        waitsFor: (what) => this.manager.waitsFor(entry.name, what),
+      });
       this.manager.addController(controller);
-      // A controller with queues of its own copies nothing.
-      if ((controller.work?.queues ?? []).length === 0) metrics.copySeconds.zero({ system: controller.rules.name });
+      metrics.copySeconds.zero({ system: entry.name });
     }
     this.#addMetrics(vault);
   }

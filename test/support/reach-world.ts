@@ -40,7 +40,7 @@ import { ruleScope } from './rule-scope.ts';
 
 const CLUSTER = 'c';
 /** Replaced by the real rules. */
-const NO_RULES: RuleSet = { name: '', evaluate: () => undefined, ownerOf: () => undefined, orphanPolicy: () => 'keep' };
+const NO_RULES: RuleSet = { name: '', evaluate: () => undefined, markOn: () => undefined, orphanPolicy: () => 'keep' };
 /** How long each write waits before it is sent, ms. */
 const WRITE_MS = 400;
 const CONTENT = { digest: 'd', keys: 'k', type: 'Opaque' };
@@ -143,7 +143,7 @@ export class ReachProcess {
   readonly #engine: Engine;
   readonly #mirrorRules: MirrorRules;
   readonly #pushRules: ReplicatorRules;
-  readonly #changes: readonly NamespaceChanges[];
+  readonly #changes: NamespaceChanges;
   /** The objects as the watch has delivered them until now. */
   readonly #objects = new Map<ResourceKey, Observed>();
   readonly #versions = new Map<ResourceKey, number>();
@@ -171,18 +171,20 @@ export class ReachProcess {
       requireConsent: limits.requireConsent ?? false,
     });
     this.namespaces.keep(reach.labelKeys);
-    const scope = ruleScope({ cluster: CLUSTER, namespaces: this.namespaces, onRoom, reach });
+    const labelsKnown = async (keys: readonly string[]): Promise<void> => await this.#labelsKnown(keys);
+    const scope = ruleScope({ cluster: CLUSTER, namespaces: this.namespaces, labelsKnown, onRoom, reach });
     this.#mirrorRules = new MirrorRules(scope, { mirrors: this.mirrors, viewOf: (source) => this.#viewOf(source) });
     this.#pushRules = new ReplicatorRules(scope, {
       observed: (_kind, namespace, name) => this.#objects.get(secretKey(namespace, name)),
     });
     const log = { error: (_text: string, fields?: object) => this.errors.push(fields) };
     const isCurrent = async (name: string): Promise<boolean> => await Promise.resolve(this.#isCurrent(name));
-    const reads = { namespaces: this.namespaces, namespaceReads: { isCurrent } };
+    const reads = { namespaces: this.namespaces, namespaceReads: { isCurrent }, watchNamespaces: () => undefined };
     const context = { engine, cluster: reads, clock: this.#clock, log };
-    this.#changes = [this.#mirrorRules, this.#pushRules].map((rules) => new NamespaceChanges(context, rules));
-    engine.add(this.#lifeOf(this.#mirrorRules, 0, (rule) => this.#liveMirror(rule)));
-    engine.add(this.#lifeOf(this.#pushRules, 1, (rule) => this.#livePush(rule)));
+    this.#changes = new NamespaceChanges(context);
+    for (const rules of [this.#mirrorRules, this.#pushRules.targets]) this.#changes.serve(rules);
+    engine.add(this.#lifeOf(this.#mirrorRules, (rule) => this.#liveMirror(rule)));
+    engine.add(this.#lifeOf(this.#pushRules, (rule) => this.#livePush(rule)));
     const backend = stubBackend(CLUSTER);
     const writer: TargetWriter = {
       ...backend.targetsOf(secretKey('', '')),
@@ -195,9 +197,7 @@ export class ReachProcess {
   open(): void {
     const { namespaces, mirrors, objects } = this.#cluster;
     for (const [name, state] of namespaces) this.namespaces.sink.upsert(namespaceObject(name, state, '1'), true);
-    this.namespaces.onChange((...change) => {
-      for (const changes of this.#changes) changes.add(...change);
-    });
+    this.namespaces.onChange(this.#changes.add);
     for (const [key, object] of objects) this.learn(key, object, object.resourceVersion);
     for (const mirror of mirrors.values()) this.mirrors.put(mirror, true);
     this.#cluster.processes.add(this);
@@ -211,7 +211,7 @@ export class ReachProcess {
   /** Ends the process immediately. It makes no more writes. */
   async kill(): Promise<void> {
     this.#cluster.processes.delete(this);
-    for (const changes of this.#changes) changes.stop();
+    this.#changes.stop();
     await this.#engine.stop();
   }
 
@@ -256,16 +256,15 @@ export class ReachProcess {
     if (rule !== undefined && was !== is) this.#engine.enqueueRule(rule);
   }
 
-  #lifeOf(rules: MirrorRules | ReplicatorRules, index: number, live: (rule: RuleKey) => string | undefined): Life {
+  #lifeOf(rules: MirrorRules | ReplicatorRules, live: (rule: RuleKey) => string | undefined): Life {
     const getLive = async (rule: RuleKey, target: ResourceKey, signal: AbortSignal): Promise<RuleState> => {
       const version = live(rule);
       if (version === undefined) return { state: 'gone' };
-      const isOutdated = await this.#changes[index]?.isOutdated(rule, namespaceOf(target), signal);
-      return { state: 'there', version: isOutdated === true ? '' : version };
+      const isOutdated = await this.#changes.isOutdated(rule, namespaceOf(target), signal);
+      return { state: 'there', version: isOutdated ? '' : version };
     };
     const nothing = async (): Promise<undefined> => await Promise.resolve(undefined);
-    const listed = async (rule: RuleKey): Promise<void> => await this.#labelsKnown(rule);
-    return { ...lifeOf({ ...NO_RULES, getLive, report: nothing, listed }), rules };
+    return { ...lifeOf({ ...NO_RULES, getLive, report: nothing }), rules };
   }
 
   #isCurrent(namespace: string): boolean {
@@ -273,8 +272,7 @@ export class ReachProcess {
     return state !== undefined && this.namespaces.isKnown(namespaceObject(namespace, state, '1'));
   }
 
-  async #labelsKnown(rule: RuleKey): Promise<void> {
-    const keys = this.#mirrorRules.labelsOf(rule)?.keys ?? [];
+  async #labelsKnown(keys: readonly string[]): Promise<void> {
     this.namespaces.keep(keys);
     while (!this.namespaces.knows(keys)) await this.#relists.run('labels', async () => await this.#relist());
   }

@@ -20,6 +20,7 @@ export function ruleLife<Rule extends RuleObject, Status extends RuleStatus>(
     deletionTimeoutMs: 60_000,
     recordEvent: unused,
     enqueueStatus: () => undefined,
+    isOutdated: async () => await Promise.resolve(false),
     ...options,
   });
 }

@@ -1,12 +1,84 @@
 /** What the readers of annotated objects share: such a rule has no status, so its state comes from its outcomes. */
+import type { AnnotatedRules } from '../../controllers/common/annotated/controller.ts';
 import type { FindObject } from '../../controllers/common/annotated/objects.ts';
-import { eventsOf } from '../../controllers/common/annotated/report.ts';
+import { eventsOf, type WarningRules } from '../../controllers/common/annotated/report.ts';
 import type { Entry } from '../../copy/book/claim-book.ts';
-import { because, type Cause } from '../../copy/model/cause.ts';
-import { parseResourceKey, resourceKey } from '../../copy/model/keys.ts';
+import { because, type Cause, withReason } from '../../copy/model/cause.ts';
+import { parseResourceKey, parseRuleKey, resourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
+import type { Observed } from '../../copy/model/observed.ts';
 import type { Evaluation, OutOfReach } from '../../copy/model/rule-set.ts';
 import type { Inventory } from '../snapshot/inventory.ts';
+import type { Description, RuleReader, SnapshotView, Unwanted } from '../snapshot/reader.ts';
 import { LIMITED, notReady, type RuleState } from '../snapshot/rule-state.ts';
+
+type Annotations = Observed['annotations'];
+
+/** A rule that was evaluated, with its object. */
+export interface ReadRule {
+  readonly key: RuleKey;
+  readonly evaluation: Evaluation;
+  readonly annotations: Annotations;
+  readonly kind: string;
+  readonly namespace: string;
+  readonly name: string;
+}
+
+export abstract class AnnotatedReader<Rules extends AnnotatedRules & WarningRules> implements RuleReader {
+  readonly ruleSet: Rules;
+  readonly versionMark: string;
+  protected readonly inventory: Inventory;
+
+  constructor(inventory: Inventory, ruleSet: Rules, versionMark: string) {
+    this.inventory = inventory;
+    this.ruleSet = ruleSet;
+    this.versionMark = versionMark;
+  }
+
+  ruleOf(object: ResourceKey): RuleKey | undefined {
+    return this.ruleSet.objects.ruleOf(object);
+  }
+
+  describe(object: ResourceKey, snapshot: SnapshotView): Description | undefined {
+    const key = this.ruleOf(object);
+    const evaluation = key && snapshot.rules.get(key);
+    const annotations = this.inventory.objects.get(object)?.annotations;
+    if (key === undefined || evaluation === undefined || annotations === undefined) return undefined;
+    const { refusal, outOfReach } = evaluation;
+    const rule = { key, evaluation, annotations, ...parseResourceKey(object) };
+    const { notes = [], ...described } = this.described(rule, snapshot);
+    const all = [...this.ruleSet.warningsOf(key, outOfReach).map(withReason), ...notes];
+    return {
+      problems: refusal === undefined ? [] : [refusal.message],
+      // If not all namespaces could be listed, the namespaces that a pattern matches are unknown.
+      notes: all.length === 0 || this.inventory.only !== undefined ? [] : [all.join('; ')],
+      ...described,
+    };
+  }
+
+  /** What is said of a rule besides its warnings and its refusal. */
+  protected abstract described(rule: ReadRule, snapshot: SnapshotView): Description;
+
+  /** The state of a rule. @param isPush whether it makes copies @param at the time of its last copy */
+  protected stateOf(
+    { evaluation: { refusal, outOfReach } }: ReadRule,
+    entries: Iterable<Entry>,
+    isPush: boolean,
+    at: string | undefined,
+  ): ReturnType<Description['state']> {
+    const state = annotatedState(this.inventory, { refusal, isPush }, [...entries], problemIn(outOfReach));
+    return { ...state, lastSyncTime: at ?? null };
+  }
+
+  unwanted(object: ResourceKey, observed: Observed, { claims, rules }: SnapshotView): Unwanted | undefined {
+    const { rule } = this.ruleSet.markOn(observed, object) ?? {};
+    if (rule === undefined || claims.book.claims(rule, object)) return undefined;
+    const { kind, namespace } = parseRuleKey(rule);
+    return this.inventory.isListed(kind, namespace) ? this.left(rule, observed, rules.get(rule)) : undefined;
+  }
+
+  /** Describes a copy that its rule does not want. @param evaluation of the rule; `undefined`: there is no such rule */
+  protected abstract left(rule: RuleKey, observed: Observed, evaluation: Evaluation | undefined): Unwanted;
+}
 
 /** Finds the objects that the command has listed, as `watchedObjects` finds those that the operator watches. */
 export function listedObjects({ objects }: Inventory, cluster: string): FindObject {

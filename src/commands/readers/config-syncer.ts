@@ -2,58 +2,34 @@
 import { ConfigSyncerRules } from '../../controllers/config-syncer/rules.ts';
 import { MARK, NAMES, originIn } from '../../controllers/config-syncer/words.ts';
 import type { RuleScope } from '../../controllers/common/context.ts';
-import { withReason } from '../../copy/model/cause.ts';
-import { controllerOf, parseResourceKey, parseRuleKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
+import { controllerOf, parseRuleKey, type RuleKey } from '../../copy/model/keys.ts';
 import type { Observed } from '../../copy/model/observed.ts';
+import type { Evaluation } from '../../copy/model/rule-set.ts';
 import type { Inventory } from '../snapshot/inventory.ts';
-import type { Description, RuleReader, SnapshotView, Unwanted } from '../snapshot/reader.ts';
-import { annotatedState, listedObjects, problemIn, whyUnwanted } from './annotated.ts';
+import type { Description, SnapshotView, Unwanted } from '../snapshot/reader.ts';
+import { AnnotatedReader, listedObjects, type ReadRule, whyUnwanted } from './annotated.ts';
 
-export class ConfigSyncerReader implements RuleReader {
-  readonly ruleSet: ConfigSyncerRules;
-  readonly versionMark = NAMES.origin;
+export class ConfigSyncerReader extends AnnotatedReader<ConfigSyncerRules> {
   readonly versionIn = (text: string): string | undefined => originIn({ [NAMES.origin]: text })?.resourceVersion;
-  readonly #inventory: Inventory;
 
   constructor(inventory: Inventory, scope: RuleScope) {
-    this.#inventory = inventory;
-    this.ruleSet = new ConfigSyncerRules(scope, listedObjects(inventory, scope.cluster));
+    super(inventory, new ConfigSyncerRules(scope, listedObjects(inventory, scope.cluster)), NAMES.origin);
   }
 
-  ruleOf(object: ResourceKey): RuleKey | undefined {
-    return this.ruleSet.objects.ruleOf(object);
-  }
-
-  describe(object: ResourceKey, { rules, claims }: SnapshotView): Description | undefined {
-    const key = this.ruleOf(object);
-    const evaluation = key && rules.get(key);
-    const annotations = this.#inventory.objects.get(object)?.annotations;
-    if (key === undefined || evaluation === undefined || annotations === undefined) return undefined;
-    const { refusal, outOfReach } = evaluation;
-    const { kind, namespace, name } = parseResourceKey(object);
-    const note = this.ruleSet.warningsOf(key, outOfReach).map(withReason).join('; ');
-    const entries = (): ReturnType<ConfigSyncerRules['named']> => this.ruleSet.named(claims.book.of(key));
+  protected described(rule: ReadRule, { claims }: SnapshotView): Description {
+    const { key, annotations, kind, namespace, name } = rule;
     return {
       source: `${kind.toLowerCase()} ${namespace}/${name}`,
       destinations: annotations[NAMES.sync] === undefined ? [] : [annotations[NAMES.sync] || 'every namespace'],
-      state: () => ({
-        ...annotatedState(this.#inventory, { refusal, isPush: true }, entries(), problemIn(outOfReach)),
-        lastSyncTime: null,
-      }),
-      problems: refusal === undefined ? [] : [refusal.message],
-      notes: note === '' || this.#inventory.only !== undefined ? [] : [note],
+      state: () => this.stateOf(rule, this.ruleSet.named(claims.book.of(key)), true, undefined),
       warnings: [],
     };
   }
 
-  unwanted(object: ResourceKey, observed: Observed, { claims, rules }: SnapshotView): Unwanted | undefined {
-    const rule = this.ruleSet.ownerOf(observed, object);
-    if (rule === undefined || claims.book.claims(rule, object)) return undefined;
-    const { kind, namespace, name } = parseRuleKey(rule);
-    if (!this.#inventory.isListed(kind, namespace)) return undefined;
-    const evaluation = rules.get(rule);
+  protected left(rule: RuleKey, { annotations }: Observed, evaluation: Evaluation | undefined): Unwanted {
+    const { namespace, name } = parseRuleKey(rule);
     return {
-      owner: observed.annotations[MARK] ?? `${namespace}/${name}`,
+      owner: annotations[MARK] ?? `${namespace}/${name}`,
       why: whyUnwanted(evaluation),
       because: evaluation?.refusal?.message ?? evaluation?.outOfReach?.message,
     };

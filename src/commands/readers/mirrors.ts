@@ -97,7 +97,7 @@ export class MirrorReader implements RuleReader {
 
   unwanted(key: ResourceKey, observed: Observed, snapshot: SnapshotView): Unwanted | undefined {
     const { annotations, labels } = observed;
-    const rule = this.ruleSet.ownerOf(observed, key);
+    const { rule } = this.ruleSet.markOn(observed, key) ?? {};
     if (rule === undefined) {
       if (labels[COPY_LABEL] !== MIRRORS_CONTROLLER) return undefined;
       const mark = annotations[MIRROR_ANNOTATIONS.ownedBy];

@@ -93,7 +93,7 @@ export class ReplicatorReader implements RuleReader {
 
   unwanted(object: ResourceKey, observed: Observed, { claims, rules }: SnapshotView): Unwanted | undefined {
     const inventory = this.#inventory;
-    const rule = this.ruleSet.ownerOf(observed, object);
+    const { rule } = this.ruleSet.markOn(observed, object) ?? {};
     if (rule === undefined || claims.book.claims(rule, object)) return undefined;
     const { kind, namespace, name } = parseRuleKey(rule);
     if (!inventory.isListed(kind, namespace)) return undefined;

@@ -195,7 +195,7 @@ function orphanOf(snapshot: Snapshot, { reader, key, observed, unwanted }: Unwan
   const { plan } = snapshot.decisionOn(key);
   // A mark without a place (`keyferry.dev/target`) does not count, except with `--adopt-orphans`.
   const isPlaced = PLACE_ANNOTATION in observed.annotations;
-  const doubt = isPlaced ? undefined : reader.ruleSet?.whyNoCopy?.(observed);
+  const doubt = isPlaced ? undefined : (reader.ruleSet?.markOn(observed, key)?.doubt ?? undefined);
   const held = unwanted.because ?? doubt ?? heldBy(snapshot, key);
   const because = held === undefined ? '' : `, because ${held}`;
   const verdict = held === undefined ? ('leftover' as const) : ('manual' as const);

@@ -15,6 +15,7 @@ import type { Log } from '../../observe/log.ts';
 import type { Metrics } from '../../observe/metrics/metrics.ts';
 import type { Reply } from '../../observe/routes.ts';
 import type { Clock } from '../../runtime/clock.ts';
+import type { NamespaceChanges } from './namespaces/namespace-changes.ts';
 import type { Reach } from './namespaces/reach.ts';
 
 /** The parameters of the rule sets of a cluster. The operator and the commands create their rule sets from them. */
@@ -27,6 +28,8 @@ export interface RuleScope {
   readonly served: ServedNamespaces | undefined;
   /** Decides which namespaces rules may copy from and into. */
   readonly reach: Reach;
+  /** Settles when the labels with these keys are known for all namespaces. @throws ApiError */
+  readonly labelsKnown: (keys: readonly string[]) => Promise<void>;
   /** Called if there may be room now for a rule that the limits refused. The rule must be evaluated again. */
   readonly onRoom: (rule: RuleKey) => unknown;
 }
@@ -52,6 +55,12 @@ export interface ControllerContext {
   readonly others: readonly OtherCluster[];
   readonly vault: VaultBackend;
   readonly scope: RuleScope;
+  /** Enqueues rules after changes of namespaces. */
+  readonly namespaceChanges: Pick<NamespaceChanges, 'serve'>;
+  /** Aborted at the stop of the process. */
+  readonly signal: AbortSignal;
+  /** Says what the controller waits for: until it has it, the process is not ready. `undefined`: for nothing. */
+  readonly waitsFor: (what: string | undefined) => void;
   readonly log: Log;
   readonly metrics: Metrics;
   readonly clock: Clock;
@@ -69,7 +78,8 @@ export interface ControllerEntry {
   readonly hasTenants?: true;
   /** Tells which annotations the controller reads. Keyferry keeps these annotations, however long they are. */
   annotationReader(config: Config): IsRead;
-  create(context: ControllerContext): Controller;
+  /** Makes the controller, when the API of its rules is installed. */
+  create(context: ControllerContext): Controller | Promise<Controller>;
   /**
    * Responds to `/healthz` as the original does. Used if `--controllers` names only this controller.
    * @param stuck names of the liveness checks that fail at present

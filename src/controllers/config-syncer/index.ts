@@ -1,7 +1,6 @@
 /** The config-syncer controller: its rules are objects with annotations of config-syncer (kubed). */
 import { isForbidden, isNotFound } from '../../kube/errors.ts';
 import { orAborted } from '../../runtime/abort.ts';
-import type { OnObjectChange } from '../../copy/engine/backend.ts';
 import type { Controller } from '../../copy/engine/controller.ts';
 import { awaitClusterUid } from '../../kube/cluster-identity.ts';
 import { type Cause, sameCause } from '../../copy/model/cause.ts';
@@ -10,7 +9,7 @@ import type { Cluster } from '../../copy/cluster/cluster.ts';
 import { annotatedController, watchedObjects } from '../common/annotated/controller.ts';
 import { reportOf } from '../common/annotated/report.ts';
 import type { ControllerContext, ControllerEntry, OtherCluster } from '../common/context.ts';
-import { watchCopies } from '../common/awaited-watches.ts';
+import { watchCopies } from '../common/watch-copies.ts';
 import type { Clusters } from './other-clusters.ts';
 import { ConfigSyncerRules } from './rules.ts';
 import { isReadAnnotation, isReplaced, notIdentified } from './words.ts';
@@ -65,23 +64,15 @@ function create(context: ControllerContext): Controller {
   const controller = annotatedController(context, rules, (facts) =>
     reportOf(rules, { ...facts, claims: rules.named(facts.claims) }),
   );
-  // All label keys are registered before the first evaluation, so that one list brings the labels for all rules.
-  const objectChanged: OnObjectChange = (key) => {
-    const rule = rules.objects.ruleOf(key);
-    if (rule !== undefined) cluster.namespaces.keep(rules.labelKeysOf(rule));
-  };
   return {
     ...controller,
     open: (signal) => {
-      engine.onObjects({ objectChanged });
-      controller.open(signal);
-      if (others.length === 0) return;
+      const listed = controller.open(signal);
+      if (others.length === 0) return listed;
       openOthers(signal).catch((error: unknown) => {
         if (!signal.aborted) log.error('the other clusters cannot be opened', { error });
       });
-    },
-    listed: async (rule, signal) => {
-      await cluster.namespaceReads.labelsKnown(rules.labelKeysOf(rule), signal);
+      return listed;
     },
   };
 }

@@ -6,17 +6,18 @@
 import type { Entry } from '../../copy/book/claim-book.ts';
 import type { RuleEvent } from '../../copy/engine/controller.ts';
 import { warning } from '../../copy/engine/life/warnings.ts';
-import { because, type Cause, nobodyCause } from '../../copy/model/cause.ts';
-import { type Claim, claimAll, type Claimed, leavingClaims, type Owner, rankOf } from '../../copy/model/claim.ts';
+import { because, type Cause } from '../../copy/model/cause.ts';
+import { type Claim, claimAll, type Claimed, leavingClaims } from '../../copy/model/claim.ts';
 import { parseResourceKey, resourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import { CONFIG_MAP, SECRET } from '../../copy/model/kind.ts';
 import type { Observed } from '../../copy/model/observed.ts';
-import type { EngineView, Evaluation, OutOfReach } from '../../copy/model/rule-set.ts';
+import type { EngineView, Evaluation, Mark, OutOfReach } from '../../copy/model/rule-set.ts';
 import type { AnnotatedRules } from '../common/annotated/controller.ts';
+import { findRule } from '../common/annotated/found-rule.ts';
 import { AnnotatedObjects, type FindObject, type Place } from '../common/annotated/objects.ts';
 import { SUSPEND_ANNOTATION, SUSPENDED } from '../common/annotated/report.ts';
 import type { RuleScope } from '../common/context.ts';
-import { labelKeysOf, selectsNow } from '../common/namespaces/selection.ts';
+import { selectsNow } from '../common/namespaces/selection.ts';
 import { RuleTargets } from '../common/rules/rule-targets.ts';
 import { type Clusters, clustersText, type Far, farOf, UNIDENTIFIED } from './other-clusters.ts';
 import { SyncShape, type SyncShapeOptions } from './shape.ts';
@@ -32,19 +33,15 @@ import {
   userText,
 } from './words.ts';
 
-const LABELS_UNKNOWN = nobodyCause('Pending', 'the labels of the namespaces are being read');
-
 export class ConfigSyncerRules implements AnnotatedRules {
   readonly name = 'config-syncer';
   readonly objects: AnnotatedObjects;
-  readonly rulesFor: RuleTargets['rulesFor'];
-  readonly labelsOf: RuleTargets['labelsOf'];
+  readonly targets: RuleTargets;
   readonly isKept = isAnnotated;
   readonly #scope: RuleScope;
   readonly #find: FindObject;
   readonly #clusters: Clusters | undefined;
   readonly #clusterName: string;
-  readonly #targets: RuleTargets;
 
   /** @param clusters `undefined`: annotations for other clusters are not evaluated, as in commands */
   constructor(scope: RuleScope, find: FindObject, clusters?: Clusters) {
@@ -59,9 +56,7 @@ export class ConfigSyncerRules implements AnnotatedRules {
       kinds: [SECRET, CONFIG_MAP],
       find,
     });
-    this.#targets = new RuleTargets(scope, 'the annotated objects');
-    this.rulesFor = this.#targets.rulesFor;
-    this.labelsOf = this.#targets.labelsOf;
+    this.targets = new RuleTargets(scope, this.name);
   }
 
   versionOf({ uid, annotations }: Observed): string | undefined {
@@ -69,37 +64,22 @@ export class ConfigSyncerRules implements AnnotatedRules {
     return `${uid} ${userText(annotations)} ${clustersText(contextsIn(annotations), this.#clusters, this.#scope.cluster)}`;
   }
 
-  /** The keys of the labels that a rule reads of namespaces. */
-  labelKeysOf(rule: RuleKey): readonly string[] {
-    const selection = selectionIn(this.objects.of(rule).observed?.annotations ?? {});
-    return selection === undefined || 'reason' in selection ? [] : labelKeysOf(selection);
-  }
-
   async evaluate(rule: RuleKey, view: EngineView): Promise<Evaluation | undefined> {
-    const { kind, place, observed } = this.objects.of(rule);
-    const version = observed && this.versionOf(observed);
-    if (observed === undefined || version === undefined) {
-      this.#targets.leave(rule);
-      return undefined;
-    }
-    const { uid, annotations, created } = observed;
-    const title = `${kind.kind} ${place.namespace}/${place.name}`;
-    const owner: Owner = { key: rule, title, rank: rankOf(created, uid) };
-    const refused = (refusal: Cause, outOfReach?: OutOfReach): Evaluation => {
-      const claims = leavingClaims(owner, view.ownedBy(rule), refusal);
-      return { owner, version, refusal, claims, sources: [], outOfReach };
-    };
+    const found = findRule(this, rule, view);
+    if (found === undefined) return undefined;
+    const { place, observed, owner, nothing, refused } = found;
+    const { uid, annotations } = observed;
     const refusal = this.#refusalOf(place.namespace, annotations);
     if (refusal !== undefined) {
-      this.#targets.leave(rule);
+      this.targets.leave(rule);
       return refused(refusal);
     }
     const { reach, namespaces } = this.#scope;
     const forbidden = reach.fromRefusal(place.namespace, namespaces.factsOf(place.namespace));
     if (forbidden !== undefined) {
-      this.#targets.leave(rule);
-      this.#targets.dependsOn(rule, [place.namespace]);
-      return { owner, version, claims: [], sources: [], outOfReach: { ...forbidden, part: 'all' } };
+      this.targets.leave(rule);
+      this.targets.dependsOn(rule, [place.namespace]);
+      return { ...nothing, outOfReach: { ...forbidden, part: 'all' } };
     }
     const options = {
       source: place,
@@ -111,18 +91,17 @@ export class ConfigSyncerRules implements AnnotatedRules {
     const far = this.#farClaims(rule, claim, options, view);
     const selection = selectionIn(annotations);
     if (selection === undefined || 'reason' in selection) {
-      this.#targets.leave(rule);
-      if (selection === undefined) return { owner, version, claims: far, sources: [] };
+      this.targets.leave(rule);
+      if (selection === undefined) return { ...nothing, claims: far };
       const left = leavingClaims(owner, this.#near(view.ownedBy(rule)), selection);
       // The event about the selector is that of a refusal, but it does not concern the other clusters.
-      return far.length === 0 ? refused(selection) : { owner, version, claims: [...left, ...far], sources: [] };
+      return far.length === 0 ? refused(selection) : { ...nothing, claims: [...left, ...far] };
     }
-    const isKnown = namespaces.knows(labelKeysOf(selection));
-    const { targets, refusal: cause, outOfReach } = await this.#targets.find(rule, { selection });
-    if (cause !== undefined || !isKnown) return refused(cause ?? LABELS_UNKNOWN, outOfReach);
+    const { targets, refusal: cause, outOfReach } = await this.targets.find(rule, { selection });
+    if (cause !== undefined) return refused(cause, outOfReach);
     const keys = Array.from(targets, (namespace) => this.objects.keyOf(rule, { namespace, name: place.name }));
     const claims = [...claimAll(keys, { ...claim, shape: new SyncShape(options) }), ...far];
-    return { owner, version, claims, sources: [], outOfReach };
+    return { ...nothing, claims, outOfReach };
   }
 
   #near(targets: Iterable<ResourceKey>): ResourceKey[] {
@@ -167,14 +146,16 @@ export class ConfigSyncerRules implements AnnotatedRules {
     return because('NotPermitted', limit);
   }
 
-  ownerOf({ labels, annotations }: Observed, target: ResourceKey): RuleKey | undefined {
+  markOn({ labels, annotations }: Observed, target: ResourceKey): Mark | undefined {
     const { cluster, kind, ...place } = parseResourceKey(target);
     const home = this.#scope.cluster;
     const source =
       cluster === home
         ? sourceIn(place, labels, annotations, this.#clusterName)
         : this.#farSourceIn(kind, place, { labels, annotations });
-    return source && this.objects.ruleOf(resourceKey(home, kind, source.namespace, source.name));
+    const rule = source && this.objects.ruleOf(resourceKey(home, kind, source.namespace, source.name));
+    // All clusters may have the same name, and a copy from another one has the same marks.
+    return rule && { rule, doubt: 'its source may be in another cluster' };
   }
 
   #farSourceIn(kindName: string, place: Place, marks: Pick<Observed, 'labels' | 'annotations'>): Place | undefined {
@@ -187,11 +168,6 @@ export class ConfigSyncerRules implements AnnotatedRules {
 
   orphanPolicy(): 'delete' {
     return 'delete';
-  }
-
-  /** All clusters may have the same name, and a copy from another one has the same marks. */
-  whyNoCopy(): string {
-    return 'its source may be in another cluster';
   }
 
   /** The claims, where a conflict with a copy from another cluster says so. */

@@ -23,8 +23,6 @@ export const EXTERNAL_SECRET_CRD = `${EXTERNAL_SECRETS}.${ESO_GROUP}`;
 export class ServedVersion {
   readonly kind = 'ExternalSecret';
   readonly plural = EXTERNAL_SECRETS;
-  /** Whether the generator waits at present until ESO's API is installed. */
-  isAwaited = false;
   readonly #api: KubeApi;
   readonly #log: Log;
   #version: EsoVersion = ESO_VERSIONS[0];
@@ -48,7 +46,7 @@ export class ServedVersion {
   }
 
   /** Finds out the served version. @returns whether ExternalSecrets are served @throws ApiError, ConnectionError */
-  async refresh(signal: AbortSignal | undefined): Promise<boolean> {
+  async refresh(signal: AbortSignal): Promise<boolean> {
     for (const version of ESO_VERSIONS) {
       const path = `/apis/${ESO_GROUP}/${version}`;
       try {
@@ -70,13 +68,12 @@ export class ServedVersion {
    * @param isNamed whether the user named the controller in `--controllers`. If so, a missing API is an error
    * @param signal aborts the request for the version
    */
-  custom(isNamed: boolean, signal: AbortSignal | undefined): CustomApi {
+  custom(isNamed: boolean, signal: AbortSignal): CustomApi {
     const refresh = async (): Promise<void> => {
       try {
         await this.refresh(signal);
       } catch (error) {
-        if (signal?.aborted !== true)
-          this.#log.warn('API discovery failed, retrying', { controller: GENERATOR, error });
+        if (!signal.aborted) this.#log.warn('API discovery failed, retrying', { controller: GENERATOR, error });
       }
     };
     return {

@@ -46,14 +46,12 @@ const DISCOVERY_RETRY_MS = 2000;
 /** Pause between two checks of the permission to list ExternalSecrets, ms. */
 const PERMISSION_RETRY_MS = 15_000;
 
-function create(context: ControllerContext): Controller {
-  const { cluster, clock, config, engine, log, metrics, vault } = context;
+async function create(context: ControllerContext): Promise<Controller> {
+  const { cluster, clock, config, engine, log, metrics, signal: ending, vault } = context;
   const { registry } = metrics;
   const served = new ServedVersion(cluster.api, log);
-  let rights: EsoRights | undefined;
+  const rights = await findRights(context, served);
   let mode: ConditionMode = 'unknown';
-  /** Aborted when the process stops. */
-  let ending: AbortSignal | undefined;
 
   const kindOf = (): RuleKind => served;
   const store = new RuleStore<ExternalSecretRule>({
@@ -65,22 +63,18 @@ function create(context: ControllerContext): Controller {
       lanes.add(rule, initial ? 'low' : 'normal');
     },
   });
-  const stores = new Stores(
-    context,
-    () => rights,
-    ({ kind, name }, namespace) => {
-      for (const [key, { metadata, requests }] of store.all()) {
-        if (namespace !== '' && metadata.namespace !== namespace) continue;
-        if (requests.wanted.some(({ store }) => store.kind === kind && store.name === name)) lanes.add(key, 'normal');
-      }
-    },
-  );
+  const stores = new Stores(context, rights, ({ kind, name }, namespace) => {
+    for (const [key, { metadata, requests }] of store.all()) {
+      if (namespace !== '' && metadata.namespace !== namespace) continue;
+      if (requests.wanted.some(({ store }) => store.kind === kind && store.name === name)) lanes.add(key, 'normal');
+    }
+  });
   const lanes = new Lanes({
     // A lane (queue) serves one Vault server. Rules with several servers use a lane of their namespace, so that a slow
     // server does not delay the lanes of other servers.
     laneOf: (key) => {
       const rule = store.get(key);
-      if (rule === undefined || rights?.stores !== true) return '';
+      if (rule === undefined || !rights.stores) return '';
       const { namespace = '' } = rule.metadata;
       const servers = new Set<string>();
       for (const { store } of rule.requests.wanted) {
@@ -188,28 +182,20 @@ function create(context: ControllerContext): Controller {
         const owner = { key, title: `ExternalSecret ${ruleName(key)}`, rank: rankOf(creationTimestamp, uid) };
         return { owner, version: rule.version, claims: [], sources: [] };
       },
-      ownerOf: () => undefined,
+      markOn: () => undefined,
       orphanPolicy: () => 'keep',
       problemOf,
     },
     store,
     kindOf,
     report: () => undefined,
-    get missing() {
-      if (!served.isAwaited || !config.controllersNamed) return undefined;
-      return `${EXTERNAL_SECRETS}: the API ${ESO_GROUP} is not installed; ${ESO_ADVICE}`;
-    },
-    installed: async (signal) => {
-      ending = signal;
-      rights = await findRights(context, served, signal);
-    },
     open: () => {
-      if (rights === undefined) throw new Error('opened before the API was found');
       if (rights.crd) watchCrd();
       if (rights.stores) watch('secretstores', stores.sinkOf('SecretStore'), rights.namespaces);
       watch(EXTERNAL_SECRETS, store.sink, rights.namespaces);
       if (rights.clusterStores) watch('clustersecretstores', stores.sinkOf('ClusterSecretStore'));
       log.info('info: started watching ExternalSecrets.', { version: served.version });
+      return undefined;
     },
     work: {
       start: () => {
@@ -229,14 +215,15 @@ function create(context: ControllerContext): Controller {
  * Waits until the CRDs of ESO exist and Keyferry has permission to list ExternalSecrets. Most clusters lack the CRDs,
  * so the process becomes ready without the generator. @throws the reason of `signal`
  */
-async function findRights(context: ControllerContext, served: ServedVersion, signal: AbortSignal): Promise<EsoRights> {
-  const { cluster, log } = context;
+async function findRights(context: ControllerContext, served: ServedVersion): Promise<EsoRights> {
+  const { cluster, config, log, signal, waitsFor } = context;
   const path = `/apis/${ESO_GROUP}`;
   const awaited = { api: cluster.api, path, controller: GENERATOR, notInstalled: ESO_ADVICE, isOptional: true, log };
   for (let isTold = false; ;) {
-    served.isAwaited = true;
+    const missing = `${EXTERNAL_SECRETS}: the API ${ESO_GROUP} is not installed; ${ESO_ADVICE}`;
+    waitsFor(config.controllersNamed ? missing : undefined);
     await apiInstalled(awaited, signal);
-    served.isAwaited = false;
+    waitsFor(undefined);
     let waitMs = DISCOVERY_RETRY_MS;
     try {
       if (await served.refresh(signal)) {

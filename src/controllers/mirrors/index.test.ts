@@ -4,11 +4,13 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
 
 import { asKey } from '../../../test/support/keys.ts';
 import { nullLog } from '../../../test/support/null-log.ts';
 import { ruleLife } from '../../../test/support/rule-life.ts';
 import { ruleScope } from '../../../test/support/rule-scope.ts';
+import { waitFor } from '../../../test/support/wait-for.ts';
 import type { Entry } from '../../copy/book/claim-book.ts';
 import { Namespaces } from '../../copy/cluster/watch/namespaces.ts';
 import type { RuleLife } from '../../copy/engine/life/rule-life.ts';
@@ -40,6 +42,7 @@ class Scene {
   now = 7;
   readonly enqueued: string[] = [];
   readonly labels: string[] = [];
+  labelsList = Promise.resolve();
   readonly used: string[] = [];
   readonly events: string[] = [];
   readonly mirrors: Mirrors;
@@ -58,9 +61,6 @@ class Scene {
       },
       cluster: {
         namespaces: new Namespaces(),
-        namespaceReads: {
-          labelsKnown: async (keys: readonly string[]) => await Promise.resolve(this.labels.push(...keys)),
-        },
         store: () => ({ index: { get: () => undefined } }),
       },
       config: { mirrors: { allowCrossNamespaceAuth: false }, vault: { environment: {} } },
@@ -77,7 +77,13 @@ class Scene {
       metrics: { registry: new MetricRegistry() },
       clock,
       log: nullLog,
-      scope: ruleScope({ namespaces: new Namespaces() }),
+      scope: ruleScope({
+        namespaces: new Namespaces(),
+        labelsKnown: async (keys) => {
+          this.labels.push(...keys);
+          await this.labelsList;
+        },
+      }),
     };
     this.mirrors = new Mirrors(context as unknown as ControllerContext);
     this.life = ruleLife(this.mirrors, {
@@ -98,17 +104,20 @@ class Scene {
   }
 }
 
-test('a mirror waits for the labels in its selector before its evaluation, and its patterns are not compiled yet', async (t) => {
-  const { mirrors, life, labels } = new Scene();
+test('the evaluation of a mirror waits for the labels in its selector', async () => {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const scene = new Scene();
+  scene.labelsList = promise;
   const namespaceSelector = { matchLabels: { tier: 'x' }, matchExpressions: [{ key: 'team', operator: 'Exists' }] };
-  mirrors.store.put({
-    metadata: META,
-    spec: { destination: { namespaces: ['a.*'], namespaceSelector } },
-  } as SecretMirror);
-  const specOf = t.mock.method(mirrors.rules, 'specOf');
-  await life.listed(RULE, signal);
-  assert.deepEqual(labels, ['tier', 'team']);
-  assert.equal(specOf.mock.callCount(), 0);
+  const spec = { destination: { namespaces: ['a.*'], namespaceSelector } };
+  scene.mirrors.store.put({ metadata: META, spec } as SecretMirror);
+  let isOver = false;
+  const evaluated = scene.mirrors.rules.evaluate(RULE, { ownedBy: () => [] }).finally(() => (isOver = true));
+  await waitFor(() => scene.labels.length > 0, { message: 'the evaluation to ask for labels' });
+  await turn();
+  assert.deepEqual([scene.labels, isOver], [['tier', 'team'], false]);
+  resolve();
+  await evaluated;
 });
 
 test('an evaluation tells the Vault backend which entries a mirror uses; if the mirror is deleted or gone, it uses none', async () => {

@@ -6,9 +6,8 @@ import { parseResourceKey, type RuleKey, ruleName } from '../../copy/model/keys.
 import { CONFIG_MAP, SECRET } from '../../copy/model/kind.ts';
 import type { WatchGroup } from '../../kube/watch/watch-group.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
-import { AwaitedWatches, watchCopies } from '../common/awaited-watches.ts';
+import { watchCopies } from '../common/watch-copies.ts';
 import { apiInstalled } from '../common/custom-api.ts';
-import { NamespaceChanges } from '../common/namespaces/namespace-changes.ts';
 import { misreadPatterns } from '../common/namespaces/selection.ts';
 import {
   MIRRORS_CONTROLLER,
@@ -24,13 +23,22 @@ import { createMirrorStore, type MirrorStore, type StoredMirror, withoutOurSpec 
 import { MirrorRules } from './rules/rule-set.ts';
 import { isReadOfCopies } from './shape.ts';
 import { missingDefaults } from './rules/spec.ts';
-import { deletionEvents, nextStatus, READY_CONDITION } from './words.ts';
+import { deletionEvents, nextStatus } from './words.ts';
 
 export const mirrors: ControllerEntry = {
   name: 'mirrors',
   component: MIRRORS_GROUP,
   annotationReader: () => isReadOfCopies,
-  create: (context) => new Mirrors(context),
+  /** Waits for the CRD; not if `--controllers` names this controller: then the process is not ready without it. */
+  create: async (context) => {
+    const { cluster, config, log, signal } = context;
+    if (!config.controllersNamed) {
+      const { missing: notInstalled } = MIRRORS_CRD_ADVICE;
+      const path = SECRET_MIRROR.groupPath;
+      await apiInstalled({ api: cluster.api, path, controller: MIRRORS_CONTROLLER, notInstalled, log }, signal);
+    }
+    return new Mirrors(context);
+  },
 };
 
 /** The view that is used as the source's while a mirror is being deleted. */
@@ -40,14 +48,11 @@ export class Mirrors implements Controller<StoredMirror, SecretMirrorStatus> {
   readonly store: MirrorStore;
   readonly rules: MirrorRules;
   readonly kindOf = (): RuleKind => SECRET_MIRROR;
-  readonly condition = READY_CONDITION;
-  readonly isOutdated: NamespaceChanges['isOutdated'];
   readonly #context: ControllerContext;
   readonly #vault: MirrorVault;
   readonly #metrics: MirrorMetrics;
-  readonly #changes: NamespaceChanges;
-  readonly #watches = new AwaitedWatches();
-  #hasConfigMaps = false;
+  /** The watch of copied ConfigMaps. */
+  #configMaps: WatchGroup | undefined;
 
   constructor(context: ControllerContext) {
     this.#context = context;
@@ -61,8 +66,6 @@ export class Mirrors implements Controller<StoredMirror, SecretMirrorStatus> {
       // Called for each changed SecretMirror. Its source is announced first: at the start all sources share one list.
       if (mirrors.get(rule)?.spec.source?.type === 'configmap') this.#watchConfigMaps();
       engine.expectSources(rule, this.rules.sourcesOf(rule));
-      // All label keys are registered before the first evaluation, so that one list brings the labels for all mirrors.
-      cluster.namespaces.keep(this.rules.labelKeysOf(rule));
       engine.enqueueRule(rule, initial ? 'low' : 'normal');
     }));
     this.#metrics = new MirrorMetrics(metrics.registry);
@@ -77,30 +80,15 @@ export class Mirrors implements Controller<StoredMirror, SecretMirrorStatus> {
       },
       vault: this.#vault,
     });
-    this.#changes = new NamespaceChanges(context, this.rules);
-    this.isOutdated = this.#changes.isOutdated;
   }
 
-  /** Waits for the CRD; not if `--controllers` names this controller: then the process is not ready without it. */
-  async installed(signal: AbortSignal): Promise<void> {
-    const { cluster, config, log } = this.#context;
-    if (config.controllersNamed) return;
-    const { missing: notInstalled } = MIRRORS_CRD_ADVICE;
-    const awaited = {
-      api: cluster.api,
-      path: SECRET_MIRROR.groupPath,
-      controller: MIRRORS_CONTROLLER,
-      notInstalled,
-      log,
-    };
-    await apiInstalled(awaited, signal);
-  }
-
-  open(signal: AbortSignal): void {
-    const { cluster } = this.#context;
-    signal.addEventListener('abort', () => this.#changes.stop());
-    cluster.watchNamespaces(this.#changes.add);
-    this.#watches.add(this.#watchMirrors(), watchCopies(cluster, SECRET, 'copies', MIRRORS_CONTROLLER));
+  /** An evaluation must know all copies of the mirror. Only the lists of all copies show them. */
+  async open(): Promise<void> {
+    const { cluster, namespaceChanges } = this.#context;
+    namespaceChanges.serve(this.rules);
+    const watches = [this.#watchMirrors(), watchCopies(cluster, SECRET, 'copies', MIRRORS_CONTROLLER)];
+    await Promise.all(watches.map(async ({ synced }) => await synced));
+    await this.#configMaps?.synced;
   }
 
   #watchMirrors(): WatchGroup {
@@ -117,15 +105,7 @@ export class Mirrors implements Controller<StoredMirror, SecretMirrorStatus> {
 
   /** Opens the watch of copied ConfigMaps for the first mirror of a ConfigMap: others need no such permission. */
   #watchConfigMaps(): void {
-    if (this.#hasConfigMaps) return;
-    this.#hasConfigMaps = true;
-    this.#watches.add(watchCopies(this.#context.cluster, CONFIG_MAP, 'copies', MIRRORS_CONTROLLER, true));
-  }
-
-  async listed(rule: RuleKey, signal: AbortSignal): Promise<void> {
-    // An evaluation must know all copies of the mirror. Only the list of all copies shows them.
-    await this.#watches.listed(signal);
-    await this.#context.cluster.namespaceReads.labelsKnown(this.rules.labelKeysOf(rule), signal);
+    this.#configMaps ??= watchCopies(this.#context.cluster, CONFIG_MAP, 'copies', MIRRORS_CONTROLLER, true);
   }
 
   /** The finalizer, with the defaults as in the original. Then Keyferry gives up the ownership of the defaults. */

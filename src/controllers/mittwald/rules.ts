@@ -8,21 +8,22 @@
  */
 import type { RuleEvent } from '../../copy/engine/controller.ts';
 import { warning } from '../../copy/engine/life/warnings.ts';
-import { because, type Cause, nobodyCause } from '../../copy/model/cause.ts';
-import { claimAll, leavingClaims, type Owner, rankOf } from '../../copy/model/claim.ts';
+import { because, type Cause } from '../../copy/model/cause.ts';
+import { claimAll, leavingClaims } from '../../copy/model/claim.ts';
 import { namespaceOf, parseResourceKey, resourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import { CONFIG_MAP, SECRET } from '../../copy/model/kind.ts';
 import { type Observed, ownersIn } from '../../copy/model/observed.ts';
-import type { EngineView, Evaluation, OrphanAction, OutOfReach } from '../../copy/model/rule-set.ts';
+import type { EngineView, Evaluation, Mark, OrphanAction, OutOfReach } from '../../copy/model/rule-set.ts';
 import { type NamePattern, PatternCache } from '../../runtime/text/name-patterns.ts';
 import { someOf } from '../../runtime/text/texts.ts';
 import type { AnnotatedRules } from '../common/annotated/controller.ts';
+import { findRule, type FoundRule } from '../common/annotated/found-rule.ts';
 import { AnnotatedObjects, type FindObject, type Place } from '../common/annotated/objects.ts';
 import { SUSPEND_ANNOTATION, SUSPENDED } from '../common/annotated/report.ts';
 import type { RuleScope } from '../common/context.ts';
-import { labelKeysOf, selectsNow, selectsWith } from '../common/namespaces/selection.ts';
+import { selectsNow, selectsWith } from '../common/namespaces/selection.ts';
 import { RuleTargets } from '../common/rules/rule-targets.ts';
-import { PullShape, PushShape, remainsOf } from './shape.ts';
+import { KeysShape, PushShape, remainsOf } from './shape.ts';
 import {
   allows,
   type Dialect,
@@ -47,7 +48,6 @@ const NO_PUSH: OutOfReach = {
   part: 'all',
 };
 const PUSHED_INTO = because('Conflict', `annotation ${NAMES.from} is ignored: Keyferry pushes into the object`);
-const LABELS_UNKNOWN = nobodyCause('Pending', 'the labels of the namespaces are being read');
 /** Most namespaces that an event names, and most patterns that are tried for it. */
 const NAMED = 5;
 const TRIED = 20;
@@ -55,11 +55,9 @@ const TRIED = 20;
 export class MittwaldRules implements AnnotatedRules {
   readonly name = 'mittwald';
   readonly objects: AnnotatedObjects;
-  readonly rulesFor: RuleTargets['rulesFor'];
-  readonly labelsOf: RuleTargets['labelsOf'];
+  readonly targets: RuleTargets;
   readonly isKept = isAnnotated;
   readonly #scope: RuleScope;
-  readonly #targets: RuleTargets;
   readonly #dialect: Dialect;
   readonly #excluded: readonly NamePattern[];
   readonly #graceMs: number;
@@ -73,9 +71,7 @@ export class MittwaldRules implements AnnotatedRules {
     this.#graceMs = graceMs;
     const kinds = [...(replicateSecrets ? [SECRET] : []), ...(replicateConfigMaps ? [CONFIG_MAP] : [])];
     this.objects = new AnnotatedObjects({ controller: this.name, cluster: scope.cluster, kinds, find });
-    this.#targets = new RuleTargets(scope, 'the annotated objects');
-    this.rulesFor = this.#targets.rulesFor;
-    this.labelsOf = this.#targets.labelsOf;
+    this.targets = new RuleTargets(scope, this.name);
     this.#dialect = dialectOf(regex === 'original');
     // As in the original, these match any part of a name.
     const parts = new PatternCache('search');
@@ -91,11 +87,6 @@ export class MittwaldRules implements AnnotatedRules {
     return `${uid} ${annotations[SUSPEND_ANNOTATION]} ${userText(annotations)} ${marks} ${owners ?? ''}`;
   }
 
-  labelKeysOf(rule: RuleKey): readonly string[] {
-    const { observed } = this.objects.of(rule);
-    return observed === undefined ? [] : labelKeysOf(this.#push(observed.annotations).selection);
-  }
-
   #push(annotations: Annotations): PushRule {
     let rule = this.#read.get(annotations);
     if (rule === undefined) this.#read.set(annotations, (rule = readPush(this.#dialect, annotations, this.#excluded)));
@@ -104,60 +95,43 @@ export class MittwaldRules implements AnnotatedRules {
 
   async evaluate(rule: RuleKey, view: EngineView): Promise<Evaluation | undefined> {
     await this.#dialect.whole.prepare(() => patternTexts(this.objects.of(rule).observed?.annotations ?? {}));
-    const { kind, place, observed } = this.objects.of(rule);
-    const version = observed && this.versionOf(observed);
-    if (observed === undefined || version === undefined) {
-      this.#targets.leave(rule);
-      return undefined;
-    }
-    const title = `${kind.kind} ${place.namespace}/${place.name}`;
-    const owner: Owner = { key: rule, title, rank: rankOf(observed.created, observed.uid) };
-    const nothing: Evaluation = { owner, version, claims: [], sources: [] };
-    const refused = (refusal: Cause): Evaluation => {
-      return { ...nothing, refusal, claims: leavingClaims(owner, view.ownedBy(rule), refusal) };
-    };
+    const found = findRule(this, rule, view);
+    if (found === undefined) return undefined;
+    const { place, observed, nothing, refused } = found;
     if (observed.annotations[SUSPEND_ANNOTATION] === 'true') return refused(SUSPENDED);
     const source = referenceIn(place, observed.annotations);
-    if (source === undefined) return await this.#pushes(rule, observed, nothing, view);
-    this.#targets.leave(rule);
+    if (source === undefined) return await this.#pushes(rule, found, view);
+    this.targets.leave(rule);
     if (isOwnCopy(place, observed)) return refused(PUSHED_INTO);
     return 'reason' in source ? refused(source) : this.#pulls(rule, source, nothing);
   }
 
   #pulls(rule: RuleKey, source: Place, nothing: Evaluation): Evaluation {
-    const { namespaces, reach, config } = this.#scope;
     const { kind, place } = this.objects.of(rule);
     const key = this.objects.keyOf(rule, source);
-    this.#targets.dependsOn(rule, [place.namespace, source.namespace]);
-    const forbidden =
-      reach.fromRefusal(source.namespace, namespaces.factsOf(source.namespace)) ??
-      // The target itself requests the data, so its namespace need not consent.
-      reach.toRefusal(place.namespace, place.namespace, namespaces.factsOf(place.namespace));
-    if (forbidden !== undefined) return { ...nothing, sources: [key], outOfReach: { ...forbidden, part: 'all' } };
-    const { allowAll, configMapsUngated } = config.mittwald;
+    const outOfReach = this.targets.pullFrom(rule, source.namespace);
+    if (outOfReach !== undefined) return { ...nothing, sources: [key], outOfReach };
+    const { allowAll, configMapsUngated } = this.#scope.config.mittwald;
     const isOpen = allowAll || (configMapsUngated && kind === CONFIG_MAP);
     const permits = (given: Annotations): boolean => isOpen || allows(this.#dialect, given, place.namespace);
-    const shape = new PullShape({ target: place, source, permits });
+    const shape = new KeysShape(place, source, permits);
     const claim = { owner: nothing.owner, mode: 'fill', source: key, shape } as const;
     return { ...nothing, claims: [{ target: this.objects.keyOf(rule, place), claim }], sources: [key] };
   }
 
-  async #pushes(rule: RuleKey, observed: Observed, nothing: Evaluation, view: EngineView): Promise<Evaluation> {
-    const { namespaces, config } = this.#scope;
+  async #pushes(rule: RuleKey, found: FoundRule, view: EngineView): Promise<Evaluation> {
+    const { config } = this.#scope;
+    const { place, observed, owner, nothing, refused } = found;
     const { annotations } = observed;
-    const { place } = this.objects.of(rule);
-    const { owner } = nothing;
     if (!config.limits.mittwaldPush) {
-      this.#targets.leave(rule);
+      this.targets.leave(rule);
       return { ...nothing, outOfReach: NO_PUSH };
     }
     const { selection, problems } = this.#push(annotations);
     const [problem] = problems;
-    const { targets, refusal, outOfReach } = await this.#targets.find(rule, { selection });
-    const isKnown = namespaces.knows(labelKeysOf(selection));
-    const cause = refusal ?? (isKnown ? undefined : LABELS_UNKNOWN);
+    const { targets, refusal, outOfReach } = await this.targets.find(rule, { selection });
+    if (refusal !== undefined) return refused(refusal, outOfReach);
     const owned = [...view.ownedBy(rule)];
-    if (cause !== undefined) return { ...nothing, outOfReach, refusal, claims: leavingClaims(owner, owned, cause) };
     const keys = new Set<ResourceKey>(
       Array.from(targets, (namespace) => this.objects.keyOf(rule, { namespace, name: place.name })),
     );
@@ -193,15 +167,14 @@ export class MittwaldRules implements AnnotatedRules {
     return because('MisreadPattern', `only kubernetes-replicator's reading of a pattern matches ${names}`);
   }
 
-  ownerOf({ annotations }: Observed, target: ResourceKey): RuleKey | undefined {
+  markOn({ annotations }: Observed, target: ResourceKey): Mark | undefined {
     const source = markedSource(annotations);
     if (source === undefined) return undefined;
     const { cluster, kind, namespace, name } = parseResourceKey(target);
     if (source.name !== name || source.namespace === namespace) return undefined;
-    return this.objects.ruleOf(resourceKey(cluster, kind, source.namespace, source.name));
+    const rule = this.objects.ruleOf(resourceKey(cluster, kind, source.namespace, source.name));
+    return rule && { rule, merges: true };
   }
-
-  readonly merges = true;
 
   orphanPolicy(rule: RuleKey, observed: Observed): OrphanAction {
     return remainsOf(rule, observed);

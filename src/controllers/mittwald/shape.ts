@@ -1,6 +1,6 @@
 /** What targets look like, as kubernetes-replicator makes them: they get the keys of their source, and keep their own. Pure. */
 import type { OwnerReference } from '../../kube/api.ts';
-import { because, type Cause, causeOf, nobodyCause } from '../../copy/model/cause.ts';
+import { because, causeOf, nobodyCause } from '../../copy/model/cause.ts';
 import {
   type Claim,
   type DesiredState,
@@ -10,12 +10,12 @@ import {
   type Merged,
   type Shape,
   type SourceView,
-  UNREAD,
 } from '../../copy/model/claim.ts';
 import { COPY_LABEL, lengthProblem, MERGED_FROM, type Observed, PLACE_ANNOTATION } from '../../copy/model/observed.ts';
 import type { RuleKey } from '../../copy/model/keys.ts';
 import { rfc3339 } from '../../runtime/text/texts.ts';
 import type { Place } from '../common/annotated/objects.ts';
+import { pathOf, type PresentSource, PullShape } from '../common/pull-shape.ts';
 import { copiedMetadata, isCopied, TOO_LARGE } from '../common/excluded-metadata.ts';
 import { acceptsFrom, COPY_OF, FILLED_FROM, isRule, NAMES, referenceIn, userText } from './words.ts';
 
@@ -151,106 +151,56 @@ export function remainsOf(rule: RuleKey, { annotations }: Observed): Claim {
   return { owner: { key: rule, title: rule, rank: '' }, mode: 'release', source: undefined, shape };
 }
 
-export interface PullOptions {
-  readonly target: Place;
-  readonly source: Place;
-  /** Whether a source with these annotations permits the target. */
-  readonly permits: (annotations: Annotations) => boolean;
-}
+/** An object of a user that pulls keys from its source. */
+export class KeysShape extends PullShape {
+  readonly #permits: (annotations: Annotations) => boolean;
 
-/** An object of a user that pulls keys from its source. Labels, type and other annotations stay. */
-export class PullShape implements Shape {
-  readonly id: string;
-  readonly #options: PullOptions;
-
-  constructor(options: PullOptions) {
-    const { source } = options;
-    this.#options = options;
-    this.id = `pull ${source.namespace}/${source.name}`;
+  /** @param permits whether a source with these annotations permits the target */
+  constructor(target: Place, source: Place, permits: (annotations: Annotations) => boolean) {
+    super({ target, source, permission: NAMES, version: NAMES.version });
+    this.#permits = permits;
   }
 
-  desiredState(source: SourceView, observed: Observed | undefined, now: number): DesiredState {
-    const { permits } = this.#options;
-    if (observed === undefined || !this.#isCurrent(observed)) return UNREAD;
-    if (isTrimmed(observed)) return TOO_LARGE;
-    const { annotations } = observed;
-    switch (source.state) {
-      case 'unknown':
-        return UNREAD;
-      case 'failed':
-        return failing(source);
-      case 'missing': {
-        const waits = {
-          state: 'waiting',
-          for: 'source',
-          ...(this.#isNear ? causeOf(source) : this.#denied()),
-        } as const;
-        // What the original filled, and whose source was gone before, stays, as the original leaves it.
-        // So does what another source filled: else the data would tell which names exist in other namespaces.
-        if (listedIn(MERGED, observed).length === 0 || !this.#hasFilled(observed))
-          return this.#isNear ? { kind: 'wait', for: 'source', ...causeOf(source) } : failing(this.#denied());
-        return {
-          kind: 'be',
-          labels: {},
-          annotations: { [NAMES.keys]: '' },
-          bookkeeping: { [NAMES.at]: rfc3339(now) },
-          data: 'minimal',
-          merged: MERGED_INTO_USERS,
-          remark: waits,
-        };
-      }
-      case 'present':
-        break;
-      default:
-        return source satisfies never;
-    }
-    if (!permits(source.annotations)) return failing(this.#denied());
+  protected sourceIn(annotations: Annotations): string | undefined {
+    return pathOf(referenceIn(this.target, annotations));
+  }
+
+  protected override refused(observed: Observed): DesiredState | undefined {
+    return isTrimmed(observed) ? TOO_LARGE : undefined;
+  }
+
+  /**
+   * What the original filled, and whose source was gone before, stays, as the original leaves it. So does what another
+   * source filled: else the data would tell which names exist in other namespaces.
+   */
+  protected override withoutSource(...missing: Parameters<PullShape['withoutSource']>): DesiredState {
+    const [source, observed, now] = missing;
+    const { annotations, ownAnnotations } = observed;
+    // A user may write the annotation, too.
+    const isFilled = annotations[FILLED_FROM] === this.path && ownAnnotations.includes(FILLED_FROM);
+    if (!isFilled || listedIn(MERGED, observed).length === 0) return super.withoutSource(...missing);
+    return {
+      kind: 'be',
+      labels: {},
+      annotations: { [NAMES.keys]: '' },
+      bookkeeping: { [NAMES.at]: rfc3339(now) },
+      data: 'minimal',
+      merged: MERGED_INTO_USERS,
+      remark: { state: 'waiting', for: 'source', ...(this.isNear ? causeOf(source) : this.denied()) },
+    };
+  }
+
+  protected from(source: PresentSource, { annotations }: Observed, now: number): DesiredState {
+    if (!this.#permits(source.annotations)) return failing(this.denied());
     const missing: FieldPatch = annotations[NAMES.version] ? {} : { [NAMES.version]: source.version };
     return {
       kind: 'be',
       labels: {},
-      annotations: { ...missing, [FILLED_FROM]: this.#mark },
+      annotations: { ...missing, [FILLED_FROM]: this.path },
       bookkeeping: written(source.version, now),
       data: 'source',
       type: '',
       merged: MERGED_INTO_USERS,
     };
-  }
-
-  heldVersion(observed: Observed): string | undefined {
-    return observed.annotations[NAMES.version];
-  }
-
-  /** Whether the target still names this source. If not, the changed rule is about to be evaluated. */
-  #isCurrent({ annotations }: Observed): boolean {
-    const { source, target } = this.#options;
-    const named = referenceIn(target, annotations);
-    if (named === undefined || 'reason' in named) return false;
-    return named.namespace === source.namespace && named.name === source.name;
-  }
-
-  get #mark(): string {
-    const { namespace, name } = this.#options.source;
-    return `${namespace}/${name}`;
-  }
-
-  /** Whether this source filled the target last, as Keyferry wrote it: a user may write the annotation, too. */
-  #hasFilled({ annotations, ownAnnotations }: Observed): boolean {
-    return annotations[FILLED_FROM] === this.#mark && ownAnnotations.includes(FILLED_FROM);
-  }
-
-  get #isNear(): boolean {
-    return this.#options.source.namespace === this.#options.target.namespace;
-  }
-
-  /** The same text whether the source is missing or forbids the target: users must not find out names elsewhere. */
-  #denied(): Cause {
-    const { source, target } = this.#options;
-    const lacking = this.#isNear ? 'does not' : 'does not exist or does not';
-    const names = `annotations ${NAMES.allowed} and ${NAMES.allowedNamespaces}`;
-    return because(
-      'Denied',
-      `source ${source.namespace}/${source.name} ${lacking} allow namespace ${target.namespace} (${names})`,
-    );
   }
 }

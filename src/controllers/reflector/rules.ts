@@ -7,15 +7,16 @@
  */
 import type { RuleEvent } from '../../copy/engine/controller.ts';
 import { warning } from '../../copy/engine/life/warnings.ts';
-import { because, type Cause, nobodyCause } from '../../copy/model/cause.ts';
-import { claimAll, leavingClaims, type Owner, rankOf } from '../../copy/model/claim.ts';
+import { because, type Cause } from '../../copy/model/cause.ts';
+import { claimAll, leavingClaims } from '../../copy/model/claim.ts';
 import { parseResourceKey, resourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import { CONFIG_MAP, SECRET } from '../../copy/model/kind.ts';
 import type { Observed } from '../../copy/model/observed.ts';
-import type { EngineView, Evaluation, OutOfReach } from '../../copy/model/rule-set.ts';
+import type { EngineView, Evaluation, Mark, OutOfReach } from '../../copy/model/rule-set.ts';
 import type { RuleScope } from '../common/context.ts';
 import { labelKeysOf, misreadPatterns, selectsNow, selectsWith } from '../common/namespaces/selection.ts';
 import type { AnnotatedRules } from '../common/annotated/controller.ts';
+import { findRule, type FoundRule } from '../common/annotated/found-rule.ts';
 import { AnnotatedObjects, type FindObject, type Place } from '../common/annotated/objects.ts';
 import { SUSPEND_ANNOTATION, SUSPENDED } from '../common/annotated/report.ts';
 import { RuleTargets } from '../common/rules/rule-targets.ts';
@@ -47,19 +48,16 @@ const NO_PUSH: OutOfReach = {
   ...because('NotPermitted', 'annotations must not push copies: --reflector-push is false'),
   part: 'all',
 };
-const LABELS_UNKNOWN = nobodyCause('Pending', 'the labels of the namespaces are being read');
 
 export class ReflectorRules implements AnnotatedRules {
   readonly name = REFLECTOR_CONTROLLER;
   readonly objects: AnnotatedObjects;
-  readonly rulesFor: RuleTargets['rulesFor'];
-  readonly labelsOf: RuleTargets['labelsOf'];
+  readonly targets: RuleTargets;
   readonly isKept = isAnnotated;
   readonly userText = userText;
   readonly #scope: RuleScope;
   readonly #find: FindObject;
   readonly #isExcluded: (namespace: string) => boolean;
-  readonly #targets: RuleTargets;
   readonly #patterns = reflectorPatterns();
   /** What the annotations of a source say. They are parsed once for all that pull from it. */
   readonly #read = new WeakMap<Annotations, SourceRule>();
@@ -74,23 +72,11 @@ export class ReflectorRules implements AnnotatedRules {
       find,
     });
     this.#isExcluded = globs(scope.config.reflector.excludedNamespaces);
-    this.#targets = new RuleTargets(scope, 'the annotated objects');
-    this.rulesFor = this.#targets.rulesFor;
-    this.labelsOf = this.#targets.labelsOf;
+    this.targets = new RuleTargets(scope, this.name);
   }
 
   versionOf({ uid, annotations }: Observed): string | undefined {
     return isRule(annotations) ? `${uid} ${annotations[SUSPEND_ANNOTATION]} ${userText(annotations)}` : undefined;
-  }
-
-  /** The keys of the labels that a rule reads of namespaces. A direct mirror reads those that its source asks for. */
-  labelKeysOf(rule: RuleKey): readonly string[] {
-    const { kind, observed } = this.objects.of(rule);
-    if (observed === undefined || !isRule(observed.annotations)) return [];
-    const source = referenceIn(observed.annotations);
-    if (source === undefined || 'reason' in source) return labelKeysOf(this.read(observed.annotations).targets);
-    const annotations = this.#find(kind, source.namespace, source.name)?.annotations;
-    return annotations === undefined ? [] : labelKeysOf(this.read(annotations).allowed);
   }
 
   read(annotations: Annotations): SourceRule {
@@ -101,26 +87,17 @@ export class ReflectorRules implements AnnotatedRules {
 
   async evaluate(rule: RuleKey, view: EngineView): Promise<Evaluation | undefined> {
     await this.#patterns.prepare(() => patternTexts(this.objects.of(rule).observed?.annotations ?? {}));
-    const { kind, place, observed } = this.objects.of(rule);
-    const version = observed && this.versionOf(observed);
-    if (observed === undefined || version === undefined) {
-      this.#targets.leave(rule);
-      return undefined;
-    }
+    const found = findRule(this, rule, view);
+    if (found === undefined) return undefined;
+    const { place, observed, nothing, refused } = found;
     const { annotations } = observed;
-    const title = `${kind.kind} ${place.namespace}/${place.name}`;
-    const owner: Owner = { key: rule, title, rank: rankOf(observed.created, observed.uid) };
-    const nothing: Evaluation = { owner, version, claims: [], sources: [] };
-    const refused = (refusal: Cause): Evaluation => {
-      return { ...nothing, refusal, claims: leavingClaims(owner, view.ownedBy(rule), refusal) };
-    };
     if (annotations[SUSPEND_ANNOTATION] === 'true') return refused(SUSPENDED);
     const excluded = this.#excludedCause(place.namespace);
     if (excluded !== undefined) return refused(excluded);
     const mirror = this.#mirroredBy(place, annotations);
-    if (mirror === undefined) return await this.#pushes(rule, observed, nothing, view);
-    this.#targets.leave(rule);
-    return 'reason' in mirror ? refused(mirror) : this.#pulls(rule, mirror, nothing);
+    if (mirror === undefined) return await this.#pushes(rule, found, view);
+    this.targets.leave(rule);
+    return 'reason' in mirror ? refused(mirror) : await this.#pulls(rule, mirror, nothing);
   }
 
   /** The source of a direct mirror, or why it has none; `undefined`: the object is no direct mirror. */
@@ -135,23 +112,21 @@ export class ReflectorRules implements AnnotatedRules {
       : source;
   }
 
-  #pulls(rule: RuleKey, source: Place, nothing: Evaluation): Evaluation {
-    const { namespaces, reach } = this.#scope;
+  async #pulls(rule: RuleKey, source: Place, nothing: Evaluation): Promise<Evaluation> {
+    const { namespaces, labelsKnown } = this.#scope;
     const { kind, place } = this.objects.of(rule);
     const sources = [this.objects.keyOf(rule, source)];
     const annotations = this.#find(kind, source.namespace, source.name)?.annotations;
     const labels = annotations && this.read(annotations).allowed.orLabels;
-    this.#targets.dependsOn(rule, [place.namespace, source.namespace], labels);
-    const forbidden =
-      this.#excludedCause(source.namespace) ??
-      reach.fromRefusal(source.namespace, namespaces.factsOf(source.namespace)) ??
-      // The target itself requests the data, so its namespace need not consent.
-      reach.toRefusal(place.namespace, place.namespace, namespaces.factsOf(place.namespace));
-    if (forbidden !== undefined) return { ...nothing, sources, outOfReach: { ...forbidden, part: 'all' } };
+    await labelsKnown(labels?.keys ?? []);
+    const refused = this.targets.pullFrom(rule, source.namespace, labels);
+    const excluded = this.#excludedCause(source.namespace);
+    const outOfReach = excluded === undefined ? refused : ({ ...excluded, part: 'all' } as const);
+    if (outOfReach !== undefined) return { ...nothing, sources, outOfReach };
     const known = namespaces.factsOf(place.namespace)?.labels ?? {};
     const facts = JSON.stringify((labels?.keys ?? []).map((key) => [key, known[key] ?? null]));
     const permits = (given: Annotations): boolean | undefined => this.permits(given, place.namespace);
-    const shape = new DirectShape({ target: place, source, permits, facts });
+    const shape = new DirectShape(place, source, permits, facts);
     const claim = { owner: nothing.owner, mode: 'fill', source: sources[0], shape } as const;
     return { ...nothing, claims: [{ target: this.objects.keyOf(rule, place), claim }], sources };
   }
@@ -164,10 +139,9 @@ export class ReflectorRules implements AnnotatedRules {
     return isAllowed && selectsWith(allowed, namespace, namespaces.factsOf(namespace)?.labels ?? {});
   }
 
-  async #pushes(rule: RuleKey, observed: Observed, nothing: Evaluation, view: EngineView): Promise<Evaluation> {
-    const { namespaces, config } = this.#scope;
-    const { place } = this.objects.of(rule);
-    const { owner } = nothing;
+  async #pushes(rule: RuleKey, found: FoundRule, view: EngineView): Promise<Evaluation> {
+    const { config } = this.#scope;
+    const { place, observed, owner, nothing, refused } = found;
     const { isAllowed, isAuto, targets: selection, problems } = this.read(observed.annotations);
     const [problem] = problems;
     /** A mistake must not delete a copy. So copies that the readable part does not select stay. */
@@ -178,18 +152,16 @@ export class ReflectorRules implements AnnotatedRules {
         cause,
       );
     if (!isAllowed || !isAuto) {
-      this.#targets.leave(rule);
+      this.targets.leave(rule);
       return problem === undefined ? nothing : { ...nothing, claims: left(problem) };
     }
     if (!config.limits.reflectorPush) {
-      this.#targets.leave(rule);
+      this.targets.leave(rule);
       return { ...nothing, outOfReach: NO_PUSH };
     }
-    const isKnown = namespaces.knows(labelKeysOf(selection));
     const misread = (): readonly string[] => this.misreadOf(rule);
-    const { targets, refusal, outOfReach } = await this.#targets.find(rule, { selection, misread });
-    const cause = refusal ?? (isKnown ? undefined : LABELS_UNKNOWN);
-    if (cause !== undefined) return { ...nothing, outOfReach, refusal, claims: left(cause) };
+    const { targets, refusal, outOfReach } = await this.targets.find(rule, { selection, misread });
+    if (refusal !== undefined) return refused(refusal, outOfReach);
     const keys = Array.from(targets, (namespace) => this.objects.keyOf(rule, { namespace, name: place.name }));
     const shape = new AutoShape(place, userText(observed.annotations));
     const claims = claimAll(keys, { owner, mode: 'own', source: this.objects.keyOf(rule, place), shape });
@@ -205,21 +177,17 @@ export class ReflectorRules implements AnnotatedRules {
     return because('NotPermitted', `namespace ${namespace} is excluded by --reflector-excluded-namespaces`);
   }
 
-  ownerOf({ annotations }: Observed, target: ResourceKey): RuleKey | undefined {
+  markOn(observed: Observed, target: ResourceKey): Mark | undefined {
+    const { annotations } = observed;
     if (!(NAMES.reflects in annotations)) return undefined;
     const { cluster, kind, ...place } = parseResourceKey(target);
     const source = autoSourceOf(place, annotations);
-    return source && this.objects.ruleOf(resourceKey(cluster, kind, source.namespace, source.name));
+    const rule = source && this.objects.ruleOf(resourceKey(cluster, kind, source.namespace, source.name));
+    return rule && { rule, doubt: doubtOf(observed) };
   }
 
   orphanPolicy(): 'delete' {
     return 'delete';
-  }
-
-  whyNoCopy({ annotations, labels }: Observed): string | undefined {
-    if (!annotations[NAMES.version]) return `it has no annotation ${NAMES.version}`;
-    const other = [...Object.keys(annotations), ...Object.keys(labels)].find((key) => !MIRROR_NAMES.has(key));
-    return other === undefined ? undefined : `it has ${other}, which reflector does not write`;
   }
 
   warningsOf(rule: RuleKey, outOfReach: OutOfReach | undefined): readonly RuleEvent[] {
@@ -255,4 +223,11 @@ export class ReflectorRules implements AnnotatedRules {
     const { isAllowed, isAuto, targets } = this.read(annotations);
     return isAllowed && isAuto ? selectsNow(targets, namespace, this.#scope.namespaces) : undefined;
   }
+}
+
+/** Why an object may be no mirror that reflector made; `null`: it looks wholly like one. */
+function doubtOf({ annotations, labels }: Observed): string | null {
+  if (!annotations[NAMES.version]) return `it has no annotation ${NAMES.version}`;
+  const other = [...Object.keys(annotations), ...Object.keys(labels)].find((key) => !MIRROR_NAMES.has(key));
+  return other === undefined ? null : `it has ${other}, which reflector does not write`;
 }

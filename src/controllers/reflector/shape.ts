@@ -1,5 +1,5 @@
 /** The desired states of mirrors, as reflector makes them: automatic mirrors are copies, direct mirrors are filled. */
-import { because, type Cause, causeOf, nobodyCause } from '../../copy/model/cause.ts';
+import { because, nobodyCause } from '../../copy/model/cause.ts';
 import {
   type DesiredState,
   failing,
@@ -10,6 +10,7 @@ import {
 } from '../../copy/model/claim.ts';
 import { COPY_LABEL, type Observed } from '../../copy/model/observed.ts';
 import type { Place } from '../common/annotated/objects.ts';
+import { pathOf, type PresentSource, PullShape } from '../common/pull-shape.ts';
 import { hasPlace, isTrue, NAMES, referenceIn, userText } from './words.ts';
 
 type Annotations = Readonly<Record<string, string>>;
@@ -68,50 +69,33 @@ export class AutoShape implements Shape {
   }
 }
 
-export interface DirectOptions {
-  readonly target: Place;
-  readonly source: Place;
-  /** Whether a source with these annotations permits the target; `undefined`: not known yet. */
-  readonly permits: (annotations: Annotations) => boolean | undefined;
-  /** The facts besides the annotations on which `permits` depends, as text. */
-  readonly facts: string;
-}
+/** A direct mirror: an object of a user that gets the data of its source. */
+export class DirectShape extends PullShape {
+  readonly #permits: (annotations: Annotations) => boolean | undefined;
 
-/** A direct mirror: an object of a user that gets the data of its source. Labels, type and other annotations stay. */
-export class DirectShape implements Shape {
-  readonly id: string;
-  readonly #options: DirectOptions;
-
-  constructor(options: DirectOptions) {
-    const { source, facts } = options;
-    this.#options = options;
-    this.id = `direct ${source.namespace}/${source.name} ${facts}`;
+  /**
+   * @param permits whether a source with these annotations permits the target; `undefined`: not known yet
+   * @param facts the facts besides the annotations on which `permits` depends, as text
+   */
+  constructor(target: Place, source: Place, permits: (annotations: Annotations) => boolean | undefined, facts: string) {
+    super({ target, source, permission: NAMES, version: NAMES.version }, facts);
+    this.#permits = permits;
   }
 
-  desiredState(source: SourceView, observed: Observed | undefined, now: number): DesiredState {
-    const { target, permits } = this.#options;
-    if (observed === undefined || !this.#isCurrent(observed)) return UNREAD;
-    const { annotations } = observed;
-    if (hasPlace(target, annotations))
-      return failing(
-        because('Conflict', `annotation ${NAMES.reflects} is ignored: the object is a copy that Keyferry made`),
-      );
-    switch (source.state) {
-      case 'unknown':
-        return UNREAD;
-      case 'failed':
-        return failing(source);
-      case 'missing':
-        return this.#isNear ? { kind: 'wait', for: 'source', ...causeOf(source) } : failing(this.#denied());
-      case 'present':
-        break;
-      default:
-        return source satisfies never;
-    }
-    const isPermitted = permits(source.annotations);
+  protected sourceIn(annotations: Annotations): string | undefined {
+    return isTrue(annotations[NAMES.autoReflects]) ? undefined : pathOf(referenceIn(annotations));
+  }
+
+  protected override refused({ annotations }: Observed): DesiredState | undefined {
+    if (!hasPlace(this.target, annotations)) return undefined;
+    const message = `annotation ${NAMES.reflects} is ignored: the object is a copy that Keyferry made`;
+    return failing(because('Conflict', message));
+  }
+
+  protected from(source: PresentSource, { annotations }: Observed, now: number): DesiredState {
+    const isPermitted = this.#permits(source.annotations);
     if (isPermitted === undefined) return UNREAD;
-    if (!isPermitted) return failing(this.#denied());
-    const book = written(source.version, now);
+    if (!isPermitted) return failing(this.denied());
     const isMarked = annotations[NAMES.autoReflects]?.trim().toLowerCase() === 'false';
     // The bookkeeping of an object that has the data already is completed; another version alone is not written.
     const missing: FieldPatch = annotations[NAMES.version] ? {} : { [NAMES.version]: source.version };
@@ -119,37 +103,10 @@ export class DirectShape implements Shape {
       kind: 'be',
       labels: {},
       annotations: { ...(isMarked ? {} : { [NAMES.autoReflects]: 'False' }), ...missing },
-      bookkeeping: book,
+      bookkeeping: written(source.version, now),
       data: 'source',
       type: '',
       refusedTypes: UNSEEN,
     };
-  }
-
-  heldVersion(observed: Observed): string | undefined {
-    return observed.annotations[NAMES.version];
-  }
-
-  /** Whether the target still names this source. If not, the changed rule is about to be evaluated. */
-  #isCurrent({ annotations }: Observed): boolean {
-    const { source } = this.#options;
-    const named = referenceIn(annotations);
-    if (named === undefined || 'reason' in named || isTrue(annotations[NAMES.autoReflects])) return false;
-    return named.namespace === source.namespace && named.name === source.name;
-  }
-
-  get #isNear(): boolean {
-    return this.#options.source.namespace === this.#options.target.namespace;
-  }
-
-  /** The same text whether the source is missing or forbids the target: users must not find out names elsewhere. */
-  #denied(): Cause {
-    const { source, target } = this.#options;
-    const lacking = this.#isNear ? 'does not' : 'does not exist or does not';
-    const names = `annotations ${NAMES.allowed} and ${NAMES.allowedNamespaces}`;
-    return because(
-      'Denied',
-      `source ${source.namespace}/${source.name} ${lacking} allow namespace ${target.namespace} (${names})`,
-    );
   }
 }

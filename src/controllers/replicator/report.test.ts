@@ -53,7 +53,7 @@ test('while a change of namespaces is not yet applied to a rule, getLive gives t
   const rules = new ReplicatorRules(ruleScope(), { observed: () => observe(METADATA) });
   const api = { cluster: 'c', request: async () => await Promise.resolve(answer), stream: unused };
   const isOutdated = async (rule: RuleKey): Promise<boolean> => await Promise.resolve(rule === pending);
-  const life = ruleLife({ ...controllerOf(rules), isOutdated }, { api });
+  const life = ruleLife(controllerOf(rules), { api, isOutdated });
   const evaluate = async (): Promise<string | undefined> =>
     (await rules.evaluate(RULE, { ownedBy: () => [] }))?.version;
   const isEvaluated = async (version: string | undefined): Promise<boolean> => {

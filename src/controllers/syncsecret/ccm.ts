@@ -72,13 +72,13 @@ export class Ccm extends SyncSecretController {
     );
   }
 
-  open(signal: AbortSignal): void {
+  async open(signal: AbortSignal): Promise<void> {
     const { engine, log } = this.#context;
     const management = this.#management;
     const { store } = this;
     // Each change of a SyncSecret enqueues its rule.
-    this.watches.add(watchSyncSecrets(this.#context, store.sink));
-    this.watches.add({ synced: this.#identified(signal) });
+    const { synced } = watchSyncSecrets(this.#context, store.sink);
+    const identified = this.#identified(signal);
     management.onReplaced = () => {
       log.warn('the management cluster is another one than before: its copies are listed and made again');
       for (const [rule, { metadata }] of store.all()) {
@@ -105,13 +105,14 @@ export class Ccm extends SyncSecretController {
     management.reachability.onChange(() => {
       for (const [rule] of store.all()) if (engine.book.isUnderWay(rule)) engine.enqueueStatus(rule);
     });
+    await Promise.all([synced, identified]);
   }
 
   /** Settles when the uid of this cluster is known: marks and the deletion of orphans need it. */
-  #identified(signal: AbortSignal): Promise<void> {
+  async #identified(signal: AbortSignal): Promise<void> {
     const { engine, cluster, log } = this.#context;
     const { index } = this.#management.store(SYNC_SECRET);
-    const known = new Promise<void>((resolve, reject) => {
+    await new Promise<void>((resolve, reject) => {
       const onRead = (uid: string, error?: ApiError): void => {
         const advice = 'grant `get` on the namespace kube-system';
         const until = 'until then copies without a SyncSecret are not deleted';
@@ -130,9 +131,6 @@ export class Ccm extends SyncSecretController {
       };
       awaitClusterUid(cluster.api, signal, onFailed).then(onRead, reject);
     });
-    // An evaluation that waits for the uid gets the error. If none waits, Node must not report an unhandled rejection.
-    known.catch(() => undefined);
-    return known;
   }
 
   #copyKey(name: string): ObjectKey {

@@ -10,7 +10,7 @@ import { stubBackend } from '../../../test/support/stub-backend.ts';
 import { waitFor } from '../../../test/support/wait-for.ts';
 import type { Cluster } from '../../copy/cluster/cluster.ts';
 import { Engine } from '../../copy/engine/engine.ts';
-import type { Life } from '../../copy/engine/life/rule-life.ts';
+import type { Life, RuleLife } from '../../copy/engine/life/rule-life.ts';
 import { type Outcome, PENDING, SYNCED } from '../../copy/model/claim.ts';
 import type { RuleKey } from '../../copy/model/keys.ts';
 import type { RuleSet } from '../../copy/model/rule-set.ts';
@@ -73,7 +73,7 @@ function create(name: string, api: KubeApi, synced: Promise<unknown> = Promise.r
   return new Ccm(context, clusterOf({ ...api, cluster: 'm' }, synced), NAMESPACE);
 }
 
-function lifeOf(controller: Created, api: KubeApi): Life {
+function lifeOf(controller: Created, api: KubeApi): Life & Pick<RuleLife, 'open'> {
   return controller instanceof Synchronizer ? ruleLife(controller, { api }) : ruleLife(controller, { api });
 }
 
@@ -103,10 +103,10 @@ describe('no rule is evaluated before the lists that its claims depend on', () =
       const controller = create(name, api, synced);
       const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
       for (const backend of ['c', 'm']) engine.backends.add(stubBackend(backend));
-      controller.open(signal);
+      const life = lifeOf(controller, api);
+      void life.open(signal);
       controller.store.put(object);
       let isAsked = false;
-      const life = lifeOf(controller, api);
       const listed: Life['listed'] = async (...args) => {
         isAsked = true;
         await life.listed(...args);

@@ -3,7 +3,7 @@
  * `rules/sync-secret-rule-set.ts` turns the SyncSecrets into claims.
  */
 import { SECRET } from '../../copy/model/kind.ts';
-import { watchCopies } from '../common/awaited-watches.ts';
+import { watchCopies } from '../common/watch-copies.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
 import { COPY_OF_SYNC_SECRET } from './rules/marks.ts';
 import { servedNamespaces } from './rules/one-cluster.ts';
@@ -38,11 +38,12 @@ export class Manager extends SyncSecretController {
     this.rules = new ManagerRules(scope, { store: this.store, isServed });
   }
 
-  open(): void {
+  async open(): Promise<void> {
     const { cluster } = this.#context;
     // Each change of a SyncSecret enqueues its rule.
-    this.watches.add(watchSyncSecrets(this.#context, this.store.sink));
-    this.watches.add(watchCopies(cluster, SECRET, 'syncsecret', COPY_OF_SYNC_SECRET));
+    const syncSecrets = watchSyncSecrets(this.#context, this.store.sink);
+    const copies = watchCopies(cluster, SECRET, 'syncsecret', COPY_OF_SYNC_SECRET);
+    await Promise.all([syncSecrets.synced, copies.synced]);
   }
 
   protected isRule({ metadata: { namespace = '' } }: SyncSecretRule): boolean {

@@ -20,7 +20,6 @@ import { KeyLists } from '../../copy/model/key-lists.ts';
 import type { RuleKey } from '../../copy/model/keys.ts';
 import type { WatchGroup } from '../../kube/watch/watch-group.ts';
 import type { WatchSink } from '../../kube/watch/watcher.ts';
-import { AwaitedWatches } from '../common/awaited-watches.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
 import {
   ORIGINAL_FINALIZER,
@@ -45,9 +44,6 @@ export abstract class SyncSecretController implements Controller<SyncSecretRule,
   abstract readonly rules: SyncSecretRules;
   readonly store: RuleStore<SyncSecretRule>;
   readonly kindOf = (): RuleKind => SYNC_SECRET;
-  readonly condition = SYNCED_CONDITION;
-  /** The watches that must be listed before a rule is evaluated: of SyncSecrets, and of targets in this cluster. */
-  protected readonly watches = new AwaitedWatches();
   protected readonly metrics: SyncSecretMetrics;
   /** Decides when a state that is not final is written. */
   protected readonly pending = new Pending();
@@ -79,7 +75,7 @@ export abstract class SyncSecretController implements Controller<SyncSecretRule,
   protected abstract isRule(rule: SyncSecretRule): boolean;
   /** The report on a SyncSecret that is copied: it is neither deleted nor released. */
   protected abstract reportOn(facts: SyncSecretFacts, result: RuleResult): SyncSecretReport | undefined;
-  abstract open(signal: AbortSignal): void;
+  abstract open(signal: AbortSignal): Promise<unknown>;
 
   /** Called when a SyncSecret has changed; `undefined`: it is gone. */
   protected changed(_rule: RuleKey, _object: SyncSecretRule | undefined): void {}
@@ -92,10 +88,6 @@ export abstract class SyncSecretController implements Controller<SyncSecretRule,
   /** Why the cluster of the targets cannot be used; `undefined`: it can be used. */
   protected unreachable(): Cause | undefined {
     return undefined;
-  }
-
-  async listed(_rule: RuleKey, signal: AbortSignal): Promise<void> {
-    await this.watches.listed(signal);
   }
 
   /** The finalizer of Keyferry, which replaces that of KubeLB. */

@@ -9,7 +9,6 @@ import type { RuleKey } from '../../copy/model/keys.ts';
 import { SECRET } from '../../copy/model/kind.ts';
 import type { KubeObject } from '../../kube/api.ts';
 import type { WatchSink } from '../../kube/watch/watcher.ts';
-import { AwaitedWatches } from '../common/awaited-watches.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
 import { MANAGED_BY_KUBELB, MANAGED_BY_LABEL, ORIGINAL_FINALIZER } from './api.ts';
 import {
@@ -84,7 +83,6 @@ export class Synchronizer implements Controller<SecretRule, object> {
   readonly store: OfferedSecrets;
   readonly kindOf = (): RuleKind => SECRET;
   readonly #context: ControllerContext;
-  readonly #watches = new AwaitedWatches();
   /** Rules whose Secret must be read, because KubeLB has made a SyncSecret of it: it may have KubeLB's finalizer. */
   readonly #unread = new Set<RuleKey>();
 
@@ -98,7 +96,7 @@ export class Synchronizer implements Controller<SecretRule, object> {
     this.rules = new SynchronizerRules(scope, this.store);
   }
 
-  open(): void {
+  async open(): Promise<void> {
     const { engine, cluster } = this.#context;
     const labelSelector = `${MANAGED_BY_LABEL}=${MANAGED_BY_KUBELB}`;
     // The SyncSecrets that KubeLB made, under the rule keys of their Secrets.
@@ -112,16 +110,11 @@ export class Synchronizer implements Controller<SecretRule, object> {
         if (found !== undefined) engine.enqueueRule(rule, 'low');
       },
     });
-    this.#watches.add(
-      // Each change of a labelled Secret enqueues its rule.
-      cluster.watchContents(SECRET, { labelSelector, isSource: () => true }, this.store.labelled),
-      // Each SyncSecret of KubeLB enqueues the rule of its Secret.
-      watchSyncSecrets(this.#context, ofKubeLb.sink, false),
-    );
-  }
-
-  async listed(_rule: RuleKey, signal: AbortSignal): Promise<void> {
-    await this.#watches.listed(signal);
+    // Each change of a labelled Secret enqueues its rule.
+    const labelled = cluster.watchContents(SECRET, { labelSelector, isSource: () => true }, this.store.labelled);
+    // Each SyncSecret of KubeLB enqueues the rule of its Secret.
+    const syncSecrets = watchSyncSecrets(this.#context, ofKubeLb.sink, false);
+    await Promise.all([labelled.synced, syncSecrets.synced]);
   }
 
   /** A Secret that may have KubeLB's finalizer is read. Until then, the SyncSecret that KubeLB made of it is kept. */

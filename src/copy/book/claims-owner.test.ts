@@ -21,14 +21,13 @@ const CONTROLLERS = ['mirrors', 'push'].map((name): RuleSet => {
   return {
     name,
     evaluate: unused,
-    ownerOf: ({ annotations }: Observed) =>
-      annotations[name] === undefined ? undefined : asKey<RuleKey>(`${name}:${annotations[name]}`),
+    markOn: ({ annotations }: Observed) => {
+      if (annotations[name] === undefined) return undefined;
+      const rule = asKey<RuleKey>(`${name}:${annotations[name]}`);
+      return name === 'push' ? { rule, doubt: annotations[VERSION] === undefined ? 'no version' : null } : { rule };
+    },
     orphanPolicy: unused,
   };
-});
-
-Object.assign(CONTROLLERS[1] as RuleSet, {
-  whyNoCopy: ({ annotations }: Observed) => (annotations[VERSION] === undefined ? 'no version' : undefined),
 });
 
 const claim = (key: RuleKey, mode: ClaimMode, target = TARGET, source?: ResourceKey): Claimed => ({

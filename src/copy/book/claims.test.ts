@@ -22,7 +22,7 @@ function setUp(claimed: readonly ResourceKey[] = [], policy: OrphanAction = 'kee
   const rules: RuleSet = {
     name: 'rules',
     evaluate: () => assert.fail('not used'),
-    ownerOf: () => RULE,
+    markOn: () => ({ rule: RULE }),
     orphanPolicy: (_rule, _observed, ruleThere) => (ruleThere ? policy : 'delete'),
   };
   const claims = new Claims(monotonic);

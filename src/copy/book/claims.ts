@@ -13,7 +13,7 @@ import { type Outcome, sameOutcome, type Undeleted } from '../model/claim.ts';
 import { controllerOf, parseResourceKey, type ResourceKey, type RuleKey } from '../model/keys.ts';
 import { getOrCreate, SetMap } from '../../runtime/maps.ts';
 import { isMarkedElsewhere, type Observed, MERGED_FROM, PLACE_ANNOTATION } from '../model/observed.ts';
-import type { Evaluation, Findings, OrphanAction, RuleSet, RuleState } from '../model/rule-set.ts';
+import type { Evaluation, Findings, Mark, OrphanAction, RuleSet, RuleState } from '../model/rule-set.ts';
 import { type BookChange, ClaimBook } from './claim-book.ts';
 
 /** Finds out whether the claims of a rule are up to date. */
@@ -57,7 +57,7 @@ const UNCLAIMED_MS = 500;
 
 export class Claims {
   readonly book = new ClaimBook();
-  #ruleSets = new Map<string, RuleSet>();
+  readonly #ruleSets = new Map<string, RuleSet>();
   readonly #versions = new Map<RuleKey, string>();
   /** The findings of each rule whose last evaluation had findings. */
   readonly #findings = new Map<RuleKey, Findings>();
@@ -78,9 +78,7 @@ export class Claims {
   }
 
   add(rules: RuleSet): void {
-    const own = [[rules.name, rules]] as const;
-    // A copy with the marks of several ends as the one says that keeps the keys of others, so its mark is found first.
-    this.#ruleSets = new Map(rules.merges === true ? [...own, ...this.#ruleSets] : [...this.#ruleSets, ...own]);
+    this.#ruleSets.set(rules.name, rules);
   }
 
   /** @throws Error if the rule's controller was not added */
@@ -197,10 +195,15 @@ export class Claims {
     return this.#owned.keys();
   }
 
-  /** The rule sets whose marks count on an object. On one of a user that only got keys, whole copies have no say. */
-  #setsFor({ annotations }: Observed): Iterable<RuleSet> {
-    const sets = this.#ruleSets.values();
-    return MERGED_FROM in annotations ? [...sets].filter(({ merges }) => merges === true) : sets;
+  /**
+   * The marks that may count on an object. On one of a user that only got keys, whole copies have no say. A copy with the
+   * marks of several ends as the one says that keeps the keys of others, so its mark is the first one.
+   */
+  #marksOn(observed: Observed, target: ResourceKey): readonly Mark[] {
+    const marks = [...this.#ruleSets.values()].flatMap((rules) => rules.markOn(observed, target) ?? []);
+    const merging = marks.filter(({ merges }) => merges === true);
+    if (MERGED_FROM in observed.annotations) return merging;
+    return merging.length === 0 ? marks : [...merging, ...marks.filter(({ merges }) => merges !== true)];
   }
 
   /** The rule whose mark may count without a claim. Only the object decides, because the index must find it again. */
@@ -208,11 +211,7 @@ export class Claims {
     const placed = PLACE_ANNOTATION in observed.annotations;
     if (!placed && !this.#adoptsOrphans) return undefined;
     if (isMarkedElsewhere(observed.annotations, parseResourceKey(target))) return undefined;
-    for (const rules of this.#setsFor(observed)) {
-      const named = rules.ownerOf(observed, target);
-      if (named !== undefined && (placed || whyNoCopy(rules, observed) === undefined)) return named;
-    }
-    return undefined;
+    return this.#marksOn(observed, target).find((mark) => placed || doubtOf(mark) === undefined)?.rule;
   }
 
   /**
@@ -223,15 +222,12 @@ export class Claims {
   leftoverOf(observed: Observed, target: ResourceKey): Leftover | undefined {
     if (PLACE_ANNOTATION in observed.annotations) return undefined;
     let left: Leftover | undefined;
-    for (const rules of this.#ruleSets.values()) {
-      const rule = rules.ownerOf(observed, target);
-      if (rule === undefined) continue;
+    for (const mark of this.#marksOn(observed, target)) {
+      const { rule } = mark;
       if (this.book.claims(rule, target)) return undefined;
       left ??= {
         rule,
-        keptBecause: this.#versions.has(rule)
-          ? 'its rule exists'
-          : (whyNoCopy(rules, observed) ?? this.#usedBy(observed, target)),
+        keptBecause: this.#versions.has(rule) ? 'its rule exists' : (doubtOf(mark) ?? this.#usedBy(observed, target)),
       };
     }
     return left;
@@ -251,9 +247,7 @@ export class Claims {
     const placed = PLACE_ANNOTATION in observed.annotations;
     let owner: RuleKey | undefined;
     let released: RuleKey | undefined;
-    for (const rules of this.#setsFor(observed)) {
-      const named = rules.ownerOf(observed, target);
-      if (named === undefined) continue;
+    for (const { rule: named } of this.#marksOn(observed, target)) {
       const isOwner = this.book.claims(named, target) && (placed || this.#mayAdopt(named, observed, target));
       if (isOwner && !this.book.releases(named, target)) return named;
       if (isOwner) released ??= named;
@@ -329,6 +323,6 @@ export class Claims {
   }
 }
 
-function whyNoCopy(rules: RuleSet, observed: Observed): string | undefined {
-  return rules.whyNoCopy === undefined ? 'only its rule could tell whether it is a copy' : rules.whyNoCopy(observed);
+function doubtOf({ doubt = 'only its rule could tell whether it is a copy' }: Mark): string | undefined {
+  return doubt ?? undefined;
 }

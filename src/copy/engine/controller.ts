@@ -24,18 +24,12 @@ export interface Controller<Rule extends RuleObject = RuleObject, Status extends
   readonly store: KeptRules<Rule>;
   /** The kind of the object of a rule. */
   readonly kindOf: (rule: RuleKey) => RuleKind;
-  /** The type of the condition in the status. Absent: the rules have no status, and users read events. */
-  readonly condition?: string;
-  /** Opens the watches. Each change of a rule must enqueue it. @param signal ends at the stop of the process */
-  open(signal: AbortSignal): void;
-  /** Settles when the API of the rules is installed. Controllers without this method open at once. */
-  installed?(signal: AbortSignal): Promise<void>;
-  /** Names the missing API and how to install it. Set only if the process is not ready without this API. */
-  readonly missing?: string | undefined;
-  /** Settles when the caches have all that `RuleSet.evaluate` reads. */
-  listed?(rule: RuleKey, signal: AbortSignal): Promise<void>;
-  /** Whether a change of the namespace concerns the rule, and the rule was not evaluated since. @throws ApiError */
-  isOutdated?(rule: RuleKey, namespace: string, signal: AbortSignal): Promise<boolean>;
+  /**
+   * Opens the watches. Each change of a rule must enqueue it.
+   * @param signal ends at the stop of the process
+   * @returns settles when the caches have all that `RuleSet.evaluate` reads; `undefined`: it reads nothing that is awaited
+   */
+  open(signal: AbortSignal): Promise<unknown> | undefined;
   /** What must be written into the object of the rule now, before its status; `undefined`: nothing. */
   due?(key: RuleKey, rule: Rule | undefined): RuleChange | undefined;
   /** What users are told of the rule; `undefined`: nothing yet. If the rule is gone, the controller forgets it. */

@@ -169,7 +169,7 @@ function reconcilerOn({ specs }: Cluster): WholeLife {
       const claims = claimAll(targets, { owner, mode: 'own', source: asKey('c:Secret/s/x'), shape });
       return { owner, version, claims, sources: [] };
     },
-    ownerOf: ({ annotations }) => asKey(annotations[OWNER]),
+    markOn: ({ annotations }) => (annotations[OWNER] === undefined ? undefined : { rule: asKey(annotations[OWNER]) }),
     getLive: async (rule) => {
       const version = specs.get(rule)?.version;
       return await Promise.resolve(version === undefined ? { state: 'gone' } : { state: 'there', version });

@@ -102,7 +102,7 @@ for (const isLate of [false, true])
           const claims = claimAll(copies.get(key) ?? [], { owner, mode: 'own', source: undefined, shape });
           return { owner, version: '1', claims, sources: [] };
         },
-        ownerOf: ({ annotations }) => asKey(annotations['owner'] ?? ''),
+        markOn: ({ annotations }) => ({ rule: asKey(annotations['owner'] ?? '') }),
         getLive: async () => await Promise.resolve({ state: 'gone' }),
         orphanPolicy: () => 'delete',
         report: async () => await Promise.resolve(undefined),
@@ -203,7 +203,7 @@ test('if thousands of changed rules claim one target, the target is decided only
   engine.add(
     lifeOf({
       name: 'rules',
-      ownerOf: () => undefined,
+      markOn: () => undefined,
       getLive: async () => await Promise.resolve({ state: 'there', version: '1' }),
       orphanPolicy: () => 'keep',
       report: async () => await Promise.resolve(undefined),
@@ -257,7 +257,7 @@ test("a copy is an orphan only if its rule was evaluated after the rule's last c
       evaluated.push(rule);
       return { owner: { key: rule, title: rule, rank: '' }, version: '1', claims: [], sources: [] };
     },
-    ownerOf: () => RULE,
+    markOn: () => ({ rule: RULE }),
     getLive: async () => await Promise.resolve({ state: 'there', version: '1' }),
     orphanPolicy: () => 'delete',
     report: async () => await Promise.resolve(undefined),
@@ -295,7 +295,7 @@ test('if a copy of a rule is deleted, the status of the rule is updated, because
       evaluate(rule) {
         return { owner: { key: rule, title: rule, rank: '' }, version: '1', claims: [], sources: [] };
       },
-      ownerOf: () => RULE,
+      markOn: () => ({ rule: RULE }),
       getLive: async () => await Promise.resolve({ state: 'there', version: '1' }),
       orphanPolicy: () => 'keep',
       report: async (rule) => {
@@ -328,7 +328,7 @@ test('if a rule cannot be evaluated, it is not read from the server to decide on
     name: 'rules',
     listed: async () => await Promise.reject(new Error('refused')),
     evaluate: () => assert.fail('the lists are not known'),
-    ownerOf: () => RULE,
+    markOn: () => ({ rule: RULE }),
     getLive: async () => {
       liveGets += 1;
       return await Promise.resolve({ state: 'there', version: '1' });
@@ -364,7 +364,7 @@ test('while a rule is evaluated, none of its copies is an orphan; if it changes 
       for (let turn = 0; turn < 10; turn += 1) await setImmediate();
       return { owner: { key: rule, title: rule, rank: '' }, version: '1', claims: [], sources: [] };
     },
-    ownerOf: () => RULE,
+    markOn: () => ({ rule: RULE }),
     getLive: async () => await Promise.resolve({ state: 'there', version: '1' }),
     orphanPolicy: () => 'delete',
     report: async () => await Promise.resolve(undefined),
@@ -406,7 +406,7 @@ test('if a rule changes while it is evaluated, it gets no new target from this e
       });
       return { owner, version: String(before.length), claims, sources: [] };
     },
-    ownerOf: () => undefined,
+    markOn: () => undefined,
     getLive: async () => await Promise.resolve({ state: 'gone' }),
     orphanPolicy: () => 'delete',
     report: async () => await Promise.resolve(undefined),
@@ -439,7 +439,7 @@ test('while the evaluation of a changed rule fails, none of its copies is an orp
       if (fails) throw new Error('refused');
       return { owner: { key: rule, title: rule, rank: '' }, version: '1', claims: [], sources: [] };
     },
-    ownerOf: () => RULE,
+    markOn: () => ({ rule: RULE }),
     getLive: async () => await Promise.resolve({ state: 'there', version: '1' }),
     orphanPolicy: () => 'delete',
     report: async () => await Promise.resolve(undefined),
@@ -475,7 +475,7 @@ test('slow evaluations delay the start only for a while, and no rule of another 
       return { owner: { key: rule, title: rule, rank: '' }, version: '1', claims: [], sources: [] };
     },
     selects: (rule, target) => rule === slow[99] && target === TARGET,
-    ownerOf: () => gone,
+    markOn: () => ({ rule: gone }),
     getLive: async () => await Promise.resolve({ state: 'gone' }),
     orphanPolicy: () => 'delete',
     report: async () => await Promise.resolve(undefined),
@@ -521,7 +521,7 @@ test('if a rule claims its copy, the copy is never an orphan', async () => {
       const claims = claimAll([target], { owner, mode: 'own', source: undefined, shape });
       return { owner, version: '1', claims, sources: [] };
     },
-    ownerOf: () => RULE,
+    markOn: () => ({ rule: RULE }),
     getLive: async () => await Promise.resolve({ state: 'there', version: '1' }),
     orphanPolicy: () => 'delete',
     report: async () => await Promise.resolve(undefined),
@@ -557,7 +557,7 @@ test('a rule reports its failed preparation until the preparation succeeds, even
     evaluate(rule) {
       return { owner: { key: rule, title: rule, rank: '' }, version: '1', claims: [], sources: [] };
     },
-    ownerOf: () => RULE,
+    markOn: () => ({ rule: RULE }),
     getLive: async () => await Promise.resolve({ state: 'there', version: '1' }),
     orphanPolicy: () => 'delete',
     report: async (_rule, _entries, { failure }) => {
@@ -600,7 +600,7 @@ test('after its evaluation a rule is ready, except if it has a failure or a prob
       return { owner, version: '1', claims, sources: [] };
     },
     problemOf: (rule) => problems.get(rule),
-    ownerOf: () => undefined,
+    markOn: () => undefined,
     getLive: async () => await Promise.resolve({ state: 'there', version: '1' }),
     orphanPolicy: () => 'keep',
     report: async () => await Promise.resolve(undefined),
@@ -698,7 +698,7 @@ test('if a rule no longer copies from an object, the object is decided again, be
       evaluate(rule) {
         return { owner: { key: rule, title: rule, rank: '' }, version: '1', claims: [], sources };
       },
-      ownerOf: () => undefined,
+      markOn: () => undefined,
       getLive: async () => await Promise.resolve({ state: 'there', version: '1' }),
       orphanPolicy: () => 'keep',
       report: async () => await Promise.resolve(undefined),
@@ -734,7 +734,7 @@ test('a write during a status update counts in the next update, and no write cou
       evaluate() {
         return { owner, version: '1', claims, sources: [] };
       },
-      ownerOf: () => undefined,
+      markOn: () => undefined,
       getLive: async () => await Promise.resolve({ state: 'there', version: '1' }),
       orphanPolicy: () => 'keep',
       report: async (_rule, _entries, { writes }) => {
@@ -772,7 +772,7 @@ test('while claims of a rule are pending, only an urgent update of its status do
     lifeOf({
       name: 'rules',
       evaluate: () => ({ owner, version: '1', claims, sources: [] }),
-      ownerOf: () => undefined,
+      markOn: () => undefined,
       getLive: async () => await Promise.resolve({ state: 'there', version: '1' }),
       orphanPolicy: () => 'keep',
       report: async () => {
@@ -817,7 +817,7 @@ function unpreparedRules(
       const claims = claimAll([asKey(`c:Secret/b/${parseRuleKey(rule).name}`)], { owner, mode: 'own', source, shape });
       return { owner, version: '1', claims, sources: [source] };
     },
-    ownerOf: () => RULE,
+    markOn: () => ({ rule: RULE }),
     getLive: async () => await Promise.resolve({ state: 'there', version: '1' }),
     orphanPolicy: () => 'delete',
     report: async (rule, _entries, { failure }) => {

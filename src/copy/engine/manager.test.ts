@@ -20,31 +20,32 @@ const OPTIONS: ManagerOptions = {
     log: nullLog,
     deletionTimeoutMs: 0,
     recordEvent: unused,
+    isOutdated: unused,
   },
 };
 
-function controller(name: string, log: string[], manager: Manager, installed?: Promise<void>): Controller {
+function controller(name: string, log: string[], manager: Manager): Controller {
   return {
-    rules: { name, evaluate: unused, ownerOf: () => undefined, orphanPolicy: () => 'keep' },
+    rules: { name, evaluate: unused, markOn: () => undefined, orphanPolicy: () => 'keep' },
     store: new RuleStore({ controller: name, toRule: unused, versionOf: unused }),
     kindOf: unused,
     report: unused,
-    ...(installed === undefined ? {} : { installed: async () => await installed }),
     open: (signal) => {
       signal.addEventListener('abort', () => log.push(`${name} stop`));
       log.push(`${name} open`);
       manager.engine.onObjects({ objectChanged: (key) => log.push(`${name} ${parseResourceKey(key).name}`) });
+      return undefined;
     },
   };
 }
 
 test('a controller that waits for its API and an unreachable remote cluster do not delay the other controllers', async () => {
   const log: string[] = [];
-  const installed = Promise.withResolvers<void>();
+  const installed = Promise.withResolvers<Controller>();
   const manager = new Manager(OPTIONS);
   manager.engine.backends.add(stubBackend('local', Promise.resolve()));
   manager.engine.backends.add(stubBackend('away', new Promise(() => undefined)));
-  manager.addController(controller('late', log, manager, installed.promise));
+  manager.addController(installed.promise);
   manager.addController(controller('first', log, manager));
   const change = (name: string): void => {
     manager.engine.objectChanged(resourceKey('local', 'Secret', 'default', name), undefined, undefined, false);
@@ -54,7 +55,7 @@ test('a controller that waits for its API and an unreachable remote cluster do n
   await manager.start(signal);
   change('a');
   assert.deepEqual(log.splice(0), ['first open', 'first a'], 'no event for a controller that is not open');
-  installed.resolve();
+  installed.resolve(controller('late', log, manager));
   await waitFor(() => log.length > 0, { message: 'the other controller to open' });
   change('b');
   assert.deepEqual(log.splice(0), ['late open', 'first b', 'late b']);

@@ -37,12 +37,14 @@ const STUCK_MS = 300_000;
 export class Manager {
   readonly engine: Engine;
   readonly #home: string;
-  readonly #controllers: Controller[] = [];
+  readonly #controllers: Promise<Controller>[] = [];
   readonly #open: Controller[] = [];
   #started = false;
 
   readonly #life: ManagerOptions['life'];
   readonly #ended = new AbortController();
+  /** By controller: what it waits for, if the process is not ready without it. */
+  readonly #waits = new Map<string, string>();
 
   constructor({ home, life, ...options }: ManagerOptions) {
     this.#home = home;
@@ -50,25 +52,39 @@ export class Manager {
     this.engine = new Engine(options);
   }
 
-  addController(controller: Controller): void {
-    this.#controllers.push(controller);
+  /** @param controller settles when the API of its rules is installed */
+  addController(controller: Controller | Promise<Controller>): void {
+    this.#controllers.push(Promise.resolve(controller));
+  }
+
+  /** Says what a controller waits for: until it has it, the process is not ready. `undefined`: for nothing. */
+  waitsFor(controller: string, what: string | undefined): void {
+    if (what === undefined) this.#waits.delete(controller);
+    else this.#waits.set(controller, what);
+  }
+
+  /** Aborted at the stop, when the controllers receive no more events. */
+  get ended(): AbortSignal {
+    return this.#ended.signal;
   }
 
   /** Opens the watches of all controllers. Settles when they are listed, so that this replica can take over quickly. */
   async open(signal: AbortSignal): Promise<void> {
-    const opening = this.#controllers.map(async (controller) => {
-      await controller.installed?.(signal);
+    // An error that is not an abort is a bug. It ends the process, also after `open` has settled.
+    const failed = (error: unknown): void => {
+      if (!signal.aborted && !this.ended.aborted) throw error;
+    };
+    const opening = this.#controllers.map(async (made) => {
+      const controller = await made;
       const enqueueStatus = (rule: RuleKey): void => this.engine.enqueueStatus(rule);
-      this.engine.add(new RuleLife(controller, { ...this.#life, enqueueStatus }));
+      const life = new RuleLife(controller, { ...this.#life, enqueueStatus });
+      this.engine.add(life);
       this.#open.push(controller);
-      controller.open(this.#ended.signal);
+      life.open(this.ended).catch(failed);
       if (this.#started) controller.work?.start();
     });
     const all = Promise.all(opening);
-    // An error that is not an abort is a bug. It ends the process, also after `open` has settled.
-    all.catch((error: unknown) => {
-      if (!signal.aborted) throw error;
-    });
+    all.catch(failed);
     await orAborted(Promise.race([all, Promise.any(opening)]), signal, 'waiting for an API');
     await Promise.race([all, sleep(API_WAIT_MS, signal)]);
     const listed = this.#homeBackend().synced?.();
@@ -103,7 +119,7 @@ export class Manager {
   /** Whether the caches of the home cluster are complete and up to date. */
   readiness(): CheckResult[] {
     const { watches } = this.#homeBackend();
-    const missing = this.#controllers.flatMap((one) => one.missing ?? []).map((message) => ({ ok: false, message }));
+    const missing = Array.from(this.#waits.values(), (message) => ({ ok: false, message }));
     const results = [...watches.map(freshness), ...missing];
     return results.length === 0 ? [{ ok: false, message: 'no watch is open yet' }] : results;
   }

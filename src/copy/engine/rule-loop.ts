@@ -138,7 +138,7 @@ export class RuleLoop {
   async #run(rule: RuleKey, signal: AbortSignal): Promise<void> {
     const life = this.lifeOf(rule);
     await pause();
-    await life.listed(rule, signal);
+    await life.listed(signal);
     const change = await this.#claim(life, rule);
     if (change === undefined) return;
     // A failed write of what is due (finalizer) is reported until it succeeds, even if the evaluation succeeds.

@@ -53,6 +53,19 @@ export type RuleState = { readonly state: 'gone' } | { readonly state: 'there'; 
  */
 export type OrphanAction = 'delete' | 'keep' | Claim;
 
+/** What the marks of a controller on an object say. */
+export interface Mark {
+  /** The rule that they name. */
+  readonly rule: RuleKey;
+  /**
+   * Of an object without a place: why it may be no copy that the original made; `null`: it looks wholly like one. Everybody
+   * can forge a mark. Default: only the rule could tell. @see Claims.leftoverOf
+   */
+  readonly doubt?: string | null | undefined;
+  /** The target keeps the keys of others (`Merged`). Only such a mark counts on an object with `MERGED_FROM`. */
+  readonly merges?: true;
+}
+
 export interface RuleSet {
   /** The controller's name, with which its rule keys begin: `mirrors`. */
   readonly name: string;
@@ -68,19 +81,12 @@ export interface RuleSet {
    */
   evaluate(rule: RuleKey, view: EngineView): Promise<Evaluation | undefined> | Evaluation | undefined;
   /**
-   * The rule that the controller's marks on an object name. `undefined`: they name none, or the controller creates no
-   * copies of this kind or in this cluster. `Claims` checks whether the marks were written for this namespace and name.
+   * The controller's mark on an object. `undefined`: it names no rule, or the controller creates no copies of this kind or
+   * in this cluster. `Claims` checks whether the mark was written for this namespace and name.
    */
-  ownerOf(observed: Observed, target: ResourceKey): RuleKey | undefined;
-  /** Whether targets keep the keys of others (`Merged`): then its mark counts on objects with `MERGED_FROM`. Default: no. */
-  readonly merges?: true;
+  markOn(observed: Observed, target: ResourceKey): Mark | undefined;
   /** Whether to delete a target that its rule does not claim. `ruleThere`: the rule exists and is not refused. */
   orphanPolicy(rule: RuleKey, observed: Observed, ruleThere: boolean): OrphanAction;
-  /**
-   * Why an object with the controller's mark and without a place may be no copy that the original made; `undefined`: it
-   * looks wholly like one. Everybody can forge a mark. Default: it may always be none. @see Claims.leftoverOf
-   */
-  whyNoCopy?(observed: Observed): string | undefined;
   /** Why the rule is not ready, if neither its evaluation nor the outcomes of its claims show it: unreadable source. */
   problemOf?(rule: RuleKey): Cause | undefined;
   /**

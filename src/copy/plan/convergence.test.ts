@@ -34,7 +34,7 @@ const unused = (): never => assert.fail('not used');
 const CONTROLLER: RuleSet = {
   name: 'test',
   evaluate: unused,
-  ownerOf: ({ annotations }: Observed): RuleKey | undefined => asKey(annotations[OWNER]),
+  markOn: ({ annotations }) => (annotations[OWNER] === undefined ? undefined : { rule: asKey(annotations[OWNER]) }),
   orphanPolicy: unused,
 };
 

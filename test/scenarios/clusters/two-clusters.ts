@@ -52,7 +52,14 @@ export class TwoClusters implements AsyncDisposable {
     this.manager = new Manager({
       home: HOME,
       onError: () => undefined,
-      life: { api: local, clock: systemClock, log: nullLog, deletionTimeoutMs: 0, recordEvent: () => undefined },
+      life: {
+        api: local,
+        clock: systemClock,
+        log: nullLog,
+        deletionTimeoutMs: 0,
+        recordEvent: () => undefined,
+        isOutdated: async () => await Promise.resolve(false),
+      },
     });
     this.backends = { home: this.#addBackend(local), away: this.#addBackend(other) };
     this.manager.addController(this.#controller());
@@ -221,7 +228,7 @@ export class TwoClusters implements AsyncDisposable {
         });
         return { owner, version: found.resourceVersion, claims, sources: [source] };
       },
-      ownerOf: ({ annotations }) => asKey(annotations[MARK]),
+      markOn: ({ annotations }) => (annotations[MARK] === undefined ? undefined : { rule: asKey(annotations[MARK]) }),
       orphanPolicy: () => 'delete',
     };
   }

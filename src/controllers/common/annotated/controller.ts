@@ -7,11 +7,12 @@ import { controllerOf, type RuleKey } from '../../../copy/model/keys.ts';
 import { observe, type Observed } from '../../../copy/model/observed.ts';
 import type { RuleSet } from '../../../copy/model/rule-set.ts';
 import type { ControllerContext } from '../context.ts';
-import { NamespaceChanges, type RulesInNamespaces } from '../namespaces/namespace-changes.ts';
+import type { RuleTargets } from '../rules/rule-targets.ts';
 import type { AnnotatedObjects, FindObject } from './objects.ts';
 
-export interface AnnotatedRules extends RuleSet, RulesInNamespaces {
+export interface AnnotatedRules extends RuleSet {
   readonly objects: AnnotatedObjects;
+  readonly targets: RuleTargets;
   /**
    * Whether an object with these annotations is kept: a rule, or an object with a mark. Called for every object in the
    * cluster, so it must be fast.
@@ -19,8 +20,6 @@ export interface AnnotatedRules extends RuleSet, RulesInNamespaces {
   isKept(annotations: Readonly<Record<string, string>> | undefined): boolean;
   /** A text that changes when the rule must be evaluated again; `undefined`: the object is no rule. */
   versionOf(observed: Observed): string | undefined;
-  /** The keys of the labels of namespaces that a rule reads. Default: none. */
-  labelKeysOf?(rule: RuleKey): readonly string[];
   /** The annotations of a source that decide for the rules that pull from it, as text. Default: none do. */
   userText?(annotations: Observed['annotations']): string;
 }
@@ -36,17 +35,13 @@ export function annotatedController(
   rules: AnnotatedRules,
   report: (facts: RuleFacts) => Report | undefined,
 ): Controller {
-  const { engine, cluster } = context;
+  const { engine, cluster, namespaceChanges } = context;
   const { objects } = rules;
-  const changes = new NamespaceChanges(context, rules);
   const objectChanged: OnObjectChange = (key, before, after, initial) => {
     const rule = objects.ruleOf(key);
     if (rule === undefined) return;
     const [was, is] = [before && rules.versionOf(before), after && rules.versionOf(after)];
     const priority = initial ? 'low' : 'normal';
-    // All label keys are registered before the first evaluation, so that one list brings the labels for all rules.
-    const labelKeys = rules.labelKeysOf?.(rule) ?? [];
-    if (labelKeys.length > 0) cluster.namespaces.keep(labelKeys);
     if (was !== is) engine.enqueueRule(rule, priority);
     if (rules.userText === undefined) return;
     if (before && after && rules.userText(before.annotations) === rules.userText(after.annotations)) return;
@@ -57,15 +52,11 @@ export function annotatedController(
     rules,
     store: annotatedStore(rules),
     kindOf: (rule) => objects.of(rule).kind,
-    isOutdated: changes.isOutdated,
-    open: (signal) => {
-      signal.addEventListener('abort', () => changes.stop());
+    open: () => {
       engine.onObjects({ objectChanged });
-      cluster.watchNamespaces(changes.add);
+      namespaceChanges.serve(rules.targets);
       for (const kind of objects.kinds) cluster.watchAll(kind, ({ annotations }) => rules.isKept(annotations));
-    },
-    listed: async (rule, signal) => {
-      await cluster.namespaceReads.labelsKnown(rules.labelKeysOf?.(rule) ?? [], signal);
+      return undefined;
     },
     report: (facts) => (facts.rule === undefined ? undefined : report(facts)),
   };

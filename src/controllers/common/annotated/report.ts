@@ -16,7 +16,7 @@ export const SUSPENDED = because(
 );
 
 /** The rules of such a controller, as far as they say what is wrong with the annotations themselves. */
-interface WarningRules {
+export interface WarningRules {
   warningsOf(rule: RuleKey, outOfReach: OutOfReach | undefined): readonly RuleEvent[];
 }
 

@@ -29,29 +29,32 @@ class Scene {
   /** Whether the next search throws an error. */
   fails = false;
   counts = 0;
-  readonly changes = new NamespaceChanges(
-    {
-      engine: {
-        enqueueRule: (rule: RuleKey, priority?: string) => this.enqueued.push(`${rule} ${priority ?? 'normal'}`),
-        claims: { findingsOf: (rule) => ({ outOfReach: this.outOfReach.get(rule) }) },
-      },
-      cluster: {
-        namespaces: this.namespaces,
-        namespaceReads: {
-          isCurrent: async (namespace) => {
-            this.read.push(namespace);
-            return await Promise.resolve(namespace !== this.late);
-          },
+  readonly changes = new NamespaceChanges({
+    engine: {
+      enqueueRule: (rule: RuleKey, priority?: string) => this.enqueued.push(`${rule} ${priority ?? 'normal'}`),
+      claims: { findingsOf: (rule) => ({ outOfReach: this.outOfReach.get(rule) }) },
+    },
+    cluster: {
+      watchNamespaces: () => undefined,
+      namespaces: this.namespaces,
+      namespaceReads: {
+        isCurrent: async (namespace) => {
+          this.read.push(namespace);
+          return await Promise.resolve(namespace !== this.late);
         },
       },
-      clock: this.clock,
-      log: { error: (text, fields) => this.errors.push(`${text} ${JSON.stringify(fields)}`) },
     },
-    {
+    clock: this.clock,
+    log: { error: (text, fields) => this.errors.push(`${text} ${JSON.stringify(fields)}`) },
+  });
+
+  constructor() {
+    this.changes.serve({
+      name: 'test',
       rulesFor: (changes) => this.#rulesFor(changes),
       labelsOf: (rule) => (rule === 'test:home/selects' ? parseSelector('tier') : undefined),
-    },
-  );
+    });
+  }
 
   async #rulesFor(changes: Changes): Promise<readonly RuleKey[]> {
     this.counts += 1;
@@ -79,7 +82,8 @@ class Scene {
   }
 
   async isOutdated(rule: string, namespace = ''): Promise<boolean> {
-    return await this.changes.isOutdated(asKey(rule), namespace, new AbortController().signal);
+    const key = rule.includes(':') ? rule : `test:${rule}`;
+    return await this.changes.isOutdated(asKey(key), namespace, new AbortController().signal);
   }
 }
 

@@ -14,10 +14,11 @@
  * the leader. So where labels or consent decide, `isOutdated` compares the watched namespace with the server.
  */
 import type { Claims } from '../../../copy/book/claims.ts';
+import type { Cluster } from '../../../copy/cluster/cluster.ts';
 import type { NamespaceReads } from '../../../copy/cluster/watch/namespace-reads.ts';
 import type { NamespaceChange, OnNamespace } from '../../../copy/cluster/watch/namespaces.ts';
 import type { Engine } from '../../../copy/engine/engine.ts';
-import { namespaceOf, type RuleKey } from '../../../copy/model/keys.ts';
+import { controllerOf, namespaceOf, type RuleKey } from '../../../copy/model/keys.ts';
 import type { Log } from '../../../observe/log.ts';
 import type { Clock, Timer } from '../../../runtime/clock.ts';
 import { pause } from '../../../runtime/pause.ts';
@@ -35,7 +36,7 @@ const FLIP_MS = 1000;
 /** The part of a `ControllerContext` that this file needs. */
 export interface NamespaceChangesContext {
   readonly engine: Pick<Engine, 'enqueueRule'> & { readonly claims: Pick<Claims, 'findingsOf'> };
-  readonly cluster: {
+  readonly cluster: Pick<Cluster, 'watchNamespaces'> & {
     readonly namespaces: { readonly size: number };
     readonly namespaceReads: Pick<NamespaceReads, 'isCurrent'>;
   };
@@ -45,6 +46,8 @@ export interface NamespaceChangesContext {
 
 /** The part of a rule set that this file needs. */
 export interface RulesInNamespaces {
+  /** @see RuleSet.name */
+  readonly name: string;
   /** Finds the rules that must be evaluated again after `changes`. */
   readonly rulesFor: (changes: Changes) => Promise<readonly RuleKey[]>;
   /** The label selector of a rule for namespaces; `undefined`: the rule has none. */
@@ -62,7 +65,8 @@ const NAMED = 5;
 
 export class NamespaceChanges {
   readonly #context: NamespaceChangesContext;
-  readonly #affected: RulesInNamespaces;
+  /** By the names of their controllers. */
+  readonly #affected = new Map<string, RulesInNamespaces>();
   #waiting = new Map<string, Change>();
   /** The changes of the running search; `undefined`: no search runs. */
   #searched: ReadonlyMap<string, Change> | undefined;
@@ -72,9 +76,14 @@ export class NamespaceChanges {
   #flipTimer: Timer | undefined;
   #isStopped = false;
 
-  constructor(context: NamespaceChangesContext, rules: RulesInNamespaces) {
+  constructor(context: NamespaceChangesContext) {
     this.#context = context;
-    this.#affected = rules;
+  }
+
+  /** Enqueues these rules after changes from now on. */
+  serve(rules: RulesInNamespaces): void {
+    if (this.#affected.size === 0) this.#context.cluster.watchNamespaces(this.add);
+    this.#affected.set(rules.name, rules);
   }
 
   /**
@@ -82,16 +91,18 @@ export class NamespaceChanges {
    * @param namespace of a copy that the rule does not claim
    * @throws the errors of `api.request`
    */
-  readonly isOutdated = async (rule: RuleKey, namespace: string, signal: AbortSignal): Promise<boolean> => {
+  async isOutdated(rule: RuleKey, namespace: string, signal: AbortSignal): Promise<boolean> {
     const { engine, cluster } = this.#context;
+    const affected = this.#affected.get(controllerOf(rule));
+    if (affected === undefined) return false;
     const { outOfReach } = engine.claims.findingsOf(rule);
     // 'all': a limit of sources forbids all copies of the rule, by the labels of the rule's own namespace.
     const decisive = outOfReach?.part === 'all' ? namespaceOf(rule) : namespace;
-    const isByFacts = outOfReach !== undefined || this.#affected.labelsOf?.(rule) !== undefined;
+    const isByFacts = outOfReach !== undefined || affected.labelsOf?.(rule) !== undefined;
     if (isByFacts && !(await cluster.namespaceReads.isCurrent(decisive, signal))) return true;
     const isPending = this.#waiting.has(decisive) || this.#searched?.has(decisive) === true;
     return isPending || this.#flipping.get(decisive) !== undefined;
-  };
+  }
 
   readonly add: OnNamespace = (namespace, _there, initial, changed) => {
     if (!this.#isStopped) this.#add(namespace, { changed, initial });
@@ -158,7 +169,8 @@ export class NamespaceChanges {
 
   async #searchFor(changes: ReadonlyMap<string, Change>): Promise<void> {
     const { engine, clock, cluster } = this.#context;
-    const found = await this.#affected.rulesFor(changes);
+    const found: RuleKey[] = [];
+    for (const rules of this.#affected.values()) found.push(...(await rules.rulesFor(changes)));
     if (this.#isStopped) return;
     const isListed = [...changes.values()].every(({ initial }) => initial);
     for (const rule of found) engine.enqueueRule(rule, isListed ? 'low' : 'normal');

@@ -10,7 +10,7 @@ import type { OutOfReach } from '../../../copy/model/rule-set.ts';
 import type { RuleScope } from '../context.ts';
 import { LeftOut } from '../namespaces/left-out.ts';
 import type { RulesInNamespaces } from '../namespaces/namespace-changes.ts';
-import type { NamespaceSelection } from '../namespaces/selection.ts';
+import { labelKeysOf, type NamespaceSelection } from '../namespaces/selection.ts';
 import { patternSize, RuleLimits } from './rule-limits.ts';
 
 /** What a rule wants. */
@@ -40,15 +40,17 @@ export interface Found {
 const NONE: ReadonlySet<string> = new Set();
 
 export class RuleTargets implements RulesInNamespaces {
+  readonly name: string;
   readonly #scope: RuleScope;
   readonly #limits: RuleLimits;
   /** The namespaces whose changes concern each rule, from its last evaluation. */
   readonly #selections = new Map<RuleKey, NamespaceSelection>();
 
-  /** @param rules what the rules are called in messages: `the annotated objects` */
-  constructor(scope: RuleScope, rules: string) {
+  /** @param name of the controller */
+  constructor(scope: RuleScope, name: string) {
+    this.name = name;
     this.#scope = scope;
-    this.#limits = new RuleLimits(rules, scope.namespaces, scope.onRoom);
+    this.#limits = new RuleLimits('the annotated objects', scope.namespaces, scope.onRoom);
   }
 
   readonly rulesFor: RulesInNamespaces['rulesFor'] = (changes) => {
@@ -76,6 +78,20 @@ export class RuleTargets implements RulesInNamespaces {
       this.#selections.set(rule, { names: new Set(namespaces), patterns: [], labels });
   }
 
+  /**
+   * Why a rule must not pull from a namespace; `undefined`: it may. The target itself requests the data, so its own
+   * namespace need not consent.
+   * @param labels the labels that decide besides
+   */
+  pullFrom(rule: RuleKey, from: string, labels?: LabelMatcher): OutOfReach | undefined {
+    const { reach, namespaces } = this.#scope;
+    const home = namespaceOf(rule);
+    this.dependsOn(rule, [home, from], labels);
+    const refusal =
+      reach.fromRefusal(from, namespaces.factsOf(from)) ?? reach.toRefusal(home, home, namespaces.factsOf(home));
+    return refusal && { ...refusal, part: 'all' };
+  }
+
   async find(
     rule: RuleKey,
     { selection, find, least = selection.names.size, misread = () => [] }: Wanted,
@@ -88,6 +104,7 @@ export class RuleTargets implements RulesInNamespaces {
       this.dependsOn(rule, [home]);
       return { targets: NONE, outOfReach: { ...forbidden, part: 'all' } };
     }
+    await this.#scope.labelsKnown(labelKeysOf(selection));
     // Stored before the search, so that a namespace that is added during the search causes another evaluation.
     this.#selections.set(rule, selection);
     const leftOut = new LeftOut(home);

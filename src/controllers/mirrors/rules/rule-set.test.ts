@@ -72,7 +72,7 @@ describe('a mark names its mirror', () => {
   ];
   for (const [title, annotations, target, expected] of rows) {
     it(`the mark of a SecretMirror ${title}`, () =>
-      assert.equal(mirrors.ownerOf(object(annotations), asKey(target)), expected));
+      assert.equal(mirrors.markOn(object(annotations), asKey(target))?.rule, expected));
   }
 });
 

@@ -11,7 +11,7 @@ import {
 import { parseResourceKey, resourceKey, type ResourceKey, type RuleKey } from '../../../copy/model/keys.ts';
 import { CONFIG_MAP, SECRET } from '../../../copy/model/kind.ts';
 import { isMarkedElsewhere, PLACE_ANNOTATION, type Observed } from '../../../copy/model/observed.ts';
-import type { EngineView, Evaluation, RuleSet } from '../../../copy/model/rule-set.ts';
+import type { EngineView, Evaluation, Mark, RuleSet } from '../../../copy/model/rule-set.ts';
 import type { LabelMatcher } from '../../../runtime/text/label-selector.ts';
 import { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import type { RuleScope } from '../../common/context.ts';
@@ -43,8 +43,6 @@ export interface MirrorRulesOptions {
   /** `undefined` (in commands): mirrors from or to Vault claim no entries. */
   readonly vault?: Pick<MirrorVault, 'sourceOf' | 'targetKeyOf' | 'trouble' | 'use'>;
 }
-
-const LABELS_UNKNOWN = because('Pending', 'the labels of the namespaces are being read');
 
 export class MirrorRules implements RuleSet {
   readonly name = MIRRORS_CONTROLLER;
@@ -83,13 +81,6 @@ export class MirrorRules implements RuleSet {
     return mirror && this.specOf(mirror).namespaces.labels;
   }
 
-  /** The label keys in a mirror's selector, as in the object: it may be slow to compute the effective spec. */
-  labelKeysOf(rule: RuleKey): string[] {
-    const { namespaceSelector = {} } = this.#options.mirrors.get(rule)?.spec?.destination ?? {};
-    const { matchLabels = {}, matchExpressions = [] } = namespaceSelector;
-    return [...Object.keys(matchLabels), ...matchExpressions.map(({ key }) => key)];
-  }
-
   *#selections(): Iterable<[RuleKey, NamespaceSelection]> {
     for (const [rule, mirror] of this.#options.mirrors.all()) {
       // Without a spec, the mirror is still to be evaluated. It will see the change, and to compute the spec is slow.
@@ -110,7 +101,6 @@ export class MirrorRules implements RuleSet {
 
   async evaluate(rule: RuleKey, view: EngineView): Promise<Evaluation | undefined> {
     const limits = this.#limits;
-    const { namespaces } = this.#scope;
     const { mirrors, vault } = this.#options;
     await this.#patterns.prepare(() => this.#patternsIn(rule));
     const mirror = mirrors.get(rule);
@@ -142,12 +132,10 @@ export class MirrorRules implements RuleSet {
       });
       return { owner, version, claims, sources: [] };
     }
+    await this.#scope.labelsKnown(spec.namespaces.labels?.keys ?? []);
     const { targets, outOfReach } = await this.#targets(mirror, spec, source);
     const common = { owner, version, sources: source === undefined ? [] : [source], outOfReach };
     const leaving = (cause: Cause): Claimed[] => leavingClaims(owner, view.ownedBy(rule), cause);
-    // If the labels for a new selector are not read yet, the copies stay. The next evaluation waits for the labels.
-    const isUnknown = spec.namespaces.labels !== undefined && !namespaces.knows(spec.namespaces.labels.keys);
-    if (isUnknown) return { ...common, claims: leaving(LABELS_UNKNOWN) };
     const mistake = mistakeIn(mirror, spec, targets.length);
     // With a mistake, the mirror counts as before, because its copies stay.
     const refusal =
@@ -209,7 +197,7 @@ export class MirrorRules implements RuleSet {
     return selectsNow(spec.namespaces, namespace, this.#scope.namespaces);
   }
 
-  ownerOf({ annotations }: Observed, target: ResourceKey): RuleKey | undefined {
+  markOn({ annotations }: Observed, target: ResourceKey): Mark | undefined {
     const mark = annotations[MIRROR_ANNOTATIONS.ownedBy];
     if (mark === undefined) return undefined;
     const place = parseResourceKey(target);
@@ -219,7 +207,7 @@ export class MirrorRules implements RuleSet {
     if (isMarkedElsewhere(annotations, place)) return undefined;
     const [namespace, name, ...rest] = mark.split('/');
     if (!namespace || !name || rest.length > 0) return undefined;
-    return this.#options.mirrors.key(namespace, name);
+    return { rule: this.#options.mirrors.key(namespace, name) };
   }
 
   /** Whether there has been a mirror of a ConfigMap. Before the first such mirror, no ConfigMap is a copy. */

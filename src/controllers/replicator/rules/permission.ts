@@ -32,15 +32,15 @@ export interface Denial {
 /** The value of `replicated-from-allowed` that allows no namespace. */
 const NOWHERE = '-';
 
-/** Why `target` must not have the data of `source`; `undefined`: it may have it. @param annotations of the source */
+/** Why `target` must not have the data of `source` (its path); `undefined`: it may have it. @param annotations of the source */
 export function permission(
   rules: PermissionRules,
   target: Place,
-  source: Place,
+  source: string,
   annotations: Annotations,
 ): Denial | undefined {
   const { names, allowAll } = rules;
-  const where = `source ${source.namespace}/${source.name}`;
+  const where = `source ${source}`;
   const list = annotations[names.allowedNamespaces];
   if (!allowAll && list === undefined && !(names.allowed in annotations)) {
     return denied(`${where} has neither annotation ${names.allowed} nor ${names.allowedNamespaces}`);

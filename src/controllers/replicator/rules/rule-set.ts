@@ -8,8 +8,8 @@
  */
 import { getOrCreate } from '../../../runtime/maps.ts';
 import { pause } from '../../../runtime/pause.ts';
-import { because, type Cause } from '../../../copy/model/cause.ts';
-import { type Claimed, type Owner, leavingClaims, rankOf } from '../../../copy/model/claim.ts';
+import { because } from '../../../copy/model/cause.ts';
+import type { Claimed } from '../../../copy/model/claim.ts';
 import {
   parseResourceKey,
   parseRuleKey,
@@ -19,9 +19,10 @@ import {
 } from '../../../copy/model/keys.ts';
 import { CONFIG_MAP, SECRET } from '../../../copy/model/kind.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
-import type { EngineView, Evaluation, OutOfReach } from '../../../copy/model/rule-set.ts';
+import type { EngineView, Evaluation, Mark, OutOfReach } from '../../../copy/model/rule-set.ts';
 import { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import type { AnnotatedRules } from '../../common/annotated/controller.ts';
+import { findRule } from '../../common/annotated/found-rule.ts';
 import { AnnotatedObjects, type FindObject, type Place } from '../../common/annotated/objects.ts';
 import type { RuleScope } from '../../common/context.ts';
 import { misreadPatterns, selectsNow, unionOf } from '../../common/namespaces/selection.ts';
@@ -40,7 +41,7 @@ import {
   targetsIn,
   unknownOn,
 } from './rule.ts';
-import { PullShape } from '../shape/pull.ts';
+import { FilledShape } from '../shape/pull.ts';
 import { PushShape } from '../shape/push.ts';
 
 export const REPLICATOR_CONTROLLER = 'replicator';
@@ -65,10 +66,9 @@ export class ReplicatorRules implements AnnotatedRules {
   readonly name = REPLICATOR_CONTROLLER;
   readonly settings: RuleSettings;
   readonly objects: AnnotatedObjects;
-  readonly rulesFor: RuleTargets['rulesFor'];
+  readonly targets: RuleTargets;
   readonly #graceMs: number;
   readonly #scope: RuleScope;
-  readonly #targets: RuleTargets;
   /** One shape for each source, so that all its copies share the parsed rule. */
   readonly #shapes = new Map<RuleKey, PushShape>();
 
@@ -80,8 +80,7 @@ export class ReplicatorRules implements AnnotatedRules {
     this.objects = new AnnotatedObjects({ controller: this.name, cluster: scope.cluster, kinds, find });
     const patterns = new PatternCache('full');
     this.settings = { names: annotationNames(annotationsPrefix), allowAll, ignoreUnknown, createWithLabels, patterns };
-    this.#targets = new RuleTargets(scope, 'the annotated objects');
-    this.rulesFor = this.#targets.rulesFor;
+    this.targets = new RuleTargets(scope, this.name);
   }
 
   isKept(annotations: Observed['annotations'] | undefined): boolean {
@@ -97,41 +96,33 @@ export class ReplicatorRules implements AnnotatedRules {
     const { settings } = this;
     const { config } = this.#scope;
     await settings.patterns.prepare(() => this.#patternsIn(rule));
-    const { kind, place, observed } = this.objects.of(rule);
-    const version = observed && this.versionOf(observed);
-    if (observed === undefined || version === undefined) {
+    const found = findRule(this, rule, view);
+    if (found === undefined) {
       this.#shapes.delete(rule);
-      this.#targets.leave(rule);
       return undefined;
     }
-    const title = `${kind.kind} ${place.namespace}/${place.name}`;
-    const owner: Owner = { key: rule, title, rank: rankOf(observed.created, observed.uid) };
-    const nothing = { owner, version, claims: [], sources: [] };
-    const refused = (refusal: Cause): Evaluation => {
-      return { ...nothing, refusal, claims: leavingClaims(owner, view.ownedBy(rule), refusal) };
-    };
+    const { kind, place, observed, owner, nothing, refused } = found;
     const replication = readRule(settings, place, observed.annotations);
     // A broken rule counts as before, because its copies stay.
     if (replication?.kind === 'broken') return refused(replication.refusal);
-    if (replication?.kind !== 'push') this.#targets.leave(rule);
+    if (replication?.kind !== 'push') this.targets.leave(rule);
     if (replication === undefined) return nothing;
     const self = this.objects.keyOf(rule, place);
     if (replication.kind === 'pull') {
       const [namespace = '', name = ''] = replication.from.split('/');
-      this.#targets.dependsOn(rule, [place.namespace, namespace]);
-      const forbidden = this.#forbidden(namespace, place.namespace);
-      if (forbidden !== undefined) return { ...nothing, outOfReach: { ...forbidden, part: 'all' } };
+      const outOfReach = this.targets.pullFrom(rule, namespace);
+      if (outOfReach !== undefined) return { ...nothing, outOfReach };
       const source = this.objects.keyOf(rule, { namespace, name });
-      const shape = new PullShape(settings, { ...place, kind: kind.kind }, { namespace, name });
+      const shape = new FilledShape(settings, { ...place, kind: kind.kind }, { namespace, name });
       const claim = { owner, mode: 'fill', source, shape } as const;
       return { ...nothing, claims: [{ target: self, claim }], sources: [source] };
     }
     if (!config.limits.replicatorPush) {
-      this.#targets.leave(rule);
+      this.targets.leave(rule);
       return { ...nothing, outOfReach: NO_PUSH };
     }
     const { targets, refusal, outOfReach } = await this.#find(rule, place, replication.targets);
-    if (refusal !== undefined) return { ...refused(refusal), outOfReach };
+    if (refusal !== undefined) return refused(refusal, outOfReach);
     const claim = { owner, mode: 'own', source: self, shape: this.#shapeOf(rule, place) } as const;
     const claims: Claimed[] = [];
     for (const path of targets) {
@@ -156,16 +147,10 @@ export class ReplicatorRules implements AnnotatedRules {
     return to === undefined ? [place.name] : listItems(to).map((item) => item.split('/').at(-1) ?? '');
   }
 
-  /** Why a rule must not pull; `undefined`: it may. The target itself requests the data, so it need not consent. */
-  #forbidden(from: string, home: string): Cause | undefined {
-    const { reach, namespaces } = this.#scope;
-    return reach.fromRefusal(from, namespaces.factsOf(from)) ?? reach.toRefusal(home, home, namespaces.factsOf(home));
-  }
-
   /** The targets of a rule that pushes. */
   async #find(rule: RuleKey, place: Place, targets: Targets): Promise<Found> {
     const { namespaces: there, reach } = this.#scope;
-    return await this.#targets.find(rule, {
+    return await this.targets.find(rule, {
       selection: unionOf(targets.groups.map(({ namespaces }) => namespaces)),
       find: async (leftOut) => await targetsIn(targets, place, there, reach, leftOut),
       least: targets.named,
@@ -173,26 +158,28 @@ export class ReplicatorRules implements AnnotatedRules {
     });
   }
 
-  ownerOf({ annotations }: Observed, target: ResourceKey): RuleKey | undefined {
+  markOn({ annotations }: Observed, target: ResourceKey): Mark | undefined {
     const { names } = this.settings;
     if (!(names.by in annotations)) return undefined;
     const { cluster, kind, ...place } = parseResourceKey(target);
     const mark = pushedBy(names, place, annotations);
-    return mark && this.objects.ruleOf(resourceKey(cluster, kind, mark.namespace, mark.name));
+    const rule = mark && this.objects.ruleOf(resourceKey(cluster, kind, mark.namespace, mark.name));
+    return rule && { rule, doubt: this.#doubtOf(annotations) };
   }
 
   orphanPolicy(_rule: RuleKey, observed: Observed): 'delete' | 'keep' {
     return unknownOn(this.settings, 'the target', observed.annotations) === undefined ? 'delete' : 'keep';
   }
 
-  whyNoCopy({ annotations }: Observed): string | undefined {
+  /** Why an object may be no copy that the original made; `null`: it looks wholly like one. */
+  #doubtOf(annotations: Observed['annotations']): string | null {
     const { names } = this.settings;
     const unknown = unknownOn(this.settings, 'it', annotations);
     if (unknown !== undefined) return unknown.message;
     const requests = [names.to, names.toNamespaces].find((name) => name in annotations);
     if (requests !== undefined) return `it has the annotation ${requests}`;
     // The original writes `replicated-at` on every copy, and the version on every copy with data.
-    return names.at in annotations || names.version in annotations ? undefined : `it has no annotation ${names.at}`;
+    return names.at in annotations || names.version in annotations ? null : `it has no annotation ${names.at}`;
   }
 
   /** The events about the annotations themselves, for example a namespace that does not exist; none about outcomes. */

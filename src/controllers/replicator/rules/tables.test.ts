@@ -190,7 +190,12 @@ describe('permission to pull into target-ns/target', () => {
   for (const [title, allowAll, row, namespace, summary] of table) {
     it(`a pull from source-ns into ${namespace} is ${summary === 'loop' ? 'a loop' : summary}: ${title}`, () => {
       const source = { namespace: 'source-ns', name: 'source' };
-      const answer = permission(rules(allowAll), { namespace, name: 'target' }, source, annotations(row));
+      const answer = permission(
+        rules(allowAll),
+        { namespace, name: 'target' },
+        `${source.namespace}/${source.name}`,
+        annotations(row),
+      );
       assert.equal(answer?.result ?? 'allowed', summary);
       if (answer !== undefined) assert.match(answer.refusal.message, /source-ns\/source/);
       if (answer !== undefined) assert.match(answer.refusal.message, /k8s-replicator\//);
@@ -284,7 +289,7 @@ describe('lists of the maximum length', () => {
   it('a list of maximum length with 20,000 patterns is refused within a second of CPU time', () => {
     const row = annotations({ allowedNamespaces: many(20_000, (index) => `b${index}.*`) });
     const place = { namespace: 'a', name: 'a' };
-    const answer = quick(() => permission(rules(false), place, place, row));
+    const answer = quick(() => permission(rules(false), place, `${place.namespace}/${place.name}`, row));
     assert.equal(answer?.result, 'cancelled');
     const pushing = annotations({ to: 'x', allowedNamespaces: many(20_000, (index) => `b${index}.*`) });
     const settings = { ...rules(false), ignoreUnknown: false, createWithLabels: {} };
@@ -295,7 +300,7 @@ describe('lists of the maximum length', () => {
     const row = annotations({ allowedNamespaces: `${many(20_000, (index) => `b${index}`)},a` });
     const place = { namespace: 'a', name: 'a' };
     assert.equal(
-      quick(() => permission(rules(false), place, place, row)),
+      quick(() => permission(rules(false), place, `${place.namespace}/${place.name}`, row)),
       undefined,
     );
   });

@@ -6,7 +6,7 @@ import type { DesiredState, SourceView } from '../../../copy/model/claim.ts';
 import { observe } from '../../../copy/model/observed.ts';
 import { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import { type Annotations, annotationNames } from '../rules/annotations.ts';
-import { PullShape } from './pull.ts';
+import { FilledShape } from './pull.ts';
 
 const names = annotationNames('k8s-replicator');
 const settings = {
@@ -41,7 +41,7 @@ function desiredState(
     creationTimestamp: '',
     annotations: { [names.from]: from, ...(filled ? { [names.version]: '1' } : {}), ...more },
   });
-  return new PullShape(settings, { kind: 'Secret', namespace, name: 'x' }, { namespace: home, name }).desiredState(
+  return new FilledShape(settings, { kind: 'Secret', namespace, name: 'x' }, { namespace: home, name }).desiredState(
     source,
     target,
     0,

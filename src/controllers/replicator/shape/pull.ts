@@ -3,64 +3,47 @@
  * source's data. Otherwise data that came from a source is removed. Labels, type and other annotations stay.
  */
 import { because, type Cause, causeOf } from '../../../copy/model/cause.ts';
-import {
-  type DesiredState,
-  type Failed,
-  failing,
-  type FieldPatch,
-  type Shape,
-  type SourceView,
-  UNREAD,
-  type Waiting,
-} from '../../../copy/model/claim.ts';
+import { type DesiredState, type Failed, failing, type FieldPatch, type Waiting } from '../../../copy/model/claim.ts';
 import { SECRET } from '../../../copy/model/kind.ts';
 import { isMarkedElsewhere, type Observed } from '../../../copy/model/observed.ts';
 import { rfc3339 } from '../../../runtime/text/texts.ts';
 import { MIRROR_OWNER } from '../../common/excluded-metadata.ts';
+import { type PresentSource, PullShape } from '../../common/pull-shape.ts';
 import type { Place } from '../../common/annotated/objects.ts';
 import { type Annotations, readBool, sourcePath } from '../rules/annotations.ts';
 import { cleared, isFilled, isFrozen, versionPatch } from './bookkeeping.ts';
 import { inheritance, permission } from '../rules/permission.ts';
 import { type RuleSettings, unknownOn } from '../rules/rule.ts';
 
-export class PullShape implements Shape {
-  readonly id: string;
+export class FilledShape extends PullShape {
   readonly #settings: RuleSettings;
-  readonly #target: Place & { readonly kind: string };
-  readonly #source: Place;
+  readonly #kind: string;
 
   constructor(settings: RuleSettings, target: Place & { readonly kind: string }, source: Place) {
+    super({ target, source, permission: settings.names, version: settings.names.version });
     this.#settings = settings;
-    this.#target = target;
-    this.#source = source;
-    this.id = `pull ${source.namespace}/${source.name}`;
+    this.#kind = target.kind;
   }
 
-  desiredState(source: SourceView, observed: Observed | undefined, now: number): DesiredState {
-    if (observed === undefined || !this.#isCurrent(observed)) return UNREAD;
+  protected sourceIn(annotations: Annotations): string | undefined {
+    const { names } = this.#settings;
+    const value = annotations[names.from];
+    const path = value === undefined ? undefined : sourcePath(names, this.target, value);
+    return typeof path === 'string' ? path : undefined;
+  }
+
+  protected override refused(observed: Observed): DesiredState | undefined {
     const refusal = unknownOn(this.#settings, 'the object', observed.annotations) ?? this.#keptByMirror(observed);
-    if (refusal !== undefined) return failing(refusal);
-    switch (source.state) {
-      case 'unknown':
-        return UNREAD;
-      case 'failed':
-        return failing(source);
-      case 'missing':
-        return this.#cleared(this.#withoutDetails({ ...source, state: 'waiting', for: 'source' }), observed, now);
-      case 'present':
-        return this.#from(source.annotations, source.version, observed, now);
-      default:
-        return source satisfies never;
-    }
+    return refusal && failing(refusal);
   }
 
-  heldVersion(observed: Observed): string | undefined {
-    return observed.annotations[this.#settings.names.version];
+  protected override withoutSource(...[source, observed, now]: Parameters<PullShape['withoutSource']>): DesiredState {
+    return this.#cleared(this.#withoutDetails({ ...source, state: 'waiting', for: 'source' }), observed, now);
   }
 
   /** The conflict if the target is also a copy of a SecretMirror: both would overwrite it. `undefined`: no conflict. */
   #keptByMirror({ annotations }: Observed): Cause | undefined {
-    if (this.#target.kind !== SECRET.kind || isMarkedElsewhere(annotations, this.#target)) return undefined;
+    if (this.#kind !== SECRET.kind || isMarkedElsewhere(annotations, this.target)) return undefined;
     const mirror = annotations[MIRROR_OWNER];
     if (mirror === undefined) return undefined;
     const { from } = this.#settings.names;
@@ -68,19 +51,11 @@ export class PullShape implements Shape {
     return because('Conflict', message);
   }
 
-  /** Whether the target still names the source of this shape. If not, a changed rule is about to be evaluated. */
-  #isCurrent({ annotations }: Observed): boolean {
+  protected from({ annotations: source, version }: PresentSource, observed: Observed, now: number): DesiredState {
     const { names } = this.#settings;
-    const value = annotations[names.from];
-    if (value === undefined) return false;
-    return sourcePath(names, this.#target, value) === `${this.#source.namespace}/${this.#source.name}`;
-  }
-
-  #from(source: Annotations, version: string, observed: Observed, now: number): DesiredState {
-    const { names } = this.#settings;
-    const where = `source ${this.#source.namespace}/${this.#source.name}`;
+    const where = `source ${this.path}`;
     const refusal = unknownOn(this.#settings, where, source);
-    const denial = permission(this.#settings, this.#target, this.#source, source);
+    const denial = permission(this.#settings, this.target, this.path, source);
     const cancelled = refusal ?? (denial?.result === 'denied' ? undefined : denial?.refusal);
     if (cancelled !== undefined) {
       const isAllowedByLists = denial === undefined || denial.result === 'loop';
@@ -127,20 +102,14 @@ export class PullShape implements Shape {
    * of objects in other namespaces. If source and target share a namespace, the exact message is used.
    */
   #withoutDetails(remark: Waiting | Failed): Waiting | Failed {
-    const { namespace, name } = this.#source;
-    if (namespace === this.#target.namespace) return remark;
-    const { allowed, allowedNamespaces } = this.#settings.names;
-    const message =
-      `source ${namespace}/${name} does not exist or does not allow namespace ${this.#target.namespace} ` +
-      `(annotations ${allowed} and ${allowedNamespaces})`;
-    return { state: 'error', ...because('Denied', message) };
+    return this.isNear ? remark : { state: 'error', ...this.denied() };
   }
 
   /** The value of `replicated-from-origin`: the first source in a chain of copies, as `<namespace>/<name>`. */
   #originOf(source: Annotations): string {
     const { names } = this.#settings;
     const origin = names.from in source ? source[names.origin] : undefined;
-    return origin ?? `${this.#source.namespace}/${this.#source.name}`;
+    return origin ?? this.path;
   }
 
   /** The desired state without the source's data. Data that never came from a source belongs to the user, and stays. */

@@ -10,7 +10,7 @@ import type { Plan } from '../../../copy/plan/facts.ts';
 import { plan } from '../../../copy/plan/plan.ts';
 import { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import { type Annotations, annotationNames } from '../rules/annotations.ts';
-import { PullShape } from './pull.ts';
+import { FilledShape } from './pull.ts';
 import { PushShape } from './push.ts';
 
 const names = annotationNames('k8s-replicator');
@@ -58,7 +58,7 @@ function planned(madeBy: string, isThere: boolean): Plan {
         owner: self,
         mode: 'fill',
         source: keyOf(from),
-        shape: new PullShape(settings, { ...COPY, kind: 'Secret' }, from),
+        shape: new FilledShape(settings, { ...COPY, kind: 'Secret' }, from),
       },
     },
   ];

@@ -34,7 +34,7 @@ function ccm(clusterUid: string | undefined, rule?: SyncSecretRule): CcmRules {
 
 describe('the CCM', () => {
   const marked = observedObject({ annotations: { [ORIGIN_ANNOTATION]: 'cluster/app/db' } });
-  const ownerIn = (target: ResourceKey): string | undefined => ccm('cluster').ownerOf(marked, target);
+  const ownerIn = (target: ResourceKey): string | undefined => ccm('cluster').markOn(marked, target)?.rule;
 
   it('the CCM owns marked objects only if they are SyncSecrets in its own namespace of the management cluster', () => {
     assert.equal(ownerIn(asKey(`m:SyncSecret/tenant-one/${UID}`)), `${CCM_CONTROLLER}:app/db`);
@@ -49,7 +49,7 @@ describe('the CCM', () => {
   });
 
   it('the CCM does not own copies whose mark has the uid of another cluster', () => {
-    assert.equal(ccm('another').ownerOf(marked, asKey(`m:SyncSecret/tenant-one/${UID}`)), undefined);
+    assert.equal(ccm('another').markOn(marked, asKey(`m:SyncSecret/tenant-one/${UID}`)), undefined);
   });
 
   it('the CCM deletes an orphan only if the uid of its cluster is known and stands in the mark', () => {
@@ -90,7 +90,7 @@ describe('the manager', () => {
   });
   const ownerOf = (uid: string, kind = SYNC_SECRET.kind): string | undefined => {
     const owners = ownersText([{ apiVersion: SYNC_SECRET.apiVersion, kind, name: 'db', uid }]);
-    return manager.ownerOf(observedObject({ owners }), asKey(`c:Secret/tenant-one/${UID}`));
+    return manager.markOn(observedObject({ owners }), asKey(`c:Secret/tenant-one/${UID}`))?.rule;
   };
 
   it('an owner reference of KubeLB counts as a mark only if its uid is the name of the Secret', () => {

@@ -1,6 +1,7 @@
 /** The part of a SyncSecret that Keyferry keeps: metadata, type and status, but no values. */
 import type { KubeObject, ObjectMeta } from '../../../kube/api.ts';
 import { flatText, clipped } from '../../../runtime/text/texts.ts';
+import { keptFinalizers } from '../../../copy/engine/life/rule-store.ts';
 import type { KeyLists } from '../../../copy/model/key-lists.ts';
 import { OWN_FINALIZERS, type SyncSecret, SYNCED_CONDITION, type SyncSecretStatus } from '../api.ts';
 import { type Origin, originOf, PROPAGATED_ANNOTATION } from './marks.ts';
@@ -25,17 +26,6 @@ export const MAX_TEXT = 1024;
 
 /** Maximum length of a kept namespace, characters. A user's annotation may have 256 KiB. */
 const MAX_NAMESPACE = 64;
-/** Maximum length of a kept list of finalizers, characters. A user's list may have a megabyte. */
-const MAX_FINALIZERS = 4096;
-/** Stands for finalizers that were dropped from a list. The API server accepts no finalizer of this name. */
-export const MORE_FINALIZERS = '…';
-
-/** If the list is too long, drops all finalizers except those of `OWN_FINALIZERS`. */
-function keptFinalizers(finalizers: readonly string[]): readonly string[] {
-  if (finalizers.reduce((length, one) => length + one.length, 0) <= MAX_FINALIZERS) return finalizers;
-  return [...finalizers.filter((one) => OWN_FINALIZERS.has(one)), MORE_FINALIZERS];
-}
-
 export function ruleOf(object: KubeObject, lists: KeyLists): SyncSecretRule {
   const { type = '', immutable } = object as SyncSecret;
   const { metadata } = object;
@@ -50,7 +40,7 @@ export function ruleOf(object: KubeObject, lists: KeyLists): SyncSecretRule {
       ...(generation === undefined ? {} : { generation }),
       creationTimestamp: lists.text(creationTimestamp),
       ...(deletionTimestamp === undefined ? {} : { deletionTimestamp }),
-      finalizers: lists.share(keptFinalizers(metadata.finalizers ?? [])),
+      finalizers: lists.share(keptFinalizers(metadata.finalizers, OWN_FINALIZERS)),
     },
     type: lists.text(clipped(type, MAX_TEXT)),
     immutable: immutable === true,

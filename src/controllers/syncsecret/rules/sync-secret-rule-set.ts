@@ -14,7 +14,7 @@ import {
 } from '../../../copy/model/keys.ts';
 import { type Kind, SECRET } from '../../../copy/model/kind.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
-import type { Evaluation, RuleSet } from '../../../copy/model/rule-set.ts';
+import type { Evaluation, Mark, RuleSet } from '../../../copy/model/rule-set.ts';
 import type { KubeObject } from '../../../kube/api.ts';
 import type { RuleScope } from '../../common/context.ts';
 import type { RuleStore } from '../../../copy/engine/life/rule-store.ts';
@@ -50,7 +50,7 @@ export abstract class SyncSecretRules<
     this.travel = new Travel(scope.config.syncsecret);
   }
 
-  abstract ownerOf(observed: Observed, target: ResourceKey): RuleKey | undefined;
+  abstract markOn(observed: Observed, target: ResourceKey): Mark | undefined;
   abstract orphanPolicy(rule: RuleKey, observed: Observed): 'delete' | 'keep';
   /** Whether the SyncSecret is copied. If not, its target is released. */
   abstract isActive(object: SyncSecretRule): boolean;
@@ -160,7 +160,12 @@ export class CcmRules extends SyncSecretRules<CcmRulesOptions> {
     return phase === 'Failed' ? userCause(reason, message) : nobodyCause(reason, message);
   }
 
-  ownerOf({ annotations, labels }: Observed, target: ResourceKey): RuleKey | undefined {
+  markOn(observed: Observed, target: ResourceKey): Mark | undefined {
+    const rule = this.#ruleIn(observed, target);
+    return rule && { rule };
+  }
+
+  #ruleIn({ annotations, labels }: Observed, target: ResourceKey): RuleKey | undefined {
     const { management, namespace, clusterUid, store } = this.options;
     const place = parseResourceKey(target);
     if (place.cluster !== management || place.kind !== SYNC_SECRET.kind || place.namespace !== namespace) {
@@ -224,11 +229,11 @@ export interface ManagerRulesOptions extends SyncSecretRulesOptions {
 export class ManagerRules extends SyncSecretRules<ManagerRulesOptions> {
   readonly name = MANAGER_CONTROLLER;
 
-  ownerOf({ annotations, owners }: Observed, target: ResourceKey): RuleKey | undefined {
+  markOn({ annotations, owners }: Observed, target: ResourceKey): Mark | undefined {
     const place = parseResourceKey(target);
     if (place.cluster !== this.scope.cluster || place.kind !== SECRET.kind) return undefined;
     const name = annotations[OWNER_ANNOTATION] ?? ownerByUid(owners, place.name);
-    return name === undefined ? undefined : this.options.store.key(place.namespace, name);
+    return name === undefined ? undefined : { rule: this.options.store.key(place.namespace, name) };
   }
 
   /** If `--served-namespaces` no longer includes a namespace, the Secrets there are kept. */

@@ -2,7 +2,7 @@
 import { parseResourceKey, resourceKey, type ResourceKey, type RuleKey } from '../../../copy/model/keys.ts';
 import { SECRET } from '../../../copy/model/kind.ts';
 import { COPY_LABEL, type Observed } from '../../../copy/model/observed.ts';
-import type { Evaluation, RuleSet } from '../../../copy/model/rule-set.ts';
+import type { Evaluation, Mark, RuleSet } from '../../../copy/model/rule-set.ts';
 import type { KubeObject, ObjectMeta } from '../../../kube/api.ts';
 import type { RuleScope } from '../../common/context.ts';
 import type { RuleStore } from '../../../copy/engine/life/rule-store.ts';
@@ -91,13 +91,13 @@ export class SynchronizerRules implements RuleSet {
     return oneClaim(this.#scope, { key: rule, kind: SECRET, object, version: secretVersion(object) }, claimed);
   }
 
-  ownerOf({ annotations, labels }: Observed, target: ResourceKey): RuleKey | undefined {
+  markOn({ annotations, labels }: Observed, target: ResourceKey): Mark | undefined {
     const place = parseResourceKey(target);
     if (place.cluster !== this.#scope.cluster || place.kind !== SYNC_SECRET.kind) return undefined;
     const isOurs = annotations[SECRET_ANNOTATION] === place.name;
     // KubeLB made this SyncSecret: its origin labels name itself.
     const isOriginals = labels[ORIGIN_LABELS.name] !== undefined && originOf({ ...place, labels }) === 'itself';
-    return isOurs || isOriginals ? this.#secrets.key(place.namespace, place.name) : undefined;
+    return isOurs || isOriginals ? { rule: this.#secrets.key(place.namespace, place.name) } : undefined;
   }
 
   orphanPolicy(_rule: RuleKey, { annotations }: Observed): 'delete' | 'keep' {

@@ -44,15 +44,15 @@ export function nextCondition(
 }
 
 /**
- * Whether two statuses are equal for users: of the conditions, only the own one counts, without `lastTransitionTime`.
- * @param own the type of the condition that Keyferry writes; all others belong to other clients
+ * Whether two statuses are equal for users: of the conditions, only the own ones count, without `lastTransitionTime`.
+ * @param own the types of the conditions that Keyferry writes; all others belong to other clients
  */
-export function sameStatus(a: RuleStatus, b: RuleStatus, own: string): boolean {
+export function sameStatus(a: RuleStatus, b: RuleStatus, own: ReadonlySet<string>): boolean {
   return isDeepStrictEqual(comparable(a, own), comparable(b, own));
 }
 
-function comparable({ conditions = [], ...status }: RuleStatus, own: string): unknown {
-  return { ...status, conditions: conditions.filter(({ type }) => type === own).map(withoutTime) };
+function comparable({ conditions = [], ...status }: RuleStatus, own: ReadonlySet<string>): unknown {
+  return { ...status, conditions: conditions.filter(({ type }) => own.has(type)).map(withoutTime) };
 }
 
 function withoutTime(condition: Condition): unknown {

@@ -70,10 +70,9 @@ beforeEach(() => {
 /** A process with the rules of `store`. */
 function newLife(): RuleLife<Rule, Status> {
   const controller: Controller<Rule, Status> = {
-    rules: { name: 'test', evaluate: () => undefined, ownerOf: () => undefined, orphanPolicy: () => 'keep' },
+    rules: { name: 'test', evaluate: () => undefined, markOn: () => undefined, orphanPolicy: () => 'keep' },
     store,
     kindOf: () => KIND,
-    condition: 'Ready',
     open: () => undefined,
     due: () => change,
     report: (given) => {

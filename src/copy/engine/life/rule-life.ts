@@ -17,6 +17,7 @@ import type { Log } from '../../../observe/log.ts';
 import type { Clock } from '../../../runtime/clock.ts';
 import type { RunResult } from '../../../runtime/queue/keyed-queue-options.ts';
 import { SingleFlight } from '../../../runtime/queue/single-flight.ts';
+import { orAborted } from '../../../runtime/abort.ts';
 import { isDeepStrictEqual } from 'node:util';
 import type { Controller, Report, RuleChange, RuleEvent, RuleProgress } from '../controller.ts';
 import type { RuleStatus } from './condition.ts';
@@ -34,6 +35,8 @@ export interface RuleLifeOptions {
   readonly deletionTimeoutMs: number;
   /** Writes an Event about the rule, and a log line. */
   readonly recordEvent: (rule: RuleKey, event: EventInput) => void;
+  /** Whether a change of the namespace concerns the rule, and the rule was not evaluated since. @throws ApiError */
+  readonly isOutdated: (rule: RuleKey, namespace: string, signal: AbortSignal) => Promise<boolean>;
   /** Called when the status of a rule must be compared again. */
   readonly enqueueStatus: (rule: RuleKey) => void;
 }
@@ -60,22 +63,28 @@ export class RuleLife<Rule extends RuleObject = RuleObject, Status extends RuleS
   readonly #told = new Map<RuleKey, { readonly uid: string; readonly remarks: readonly RuleEvent[] }>();
   /** The events since the last write of a status that did not fail. A retry of the write records no event twice. */
   readonly #recorded = new Map<RuleKey, { readonly uid: string; readonly events: readonly RuleEvent[] }>();
+  #listed: Promise<unknown> = Promise.resolve();
 
   constructor(controller: Controller<Rule, Status>, options: RuleLifeOptions) {
-    const { store, condition = '' } = controller;
+    const { store } = controller;
     const { api, clock, deletionTimeoutMs, enqueueStatus } = options;
     this.#controller = controller;
     this.#options = options;
     this.rules = controller.rules;
     const client = (this.#client = new RuleClient(api, controller.kindOf));
     const now = (): number => clock.now();
-    this.#statuses = new RuleStatuses({ client, store, condition, onForeign: enqueueStatus, now });
+    this.#statuses = new RuleStatuses({ client, store, onForeign: enqueueStatus, now });
     this.#deletions = new Deletions(clock, deletionTimeoutMs);
   }
 
-  /** Settles when the caches have all that an evaluation of the rule reads. */
-  async listed(rule: RuleKey, signal: AbortSignal): Promise<void> {
-    await this.#controller.listed?.(rule, signal);
+  /** Opens the watches of the controller, and settles as `listed`. */
+  async open(signal: AbortSignal): Promise<void> {
+    await (this.#listed = Promise.resolve(this.#controller.open(signal)));
+  }
+
+  /** Settles when the caches have all that an evaluation reads. @throws the reason of `signal` */
+  async listed(signal: AbortSignal): Promise<void> {
+    await orAborted(this.#listed, signal, 'waiting for lists');
   }
 
   /** Whether something must be written into the object of the rule. From memory alone. */
@@ -137,8 +146,8 @@ export class RuleLife<Rule extends RuleObject = RuleObject, Status extends RuleS
     if (live.state === 'gone') return live;
     // The namespaces of another cluster decide nothing.
     if (backendOf(target) !== this.#options.api.cluster) return live;
-    const isOutdated = await this.#controller.isOutdated?.(rule, namespaceOf(target), signal);
-    return isOutdated === true ? { ...live, version: NOT_EVALUATED } : live;
+    const isOutdated = await this.#options.isOutdated(rule, namespaceOf(target), signal);
+    return isOutdated ? { ...live, version: NOT_EVALUATED } : live;
   }
 
   async #read(rule: RuleKey, signal: AbortSignal): Promise<RuleState> {

@@ -32,7 +32,7 @@ test('a message of a condition above the limit is shortened; a character that is
 
 test('two statuses are the same if they differ only in lastTransitionTime, in the order of fields, or in conditions of other clients', () => {
   const { reason, ...rest } = BEFORE;
-  const isSame = (a: RuleStatus, b: RuleStatus): boolean => sameStatus(a, b, 'Ready');
+  const isSame = (a: RuleStatus, b: RuleStatus): boolean => sameStatus(a, b, new Set(['Ready']));
   const status = { phase: 'x', conditions: [BEFORE] };
   assert.ok(isSame(status, { conditions: [{ reason, ...rest, lastTransitionTime: 'now' }], phase: 'x' } as RuleStatus));
   assert.ok(isSame(status, { ...status, conditions: [{ ...BEFORE, type: 'Other' }, BEFORE] }));
@@ -64,7 +64,6 @@ async function contested() {
   const statuses = new RuleStatuses<Rule, Status>({
     client,
     store: { get: () => rule, onSameVersion: (listener) => void (report = listener), storeResponse: () => undefined },
-    condition: 'Ready',
     onForeign: () => undefined,
     now: () => 0,
   });
@@ -106,7 +105,6 @@ test('a status that the server keeps in another form counts for its object, not 
   const statuses = new RuleStatuses<Rule, Status>({
     client,
     store: { get: () => rule, onSameVersion: () => undefined, storeResponse: () => undefined },
-    condition: 'Ready',
     onForeign: () => undefined,
     now: () => 0,
   });

@@ -15,8 +15,6 @@ type WithStatus<Status> = RuleObject & { readonly status?: Status };
 export interface RuleStatusesOptions<Rule extends RuleObject> {
   readonly client: Pick<RuleClient, 'putStatus'>;
   readonly store: Pick<KeptRules<Rule>, 'get' | 'storeResponse' | 'onSameVersion'>;
-  /** The type of the condition that Keyferry writes. */
-  readonly condition: string;
   /** Called when another client has changed the status of a rule. */
   readonly onForeign: (rule: RuleKey) => void;
   /** Wall clock, ms. */
@@ -36,6 +34,8 @@ export class RuleStatuses<Rule extends RuleObject, Status extends RuleStatus> {
   readonly #changed = new Set<RuleKey>();
   /** For each rule: how often Keyferry has replaced a status that another client had changed. */
   readonly #repairs = new Map<RuleKey, Repairs>();
+  /** The types of the conditions that Keyferry writes. */
+  readonly #own = new Set<string>();
 
   constructor(options: RuleStatusesOptions<Rule>) {
     this.#options = options;
@@ -52,11 +52,12 @@ export class RuleStatuses<Rule extends RuleObject, Status extends RuleStatus> {
 
   /** Whether a status is the one that the rule has. */
   isLatest(key: RuleKey, rule: Rule, status: Status): boolean {
+    for (const { type } of status.conditions ?? []) this.#own.add(type);
     return this.#isSame(this.latest(key, rule), status);
   }
 
   #isSame(a: Status, b: Status): boolean {
-    return sameStatus(a, b, this.#options.condition);
+    return sameStatus(a, b, this.#own);
   }
 
   /** Called when the watch reports a rule. Another client may have written its status. */

@@ -1,22 +1,7 @@
-/** The watches of a controller. The controller evaluates no rule before all these watches have listed their objects. */
 import { COPY_LABEL } from '../../copy/model/observed.ts';
 import type { Cluster } from '../../copy/cluster/cluster.ts';
 import type { Kind } from '../../copy/model/kind.ts';
 import type { WatchGroup } from '../../kube/watch/watch-group.ts';
-import { orAborted } from '../../runtime/abort.ts';
-
-export class AwaitedWatches {
-  readonly #awaited: { readonly synced: Promise<unknown> }[] = [];
-
-  add(...awaited: readonly { readonly synced: Promise<unknown> }[]): void {
-    this.#awaited.push(...awaited);
-  }
-
-  /** Settles when all added watches have received their first list. @throws the reason of `signal` */
-  async listed(signal: AbortSignal): Promise<void> {
-    await orAborted(Promise.all(this.#awaited.map(async ({ synced }) => await synced)), signal, 'waiting for lists');
-  }
-}
 
 /**
  * Watches the metadata of copies. Changes go to `Engine.objectChanged`. @param copyOf value of their label `COPY_LABEL`

@@ -1,0 +1,96 @@
+/** What controllers share whose rule is an object of a user that pulls the data of a source into itself. Pure. */
+import { because, type Cause, causeOf } from '../../copy/model/cause.ts';
+import { type DesiredState, failing, type Shape, type SourceView, UNREAD } from '../../copy/model/claim.ts';
+import type { Observed } from '../../copy/model/observed.ts';
+import type { Place } from './annotated/objects.ts';
+
+export type PresentSource = Extract<SourceView, { state: 'present' }>;
+type MissingSource = Extract<SourceView, { state: 'missing' }>;
+type Annotations = Observed['annotations'];
+
+interface PullOptions {
+  /** The object that pulls. */
+  readonly target: Place;
+  readonly source: Place;
+  /** The annotations of a source that permit to pull from it. */
+  readonly permission: { readonly allowed: string; readonly allowedNamespaces: string };
+  /** The annotation of the target with the version of the source that it has. */
+  readonly version: string;
+}
+
+/** Labels, type and other annotations of the object stay. */
+export abstract class PullShape implements Shape {
+  readonly id: string;
+  protected readonly target: Place;
+  /** `<namespace>/<name>` of the source. */
+  protected readonly path: string;
+  /** Whether the source is in the same namespace: then its users may read why it is not copied. */
+  protected readonly isNear: boolean;
+  readonly #permission: PullOptions['permission'];
+  readonly #version: string;
+
+  /** @param facts all facts that the shape depends on, besides the source, as text */
+  constructor({ target, source, permission, version }: PullOptions, facts = '') {
+    this.target = target;
+    this.path = pathOf(source);
+    this.isNear = source.namespace === target.namespace;
+    this.id = `pull ${this.path} ${facts}`;
+    this.#permission = permission;
+    this.#version = version;
+  }
+
+  desiredState(source: SourceView, observed: Observed | undefined, now: number): DesiredState {
+    // If the target names another source now, the changed rule is about to be evaluated.
+    if (observed === undefined || this.sourceIn(observed.annotations) !== this.path) return UNREAD;
+    const refused = this.refused(observed);
+    if (refused !== undefined) return refused;
+    switch (source.state) {
+      case 'unknown':
+        return UNREAD;
+      case 'failed':
+        return failing(source);
+      case 'missing':
+        return this.withoutSource(source, observed, now);
+      case 'present':
+        return this.from(source, observed, now);
+      default:
+        return source satisfies never;
+    }
+  }
+
+  heldVersion({ annotations }: Observed): string | undefined {
+    return annotations[this.#version];
+  }
+
+  /** `<namespace>/<name>` of the source that the annotations of the target name; `undefined`: they name none. */
+  protected abstract sourceIn(annotations: Annotations): string | undefined;
+
+  protected abstract from(source: PresentSource, observed: Observed, now: number): DesiredState;
+
+  /** Set if the target stays as it is, whatever its source is. */
+  protected refused(_observed: Observed): DesiredState | undefined {
+    return undefined;
+  }
+
+  /** The desired state if the source does not exist: the target stays as it is. */
+  protected withoutSource(source: MissingSource, _observed: Observed, _now: number): DesiredState {
+    return this.isNear ? { kind: 'wait', for: 'source', ...causeOf(source) } : failing(this.denied());
+  }
+
+  /** The same text whether the source is missing or forbids the target: users must not find out names elsewhere. */
+  protected denied(): Cause {
+    const { allowed, allowedNamespaces } = this.#permission;
+    const lacking = this.isNear ? 'does not' : 'does not exist or does not';
+    return because(
+      'Denied',
+      `source ${this.path} ${lacking} allow namespace ${this.target.namespace} (annotations ${allowed} and ${allowedNamespaces})`,
+    );
+  }
+}
+
+/** `<namespace>/<name>`; `undefined`: there is none. */
+export function pathOf(place: Place): string;
+export function pathOf(place: Place | Cause | undefined): string | undefined;
+export function pathOf(place: Place | Cause | undefined): string | undefined {
+  return place === undefined || 'reason' in place ? undefined : `${place.namespace}/${place.name}`;
+}
