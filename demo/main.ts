@@ -18,6 +18,7 @@ import { DemoCluster, type Manifest, pathOf } from './cluster.ts';
 import { givenGround, type Ground, installCrds, ownGround } from './ground.ts';
 import { Keys } from './keys.ts';
 import { OperatorProcess } from './operator.ts';
+import { DemoPage, REPORT, writeReport } from './page.ts';
 import { Screen, took } from './screen.ts';
 import type { Stage, Walk } from './walk.ts';
 import { copiersWalk } from './walks/copiers.ts';
@@ -77,6 +78,9 @@ async function demo(options: Options, screen: Screen, keys: Keys, signal: AbortS
     hasStarted = true;
     await using operator = await startOperator(ground, screen);
     stage = { ...common, until: untilOf(operator, signal) };
+    await using page = options.once ? undefined : new DemoPage(ground);
+    const url = await page?.address(signal);
+    if (url !== undefined) screen.output([`its page    ${url}`]);
     try {
       for (const walk of walks) {
         screen.title(walk.title);
@@ -99,8 +103,11 @@ async function demo(options: Options, screen: Screen, keys: Keys, signal: AbortS
         }
       }
       keys[Symbol.dispose]();
-      if (options.once) tryNext(screen);
-      else await stay(stage, ground, operator, { startedAt, shown });
+      if (page !== undefined) await stay(stage, ground, operator, { startedAt, shown, page });
+      else {
+        if (await writeReport(ground)) screen.done('the page with all copies', REPORT);
+        tryNext(screen);
+      }
     } finally {
       if (ground.borrowed) allClean = await cleanUp(begun, { ...stage, until: untilOf(operator, undefined) });
     }
@@ -151,7 +158,7 @@ async function stay(
   stage: Stage,
   ground: Ground,
   operator: OperatorProcess,
-  { startedAt, shown }: { readonly startedAt: number; readonly shown: readonly Walk[] },
+  { startedAt, shown, page }: { readonly startedAt: number; readonly shown: readonly Walk[]; readonly page: DemoPage },
 ): Promise<void> {
   const { screen, signal } = stage;
   for (const walk of shown) await walk.leave(stage);
@@ -160,7 +167,9 @@ async function stay(
   const again = shown.includes(mirrorsWalk) ? 'The demo has applied the mirror again. ' : '';
   screen.note(`${again}Everything keeps running:`);
   screen.blank();
+  const url = await page.address(signal);
   screen.output([
+    ...(url === undefined ? [] : [`page        ${url}`]),
     ...(ground.kubeconfigPath === undefined ? [] : [`kubeconfig  ${ground.kubeconfigPath}`]),
     `metrics     ${operator.statusUrl}/metrics`,
     `log         ${operator.logFile}`,

@@ -6,52 +6,33 @@ import type { PlanReport, StatusReport } from '../scripts/reports/schemas.ts';
 
 type Rule = StatusReport['rules'][number];
 
-export interface Place {
-  /** '' for the cluster that the page shows. */
-  readonly cluster: string;
-  readonly kind: string;
-  readonly namespace: string;
-  readonly name: string;
-}
+/** An object in any cluster, or an entry of Vault. */
+export type Place = Rule['elsewhere'][number];
 
 export interface PageRule extends Rule {
   /** Unique in the cluster: system, kind, namespace and name. */
   readonly id: string;
-  /** The object that the rule copies; `null`: an entry of Vault, or not known. */
-  readonly from: Place | null;
-  /** Since when the condition of the rule has its status, RFC 3339; `null`: it has no condition. */
-  readonly since: string | null;
   /** Whether its copies could be counted. */
   readonly isCounted: boolean;
-  /** Namespaces that the rule selects but may not copy into, by limit or consent. */
-  readonly refused: readonly { readonly namespace: string; readonly reason: string; readonly message: string }[];
 }
 
-export interface PageNamespace {
-  readonly name: string;
-  /** The annotation `keyferry.dev/accept-from`; absent: there is none. */
-  readonly acceptFrom?: string;
-  /** The limit that keeps every rule out, in words; absent: there is none. */
-  readonly closed?: string;
-}
-
-/** The person who can end a reason, and how. */
 export interface Advice {
-  readonly who: 'author' | 'owner' | 'policy' | 'vault' | 'cluster' | 'nobody';
+  /** Who can end a reason. */
+  readonly who: string;
+  /** What the reason means. */
   readonly says: string;
+  /** What ends it; '': nobody needs to do anything. */
   readonly how: string;
 }
 
 /** Everything but the rules. */
-export interface PageFrame extends Pick<StatusReport, 'cluster' | 'leaders' | 'notes' | 'orphans'> {
+export interface PageFrame extends Pick<StatusReport, 'cluster' | 'leaders' | 'notes' | 'namespaces' | 'orphans'> {
   /** When the data were read, RFC 3339. */
   readonly at: string;
   /** What the rules of all controllers are called, in the plural. */
   readonly ruleNames: string;
   /** Whether a namespace accepts nobody without a consent. */
   readonly requiresConsent: boolean;
-  /** `null`: the caller may not list them. */
-  readonly namespaces: readonly PageNamespace[] | null;
   /** By reason. */
   readonly advice: Readonly<Record<string, Advice>>;
 }

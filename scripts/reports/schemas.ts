@@ -25,6 +25,16 @@ const copy = {
   }),
 };
 
+const anywhere = z.strictObject({
+  cluster: z.string().meta({
+    description:
+      'Empty: the cluster that this command reads. Otherwise the name of another cluster; of an entry of Vault, the host of the server, or the store of the ExternalSecret.',
+  }),
+  kind: z.string().meta({ description: 'Kind of the object; Vault: an entry of Vault.' }),
+  namespace: z.string().meta({ description: 'Empty for an entry of Vault.' }),
+  name: z.string().meta({ description: 'Of an entry of Vault, its path.' }),
+});
+
 const failing = z.strictObject({
   ...place,
   state: z.enum(['pending', 'waiting', 'conflict', 'error']).meta({
@@ -48,9 +58,14 @@ const rule = z.strictObject({
     description:
       'secret NAMESPACE/NAME, configmap NAMESPACE/NAME, syncsecret NAMESPACE/NAME, vault HOST/PATH, or, for an ExternalSecret, kind and name of its store. If “in tenant” follows, the source is in the tenant cluster, and the rule is a copy in the management cluster.',
   }),
+  from: anywhere.nullable().meta({ description: 'The source as fields; null if it is not known.' }),
   destinations: z.array(z.string()).meta({
     description:
       'As the rule names them: patterns, namespace names, after “except” the excluded namespaces, or a location in Vault.',
+  }),
+  elsewhere: z.array(anywhere).meta({
+    description:
+      'Targets that this command does not read: entries of Vault, and objects in another cluster. The field ready says whether they are up to date.',
   }),
   state: z.string().meta({
     description:
@@ -62,11 +77,18 @@ const rule = z.strictObject({
     description:
       'Human-readable message. If many namespaces have a problem, it names some of them; the field failing lists all.',
   }),
+  since: z.string().nullable().meta({
+    description:
+      'Since when the condition of the rule has its status, RFC 3339; null if it has none, as annotated objects.',
+  }),
   lastSyncTime: z.string().nullable().meta({
     description: 'Time of the last sync, RFC 3339; null if there was none. For a SyncSecret: since when it is synced.',
   }),
   copies: z.array(z.strictObject(copy)).meta({ description: 'Existing copies.' }),
   failing: z.array(failing).meta({ description: 'All targets that are not up to date.' }),
+  refused: z.array(z.strictObject({ ...place, reason: z.string(), message: z.string() })).meta({
+    description: 'Targets that the rule selects, but that a limit or the consent of their namespace forbids.',
+  }),
   warnings: z.array(z.string()).meta({
     description:
       'Patterns in the rule that match no namespace and look like a mistake. A rule with warnings may be ready.',
@@ -104,6 +126,21 @@ export const statusSchema = z.strictObject({
     )
     .meta({ description: 'The Leases of leader election; empty if none was found.' }),
   notes: z.array(z.string()).meta({ description: 'Objects that could not be read, and why.' }),
+  namespaces: z
+    .array(
+      z.strictObject({
+        name: z.string(),
+        acceptFrom: z.string().optional().meta({
+          description: 'Its consent, the annotation keyferry.dev/accept-from; absent if it has none.',
+        }),
+        closed: z
+          .string()
+          .optional()
+          .meta({ description: 'The limit that keeps every rule out; absent if none does.' }),
+      }),
+    )
+    .nullable()
+    .meta({ description: 'All namespaces of the cluster; null if they could not be listed.' }),
   rules: z.array(rule),
   orphans: z
     .array(

@@ -13,9 +13,7 @@ import { reportText } from './output/text.ts';
 import { isNotReady, type StatusFindings, onlyFailed, statusReport } from './status/report.ts';
 import { statusText, type TextOptions } from './status/text.ts';
 import { leadersOf } from './status/leaders.ts';
-import { type KubeApi, type KubeStream, METADATA_ONLY } from '../kube/api.ts';
-import { ApiError, ConnectionError } from '../kube/errors.ts';
-import { anySignal, sleep } from '../runtime/abort.ts';
+import { follow } from './snapshot/kept-lists.ts';
 import { rfc3339 } from '../runtime/text/texts.ts';
 import { changesBetween } from './status/changes.ts';
 
@@ -51,13 +49,6 @@ export async function status(context: CommandContext, options: StatusOptions): P
   return { text: '', code: EXIT_DONE };
 }
 
-/** Changes within this time give one report, ms. It limits the work in a cluster where objects change all the time. */
-const SETTLE_MS = 1000;
-/** Pause before the next attempt, after the server did not answer or refused a watch, ms. */
-const RETRY_MS = 5000;
-/** Longest time between two lists, s. The next list shows changes that a dead watch missed, and new APIs. */
-const WATCH_SECONDS = 60;
-
 interface WatchContext extends Pick<
   CommandContext,
   'api' | 'paint' | 'columns' | 'now' | 'signal' | 'stdout' | 'stderr'
@@ -66,70 +57,27 @@ interface WatchContext extends Pick<
   readonly report: (lister: Lister) => Promise<StatusFindings>;
 }
 
-interface ListedPath {
-  readonly path: string;
-  /** The resourceVersion of the list. A watch continues from it. */
-  readonly resourceVersion: string;
-}
-
-/** After each change, lists all objects again and prints what is different. @throws the errors of the first report */
+/** Prints the first report, and then what is different. @throws the errors of the first report */
 export async function watchStatus(context: WatchContext, options: TextOptions): Promise<void> {
   const { api, signal, stdout, stderr, now, report } = context;
   let before: StatusReport | undefined;
   let isTroubled = false;
-  const tell = (trouble: string | undefined): void => {
+  const onReport = (found: StatusFindings): void => {
+    stdout(
+      before === undefined ? statusText(found, options, context, document) : next(before, found, options, context),
+    );
+    before = found.report;
+  };
+  const onState = (lost: string | undefined, unwatched: string | undefined): void => {
+    const trouble = lost ?? unwatched;
     if (isTroubled === (trouble !== undefined)) return;
     isTroubled = !isTroubled;
-    stderr(`keyferry status: ${rfc3339(now())} ${trouble ?? 'the status is up to date again'}\n`);
+    const text = isTroubled
+      ? `the status may be out of date: ${trouble}; trying again`
+      : 'the status is up to date again';
+    stderr(`keyferry status: ${rfc3339(now())} ${text}\n`);
   };
-  try {
-    for (;;) {
-      const listed: ListedPath[] = [];
-      const lister = listerOf(api, (path, resourceVersion) => listed.push({ path, resourceVersion }));
-      try {
-        const found = await report(lister);
-        stdout(
-          before === undefined ? statusText(found, options, context, document) : next(before, found, options, context),
-        );
-        before = found.report;
-        await changed(api, listed, () => tell(undefined), signal);
-        await sleep(SETTLE_MS, signal);
-      } catch (error) {
-        if (before === undefined || !(error instanceof ConnectionError || error instanceof ApiError)) throw error;
-        tell(`the status may be out of date: ${error.message}; trying again`);
-        await sleep(RETRY_MS, signal);
-      }
-    }
-  } catch (error) {
-    if (!signal.aborted) throw error;
-  }
-}
-
-/**
- * Settles when an object in the lists changes or is gone, or a new one appears; after `WATCH_SECONDS` at the latest.
- * @param onOpened called when all watches are open, so that no change can be missed
- * @throws the errors of `api.stream`
- */
-async function changed(
-  api: KubeApi,
-  listed: readonly ListedPath[],
-  onOpened: () => void,
-  signal: AbortSignal,
-): Promise<void> {
-  using watching = anySignal(signal);
-  const open = async ({ path, resourceVersion }: ListedPath): Promise<KubeStream> => {
-    const query = { watch: 1, resourceVersion, timeoutSeconds: WATCH_SECONDS };
-    return await api.stream({ method: 'GET', path, query, accept: METADATA_ONLY, signal: watching.signal });
-  };
-  try {
-    const streams = await Promise.all(listed.map(open));
-    onOpened();
-    // Events are not read: the first event of a watch, or its end, means that the lists are out of date.
-    const ends = streams.map(async ({ chunks }) => await chunks[Symbol.asyncIterator]().next());
-    await Promise.race([...ends, sleep(WATCH_SECONDS * 1000, watching.signal)]);
-  } finally {
-    watching.abort();
-  }
+  await follow(api, { report, onReport, onState }, signal);
 }
 
 /** The changes as text. For JSON and YAML: the whole report if it differs, otherwise ''. */

@@ -80,6 +80,7 @@ const ROW_IDS: Readonly<Record<SystemName, readonly string[]>> = {
   generator: rowsOf('generator'),
   mirrors: rowsOf('mirrors'),
   mittwald: rowsOf('mittwald'),
+  page: rowsOf('page'),
   reflector: rowsOf('reflector'),
   replicator: rowsOf('replicator'),
   syncsecret: rowsOf('syncsecret'),

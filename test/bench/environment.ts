@@ -13,6 +13,7 @@ import type { BenchSystem, SystemName } from './system.ts';
 import { annotatedSystem } from './systems/annotated.ts';
 import { generatorSystem } from './systems/generator.ts';
 import { mirrorsSystem } from './systems/mirrors.ts';
+import { pageSystem } from './systems/page.ts';
 import { syncSecretSystem } from './systems/syncsecret.ts';
 import { vaultSystem } from './systems/vault.ts';
 import { seed } from './workload.ts';
@@ -30,6 +31,7 @@ export const SYSTEMS: Readonly<Record<SystemName, () => BenchSystem>> = {
   mittwald: () => annotatedSystem('mittwald'),
   reflector: () => annotatedSystem('reflector'),
   replicator: () => annotatedSystem('replicator'),
+  page: pageSystem,
   syncsecret: syncSecretSystem,
   vault: vaultSystem,
 };

@@ -25,9 +25,10 @@ export const USAGE = `Usage: npm run bench -- [options]
 Measures a controller that copies 20 sources into 50 namespaces, on a real control plane among unrelated Secrets; with
 --system vault 50 entries of a real Vault by 200 SecretMirrors into 20 namespaces each, and 500 Secrets into Vault; with
 --system syncsecret 500 SyncSecrets from a tenant's cluster into a management cluster, among unrelated Secrets in both; with
---system generator 500 ExternalSecrets that fail, among as many ready ones as there are unrelated Secrets.
+--system generator 500 ExternalSecrets that fail, among as many ready ones as there are unrelated Secrets; with --system page the
+page of keyferry ui in Chromium, with 20,337 copies.
 
-  --system NAME        mirrors (default), replicator, reflector, mittwald, config-syncer, syncsecret, generator or vault;
+  --system NAME        mirrors (default), replicator, reflector, mittwald, config-syncer, syncsecret, generator, vault or page;
                        replicator,mittwald,… measures one after the other, and the others relative to the replicator
   --scale N            unrelated Secrets in the cluster (default 10000)
   --quick              the same as --scale 1000

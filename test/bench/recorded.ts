@@ -142,6 +142,15 @@ const MUST_BY_SYSTEM: Readonly<Record<BenchOptions['system'], Readonly<Record<st
   mittwald: ANNOTATED,
   reflector: ANNOTATED,
   replicator: ANNOTATED,
+  page: {
+    'page.first': { 0: 1000 },
+    'page.filter': { 0: 50 },
+    'page.hover': { 0: 50 },
+    'page.change': { 0: 1 },
+    'page.size': { 0: 40 },
+    'page.report': { 0: 300 },
+    'page.rss': { 0: 200 },
+  },
   syncsecret: {},
   vault: {
     'kv.time': { 0: 8 },

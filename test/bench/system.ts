@@ -11,6 +11,7 @@ export type SystemName =
   | 'generator'
   | 'mirrors'
   | 'mittwald'
+  | 'page'
   | 'reflector'
   | 'replicator'
   | 'syncsecret'

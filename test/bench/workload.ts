@@ -19,7 +19,7 @@ const MANY_NAMESPACES = 10_000;
 const NOISE_SOURCES = 5000;
 const GENERATION_KEY = 'generation';
 
-const numbered = (prefix: string, count: number): string[] =>
+export const numbered = (prefix: string, count: number): string[] =>
   Array.from({ length: count }, (_, index) => `${prefix}${String(index).padStart(3, '0')}`);
 
 export const sourceNames = (): string[] => numbered('bench-source-', SOURCES);

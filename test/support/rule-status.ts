@@ -5,14 +5,18 @@ export function ruleStatus(of: Pick<RuleStatus, 'system' | 'kind' | 'namespace' 
   return {
     ...of,
     source: '',
+    from: null,
     destinations: [],
+    elsewhere: [],
     state: 'Active',
     ready: true,
     reason: 'Synced',
     message: '',
+    since: null,
     lastSyncTime: null,
     copies: [],
     failing: [],
+    refused: [],
     warnings: [],
   };
 }

@@ -3,7 +3,7 @@
  * address is split first and decoded then, and any text is an address. Pure.
  */
 import type { Place } from '../data.ts';
-import { isState, type State } from './states.ts';
+import { type State, STATES } from './states.ts';
 
 export interface Filter {
   readonly q: string;
@@ -16,21 +16,16 @@ export interface ListRoute extends Filter {
   readonly order: 'name' | 'alike';
   /** The keys of the folds that are open. */
   readonly open: readonly string[];
-}
-
-export interface ObjectRoute extends Place {
-  readonly view: 'object';
+  /** The first line of the table; -1: all lines. */
+  readonly from: number;
 }
 
 export type Route =
   | ListRoute
-  | ObjectRoute
+  | (Place & { readonly view: 'o' })
   | { readonly view: 'problems' }
   | { readonly view: 'plan' }
   | { readonly view: 'ns'; readonly name: string };
-
-export const NO_FILTER: Filter = { q: '', state: '', sys: '' };
-const HOME = { ...NO_FILTER, order: 'name', open: [] } as const;
 
 function decoded(part: string): string {
   try {
@@ -47,42 +42,37 @@ function encoded(text: string): string {
 
 export function routeOf(hash: string): Route {
   const [view = '', ...parts] = hash.replace(/^#/, '').split('/');
-  const [first = '', second = '', third = '', fourth = ''] = parts.map((part) => decoded(part));
+  const [kind = '', namespace = '', name = '', cluster = ''] = parts.map((part) => decoded(part));
   if (view === 'problems' || view === 'plan') return { view };
-  if (view === 'ns') return { view, name: first };
-  if (view === 'o') return { view: 'object', kind: first, namespace: second, name: third, cluster: fourth };
-  const query = new Map(
-    (parts[0] ?? '').split('&').map((pair) => {
-      const at = pair.indexOf('=');
-      return [pair.slice(0, Math.max(at, 0)), decoded(pair.slice(at + 1))] as const;
-    }),
-  );
-  const state = query.get('state') ?? '';
+  if (view === 'ns') return { view, name: kind };
+  if (view === 'o') return { view, kind, namespace, name, cluster };
+  const query = new URLSearchParams(parts[0] ?? '');
+  const text = (key: string): string => query.get(key) ?? '';
   return {
-    view: view === 'table' ? 'table' : 'map',
-    q: query.get('q') ?? '',
-    state: isState(state) ? state : '',
-    sys: query.get('sys') ?? '',
-    order: query.get('order') === 'alike' ? 'alike' : 'name',
-    open: (query.get('open') ?? '').split(',').filter((key) => key !== ''),
+    view: view === 'table' ? view : 'map',
+    q: text('q'),
+    state: STATES.find((state) => state === text('state')) ?? '',
+    sys: text('sys'),
+    order: text('order') === 'alike' ? 'alike' : 'name',
+    open: text('open').split(',').filter(Boolean),
+    from: Math.trunc(Number(text('from'))) || 0,
   };
 }
 
 export function listAddress(view: 'map' | 'table', query: Partial<ListRoute>): string {
-  const { q, state, sys, order, open } = { ...HOME, ...query };
-  const pairs = [
-    ['q', q],
-    ['state', state],
-    ['sys', sys],
-    ['order', order === 'name' ? '' : order],
-    ['open', open.join(',')],
-  ];
-  const texts = pairs.filter(([, value]) => value !== '').map(([key, value]) => `${key}=${encoded(value ?? '')}`);
-  return texts.length === 0 ? `#${view}` : `#${view}/${texts.join('&')}`;
+  const { q = '', state = '', sys = '', order = 'name', open = [], from = 0 } = query;
+  const rest = { order: order === 'name' ? '' : order, open: open.join(','), from: from === 0 ? '' : String(from) };
+  const pairs = Object.entries({ q, state, sys, ...rest }).filter(([, value]) => value !== '');
+  const text = new URLSearchParams(pairs).toString();
+  return text === '' ? `#${view}` : `#${view}/${text}`;
 }
 
-export function objectAddress(place: Omit<Place, 'cluster'> & { readonly cluster?: string }): string {
-  const { kind, namespace, name, cluster = '' } = place;
+export function objectAddress({
+  kind,
+  namespace,
+  name,
+  cluster = '',
+}: Omit<Place, 'cluster'> & Partial<Place>): string {
   const parts = [kind, namespace, name, ...(cluster === '' ? [] : [cluster])];
   return `#o/${parts.map((part) => encoded(part)).join('/')}`;
 }

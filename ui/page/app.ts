@@ -1,12 +1,10 @@
 /** What the views need of the page. */
-import type { PlanReport } from '../../scripts/reports/schemas.ts';
-import type { Route } from './address.ts';
+import type { MapView } from './map.ts';
 import type { Model } from './model.ts';
 
 export interface App {
   readonly model: Model;
-  readonly route: Route;
+  readonly map: MapView;
+  /** Wall clock, ms. Of a report, its time. */
   readonly now: number;
-  /** Plans manifests. @throws Error, whose message is for the user. `undefined`: a report file has no server */
-  readonly plan: ((manifests: string) => Promise<PlanReport>) | undefined;
 }

@@ -2,20 +2,19 @@
  * Where the data come from: the file itself (a report), or the server.
  *
  *   code in the address ──▶ token ──▶ stream ──ended──▶ tries again each second
- *   none: another tab of this page gives its token, or the page says how to get in
+ *                             └─not valid─▶ the page says how to get in
  *
- * The code leaves the address at once. The token is kept for this tab alone.
+ * The code leaves the address at once. All tabs of this page have the token; it is worth nothing after the server ends.
  */
 import type { PlanReport } from '../../scripts/reports/schemas.ts';
 import type { PageData, PageMessage, PageRule, Trouble } from '../data.ts';
 
 const KEY = 'keyferry-token';
 const RETRY_MS = 1000;
-/** How long another tab may take to answer, ms. A tab in the background is slow. */
-const TAB_MS = 2000;
 
 export interface Listener {
-  readonly onData: (data: PageData) => void;
+  /** @param isSame nothing but the time has changed */
+  readonly onData: (data: PageData, isSame: boolean) => void;
   readonly onTrouble: (trouble: Trouble | null) => void;
   /** There is no token, or it is no longer valid. */
   readonly onLocked: () => void;
@@ -32,30 +31,24 @@ export async function dataInFile(): Promise<PageData | undefined> {
 
 export async function connect({ onData, onTrouble, onLocked }: Listener): Promise<void> {
   const rules = new Map<string, PageRule>();
-  const channel = new BroadcastChannel(KEY);
-  let token = (await exchanged()) ?? sessionStorage.getItem(KEY) ?? (await fromOtherTab(channel));
-  channel.addEventListener('message', ({ data }) => {
-    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a channel has one origin
-    if (data === 'who has a token?' && token !== null) channel.postMessage({ token });
-  });
+  let frameText = '';
   let since: string | undefined;
+  await redeem();
   for (;;) {
-    if (token === null) return onLocked();
-    sessionStorage.setItem(KEY, token);
+    const response = await ask('/data').catch(() => undefined);
+    if (response?.status === 401) return onLocked();
     try {
-      const response = await fetch('/data', { headers: { authorization: `Bearer ${token}` } });
-      if (response.status === 401) {
-        sessionStorage.removeItem(KEY);
-        token = await fromOtherTab(channel);
-        continue;
-      }
       for await (const message of linesOf(response)) {
         since = undefined;
         if ('trouble' in message) onTrouble(message.trouble);
-        else onData(merged(rules, message));
+        else {
+          const [before, isChanged] = [frameText, message.gone.length + message.rules.length > 0];
+          frameText = JSON.stringify({ ...message.frame, at: '' });
+          onData(merged(rules, message), !isChanged && before === frameText);
+        }
       }
     } catch {
-      // The server has ended, or does not answer. The page says so, and tries again.
+      // The server has ended. The page says so, and tries again.
     }
     since ??= new Date().toISOString();
     onTrouble({ since, message: 'keyferry ui does not answer. Has it ended?' });
@@ -63,34 +56,25 @@ export async function connect({ onData, onTrouble, onLocked }: Listener): Promis
   }
 }
 
-/** Exchanges the code in the address for a token; `undefined`: there is no code, or it is not valid. */
-async function exchanged(): Promise<string | undefined> {
+/** A request with the token. @param body as JSON */
+async function ask(path: string, body?: object): Promise<Response> {
+  const authorization = `Bearer ${localStorage.getItem(KEY)}`;
+  if (body === undefined) return await fetch(path, { headers: { authorization } });
+  const headers = { authorization, 'content-type': 'application/json' };
+  return await fetch(path, { method: 'POST', headers, body: JSON.stringify(body) });
+}
+
+/** Exchanges the code in the address for a token. */
+async function redeem(): Promise<void> {
   const code = /^#code=([\w-]+)$/.exec(location.hash)?.[1];
-  if (code === undefined) return undefined;
+  if (code === undefined) return;
   history.replaceState(null, '', '/');
-  const headers = { 'content-type': 'application/json' };
-  const response = await fetch('/session', { method: 'POST', headers, body: JSON.stringify({ code }) });
-  return response.ok ? ((await response.json()) as { token: string }).token : undefined;
+  const response = await ask('/session', { code });
+  if (response.ok) localStorage.setItem(KEY, ((await response.json()) as { token: string }).token);
 }
 
-/** A tab that a link opened gets the token of the tab that it came from. Only pages of this server can answer. */
-async function fromOtherTab(channel: BroadcastChannel): Promise<string | null> {
-  return await new Promise((resolve) => {
-    const onMessage = ({ data }: MessageEvent<{ token?: string }>): void => {
-      if (typeof data.token === 'string') resolve(data.token);
-    };
-    channel.addEventListener('message', onMessage);
-    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a channel has one origin
-    channel.postMessage('who has a token?');
-    setTimeout(() => {
-      channel.removeEventListener('message', onMessage);
-      resolve(null);
-    }, TAB_MS);
-  });
-}
-
-async function* linesOf(response: Response): AsyncGenerator<PageMessage> {
-  const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+async function* linesOf(response: Response | undefined): AsyncGenerator<PageMessage> {
+  const reader = response?.body?.pipeThrough(new TextDecoderStream()).getReader();
   let rest = '';
   for (;;) {
     const part = await reader?.read();
@@ -114,8 +98,7 @@ function merged(
 
 /** @throws Error with the answer of the server */
 export async function plan(manifests: string): Promise<PlanReport> {
-  const headers = { 'content-type': 'application/json', authorization: `Bearer ${sessionStorage.getItem(KEY) ?? ''}` };
-  const response = await fetch('/plan', { method: 'POST', headers, body: JSON.stringify({ manifests }) });
+  const response = await ask('/plan', { manifests });
   if (!response.ok) throw new Error(await response.text());
   return (await response.json()) as PlanReport;
 }

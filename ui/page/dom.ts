@@ -1,69 +1,98 @@
-/** Makes elements. Every text is a text node with its unseen characters spelled out; the page makes no HTML from text. */
+/** Makes elements from templates. No HTML is made from a text: what stands in `${…}` becomes a text node or an attribute. */
 import { LOOK, type State } from './states.ts';
 import { visible } from './text.ts';
 
-export type Child = Node | string | number | false | null | undefined;
-type Attribute = string | number | boolean | undefined | ((event: never) => unknown);
+export type Child = Node | string | number | false | undefined | readonly Child[];
+type Value = Child | true | ((event: never) => unknown);
 
-type Attributes = Readonly<Record<string, Attribute>>;
-type TagOf<Spec extends string> = (Spec extends `${infer Tag}.${string}` ? Tag : Spec) & keyof HTMLElementTagNameMap;
+const HOLE = '\0';
+const TOKEN = /<(\/?)(\w+)((?:\s+[\w-]+(?:="[^"]*"|=\0)?)*)\s*>|\0|[^<\0]+/g;
+const ATTRIBUTE = /([\w-]+)(?:="([^"]*)"|=(\0))?/g;
+const EMPTY: ReadonlySet<string> = new Set(['input', 'br']);
 
 /**
- * @param spec tag and classes: `p.filter`
- * @param rest may begin with attributes: a function is a listener; `true` an attribute without value; `false` and
- *   `undefined` none. A link leads to a view of this page and nowhere else. Then the children
+ * The element that a template describes. Texts get their unseen characters spelled out. An attribute that is a function
+ * is a listener; one that is `false` or `undefined` is left out. A link leads to a view of this page and nowhere else.
  */
-export function h<Spec extends string>(
-  spec: Spec,
-  ...rest: readonly [Attributes, ...Child[]] | readonly Child[]
-): HTMLElementTagNameMap[TagOf<Spec>] {
-  const [tag = '', ...classes] = spec.split('.');
-  const element = document.createElement(tag as TagOf<Spec>);
-  if (classes.length > 0) element.className = classes.join(' ');
-  const [first, ...others] = rest;
-  const isAttributes = typeof first === 'object' && first !== null && !(first instanceof Node);
-  for (const [name, value] of isAttributes ? Object.entries(first) : []) {
-    if (value === undefined || value === false) continue;
-    if (typeof value === 'function') element.addEventListener(name, value as EventListener);
-    else if (name === 'href' && !String(value).startsWith('#')) throw new TypeError('links lead to views of the page');
-    else element.setAttribute(name, value === true ? '' : String(value));
+export function el(template: TemplateStringsArray, ...values: readonly Value[]): HTMLElement {
+  const root = document.createDocumentFragment();
+  const open: ParentNode[] = [root];
+  let at = 0;
+  const next = (): Value => values[at++];
+  for (const [token, end, tag, attributes = ''] of template.join(HOLE).matchAll(TOKEN)) {
+    const parent = open.at(-1) ?? root;
+    if (tag === undefined)
+      parent.append(...nodes(token === HOLE ? (next() as Child) : token.replaceAll(/\s*\n\s*/g, '')));
+    else if (end !== '') open.pop();
+    else {
+      const element = document.createElement(tag);
+      for (const [, name = '', text = '', hole] of attributes.matchAll(ATTRIBUTE))
+        set(element, name, hole === undefined ? text.replaceAll(HOLE, () => (next() as string | false) || '') : next());
+      parent.append(element);
+      if (!EMPTY.has(tag)) open.push(element);
+    }
   }
-  element.append(...nodes((isAttributes ? others : rest) as readonly Child[]));
-  return element;
+  return root.firstElementChild as HTMLElement;
 }
 
-export function nodes(children: readonly Child[]): Node[] {
-  return children.flatMap((child) => {
-    if (child === false || child === null || child === undefined) return [];
-    return [child instanceof Node ? child : document.createTextNode(visible(String(child)))];
-  });
+function set(element: HTMLElement, name: string, value: Value): void {
+  if (value === undefined || value === false) return;
+  if (typeof value === 'function') return element.addEventListener(name, value as EventListener);
+  const text = value === true ? '' : `${value as string | number}`;
+  if (name === 'href' && !text.startsWith('#')) throw new TypeError('links lead to views of the page');
+  element.setAttribute(name, text);
+}
+
+function nodes(child: Child): Node[] {
+  if (child === false || child === undefined) return [];
+  if (child instanceof Node) return [child];
+  if (typeof child === 'object') return child.flatMap((one) => nodes(one));
+  return [document.createTextNode(visible(String(child)))];
 }
 
 /** A text of a user: it does not change the order of the texts around it. */
 export function bdi(text: string): HTMLElement {
-  return h('bdi', text);
+  return el`<bdi>${text}</bdi>`;
 }
 
-export function link(href: string, ...children: readonly Child[]): HTMLAnchorElement {
-  return h('a', { href }, ...children);
+export function link(href: string, text: Child): HTMLElement {
+  return el`<a href=${href}>${typeof text === 'string' ? bdi(text) : text}</a>`;
 }
 
 /** The form of a state. The word beside it says the same to a screen reader. */
-export function glyphOf(state: State): HTMLElement {
-  return h('span', { class: `glyph ${state}`, 'aria-hidden': 'true' }, LOOK[state].glyph);
+export function glyph(state: State): HTMLElement {
+  return el`<span class="glyph ${state}" aria-hidden="true">${LOOK[state].glyph}</span>`;
+}
+
+export function stateCell(state: State): HTMLElement {
+  return el`<span>${glyph(state)} ${LOOK[state].word}</span>`;
+}
+
+export function table(label: string, head: readonly string[], rows: readonly (readonly Child[])[]): HTMLElement {
+  return el`<div class="wide" tabindex="0" role="region" aria-label=${label}><table>
+    <caption class="hidden">${label}</caption>
+    <thead><tr>${head.map((text) => el`<th scope="col">${text}</th>`)}</tr></thead>
+    <tbody>${rows.map((cells) => el`<tr>${cells.map((cell) => el`<td>${cell}</td>`)}</tr>`)}</tbody>
+  </table></div>`;
+}
+
+/** The marks of the map with their words. */
+export function legend(words: readonly (readonly [State, string])[], end: Child = false): HTMLElement {
+  const items = words.map(([state, word]) => el`<span><i class="mark ${state}" aria-hidden="true"></i>${word}</span>`);
+  return el`<p class="legend">${items}${end}</p>`;
 }
 
 /** A button that copies a text, and says so. */
-export function copyButton(label: string, text: () => string): HTMLButtonElement {
-  const button = h('button', { type: 'button', click: () => void copied() }, label);
-  const copied = async (): Promise<void> => {
-    try {
-      await navigator.clipboard.writeText(text());
-      button.textContent = 'Copied';
-    } catch {
-      button.textContent = 'Not permitted';
-    }
+export function copyButton(label: string, text: () => string): HTMLElement {
+  const say = (word: string): void => {
+    button.textContent = word;
     setTimeout(() => (button.textContent = label), 1500);
   };
+  const copy = (): void =>
+    void navigator.clipboard.writeText(text()).then(
+      () => say('Copied'),
+      () => say('Not permitted'),
+    );
+  const button = el`<button type="button" click=${copy}>${label}</button>`;
   return button;
 }

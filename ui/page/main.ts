@@ -1,40 +1,34 @@
 /** Starts the page, and shows the view of the address whenever data or address change. */
 import type { PageData, Trouble } from '../data.ts';
-import { listAddress, NO_FILTER, routeOf } from './address.ts';
+import { listAddress, routeOf } from './address.ts';
 import type { App } from './app.ts';
 import { connect, dataInFile, plan } from './connection.ts';
-import { bdi, h, link } from './dom.ts';
-import { MapView } from './map.ts';
+import { bdi, type Child, copyButton, el, link } from './dom.ts';
+import { focusOn, MapView } from './map.ts';
+import { markdownOf } from './markdown.ts';
 import { modelOf } from './model.ts';
 import { problemsOf } from './problems.ts';
 import { age } from './text.ts';
 import { namespaceView } from './views/namespace.ts';
 import { objectView } from './views/object.ts';
 import { overview } from './views/overview.ts';
-import { PlanView } from './views/plan.ts';
+import { planView } from './views/plan.ts';
 import { problemsView } from './views/problems.ts';
 import { tableView } from './views/table.ts';
 
-const VIEWS = [
-  ['map', 'Overview'],
-  ['problems', 'Problems'],
-  ['table', 'Table'],
-  ['plan', 'Plan'],
-] as const;
+const VIEWS = { map: 'Overview', problems: 'Problems', table: 'Table', plan: 'Plan' } as const;
 
 class Page {
-  readonly #main = h('main', { id: 'main', tabindex: -1 });
-  readonly #cluster = h('small');
-  readonly #links = VIEWS.map(([view, name]) => ({ view, name, element: link(`#${view}`, name) }));
-  readonly #search = h('input', {
-    type: 'search',
-    'aria-label': 'Search rules, sources, namespaces',
-    placeholder: 'Search rules, sources, namespaces  ( / )',
-  });
-  readonly #live = h('span.live', { role: 'status' });
-  readonly #banner = h('div.banner', { role: 'alert' });
+  readonly #main = el`<main id="main" tabindex="-1"></main>`;
+  readonly #cluster = el`<small></small>`;
+  readonly #links = Object.entries(VIEWS).map(([view, name]) => ({ view, element: link(`#${view}`, name) }));
+  readonly #problems = el`<b></b>`;
+  readonly #search = el`<input type="search" aria-label="Search rules, sources, namespaces"
+    placeholder="Search rules, sources, namespaces  ( / )" input=${() => this.#onSearch()}>` as HTMLInputElement;
+  readonly #live = el`<span class="live" role="status"></span>`;
+  readonly #banner = el`<div class="banner" role="alert"></div>`;
   readonly #map = new MapView();
-  readonly #plan: PlanView;
+  readonly #plan: HTMLElement;
   readonly #isFile: boolean;
   #data: PageData | undefined;
   #trouble: Trouble | null = null;
@@ -42,46 +36,27 @@ class Page {
 
   constructor(isFile: boolean) {
     this.#isFile = isFile;
-    this.#plan = new PlanView(isFile ? undefined : plan, new MapView());
+    this.#plan = planView(isFile ? undefined : plan);
+    this.#links[1]?.element.append(' ', this.#problems);
+    const skip = (event: Event): void => {
+      event.preventDefault();
+      this.#main.focus();
+    };
+    const copied = (): string => `Keyferry, ${this.#data?.cluster}, ${this.#data?.at}\n\n${markdownOf(this.#main)}`;
     document.body.append(
-      h(
-        'a',
-        {
-          class: 'skip',
-          href: '#main',
-          click: (event: Event) => {
-            event.preventDefault();
-            this.#main.focus();
-          },
-        },
-        'Skip to the content',
-      ),
-      h(
-        'header',
-        h('strong', 'Keyferry'),
-        this.#cluster,
-        h('nav', { 'aria-label': 'Views' }, ...this.#links.map(({ element }) => element)),
-        this.#search,
-        this.#live,
-      ),
+      el`<a class="skip" href="#main" click=${skip}>Skip to the content</a>`,
+      el`<header><strong>Keyferry</strong>${this.#cluster}
+        <nav aria-label="Views">${this.#links.map(({ element }) => element)}</nav>
+        ${this.#search}${copyButton('Copy as text', copied)}${this.#live}</header>`,
       this.#banner,
       this.#main,
     );
     addEventListener('hashchange', () => this.show());
     document.addEventListener('keydown', (event) => this.#onKey(event));
-    this.#search.addEventListener('input', () => {
-      const route = routeOf(location.hash);
-      const view = route.view === 'table' ? 'table' : 'map';
-      const before = route.view === 'table' || route.view === 'map' ? route : NO_FILTER;
-      history.replaceState(null, '', listAddress(view, { ...before, q: this.#search.value }));
-      this.show();
-    });
   }
 
-  setData(data: PageData): void {
-    // The selection of a reader stays if nothing but the time has changed.
-    const isSame =
-      this.#data !== undefined && JSON.stringify({ ...data, at: '' }) === JSON.stringify({ ...this.#data, at: '' });
+  /** @param isSame nothing but the time has changed, so the selection of a reader stays */
+  setData(data: PageData, isSame = false): void {
     this.#data = data;
     if (!isSame) this.show();
     this.#showState();
@@ -97,114 +72,92 @@ class Page {
     this.#data = undefined;
     this.#live.textContent = '';
     this.#main.replaceChildren(
-      h(
-        'div.text',
-        h('h1', 'This page has no access'),
-        h(
-          'p',
-          'Its address was used already, or is too old. Press Enter in the terminal where keyferry ui runs, and open the address that it prints.',
-        ),
-      ),
+      el`<div class="text"><h1>This page has no access</h1><p>Its address was used already, or is too old. Press Enter in
+        the terminal where keyferry ui runs, and open the address that it prints.</p></div>`,
     );
   }
 
   show(): void {
     if (this.#data === undefined) return;
     const route = routeOf(location.hash);
-    const app: App = {
-      model: modelOf(this.#data),
-      route,
-      now: this.#isFile ? Date.parse(this.#data.at) : Date.now(),
-      plan: this.#isFile ? undefined : plan,
-    };
-    const problems = problemsOf(app.model).length;
+    const model = modelOf(this.#data);
+    const problems = problemsOf(model).length;
     this.#cluster.replaceChildren(bdi(this.#data.cluster));
-    for (const { view, name, element } of this.#links) {
+    this.#problems.textContent = problems === 0 ? '' : String(problems);
+    for (const { view, element } of this.#links)
       if (view === route.view) element.setAttribute('aria-current', 'page');
       else element.removeAttribute('aria-current');
-      if (view === 'problems') element.replaceChildren(name, ...(problems > 0 ? [' ', h('b', String(problems))] : []));
-    }
     if (document.activeElement !== this.#search) this.#search.value = 'q' in route ? route.q : '';
-    const { kept, restore } = this.#keep();
-    this.#main.replaceChildren(...this.#view(app));
-    this.#main.classList.toggle('fill', route.view === 'map');
-    document.title = `${this.#main.querySelector('h1')?.textContent ?? ''} · Keyferry`;
-    if (kept === location.hash) restore();
-    else if (this.#shown !== '' && this.#shown.split('/')[0] !== location.hash.split('/')[0]) this.#main.scrollTop = 0;
+    const now = this.#isFile ? Date.parse(this.#data.at) : Date.now();
+    const children = this.#view({ model, now, map: this.#map });
+    const isFull = route.view === 'map';
+    const restore = this.#kept();
+    const view = el`<div class=${isFull ? 'full' : 'text'}>${children}</div>`;
+    this.#main.replaceChildren(view);
+    document.title = `${view.querySelector('h1')?.textContent ?? ''} · Keyferry`;
+    if (this.#shown === location.hash) restore();
+    else if (this.#shown.split('/')[0] !== location.hash.split('/')[0]) this.#main.scrollTop = 0;
     this.#shown = location.hash;
   }
 
-  #view(app: App): HTMLElement[] {
-    const { route } = app;
-    switch (route.view) {
-      case 'problems':
-        return problemsView(app);
-      case 'table':
-        return tableView(app, route);
-      case 'plan':
-        return [this.#plan.element];
-      case 'ns':
-        return namespaceView(app, route.name);
-      case 'object':
-        return objectView(app, route, this.#map);
-      case 'map':
-        return overview(app, route, this.#map);
-      default:
-        return route satisfies never;
-    }
+  #view(app: App): Child {
+    const route = routeOf(location.hash);
+    if (route.view === 'problems') return problemsView(app);
+    if (route.view === 'table') return tableView(app, route);
+    if (route.view === 'plan') return this.#plan;
+    if (route.view === 'ns') return namespaceView(app, route.name);
+    return route.view === 'o' ? objectView(app, route) : overview(app, route);
   }
 
-  /** New data must not move the view or the focus. */
-  #keep(): { kept: string; restore: () => void } {
-    const [top, mapTop] = [this.#main.scrollTop, this.#map.scrollTop];
-    const focused = document.activeElement;
-    const isMap = focused?.classList.contains('scroll') === true;
-    const href =
-      focused instanceof HTMLAnchorElement && this.#main.contains(focused) ? focused.getAttribute('href') : null;
-    return {
-      kept: this.#shown,
-      restore: () => {
-        this.#main.scrollTop = top;
-        this.#map.scrollTo(mapTop);
-        const again = isMap
-          ? this.#main.querySelector<HTMLElement>('.scroll')
-          : [...this.#main.querySelectorAll('a')].find((one) => href !== null && one.getAttribute('href') === href);
-        again?.focus({ preventScroll: true });
-      },
+  /** New data must not move the view or the focus. @returns what puts both back */
+  #kept(): () => void {
+    const [top, mapTop, focused] = [this.#main.scrollTop, this.#map.scrollTop, document.activeElement];
+    const href = this.#main.contains(focused) ? focused?.getAttribute('href') : null;
+    return () => {
+      this.#main.scrollTop = top;
+      this.#map.scrollTop = mapTop;
+      if (typeof href === 'string') focusOn(this.#main, href);
+      else if (focused instanceof HTMLElement) focused.focus({ preventScroll: true });
     };
   }
 
   #showState(): void {
     const time = (iso: string): string => new Date(iso).toLocaleTimeString('en-GB');
-    const at = this.#data?.at ?? '';
-    const trouble = this.#trouble;
-    const text = this.#isFile
-      ? `report of ${at}`
-      : trouble === null
-        ? `● live · ${time(at)}`
-        : `✕ not connected since ${time(trouble.since)}`;
-    this.#live.replaceChildren(text);
+    const [at, trouble] = [this.#data?.at ?? '', this.#trouble];
+    const live = trouble === null ? `● live · ${time(at)}` : `✕ not connected since ${time(trouble.since)}`;
+    this.#live.textContent = this.#isFile ? `report of ${at}` : live;
     this.#live.classList.toggle('bad', trouble !== null);
     const old = this.#data === undefined ? '' : ` The page shows the state of ${time(at)}, ${age(at, Date.now())} ago.`;
-    this.#banner.replaceChildren(...(trouble === null ? [] : [h('p', '✕ ', bdi(trouble.message), old)]));
+    this.#banner.replaceChildren(trouble === null ? '' : el`<p>✕ ${bdi(trouble.message)}${old}</p>`);
+  }
+
+  #onSearch(): void {
+    const route = routeOf(location.hash);
+    const address = listAddress(route.view === 'table' ? 'table' : 'map', {
+      ...('q' in route && route),
+      q: this.#search.value,
+      from: 0,
+    });
+    history.replaceState(null, '', address);
+    this.show();
   }
 
   #onKey(event: KeyboardEvent): void {
-    const isTyping = event.target instanceof HTMLInputElement || event.target instanceof HTMLTextAreaElement;
     if (event.key === 'Escape' && event.target === this.#search) {
       this.#search.value = '';
-      this.#search.dispatchEvent(new Event('input'));
+      this.#onSearch();
     }
+    const isTyping = event.target instanceof HTMLInputElement || event.target instanceof HTMLTextAreaElement;
     if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === '/') {
       event.preventDefault();
       this.#search.focus();
     }
-    if (event.key === 'n' || event.key === 'p') {
-      const all = [...this.#main.querySelectorAll<HTMLElement>('.problem h2 a')];
-      const at = all.findIndex((one) => one === document.activeElement);
-      all[Math.max(0, Math.min(all.length - 1, at + (event.key === 'n' ? 1 : -1)))]?.focus();
-    }
+    const step = event.key === 'n' ? 1 : event.key === 'p' ? -1 : 0;
+    if (step === 0) return;
+    const all = [...this.#main.querySelectorAll<HTMLElement>('.problem h2 a')];
+    const at = all.findIndex((one) => one === document.activeElement) + step;
+    all[Math.max(0, Math.min(all.length - 1, at))]?.focus();
   }
 }
 
@@ -213,7 +166,7 @@ async function start(): Promise<void> {
   const page = new Page(data !== undefined);
   if (data !== undefined) return page.setData(data);
   return await connect({
-    onData: (next) => page.setData(next),
+    onData: (next, isSame) => page.setData(next, isSame),
     onTrouble: (trouble) => page.setTrouble(trouble),
     onLocked: () => page.lock(),
   });

@@ -5,7 +5,7 @@
  * whose copies are in the same namespaces.
  */
 import { kept, type Row } from './model.ts';
-import { byState, type State } from './states.ts';
+import { byState, STATES } from './states.ts';
 
 export type Line =
   | { readonly type: 'head'; readonly text: string; readonly rules: number }
@@ -15,8 +15,7 @@ export type Line =
       readonly key: string;
       readonly text: string;
       readonly isOpen: boolean;
-      readonly rows: readonly Row[];
-      /** The number of copies in a namespace. */
+      /** The number of copies in a column. */
       readonly cells: ReadonlyMap<string, number>;
     };
 
@@ -28,67 +27,42 @@ const FEW = 2;
 
 /** @param open the keys of the folds that are open; `undefined`: nothing is folded, because the view is filtered */
 export function linesOf(rows: readonly Row[], open: readonly string[] | undefined): readonly Line[] {
-  const sorted = rows.toSorted(byWeight);
-  const small =
-    open === undefined
-      ? []
-      : sorted.filter((row) => row.state === 'ok' && row.targets.length <= FEW && row.rule.warnings.length === 0);
-  const bySystem = [...Map.groupBy(small, ({ rule }) => rule.system)].filter(([, all]) => all.length >= FOLD);
-  const folded = new Set(bySystem.flatMap(([, all]) => all));
-  const groups = Map.groupBy(
-    sorted.filter((row) => !folded.has(row)),
-    ({ rule }) => rule.namespace,
-  );
-  const isLarge = (group: readonly Row[]): boolean => group.length >= GROUP;
-  const others = [...groups.values()]
-    .filter((group) => !isLarge(group))
-    .flat()
-    .toSorted(byWeight);
-  const lines: Line[] = [];
-  for (const [namespace, group] of groups) {
-    if (!isLarge(group)) continue;
-    lines.push({ type: 'head', text: namespace, rules: group.length }, ...alike(namespace, group, open, true));
-  }
-  if (others.length > 0 && lines.length > 0)
-    lines.push({ type: 'head', text: 'other namespaces', rules: others.length });
-  lines.push(...alike('', others, open, false));
-  for (const [system, all] of bySystem)
-    lines.push(...fold(`few ${system}`, `${all.length} rules of ${system} with few copies`, all, open, false));
-  return lines;
+  const groups = [...Map.groupBy(rows.toSorted(byWeight), ({ place }) => place.namespace)];
+  const large = groups.filter(([, group]) => group.length >= GROUP);
+  const others = groups.filter(([, group]) => group.length < GROUP).flatMap(([, group]) => group);
+  const lines = large.flatMap(([namespace, group]) => [head(namespace, group)].concat(linesIn(namespace, group, open)));
+  const rest = linesIn('', others.toSorted(byWeight), open);
+  return lines.length > 0 && rest.length > 0
+    ? [...lines, head('other namespaces', others), ...rest]
+    : [...lines, ...rest];
 }
+
+const head = (text: string, rows: readonly Row[]): Line => ({ type: 'head', text, rules: rows.length });
 
 function byWeight(a: Row, b: Row): number {
   return byState(a.state, b.state) || b.cells.size - a.cells.size || (a.title < b.title ? -1 : 1);
 }
 
-const marksOf = kept(({ cells }: Row) => [...cells].map(String).toSorted().join(' '));
+const likeness = kept(({ id, state, system, targets, cells }: Row) => ({
+  key: state !== 'ok' ? id : targets.length <= FEW ? `few ${system}` : [...cells].map(String).toSorted().join(' '),
+}));
 
-/** Folds healthy rules with the same marks. */
-function alike(place: string, rows: readonly Row[], open: readonly string[] | undefined, isInGroup: boolean): Line[] {
-  const single = (row: Row): Line => ({ type: 'rule', row, isInGroup });
+/** The lines of one group. @param namespace '' for the others */
+function linesIn(namespace: string, rows: readonly Row[], open: readonly string[] | undefined): Line[] {
+  const single = (row: Row): Line => ({ type: 'rule', row, isInGroup: namespace !== '' });
   if (open === undefined) return rows.map((row) => single(row));
-  const marks = Map.groupBy(rows, (row) => (row.state === 'ok' ? marksOf(row) : row.rule.id));
-  return [...marks.values()].flatMap((same) => {
-    const [first, ...rest] = same as [Row, ...Row[]];
+  return [...Map.groupBy(rows, (row) => likeness(row).key)].flatMap(([like, same]) => {
     if (same.length < FOLD) return same.map((row) => single(row));
-    const like = `like ${place} ${first.rule.id}`;
-    return [single(first)].concat(fold(like, `${rest.length} rules alike`, rest, open, isInGroup));
+    const isFew = like === `few ${same[0]?.system}`;
+    const [shown, folded] = isFew ? [[], same] : [same.slice(0, 1), same.slice(1)];
+    const text = `${folded.length} rules ${isFew ? `of ${same[0]?.system} with few copies` : 'alike'}`;
+    const cells = new Map<string, number>();
+    for (const row of folded) for (const column of row.cells.keys()) cells.set(column, (cells.get(column) ?? 0) + 1);
+    const key = hash(`${namespace} ${isFew ? like : same[0]?.id}`);
+    const isOpen = open.includes(key);
+    const line: Line = { type: 'fold', key, text, isOpen, cells };
+    return shown.map((row) => single(row)).concat(line, isOpen ? folded.map((row) => single(row)) : []);
   });
-}
-
-function fold(
-  key: string,
-  text: string,
-  rows: readonly Row[],
-  open: readonly string[] | undefined,
-  isInGroup: boolean,
-): Line[] {
-  const cells = new Map<string, number>();
-  for (const row of rows) for (const name of row.cells.keys()) cells.set(name, (cells.get(name) ?? 0) + 1);
-  const id = hash(key);
-  const isOpen = open?.includes(id) === true;
-  const line: Line = { type: 'fold', key: id, text, isOpen, rows, cells };
-  return isOpen ? [line, ...rows.map((row): Line => ({ type: 'rule', row, isInGroup }))] : [line];
 }
 
 /** A short text for the address. */
@@ -100,17 +74,7 @@ function hash(text: string): string {
 
 /** Columns with the same states stand together: it shows what several namespaces have in common. */
 export function alikeColumns(columns: readonly string[], rows: readonly Row[]): readonly string[] {
-  const letters: Readonly<Record<State, string>> = {
-    bad: 'a',
-    waiting: 'b',
-    pending: 'c',
-    refused: 'd',
-    unknown: 'e',
-    ok: 'f',
-  };
-  const keyed = columns.map((name) => {
-    const key = rows.map(({ cells }) => letters[cells.get(name) ?? 'unknown']).join('');
-    return [key, name] as const;
-  });
+  const letter = (row: Row, name: string): string => String(STATES.indexOf(row.cells.get(name) ?? 'unknown'));
+  const keyed = columns.map((name) => [rows.map((row) => letter(row, name)).join(''), name] as const);
   return keyed.toSorted(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)).map(([, name]) => name);
 }

@@ -4,27 +4,34 @@
  * line has its counts, the cursor's sentence is read aloud, and the table has everything.
  */
 import { objectAddress } from './address.ts';
-import { bdi, h, link } from './dom.ts';
-import { alikeColumns, linesOf, type Line } from './map-lines.ts';
-import type { Part, Row } from './model.ts';
+import { bdi, type Child, el, glyph, link } from './dom.ts';
+import { alikeColumns, type Line, linesOf } from './map-lines.ts';
+import { columnOf, type Part } from './model.ts';
 import { LOOK, type State } from './states.ts';
-import { count } from './text.ts';
+import { copies, count, number, why } from './text.ts';
 
 export interface MapInput extends Part {
-  readonly order: 'name' | 'alike';
+  readonly order?: 'name' | 'alike';
   /** `undefined`: nothing is folded. */
-  readonly open: readonly string[] | undefined;
+  readonly open?: readonly string[] | undefined;
   /** The address of this view with the other order. */
   readonly otherOrder: string;
-  readonly foldAddress: (key: string) => string;
+  readonly foldAddress?: (key: string) => string;
   /** The words of a mark, for a plan; default: those of the state. */
   readonly words?: Partial<Readonly<Record<State, string>>>;
+}
+
+interface Cell {
+  readonly line: number;
+  readonly column: number;
 }
 
 const MIN_COLUMN = 1.4;
 const MAX_COLUMN = 18;
 /** From this width on, every column has its name. */
 const NAMED_COLUMN = 13;
+/** Below this width, neighbours with the same mark are one rectangle. */
+const WIDE_COLUMN = 4;
 const FLASH_MS = 1000;
 const PHONE = matchMedia('(max-width: 640px)');
 const STILL = matchMedia('(prefers-reduced-motion: reduce)');
@@ -38,70 +45,74 @@ const HEIGHT: Readonly<Record<State, number>> = {
   unknown: 0.1,
 };
 
+/** By how many lines and columns a key moves the cursor. */
+const MOVES = new Map<string, readonly [number, number]>([
+  ['ArrowUp', [-1, 0]],
+  ['ArrowDown', [1, 0]],
+  ['ArrowLeft', [0, -1]],
+  ['ArrowRight', [0, 1]],
+  ['Home', [0, -Infinity]],
+  ['End', [0, Infinity]],
+]);
+
 export class MapView {
-  readonly element: HTMLElement;
-  readonly #sheet = h('div.sheet');
-  readonly #canvas = h('canvas', { 'aria-hidden': 'true' });
-  readonly #axis = h('canvas', { 'aria-hidden': 'true', class: 'axis' });
-  readonly #corner = h('div.corner');
-  readonly #sentence = h('p.sentence', { 'aria-live': 'polite' });
-  readonly #scroll: HTMLElement;
-  #input: MapInput = { rows: [], columns: [], order: 'name', open: [], otherOrder: '#', foldAddress: () => '#' };
+  readonly #canvas = el`<canvas aria-hidden="true"></canvas>` as HTMLCanvasElement;
+  readonly #axis = el`<canvas class="axis" aria-hidden="true"></canvas>` as HTMLCanvasElement;
+  readonly #sheet = el`<div class="sheet">${this.#canvas}</div>`;
+  readonly #over = el`<span class="over" aria-hidden="true"></span>`;
+  readonly #corner = el`<div class="corner"></div>`;
+  readonly #sentence = el`<p class="sentence" aria-live="polite"></p>`;
+  readonly #scroll = el`<div class="scroll" tabindex="0" role="group"
+    aria-label="Map of rules and namespaces. Arrows move, Enter opens."
+    scroll=${() => this.draw()} keydown=${(event: KeyboardEvent) => this.#onKey(event)}
+    pointermove=${(event: PointerEvent) => event.pointerType !== 'touch' && this.#setCursor(this.#at(event))}
+    pointerleave=${() => this.#setCursor(undefined)} click=${(event: MouseEvent) => this.#onClick(event)}
+    >${this.#sheet}</div>`;
+  readonly element = el`<section class="map" aria-label="Map">
+    <div class="top">${this.#corner}${this.#axis}${this.#over}</div>${this.#scroll}${this.#sentence}
+  </section>`;
+  #input: MapInput = { rows: [], columns: [], otherOrder: '#' };
   #lines: readonly Line[] = [];
   #columns: readonly string[] = [];
-  #cursor: { line: number; column: number } | undefined;
+  #cursor: Cell | undefined;
   #cells = new Map<string, ReadonlyMap<string, State>>();
   readonly #flashes = new Map<string, number>();
   #frame = 0;
   /** Which lines are elements now. */
   #placed = '';
-  #colours: CSSStyleDeclaration | undefined;
+  #isAxisDrawn = false;
+  #columnWidth = MAX_COLUMN;
+  readonly #colours = new Map<string, string>();
 
   constructor() {
-    this.#scroll = h(
-      'div',
-      {
-        class: 'scroll',
-        tabindex: 0,
-        role: 'group',
-        'aria-label': 'Map of rules and namespaces. Arrows move, Enter opens.',
-      },
-      this.#sheet,
-    );
-    this.#sheet.append(this.#canvas);
-    this.element = h(
-      'section.map',
-      { 'aria-label': 'Map' },
-      h('div.top', this.#corner, this.#axis),
-      this.#scroll,
-      this.#sentence,
-    );
-    this.#scroll.addEventListener('scroll', () => this.draw());
-    this.#scroll.addEventListener('pointermove', (event) => this.#onPointer(event));
-    this.#scroll.addEventListener('pointerleave', () => this.#setCursor(undefined));
-    this.#scroll.addEventListener('click', (event) => this.#onClick(event));
-    this.#scroll.addEventListener('keydown', (event) => this.#onKey(event));
-    new ResizeObserver(() => this.draw()).observe(this.#scroll);
+    const redraw = (): void => {
+      this.#isAxisDrawn = false;
+      this.#colours.clear();
+      this.draw();
+    };
+    new ResizeObserver(redraw).observe(this.#scroll);
+    matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
   }
 
   get scrollTop(): number {
     return this.#scroll.scrollTop;
   }
 
+  set scrollTop(top: number) {
+    this.#scroll.scrollTop = top;
+  }
+
   set(input: MapInput): void {
     this.#input = input;
     this.#lines = linesOf(input.rows, input.open);
     this.#columns = input.order === 'alike' ? alikeColumns(input.columns, input.rows) : input.columns;
-    this.#cursor = undefined;
+    this.#setCursor(undefined);
     this.#placed = '';
-    this.#findChanges(input.rows);
-    const other = input.order === 'alike' ? 'alike together ⇄' : 'by name ⇄';
-    this.#corner.replaceChildren(`${count(this.#columns.length, 'namespace')} `, link(input.otherOrder, other));
+    this.#isAxisDrawn = false;
+    this.#findChanges(input);
+    const order = input.order === 'alike' ? 'alike together ⇄' : 'by name ⇄';
+    this.#corner.replaceChildren(`${count(this.#columns.length, 'namespace')} `, link(input.otherOrder, order));
     this.draw();
-  }
-
-  scrollTo(top: number): void {
-    this.#scroll.scrollTop = top;
   }
 
   /** Draws in the next frame. */
@@ -111,15 +122,14 @@ export class MapView {
   }
 
   /** Marks that changed since the last data flash once. */
-  #findChanges(rows: readonly Row[]): void {
-    const now = performance.now();
-    for (const { rule, cells } of STILL.matches ? [] : rows) {
-      const before = this.#cells.get(rule.id);
+  #findChanges({ rows }: MapInput): void {
+    const until = performance.now() + FLASH_MS;
+    for (const { id, cells } of STILL.matches ? [] : rows) {
+      const before = this.#cells.get(id);
       if (before === undefined || before === cells) continue;
-      for (const [name, state] of cells)
-        if (before.get(name) !== state) this.#flashes.set(`${rule.id} ${name}`, now + FLASH_MS);
+      for (const [name, state] of cells) if (before.get(name) !== state) this.#flashes.set(`${id} ${name}`, until);
     }
-    this.#cells = new Map(rows.map(({ rule, cells }) => [rule.id, cells]));
+    this.#cells = new Map(rows.map(({ id, cells }) => [id, cells]));
     if (this.#flashes.size > 0) setTimeout(() => this.draw(), FLASH_MS + 50);
   }
 
@@ -127,179 +137,144 @@ export class MapView {
     return PHONE.matches ? 52 : 24;
   }
 
-  get #columnWidth(): number {
-    const room = this.#canvas.clientWidth;
-    return Math.max(MIN_COLUMN, Math.min(MAX_COLUMN, room / Math.max(1, this.#columns.length)));
-  }
-
+  /** Reads sizes first and writes then: so there is one layout for each frame. */
   #draw(): void {
+    const [view, room, { scrollTop }] = [this.#scroll.clientHeight, this.#canvas.clientWidth, this.#scroll];
     const height = this.#lineHeight;
-    const view = this.#scroll.clientHeight;
-    this.#sheet.style.height = `${this.#lines.length * height}px`;
-    this.#canvas.style.height = `${Math.min(view, this.#lines.length * height)}px`;
-    const { scrollTop } = this.#scroll;
+    const width = Math.max(MIN_COLUMN, Math.min(MAX_COLUMN, room / Math.max(1, this.#columns.length)));
+    this.#columnWidth = width;
     const first = Math.max(0, Math.floor(scrollTop / height));
     const shown = this.#lines.slice(first, first + Math.ceil(view / height) + 1);
     const placed = `${first} ${shown.length} ${height}`;
     if (placed !== this.#placed) this.#placeLines(shown, first, height);
     this.#placed = placed;
-    const context = sized(this.#canvas);
-    if (context === null) return;
-    this.#colours = getComputedStyle(this.element);
-    for (const [index, line] of shown.entries())
-      this.#drawLine(context, line, (first + index) * height - scrollTop, height);
-    this.#drawCross(context, height, scrollTop);
-    this.#drawAxis();
+    this.#sheet.style.height = `${this.#lines.length * height}px`;
+    const context = sized(this.#canvas, room, Math.min(view, this.#lines.length * height));
+    for (const [at, line] of shown.entries())
+      this.#drawLine(context, line, (first + at) * height - scrollTop, height, width);
+    if (this.#cursor !== undefined) {
+      context.fillStyle = this.#colour('--cross');
+      context.fillRect(0, this.#cursor.line * height - scrollTop, room, height);
+      context.fillRect(this.#cursor.column * width, 0, Math.max(width, 1), view);
+    }
+    if (!this.#isAxisDrawn) this.#drawAxis(room, width);
+    this.#isAxisDrawn = true;
   }
 
   /** The elements of the lines in view. */
   #placeLines(lines: readonly Line[], first: number, height: number): void {
-    const focus =
-      document.activeElement instanceof HTMLAnchorElement ? document.activeElement.getAttribute('href') : null;
-    const elements = lines.map((line, index) => {
-      const element = lineElement(line, this.#input.foldAddress);
-      element.style.top = `${(first + index) * height}px`;
+    const focus = document.activeElement?.getAttribute('href');
+    const elements = lines.map((line, at) => {
+      const element = lineElement(line, this.#input);
+      element.style.top = `${(first + at) * height}px`;
       return element;
     });
     this.#sheet.replaceChildren(this.#canvas, ...elements);
-    if (focus !== null)
-      [...this.#sheet.querySelectorAll('a')]
-        .find((one) => one.getAttribute('href') === focus)
-        ?.focus({ preventScroll: true });
+    if (typeof focus === 'string') focusOn(this.#sheet, focus);
   }
 
-  #drawLine(context: CanvasRenderingContext2D, line: Line, top: number, height: number): void {
+  #drawLine(context: CanvasRenderingContext2D, line: Line, top: number, height: number, width: number): void {
     if (line.type === 'head') return;
-    const width = this.#columnWidth;
     const [room, offset] = PHONE.matches ? [22, 27] : [height - 2, 1];
+    const gap = width >= WIDE_COLUMN ? 1 : 0;
     const rect = (from: number, to: number, share: number, colour: string): void => {
       const tall = Math.max(2, room * share);
-      context.fillStyle = colour;
-      const gap = width >= 4 ? 1 : 0;
+      context.fillStyle = this.#colour(colour);
       context.fillRect(from * width, top + offset + (room - tall) / 2, Math.max((to - from) * width - gap, 1), tall);
     };
     if (line.type === 'fold') {
       const most = Math.max(1, ...line.cells.values());
-      for (const [at, end, number] of this.#runs(line.cells, width))
-        rect(at, end, 0.15 + (0.35 * number) / most, this.#colour('--ok'));
+      for (const [from, to, copies] of this.#runs(line.cells, width))
+        rect(from, to, 0.15 + (0.35 * copies) / most, '--ok');
       return;
     }
-    const { cells, rule } = line.row;
+    const runs = [...this.#runs(line.row.cells, width)];
     // What is wrong is drawn last, at least 2 px wide.
-    const runs = [...this.#runs(cells, width)];
-    for (const isBad of [false, true]) {
-      for (const [at, end, state] of runs) {
-        if ((state === 'bad') !== isBad) continue;
-        const to = isBad ? Math.max(end, at + 2 / width) : end;
-        rect(at, to, HEIGHT[state], this.#colour(`--${state}`));
-        // Waiting is two thin bars: the middle is taken out.
-        if (state === 'waiting') rect(at, to, 0.18, this.#colour('--ground'));
-      }
+    for (const [from, to, state] of [...runs.filter(([, , one]) => one !== 'bad'), ...runs.filter(isBad)]) {
+      rect(from, isBad([from, to, state]) ? Math.max(to, from + 2 / width) : to, HEIGHT[state], `--${state}`);
+      // Waiting is two thin bars: the middle is taken out.
+      if (state === 'waiting') rect(from, to, 0.18, '--ground');
     }
-    if (this.#flashes.size > 0) this.#drawFlashes(context, rule.id, top, height, width);
+    if (this.#flashes.size === 0) return;
+    const now = performance.now();
+    for (const [at, name] of this.#columns.entries()) {
+      const until = this.#flashes.get(`${line.row.id} ${name}`);
+      if (until === undefined) continue;
+      if (until < now) this.#flashes.delete(`${line.row.id} ${name}`);
+      else rect(at, at + Math.max(1, 3 / width), 1, '--accent');
+    }
   }
 
   /** Neighbours with the same mark, which are one rectangle if the columns are narrow. */
   *#runs<Mark>(cells: ReadonlyMap<string, Mark>, width: number): Iterable<readonly [number, number, Mark]> {
     let from = 0;
-    for (const [at, name] of this.#columns.entries()) {
-      const mark = cells.get(name);
-      const next = this.#columns[at + 1];
-      if (width < 4 && next !== undefined && cells.get(next) === mark) continue;
-      if (mark !== undefined) yield [from, at + 1, mark];
-      from = at + 1;
+    let mark = cells.get(this.#columns[0] ?? '');
+    for (let at = 1; at <= this.#columns.length; at += 1) {
+      const next = cells.get(this.#columns[at] ?? '');
+      if (width < WIDE_COLUMN && next === mark && at < this.#columns.length) continue;
+      if (mark !== undefined) yield [from, at, mark];
+      [from, mark] = [at, next];
     }
   }
 
-  #drawFlashes(context: CanvasRenderingContext2D, id: string, top: number, height: number, width: number): void {
-    const now = performance.now();
-    for (const [at, name] of this.#columns.entries()) {
-      const key = `${id} ${name}`;
-      const until = this.#flashes.get(key);
-      if (until === undefined) continue;
-      if (until < now) this.#flashes.delete(key);
-      context.strokeStyle = this.#colour('--accent');
-      context.lineWidth = 2;
-      if (until >= now) context.strokeRect(at * width - 1, top + 1, Math.max(width, 4) + 1, height - 2);
-    }
-  }
-
-  #drawCross(context: CanvasRenderingContext2D, height: number, scrollTop: number): void {
-    const cursor = this.#cursor;
-    if (cursor === undefined) return;
-    const width = this.#columnWidth;
-    context.fillStyle = this.#colour('--cross');
-    context.fillRect(0, cursor.line * height - scrollTop, context.canvas.clientWidth, height);
-    context.fillRect(cursor.column * width, 0, Math.max(width, 1), context.canvas.clientHeight);
-  }
-
-  #drawAxis(): void {
-    const width = this.#columnWidth;
+  /** Names, or what neighbours begin with. */
+  #drawAxis(room: number, width: number): void {
     const isNamed = width >= NAMED_COLUMN;
     this.element.classList.toggle('named', isNamed);
-    const context = sized(this.#axis);
-    if (context === null) return;
-    context.font = `11px ${this.#colours?.fontFamily ?? 'sans-serif'}`;
+    const bottom = isNamed ? 104 : 28;
+    const context = sized(this.#axis, room, bottom);
+    context.font = '11px system-ui, sans-serif';
     context.fillStyle = this.#colour('--soft');
-    const bottom = this.#axis.clientHeight;
-    if (isNamed) {
-      for (const [at, name] of this.#columns.entries()) {
+    let free = 0;
+    let before = '';
+    for (const [at, name] of this.#columns.entries()) {
+      const [prefix = ''] = name.split('-');
+      if (isNamed) {
         context.save();
         context.translate(at * width + width / 2, bottom - 3);
         context.rotate(-Math.PI / 3);
         context.fillText(name.length > 20 ? `${name.slice(0, 19)}…` : name, 0, 4);
         context.restore();
+      } else if (this.#input.order !== 'alike' && prefix !== before && at * width >= free) {
+        context.fillRect(at * width, bottom - 10, 1, 10);
+        context.fillText(prefix, at * width + 4, bottom - 3);
+        free = at * width + context.measureText(prefix).width + 12;
       }
-    } else if (this.#input.order === 'name') {
-      let free = 0;
-      let before = '';
-      for (const [at, name] of this.#columns.entries()) {
-        const prefix = name.split('-')[0] ?? '';
-        if (prefix !== before && at * width >= free) {
-          context.fillRect(at * width, bottom - 10, 1, 10);
-          context.fillText(prefix, at * width + 4, bottom - 3);
-          free = at * width + context.measureText(prefix).width + 12;
-        }
-        before = prefix;
-      }
+      before = prefix;
     }
-    const name = this.#cursor === undefined ? undefined : this.#columns[this.#cursor.column];
-    if (name === undefined || isNamed) return;
-    const long = context.measureText(name).width + 8;
-    const left = Math.min((this.#cursor?.column ?? 0) * width, this.#axis.clientWidth - long);
-    context.fillStyle = this.#colour('--ground');
-    context.fillRect(left, 0, long, bottom);
-    context.fillStyle = this.#colour('--text');
-    context.fillText(name, left + 4, bottom - 3);
   }
 
   #colour(name: string): string {
-    return this.#colours?.getPropertyValue(name).trim() ?? '#000';
+    const found = this.#colours.get(name) ?? getComputedStyle(this.element).getPropertyValue(name).trim();
+    if (found !== '') this.#colours.set(name, found);
+    return found;
   }
 
-  #setCursor(cursor: { line: number; column: number } | undefined): void {
-    const [from, to] = [this.#cursor, cursor];
-    if (from?.line === to?.line && from?.column === to?.column) return;
+  #setCursor(cursor: Cell | undefined): void {
+    if (this.#cursor?.line === cursor?.line && this.#cursor?.column === cursor?.column) return;
     this.#cursor = cursor;
-    this.#sentence.replaceChildren(...(cursor === undefined ? [] : this.#words(cursor)));
+    this.#sentence.replaceChildren(cursor === undefined ? '' : this.#words(cursor));
+    // The name of the column stands above it.
+    this.#over.replaceChildren(bdi(cursor === undefined ? '' : (this.#columns[cursor.column] ?? '')));
+    const left = Math.min((cursor?.column ?? 0) * this.#columnWidth, this.#axis.clientWidth - this.#over.offsetWidth);
+    this.#over.style.left = `${this.#axis.offsetLeft + left}px`;
     this.draw();
   }
 
-  #words({ line: at, column }: { line: number; column: number }): (Node | string)[] {
-    const line = this.#lines[at];
-    const name = this.#columns[column];
-    if (line === undefined || name === undefined) return [];
-    if (line.type === 'head') return [bdi(line.text), `: ${count(line.rules, 'rule')}`];
+  #words({ line: at, column }: Cell): HTMLElement {
+    const line = this.#lines[at] ?? { type: 'head', text: '', rules: 0 };
+    const name = this.#columns[column] ?? '';
+    if (line.type === 'head') return el`<span>${bdi(line.text)}: ${count(line.rules, 'rule')}</span>`;
     if (line.type === 'fold')
-      return [bdi(name), `: ${count(line.cells.get(name) ?? 0, 'copy', 'copies')} of ${line.text}`];
+      return el`<span>${bdi(name)}: ${copies(line.cells.get(name) ?? 0)} of ${line.text}</span>`;
     const state = line.row.cells.get(name);
-    const target = line.row.targets.find((one) => one.namespace === name && one.state === state);
+    const target = line.row.targets.find((one) => columnOf(one) === name && one.state === state);
     const word = state === undefined ? 'no copy' : (this.#input.words?.[state] ?? LOOK[state].word);
-    const why = target === undefined || target.reason === '' ? '' : ` (${target.reason}: ${target.message})`;
-    return [bdi(line.row.title), ' in ', bdi(name), ': ', word, ...(why === '' ? [] : [bdi(why)])];
+    const reason = target === undefined || target.reason === '' ? '' : ` (${why(target)})`;
+    return el`<span>${bdi(line.row.title)} in ${bdi(name)}: ${word}${bdi(reason)}</span>`;
   }
 
-  #at(event: MouseEvent): { line: number; column: number } | undefined {
+  #at(event: MouseEvent): Cell | undefined {
     const box = this.#canvas.getBoundingClientRect();
     const column = Math.floor((event.clientX - box.left) / this.#columnWidth);
     // The canvas stays in view while the sheet scrolls.
@@ -308,86 +283,74 @@ export class MapView {
     return isInside ? { line, column } : undefined;
   }
 
-  #onPointer(event: PointerEvent): void {
-    if (event.pointerType !== 'touch') this.#setCursor(this.#at(event));
-  }
-
   #onClick(event: MouseEvent): void {
-    if (event.target instanceof Element && event.target.closest('a') !== null) return;
-    const at = this.#at(event);
+    const at = event.target instanceof Element && event.target.closest('a') !== null ? undefined : this.#at(event);
     if (at !== undefined) this.#openAt(at);
   }
 
-  #openAt({ line: index, column }: { line: number; column: number }): void {
-    const line = this.#lines[index];
-    if (line?.type === 'fold') location.hash = this.#input.foldAddress(line.key);
+  #openAt({ line: at, column }: Cell): void {
+    const line = this.#lines[at];
+    if (line?.type === 'fold') location.hash = this.#input.foldAddress?.(line.key) ?? '';
     if (line?.type !== 'rule') return;
-    const target = line.row.targets.find(
-      ({ namespace, state }) => namespace === this.#columns[column] && state !== 'refused',
-    );
-    location.hash = objectAddress(target ?? line.row.rule);
+    const { targets, place } = line.row;
+    const target = targets.find((one) => columnOf(one) === this.#columns[column] && one.state !== 'refused');
+    location.hash = objectAddress(target ?? place);
   }
 
   #onKey(event: KeyboardEvent): void {
     if (event.target !== this.#scroll) return;
-    const { line, column } = this.#cursor ?? { line: 0, column: -1 };
-    const last = [this.#lines.length - 1, this.#columns.length - 1] as const;
-    const moves: Readonly<Record<string, readonly [number, number]>> = {
-      ArrowUp: [line - 1, Math.max(0, column)],
-      ArrowDown: [line + (column < 0 ? 0 : 1), Math.max(0, column)],
-      ArrowLeft: [line, column - 1],
-      ArrowRight: [line, column + 1],
-      Home: [line, 0],
-      End: [line, last[1]],
-    };
-    const move = Object.hasOwn(moves, event.key) ? moves[event.key] : undefined;
-    if (event.key === 'Enter' && this.#cursor !== undefined) return this.#openAt(this.#cursor);
-    if (move === undefined) return undefined;
+    if (event.key === 'Enter' && this.#cursor !== undefined) this.#openAt(this.#cursor);
+    const move = MOVES.get(event.key);
+    if (move === undefined) return;
     event.preventDefault();
-    const next = { line: Math.max(0, Math.min(last[0], move[0])), column: Math.max(0, Math.min(last[1], move[1])) };
-    const height = this.#lineHeight;
+    const { line, column } = this.#cursor ?? { line: -move[0], column: -move[1] };
+    const within = (value: number, count: number): number => Math.max(0, Math.min(count - 1, value));
+    const next = {
+      line: within(line + move[0], this.#lines.length),
+      column: within(column + move[1], this.#columns.length),
+    };
+    const [top, height] = [next.line * this.#lineHeight, this.#lineHeight];
     const { scrollTop, clientHeight } = this.#scroll;
-    if (next.line * height < scrollTop) this.#scroll.scrollTop = next.line * height;
-    if ((next.line + 1) * height > scrollTop + clientHeight)
-      this.#scroll.scrollTop = (next.line + 1) * height - clientHeight;
-    return this.#setCursor(next);
+    this.#scroll.scrollTop = Math.max(Math.min(scrollTop, top), top + height - clientHeight);
+    this.#setCursor(next);
   }
 }
 
-function lineElement(line: Line, foldAddress: (key: string) => string): HTMLElement {
-  if (line.type === 'head') return h('div.line.head', bdi(line.text), h('span.number', count(line.rules, 'rule')));
+const isBad = ([, , state]: readonly [number, number, State]): boolean => state === 'bad';
+
+function lineElement(line: Line, { foldAddress }: MapInput): HTMLElement {
+  if (line.type === 'head')
+    return el`<div class="line head">${bdi(line.text)}<span class="number">${count(line.rules, 'rule')}</span></div>`;
   if (line.type === 'fold') {
     const sign = line.isOpen ? '▾' : '▸';
-    return h('div.line.fold', h('span.glyph', sign), link(foldAddress(line.key), line.text));
+    return el`<div class="line fold"><span class="glyph">${sign}</span>${link(foldAddress?.(line.key) ?? '#', line.text)}</div>`;
   }
-  const { rule, state, counts } = line.row;
-  const from = rule.source.startsWith('vault ') ? 'from Vault' : rule.from === null ? rule.source.split(' ')[0] : '';
-  const remark = [line.isInGroup ? '' : rule.namespace, from].filter((text) => text !== '').join(' · ');
+  const { place, state, counts, remark, isCounted } = line.row;
+  const remarks = [line.isInGroup ? '' : place.namespace, remark].filter(Boolean).join(' · ');
   const wrong = (['bad', 'waiting', 'pending', 'refused'] as const).find((one) => counts.has(one));
-  const fine = rule.isCounted ? (counts.get('ok') ?? 0).toLocaleString('en') : '?';
-  return h(
-    'div.line',
-    h(`span.glyph.${state}`, { title: LOOK[state].word }, LOOK[state].glyph),
-    h('a', { href: objectAddress(rule), class: 'name' }, bdi(rule.name), h('small', ' ', bdi(remark ?? ''))),
-    h(
-      'span.number',
-      wrong !== undefined &&
-        h(
-          'span',
-          { class: wrong, title: LOOK[wrong].word },
-          `${(counts.get(wrong) ?? 0).toLocaleString('en')} ${LOOK[wrong].glyph} `,
-        ),
-      fine,
-    ),
-  );
+  const wrongs: Child = wrong !== undefined && [
+    el`<span class=${wrong} title=${LOOK[wrong].word}>${number(counts.get(wrong) ?? 0)} ${LOOK[wrong].glyph}</span>`,
+    ' ',
+  ];
+  return el`<div class="line">${glyph(state)}
+    <a class="name" href=${objectAddress(place)}>${bdi(place.name)}<small> ${bdi(remarks)}</small></a>
+    <span class="number">${wrongs}${isCounted ? number(counts.get('ok') ?? 0) : '?'}</span>
+  </div>`;
 }
 
-/** Makes the canvas as large as its element, in pixels of the screen. */
-function sized(canvas: HTMLCanvasElement): CanvasRenderingContext2D | null {
+/** Gives the link with this address the focus again, after its element was made anew. */
+export function focusOn(place: ParentNode, address: string): void {
+  const links = [...place.querySelectorAll('a')];
+  links.find((one) => one.getAttribute('href') === address)?.focus({ preventScroll: true });
+}
+
+/** An empty canvas of this size, in pixels of the page. */
+function sized(canvas: HTMLCanvasElement, width: number, height: number): CanvasRenderingContext2D {
   const ratio = devicePixelRatio;
-  canvas.width = Math.round(canvas.clientWidth * ratio);
-  canvas.height = Math.round(canvas.clientHeight * ratio);
-  const context = canvas.getContext('2d');
-  context?.scale(ratio, ratio);
+  canvas.style.height = `${height}px`;
+  canvas.width = Math.round(width * ratio);
+  canvas.height = Math.round(height * ratio);
+  const context = canvas.getContext('2d') as CanvasRenderingContext2D;
+  context.scale(ratio, ratio);
   return context;
 }

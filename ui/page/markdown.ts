@@ -1,86 +1,42 @@
-/** What a view shows, as Markdown for an incident. Pure. */
-import type { Place } from '../data.ts';
-import { groupsOf, linksOf, type Model, placeKey, type Row, type Target, titleOf } from './model.ts';
-import { namespaceFacts } from './namespace-facts.ts';
-import { mender, problemsOf } from './problems.ts';
-import { LOOK } from './states.ts';
-import { count, sentence, some, visible } from './text.ts';
+/** What a view shows, as Markdown for an incident. */
+
+/** What is there to be used, not to be read. */
+const SKIPPED = 'canvas, button, input, textarea, .hidden, .top, .sentence, .legend, .path, .command';
 
 /** A text of a user: no character of it makes Markdown. */
-function plain(text: string): string {
-  return visible(text)
-    .replaceAll('\n', ' ')
-    .replace(/[\\`*_[\]<>|#!]/g, String.raw`\$&`);
+const plain = (text: string): string => text.replaceAll(/\s+/g, ' ').replaceAll(/[\\`*_[\]<>|#!~]/g, String.raw`\$&`);
+
+export function markdownOf(place: Element): string {
+  return `${block(place)
+    .replaceAll(/[ \t]+\n/g, '\n')
+    .replaceAll(/\n{3,}/g, '\n\n')
+    .trim()}\n`;
 }
 
-function head({ data }: Model): string {
-  return `Keyferry, ${plain(data.cluster)}, ${data.at}\n\n`;
-}
-
-export function problemsText(model: Model): string {
-  const lines = problemsOf(model).map(({ rows, what, groups, message, reason, since }) => {
-    const names = some([...new Set(groups[0]?.targets.map(({ namespace }) => namespace) ?? [])], 10);
-    const advice = mender(model, reason);
-    const parts = [
-      `- **${plain(rows.map(({ title }) => title).join(' → '))}**: ${plain(what)}${since === null ? '' : ` (since ${since})`}.`,
-      names === '' ? '' : ` In ${plain(names)}.`,
-      message === '' ? '' : ` ${plain(sentence(message))}`,
-      advice === undefined ? '' : ` ${plain(`${advice.who} ${advice.how}`)}`,
-    ];
-    return `${parts.join('')}\n`;
-  });
-  return `${head(model)}${lines.length === 0 ? 'Every copy is up to date.\n' : lines.join('')}`;
-}
-
-export function objectText(model: Model, place: Place): string {
-  const links = linksOf(model);
-  const key = placeKey(place);
-  const makers = (links.makers.get(key) ?? []).map(
-    ([{ title, rule }, target]) => `- made by ${plain(title)} from ${plain(rule.source)}: ${cause(target)}\n`,
-  );
-  const rows = [...new Set([...(links.rules.get(key) ?? []), ...(links.users.get(key) ?? [])])];
-  const rules = rows.map(({ title, rule, targets }) => {
-    const groups = groupsOf(targets).map((group) => {
-      const names = some(
-        group.targets.map(({ namespace }) => namespace),
-        10,
-      );
-      const [first] = group.targets;
-      return `  - ${count(group.targets.length, 'copy', 'copies')} ${first === undefined ? '' : cause(first)}: ${plain(names)}\n`;
-    });
-    return `- ${plain(title)} copies ${plain(rule.source)}: ${plain(`${rule.state}, ${rule.reason}`)}\n${groups.join('')}`;
-  });
-  return `${head(model)}**${plain(titleOf(place))}**\n\n${makers.join('')}${rules.join('')}`;
-}
-
-export function namespaceText(model: Model, name: string): string {
-  const { incoming, outgoing, who } = namespaceFacts(model, name);
-  const lines = [
-    ...incoming.map(
-      ([{ rule, title }, target]) =>
-        `- in: ${plain(`${target.kind} ${target.name}`)} from ${plain(rule.source)} by ${plain(title)}: ${cause(target)}\n`,
-    ),
-    ...outgoing.map(
-      ({ rule, title }) =>
-        `- out: ${plain(title)} into ${plain(rule.destinations.join(', '))}: ${plain(rule.reason)}\n`,
-    ),
-  ];
-  return `${head(model)}**Namespace ${plain(name)}**. ${plain(who)}\n\n${lines.join('')}`;
-}
-
-export function tableText(rows: readonly (readonly [Row, Target | undefined])[]): string {
-  const lines = rows.map(([{ rule, title }, target]) => {
-    const cells = [
-      title,
-      rule.source,
-      target?.namespace ?? '',
-      target === undefined ? '' : `${target.kind} ${target.name}`,
-    ].map((cell) => plain(cell));
-    return `| ${cells.join(' | ')} | ${target === undefined ? plain(rule.reason) : cause(target)} |\n`;
-  });
-  return `| rule | source | namespace | copy | state |\n|---|---|---|---|---|\n${lines.join('')}`;
-}
-
-function cause({ state, reason, message }: Target): string {
-  return `${LOOK[state].word}${reason === '' ? '' : plain(` (${reason}${message === '' ? '' : `: ${message}`})`)}`;
+function block(node: Node): string {
+  if (!(node instanceof HTMLElement)) return node instanceof Text ? plain(node.data) : '';
+  if (node.matches(SKIPPED)) return '';
+  const cells = (): string => Array.from(node.children, (cell) => ` ${block(cell).trim()} |`).join('');
+  if (node.localName === 'tr') return `|${cells()}\n`;
+  const inside = Array.from(node.childNodes, (child) => block(child)).join('');
+  switch (node.localName) {
+    case 'h1':
+    case 'h2':
+      return node.closest('li') === null ? `\n\n**${inside.trim()}**\n\n` : inside;
+    case 'thead':
+      return `\n\n${inside}|${'---|'.repeat(node.querySelectorAll('th').length)}\n`;
+    case 'li':
+      return `- ${inside.trim().replaceAll(/\n+/g, '\n  ')}\n`;
+    case 'dt':
+      return `- ${inside}: `;
+    case 'p':
+    case 'ul':
+      return `\n${inside}\n`;
+    case 'div':
+    case 'dd':
+    case 'section':
+      return `${inside}\n`;
+    default:
+      return getComputedStyle(node.parentElement ?? node).display === 'flex' ? `${inside} ` : inside;
+  }
 }

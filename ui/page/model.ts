@@ -6,150 +6,149 @@
  */
 import type { PageData, PageRule, Place } from '../data.ts';
 import type { Filter } from './address.ts';
-import { type State, STATES, worst } from './states.ts';
+import { byState, type State, worse } from './states.ts';
 
-export interface Target {
-  readonly kind: string;
-  readonly namespace: string;
-  readonly name: string;
+/** A place without `cluster` is in the cluster of the page. */
+export type Spot = Omit<Place, 'cluster'> & { readonly cluster?: string };
+
+export interface Target extends Spot {
   readonly state: State;
   readonly reason: string;
   readonly message: string;
 }
 
-/** A rule with its targets. */
+/** What the map draws: a rule and its targets. */
 export interface Row {
-  readonly rule: PageRule;
+  readonly id: string;
+  readonly system: string;
   /** `SecretMirror pki/ca-bundle` */
   readonly title: string;
+  readonly place: Spot;
+  /** Where its content comes from, if it is no object of this cluster. */
+  readonly remark: string;
   readonly state: State;
+  /** Whether its copies could be counted. */
+  readonly isCounted: boolean;
   readonly targets: readonly Target[];
-  /** The worst state of its targets in a namespace. */
+  /** The worst state of its targets in a column. */
   readonly cells: ReadonlyMap<string, State>;
   readonly counts: ReadonlyMap<State, number>;
 }
 
+export interface RuleRow extends Row {
+  readonly rule: PageRule;
+  /** What a search looks at. */
+  readonly text: string;
+}
+
 export interface Model {
   readonly data: PageData;
-  readonly rows: readonly Row[];
-  /** The namespaces that have a target, by name. */
+  readonly rows: readonly RuleRow[];
+  /** The namespaces that have a target, Vault servers and other clusters, by name. */
   readonly columns: readonly string[];
   readonly counts: ReadonlyMap<State, number>;
 }
 
-const TARGET_STATES: ReadonlyMap<string, State> = new Map([
-  ['pending', 'pending'],
-  ['waiting', 'waiting'],
-  ['conflict', 'bad'],
-  ['error', 'bad'],
-]);
+const TARGET_STATES = { pending: 'pending', waiting: 'waiting', conflict: 'bad', error: 'bad' } as const;
 /** States of rules that pass without help of a user. */
 const PASSING: ReadonlySet<string> = new Set(['Pending', 'Waiting', 'Outdated', 'Unknown', 'Deleting']);
 
 /** The function with its results kept: data are never changed, and a key typed must not make everything anew. */
-export function kept<Of extends object, Result>(make: (of: Of) => Result): (of: Of) => Result {
-  const results = new WeakMap<Of, { readonly result: Result }>();
+export function kept<Of extends object, Result extends object>(make: (of: Of) => Result): (of: Of) => Result {
+  const results = new WeakMap<Of, Result>();
   return (of) => {
-    const found = results.get(of) ?? { result: make(of) };
+    const found = results.get(of) ?? make(of);
     results.set(of, found);
-    return found.result;
+    return found;
   };
 }
 
 export const modelOf = kept((data: PageData): Model => {
-  const made = data.rules.map((rule) => rowOf(rule));
-  const columns = new Set<string>();
-  for (const { cells } of made) for (const namespace of cells.keys()) columns.add(namespace);
-  return { data, rows: made, columns: [...columns].toSorted(), counts: sum(made.map(({ counts }) => counts)) };
+  const rows = data.rules.map((rule) => rowOf(rule));
+  const counts = new Map<State, number>();
+  for (const row of rows) for (const [state, one] of row.counts) counts.set(state, (counts.get(state) ?? 0) + one);
+  return { data, rows, columns: columnsOf(rows), counts };
 });
 
-export function sum(all: Iterable<ReadonlyMap<State, number>>): ReadonlyMap<State, number> {
-  const total = new Map<State, number>();
-  for (const counts of all) for (const [state, number] of counts) total.set(state, (total.get(state) ?? 0) + number);
-  return total;
+export function columnsOf(rows: readonly Row[]): readonly string[] {
+  return [...new Set(rows.flatMap(({ cells }) => [...cells.keys()]))].toSorted();
 }
 
-const rowOf = kept((rule: PageRule): Row => {
-  const failing = rule.failing.map(({ kind, namespace, name, state, reason, message }): Target => ({
-    kind,
-    namespace,
-    name,
-    state: TARGET_STATES.get(state) ?? 'bad',
-    reason,
-    message,
-  }));
+const rowOf = kept((rule: PageRule): RuleRow => {
+  const { id, system, from, source, ready, isCounted } = rule;
+  const failing = rule.failing.map((one): Target => ({ ...one, state: TARGET_STATES[one.state] }));
   const isFailing = new Set(failing.map((one) => placeKey(one)));
-  const fine = rule.copies
-    .filter((copy) => !isFailing.has(placeKey(copy)))
-    .map(({ kind, namespace, name }): Target => ({ kind, namespace, name, state: 'ok', reason: '', message: '' }));
-  const kind = fine[0]?.kind ?? failing[0]?.kind ?? rule.from?.kind ?? 'Secret';
-  const name = fine[0]?.name ?? failing[0]?.name ?? rule.from?.name ?? '';
-  const refused = rule.refused.map(({ namespace, reason, message }): Target => ({
-    kind,
-    namespace,
-    name,
-    state: 'refused',
-    reason,
-    message,
-  }));
-  const targets = [...failing, ...fine, ...refused];
-  const cells = new Map<string, State>();
-  const counts = new Map<State, number>();
-  for (const { namespace, state } of targets) {
-    cells.set(namespace, worst([cells.get(namespace) ?? 'ok', state]));
-    counts.set(state, (counts.get(state) ?? 0) + 1);
-  }
-  return { rule, title: titleOf(rule), state: stateOf(rule, failing), targets, cells, counts };
+  const made = (state: State, reason = '', message = '') => ({ state, reason, message });
+  const fine = Array.from(rule.copies, (one) => ({ ...one, ...made('ok') })).filter(
+    (one) => !isFailing.has(placeKey(one)),
+  );
+  const state = stateOf(rule, failing);
+  const unread = rule.elsewhere.map((one) => ({ ...one, ...made(ready ? 'ok' : state, rule.reason, rule.message) }));
+  const refused = rule.refused.map((one): Target => ({ ...one, state: 'refused' }));
+  const title = titleOf(rule);
+  const remark = from?.kind === 'Vault' ? 'from Vault' : from?.cluster ? `from ${from.cluster}` : '';
+  const row = rowWith({ id, system, title, place: placeOf(rule), remark, state, isCounted }, [
+    ...failing,
+    ...fine,
+    ...unread,
+    ...refused,
+  ]);
+  return { ...row, rule, text: `${title} ${source} ${rule.reason}`.toLowerCase() };
 });
 
-function stateOf({ ready, reason, state }: PageRule, failing: readonly Target[]): State {
-  if (ready) return 'ok';
+export function rowWith(of: Omit<Row, 'targets' | 'cells' | 'counts'>, targets: readonly Target[]): Row {
+  const [cells, counts] = [new Map<string, State>(), new Map<State, number>()];
+  for (const target of targets) {
+    const [{ state }, column] = [target, columnOf(target)];
+    cells.set(column, worse(cells.get(column) ?? 'ok', state));
+    counts.set(state, (counts.get(state) ?? 0) + 1);
+  }
+  return { ...of, targets, cells, counts };
+}
+
+function stateOf({ ready, reason, state, warnings }: PageRule, failing: readonly Target[]): State {
+  if (ready) return warnings.length > 0 ? 'waiting' : 'ok';
   if (reason === 'Limited') return 'unknown';
-  if (failing.length > 0) return worst(failing.map((one) => one.state));
+  if (failing.length > 0) return failing.reduce<State>((all, one) => worse(all, one.state), 'ok');
   return PASSING.has(state) ? 'waiting' : 'bad';
 }
 
-export function titleOf({ kind, namespace, name }: Omit<Place, 'cluster'>): string {
-  return `${kind} ${namespace}/${name}`;
+/** The column of the map that a target is in. */
+export function columnOf({ cluster = '', kind, namespace }: Spot): string {
+  return cluster === '' ? namespace : kind === 'Vault' ? `Vault ${cluster}` : `${namespace} in ${cluster}`;
 }
 
-/** A key for Maps: names have no slashes. */
-export function placeKey({
-  kind,
-  namespace,
-  name,
-  cluster = '',
-}: Omit<Place, 'cluster'> & { cluster?: string }): string {
+export function placeOf({ kind, namespace, name, cluster = '' }: Spot): Place {
+  return { cluster, kind, namespace, name };
+}
+
+export function titleOf({ kind, namespace, name, cluster = '' }: Spot): string {
+  return kind === 'Vault' ? `Vault ${cluster}/${name}` : `${kind} ${namespace}/${name}${cluster && ` in ${cluster}`}`;
+}
+
+/** A key for Maps. */
+export function placeKey({ kind, namespace, name, cluster = '' }: Spot): string {
   return `${cluster}/${kind}/${namespace}/${name}`;
-}
-
-function grouped<T>(items: Iterable<readonly [string, T]>): ReadonlyMap<string, readonly T[]> {
-  const groups = new Map<string, T[]>();
-  for (const [key, item] of items) {
-    const group = groups.get(key);
-    if (group === undefined) groups.set(key, [item]);
-    else group.push(item);
-  }
-  return groups;
 }
 
 /** Who is what to an object: made at the first question, because only some views ask. */
 export interface Links {
   /** The rules that are this object. */
-  readonly rules: ReadonlyMap<string, readonly Row[]>;
+  readonly rules: ReadonlyMap<string, readonly RuleRow[]>;
   /** The rules that copy this object. */
-  readonly users: ReadonlyMap<string, readonly Row[]>;
+  readonly users: ReadonlyMap<string, readonly RuleRow[]>;
   /** The rules that make this object, with the target. */
-  readonly makers: ReadonlyMap<string, readonly (readonly [Row, Target])[]>;
+  readonly makers: ReadonlyMap<string, readonly (readonly [RuleRow, Target])[]>;
 }
 
-export const linksOf = kept(({ rows }: Model): Links => ({
-  rules: grouped(rows.map((row) => [placeKey(row.rule), row])),
-  users: grouped(rows.flatMap((row) => (row.rule.from === null ? [] : [[placeKey(row.rule.from), row] as const]))),
-  makers: grouped(
-    rows.flatMap((row) => row.targets.map((target) => [placeKey(target), [row, target] as const] as const)),
-  ),
-}));
+export const linksOf = kept(({ rows }: Model): Links => {
+  const pairs = rows.flatMap((row) => row.targets.map((target) => [row, target] as const));
+  return {
+    rules: Map.groupBy(rows, ({ rule }) => placeKey(rule)),
+    users: Map.groupBy(rows, ({ rule: { from } }) => (from === null ? '' : placeKey(from))),
+    makers: Map.groupBy(pairs, ([, target]) => placeKey(target)),
+  };
+});
 
 /** Targets with one state and one reason. */
 export interface Group {
@@ -160,35 +159,46 @@ export interface Group {
 
 /** The targets by state and reason, worst first. */
 export function groupsOf(targets: readonly Target[]): readonly Group[] {
-  const found = grouped(targets.map((target) => [`${target.state} ${target.reason}`, target] as const));
+  const found = Map.groupBy(targets, ({ state, reason }) => `${state} ${reason}`);
   return [...found.values()]
-    .flatMap((all) => (all[0] === undefined ? [] : [{ state: all[0].state, reason: all[0].reason, targets: all }]))
-    .toSorted((a, b) => STATES.indexOf(a.state) - STATES.indexOf(b.state) || b.targets.length - a.targets.length);
+    .map((all) => ({ state: all[0]?.state ?? 'ok', reason: all[0]?.reason ?? '', targets: all }))
+    .toSorted((a, b) => byState(a.state, b.state) || b.targets.length - a.targets.length);
 }
 
 /** The part of the matrix that a filter leaves. A filter is a zoom: it keeps the matching rows and columns. */
-export interface Part {
-  readonly rows: readonly Row[];
+export interface Part<Of extends Row = Row> {
+  readonly rows: readonly Of[];
   readonly columns: readonly string[];
 }
 
-export function partOf({ rows, columns }: Pick<Model, 'rows' | 'columns'>, { q, state, sys }: Filter): Part {
-  const words = q
-    .toLowerCase()
-    .split(/\s+/)
-    .filter((word) => word !== '');
-  const has = (text: string): boolean => words.every((word) => text.toLowerCase().includes(word));
-  const fits = ({ rule, state: own, counts }: Row): boolean =>
-    (sys === '' || rule.system === sys) && (state === '' || own === state || counts.has(state));
-  const fitting = rows.filter((row) => fits(row));
-  const hits = new Set(words.length === 0 ? [] : columns.filter((name) => has(name)));
-  const named = new Set(fitting.filter(({ title, rule }) => has(`${title} ${rule.source} ${rule.reason}`)));
-  const inHits = ({ cells }: Row): boolean => [...cells.keys()].some((name) => hits.has(name));
-  const shown = words.length === 0 ? fitting : fitting.filter((row) => named.has(row) || inHits(row));
-  if (q === '' && state === '' && sys === '') return { rows: shown, columns };
-  const used = new Set<string>();
-  for (const { cells } of shown)
-    for (const [name, own] of cells)
-      if ((state === '' || own === state) && (hits.size === 0 || hits.has(name))) used.add(name);
-  return { rows: shown, columns: columns.filter((name) => used.has(name)) };
+export function partOf({ rows, columns }: Part<RuleRow>, { q, state, sys }: Filter): Part<RuleRow> {
+  const words = q.toLowerCase().split(/\s+/).filter(Boolean);
+  if (words.length === 0 && state === '' && sys === '') return { rows, columns };
+  const has = (text: string): boolean => words.every((word) => text.includes(word));
+  const hits = words.length === 0 ? [] : columns.filter((name) => has(name.toLowerCase()));
+  const shown = rows.filter(
+    (row) =>
+      (sys === '' || row.system === sys) &&
+      (state === '' || row.state === state || row.counts.has(state)) &&
+      (has(row.text) || hits.some((name) => row.cells.has(name))),
+  );
+  const isUsed = (name: string): boolean =>
+    shown.some(({ cells }) => (state === '' ? cells.has(name) : cells.get(name) === state));
+  return { rows: shown, columns: (hits.length === 0 ? columns : hits).filter((name) => isUsed(name)) };
+}
+
+/** Who may copy into a namespace, in a sentence. */
+export function whoMay({ namespaces, requiresConsent }: PageData, name: string): string {
+  if (namespaces === null)
+    return 'Not permitted: the namespaces could not be read, so it is not known who may copy into this one.';
+  const found = namespaces.find((one) => one.name === name);
+  if (found === undefined) return 'This namespace does not exist, or is being deleted.';
+  const { closed, acceptFrom } = found;
+  if (closed !== undefined) return `Nobody may copy into this namespace: ${closed}.`;
+  if (acceptFrom === undefined && requiresConsent)
+    return 'Only its own rules may copy into this namespace: it has no consent, and --require-consent is on.';
+  if (acceptFrom === undefined)
+    return 'Rules of every namespace may copy into this one: it has no consent, and no limit keeps them out.';
+  if (acceptFrom === '') return 'Only its own rules may copy into this namespace: its consent is empty.';
+  return `Rules of these namespaces may copy into this one, by its annotation keyferry.dev/accept-from: ${acceptFrom}`;
 }

@@ -13,19 +13,7 @@ export const LOOK: Readonly<Record<State, { readonly glyph: string; readonly wor
   ok: { glyph: '✓', word: 'up to date' },
 };
 
-export function isState(text: string): text is State {
-  return (STATES as readonly string[]).includes(text);
-}
-
-const RANK = new Map(STATES.map((state, rank) => [state, rank]));
-
 /** Sorts the worst first. */
-export function byState(a: State, b: State): number {
-  return (RANK.get(a) ?? 0) - (RANK.get(b) ?? 0);
-}
+export const byState = (a: State, b: State): number => STATES.indexOf(a) - STATES.indexOf(b);
 
-export function worst(states: Iterable<State>): State {
-  let found: State = 'ok';
-  for (const state of states) if (byState(state, found) < 0) found = state;
-  return found;
-}
+export const worse = (a: State, b: State): State => (byState(a, b) <= 0 ? a : b);

@@ -5,20 +5,25 @@ const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
 /** The text with its unseen characters spelled out: `‹U+202E›`. */
 export function visible(text: string): string {
-  return text.toWellFormed().replace(UNSEEN, (char) => {
-    return char === '\n' ? char : `‹U+${(char.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}›`;
-  });
+  const spelled = (char: string): string =>
+    char === '\n' ? char : `‹U+${(char.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}›`;
+  return text.toWellFormed().replace(UNSEEN, spelled);
 }
 
-/** `1 copy`, `2,000 copies` */
-export function count(number: number, one: string, many = `${one}s`): string {
-  return `${number.toLocaleString('en')} ${number === 1 ? one : many}`;
+const FORMAT = new Intl.NumberFormat('en');
+
+export const number = (value: number): string => FORMAT.format(value);
+
+/** `1 rule`, `2,000 rules` */
+export function count(value: number, one: string, many = `${one}s`): string {
+  return `${number(value)} ${value === 1 ? one : many}`;
 }
 
-/** The first names and the number of the others. */
-export function some(names: readonly string[], most: number): string {
-  const rest = names.length - most;
-  return rest > 0 ? `${names.slice(0, most).join(', ')} and ${rest.toLocaleString('en')} more` : names.join(', ');
+export const copies = (value: number): string => count(value, 'copy', 'copies');
+
+/** `Conflict: the object belongs to …` */
+export function why({ reason, message }: { readonly reason: string; readonly message: string }): string {
+  return [reason, message].filter((text) => text !== '').join(': ');
 }
 
 /** `12 min`, `3 h`, `6 days`. @param iso RFC 3339. @param now ms */
@@ -29,10 +34,4 @@ export function age(iso: string, now: number): string {
   if (seconds < 3600) return `${Math.floor(seconds / 60)} min`;
   if (seconds < 48 * 3600) return `${Math.floor(seconds / 3600)} h`;
   return `${Math.floor(seconds / 86_400)} days`;
-}
-
-/** The first letter as a capital. */
-export function sentence(text: string): string {
-  const full = text.charAt(0).toUpperCase() + text.slice(1);
-  return /[.!?…]$/.test(full) ? full : `${full}.`;
 }

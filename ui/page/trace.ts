@@ -2,145 +2,114 @@
  * Where an object comes from and where it goes: source, rule, copies, from left to right, as nested lists. Copies are
  * bundled by state and reason. Only a copy that is a source itself is drawn alone, with what comes after it.
  */
-import type { Place } from '../data.ts';
+import { someOf } from '../../src/runtime/text/texts.ts';
 import { objectAddress } from './address.ts';
-import { bdi, type Child, glyphOf, h, link } from './dom.ts';
-import { groupsOf, linksOf, type Links, type Model, placeKey, type Row, type Target } from './model.ts';
+import { bdi, type Child, el, glyph, link } from './dom.ts';
+import { groupsOf, type Links, linksOf, type Model, placeKey, type RuleRow, type Spot } from './model.ts';
 import { LOOK, type State } from './states.ts';
-import { count, some } from './text.ts';
-
-type Object = Omit<Place, 'cluster'> & { readonly cluster?: string };
+import { copies } from './text.ts';
 
 /** Copies drawn alone for one rule, at most. */
 const ALONE = 12;
 
+interface Way {
+  readonly links: Links;
+  /** The key of the object or rule of the view. */
+  readonly chosen: string;
+  /** What is before, as keys of objects and ids of rules. */
+  readonly seen: ReadonlySet<string>;
+}
+
 /** @param chosen the object or rule of the view */
-export function trace(model: Model, chosen: Object): HTMLElement {
+export function trace(model: Model, chosen: Spot): HTMLElement {
   const links = linksOf(model);
-  const root = rootOf(links, chosen);
-  return h('ul.trace', { 'aria-label': 'From the source to the copies' }, objectItem(links, root, chosen, new Set()));
+  const item = objectItem({ links, chosen: placeKey(chosen), seen: new Set() }, rootOf(links, chosen));
+  return el`<ul class="trace" aria-label="From the source to the copies">${item}</ul>`;
 }
 
 /** Goes from copy to source until nothing is before. A ring ends where it began. */
-function rootOf(links: Links, chosen: Object): Object {
+function rootOf(links: Links, chosen: Spot): Spot {
   const seen = new Set<string>();
   let place = chosen;
   for (;;) {
-    seen.add(placeKey(place));
-    const made = links.makers.get(placeKey(place))?.find(([, { state }]) => state !== 'refused')?.[0];
-    const own = links.rules.get(placeKey(place))?.[0];
-    const before = (made ?? own)?.rule.from;
-    if (before === undefined || before === null || seen.has(placeKey(before))) return place;
+    const key = placeKey(place);
+    seen.add(key);
+    const made = links.makers.get(key)?.find(([, { state }]) => state !== 'refused')?.[0];
+    const before = (made ?? links.rules.get(key)?.[0])?.rule.from ?? undefined;
+    if (before === undefined || seen.has(placeKey(before))) return place;
     place = before;
   }
 }
 
-function objectItem(
-  links: Links,
-  place: Object,
-  chosen: Object,
-  seen: ReadonlySet<string>,
-  state?: State,
-): HTMLElement {
+function objectItem({ links, chosen, seen }: Way, place: Spot, state?: State): HTMLElement {
   const key = placeKey(place);
-  if (seen.has(key)) return h('li', h('div.card', '↺ back to ', link(objectAddress(place), bdi(place.name))));
-  const isRule = links.rules.has(key);
-  // A rule without a source that is an object: what is before it is in Vault, or made by nobody.
-  const vault = isRule ? (links.rules.get(key) ?? []).filter(({ rule }) => rule.from === null) : [];
-  if (vault.length > 0) {
-    const items = vault.map((row) =>
-      h(
-        'li',
-        card(
-          '',
-          false,
-          row.rule.source.split(' ')[0] ?? '',
-          bdi(row.rule.source.split(' ').slice(1).join(' ')),
-          'the source',
-        ),
-        list([ruleItem(links, row, chosen, new Set([...seen, key]))]),
-      ),
-    );
-    return items.length === 1 && items[0] !== undefined ? items[0] : h('li', list(items));
-  }
-  const users = links.users.get(key) ?? [];
-  const where = `${place.kind} in ${place.namespace === '' ? 'the cluster' : place.namespace}${place.cluster === undefined || place.cluster === '' ? '' : `, cluster ${place.cluster}`}`;
-  const role = users.length > 0 ? 'the source' : '';
-  const more = new Set([...seen, key]);
-  return h(
-    'li',
-    card(state ?? '', key === placeKey(chosen), where, link(objectAddress(place), bdi(place.name)), role),
-    users.length > 0 && list(users.map((row) => ruleItem(links, row, chosen, more))),
+  if (seen.has(key)) return back(place);
+  // A rule whose source is not known is the beginning itself.
+  const rules = (links.users.get(key) ?? []).concat((links.rules.get(key) ?? []).filter(({ rule }) => !rule.from));
+  const way = { links, chosen, seen: new Set([...seen, key]) };
+  const { cluster = '', kind, namespace } = place;
+  const where = kind === 'Vault' ? `Vault ${cluster}` : `${kind} in ${namespace || 'the cluster'}`;
+  const own = card({
+    state,
+    isChosen: key === chosen,
+    head: kind === 'Vault' || cluster === '' ? where : `${where}, cluster ${cluster}`,
+    name: link(objectAddress(place), place.name),
+    foot: rules.length > 0 ? 'the source' : '',
+  });
+  return item(
+    own,
+    rules.map((row) => ruleItem(way, row)),
   );
 }
 
-function ruleItem(links: Links, row: Row, chosen: Object, seen: ReadonlySet<string>): HTMLElement {
-  const { rule, state, targets } = row;
+function ruleItem({ links, chosen, seen }: Way, { id, rule, state, targets }: RuleRow): HTMLElement {
+  if (seen.has(id)) return back(rule);
   const key = placeKey(rule);
-  const isOwn = rule.from !== null && placeKey(rule.from) === key;
-  if (!isOwn && seen.has(`rule ${rule.id}`))
-    return h('li', h('div.card.rule', '↺ back to ', link(objectAddress(rule), bdi(rule.name))));
-  const more = new Set([...seen, `rule ${rule.id}`]);
-  const singles = targets
-    .filter((target) => isSource(links, target) || placeKey(target) === placeKey(chosen))
-    .slice(0, ALONE);
-  const rest = targets.filter((target) => !singles.includes(target));
-  const into = rule.destinations.length === 0 ? '' : `into ${some(rule.destinations, 3)}`;
-  const children = [
-    ...singles.map((target) => objectItem(links, target, chosen, more, target.state)),
-    ...groupsOf(rest).map((group) => bundle(group.state, group.reason, group.targets)),
-  ];
-  return h(
-    'li',
-    card(
-      state,
-      key === placeKey(chosen),
-      `${rule.kind} of ${rule.namespace}`,
-      link(objectAddress(rule), bdi(rule.name)),
-      bdi(into),
-      true,
-    ),
-    children.length > 0 && list(children),
-  );
+  const way = { links, chosen, seen: new Set([...seen, id]) };
+  const isAlone = (target: Spot): boolean => links.users.has(placeKey(target)) || placeKey(target) === chosen;
+  const alone = new Set(targets.filter((target) => isAlone(target)).slice(0, ALONE));
+  const bundles = groupsOf(targets.filter((target) => !alone.has(target))).map((group) => {
+    const names = someOf(
+      group.targets.map((one) => one.namespace || one.name),
+      2,
+    );
+    const foot = group.reason === '' ? names : `${group.reason}: ${names}`;
+    const head = LOOK[group.state].word;
+    const type = group.targets.length > 1 ? 'bundle' : '';
+    return item(card({ state: group.state, head, name: copies(group.targets.length), foot, type }), []);
+  });
+  const own = card({
+    state,
+    isChosen: key === chosen,
+    head: `${rule.kind} of ${rule.namespace}`,
+    name: link(objectAddress(rule), rule.name),
+    foot: rule.destinations.length === 0 ? '' : `into ${someOf(rule.destinations, 3)}`,
+    type: 'rule',
+  });
+  return item(own, [...Array.from(alone, (target) => objectItem(way, target, target.state)), ...bundles]);
 }
 
-function isSource(links: Links, target: Target): boolean {
-  return links.users.has(placeKey(target));
+function back(place: Spot): HTMLElement {
+  return item(el`<div class="card">↺ back to ${link(objectAddress(place), place.name)}</div>`, []);
 }
 
-function bundle(state: State, reason: string, targets: readonly Target[]): HTMLElement {
-  const names = some(
-    targets.map(({ namespace }) => namespace),
-    2,
-  );
-  const text = reason === '' ? names : `${reason}: ${names}`;
-  return h(
-    'li',
-    card(state, false, LOOK[state].word, count(targets.length, 'copy', 'copies'), bdi(text), false, targets.length > 1),
-  );
+function item(own: HTMLElement, after: readonly HTMLElement[]): HTMLElement {
+  return el`<li>${own}${after.length > 0 && el`<ul>${after}</ul>`}</li>`;
 }
 
-function list(items: readonly HTMLElement[]): HTMLElement {
-  return h('ul', ...items);
-}
-
-function card(
-  state: State | '',
-  isChosen: boolean,
-  head: string,
-  name: Child,
-  foot: Child,
-  isRule = false,
-  isBundle = false,
-): HTMLElement {
-  const classes = ['card', isRule && 'rule', isBundle && 'bundle', isChosen && 'chosen', state]
-    .filter(Boolean)
-    .join(' ');
-  return h(
-    'div',
-    { class: classes, 'aria-current': isChosen && 'true' },
-    h('small', ...(state === '' ? [] : [glyphOf(state), ' ']), bdi(head)),
-    h('strong', name),
-    h('small', foot),
-  );
+function card(of: {
+  state?: State | undefined;
+  isChosen?: boolean;
+  head: string;
+  name: Child;
+  foot: string;
+  type?: string;
+}) {
+  const { state, isChosen = false, head, name, foot, type = '' } = of;
+  const classes = `card ${type} ${state ?? ''} ${isChosen ? 'chosen' : ''}`;
+  return el`<div class=${classes} aria-current=${isChosen && 'true'}>
+    <small>${state !== undefined && [glyph(state), ' ']}${bdi(head)}</small>
+    <strong>${name}</strong>
+    <small>${bdi(foot)}</small>
+  </div>`;
 }

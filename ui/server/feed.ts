@@ -3,85 +3,68 @@
  *
  * A page that reads slowly gets nothing until it has read what was sent, and then the newest data: so nothing piles up.
  */
-import type { PageData, PageMessage, PageRule, Trouble } from '../data.ts';
+import type { PageData, PageMessage, Trouble } from '../data.ts';
 
 interface Version {
   readonly data: PageData;
-  /** The rules as JSON, by their ids. An unchanged rule keeps its text, so that two versions are compared quickly. */
+  /** The rules as JSON, by their ids. */
   readonly texts: ReadonlyMap<string, string>;
 }
 
 /** An open page. @returns whether it takes more now; if not, it calls `resume` later */
 export type Send = (message: PageMessage) => boolean;
 
-interface Reader {
-  readonly send: Send;
-  has: Version | undefined;
-  knows: Trouble | null;
-  isBusy: boolean;
-}
-
 export class Feed {
   #version: Version | undefined;
   #trouble: Trouble | null = null;
-  readonly #readers = new Set<Reader>();
+  readonly #updates = new Set<() => void>();
 
   get data(): PageData | undefined {
     return this.#version?.data;
   }
 
   put(data: PageData): void {
-    const texts = new Map(
-      data.rules.map((rule) => {
-        const [text, before] = [JSON.stringify(rule), this.#version?.texts.get(rule.id)];
-        return [rule.id, before === text ? before : text] as const;
-      }),
-    );
-    this.#version = { data, texts };
-    for (const reader of this.#readers) this.#update(reader);
+    this.#version = { data, texts: new Map(data.rules.map((rule) => [rule.id, JSON.stringify(rule)])) };
+    for (const update of this.#updates) update();
   }
 
   /** @param message `undefined`: the connection is there. @param now RFC 3339 */
   setTrouble(message: string | undefined, now: string): void {
     if (message === this.#trouble?.message) return;
     this.#trouble = message === undefined ? null : { since: this.#trouble?.since ?? now, message };
-    for (const reader of this.#readers) this.#update(reader);
+    for (const update of this.#updates) update();
   }
 
   add(send: Send): { readonly resume: () => void; readonly remove: () => void } {
-    const reader: Reader = { send, has: undefined, knows: null, isBusy: false };
-    this.#readers.add(reader);
-    this.#update(reader);
-    return {
-      resume: () => {
-        reader.isBusy = false;
-        this.#update(reader);
-      },
-      remove: () => void this.#readers.delete(reader),
+    let has: Version | undefined;
+    let knows: Trouble | null = null;
+    let isReady = true;
+    const update = (): void => {
+      if (isReady && this.#version !== undefined && has !== this.#version) {
+        const message = messageFor(has, this.#version);
+        has = this.#version;
+        isReady = send(message);
+      }
+      if (!isReady || knows === this.#trouble) return;
+      knows = this.#trouble;
+      isReady = send({ trouble: this.#trouble });
     };
-  }
-
-  #update(reader: Reader): void {
-    const version = this.#version;
-    if (!reader.isBusy && version !== undefined && reader.has !== version) {
-      const message = messageFor(reader.has, version);
-      reader.has = version;
-      reader.isBusy = !reader.send(message);
-    }
-    if (!reader.isBusy && reader.knows !== this.#trouble) {
-      reader.knows = this.#trouble;
-      reader.isBusy = !reader.send({ trouble: this.#trouble });
-    }
+    const resume = (): void => {
+      isReady = true;
+      update();
+    };
+    this.#updates.add(update);
+    update();
+    return { resume, remove: () => void this.#updates.delete(update) };
   }
 }
 
 function messageFor(before: Version | undefined, { data, texts }: Version): PageMessage {
   const { rules, ...frame } = data;
   if (before === undefined) return { frame, rules, gone: 'others' };
-  const isChanged = ({ id }: PageRule): boolean => before.texts.get(id) !== texts.get(id);
   return {
     frame,
-    rules: rules.filter((rule) => isChanged(rule)),
+    rules: rules.filter(({ id }) => before.texts.get(id) !== texts.get(id)),
     gone: [...before.texts.keys()].filter((id) => !texts.has(id)),
   };
 }

@@ -18,48 +18,46 @@ const MAX_BODY = 4 * 1024 * 1024;
 /** A request must be complete after this time, ms. A stream of data has no limit. */
 const REQUEST_TIMEOUT_MS = 60_000;
 
-export interface PageServerOptions {
-  readonly port: number;
+interface Served {
   readonly sessions: Sessions;
   readonly feed: Feed;
   readonly plan: PageSource['plan'];
 }
 
-export class PageServer implements AsyncDisposable {
+export interface PageServer extends AsyncDisposable {
   readonly port: number;
-  readonly #servers: readonly Server[];
+}
 
-  private constructor(servers: readonly Server[], port: number) {
-    this.#servers = servers;
-    this.port = port;
-  }
+/** An answer other than 200. Its message is for the user. */
+class Refusal extends Error {
+  readonly status: number;
 
-  /** @throws Error: the port is in use */
-  static async start(options: PageServerOptions): Promise<PageServer> {
-    const first = await listen(options, '127.0.0.1', options.port);
-    const { port } = first.address() as AddressInfo;
-    // A browser may take ::1 for localhost. A machine without IPv6 has none.
-    const second = await listen(options, '::1', port).catch(() => undefined);
-    return new PageServer(second === undefined ? [first] : [first, second], port);
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all(
-      this.#servers.map(async (server) => {
-        const closed = once(server, 'close');
-        server.close();
-        server.closeAllConnections();
-        await closed;
-      }),
-    );
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
   }
 }
 
-async function listen(options: PageServerOptions, host: string, port: number): Promise<Server> {
+/** @throws Error: the port is in use */
+export async function servePage(served: Served, wanted: number): Promise<PageServer> {
+  const first = await listen(served, '127.0.0.1', wanted);
+  const { port } = first.address() as AddressInfo;
+  // A browser may take ::1 for localhost. A machine without IPv6 has none.
+  const second = await listen(served, '::1', port).catch(() => undefined);
+  const close = async (server: Server | undefined): Promise<void> => {
+    const closed = server && once(server, 'close');
+    server?.close();
+    server?.closeAllConnections();
+    await closed;
+  };
+  return { port, [Symbol.asyncDispose]: async () => void (await Promise.all([first, second].map(close))) };
+}
+
+async function listen(served: Served, host: string, port: number): Promise<Server> {
   const server = createServer({ requestTimeout: REQUEST_TIMEOUT_MS }, (request, response) => {
-    answer(request, response, options).catch((error: unknown) => {
+    answer(request, response, served).catch((error: Error) => {
       if (response.headersSent) response.destroy();
-      else send(response, 500, 'text/plain', error instanceof Error ? error.message : String(error));
+      else send(response, 'text/plain', error.message, error instanceof Refusal ? error.status : 500);
     });
   });
   server.listen({ host, port, ipv6Only: true });
@@ -67,82 +65,70 @@ async function listen(options: PageServerOptions, host: string, port: number): P
   return server;
 }
 
-function send(response: ServerResponse, status: number, type: string, body: string): void {
+function send(response: ServerResponse, type: string, body: string, status = 200): void {
   response.writeHead(status, { ...HEADERS, 'content-type': `${type}; charset=utf-8`, connection: 'close' });
   response.end(body);
 }
 
-async function answer(request: IncomingMessage, response: ServerResponse, options: PageServerOptions): Promise<void> {
-  const refusal = refusalOf(request.headers, request.socket.localPort ?? 0);
-  if (refusal !== undefined) return send(response, 403, 'text/plain', refusal);
-  const { sessions, feed, plan } = options;
-  const token = /^Bearer (\S+)$/.exec(request.headers.authorization ?? '')?.[1] ?? '';
-  const isKnown = sessions.knows(token);
-  switch (`${request.method} ${request.url}`) {
+async function answer(request: IncomingMessage, response: ServerResponse, served: Served): Promise<void> {
+  const { headers, method, url, socket } = request;
+  const refusal = refusalOf(headers, socket.localPort ?? 0);
+  if (refusal !== undefined) throw new Refusal(403, refusal);
+  const { sessions, feed, plan } = served;
+  const requireToken = (): void => {
+    const token = /^Bearer (\S+)$/.exec(headers.authorization ?? '')?.[1] ?? '';
+    if (!sessions.knows(token)) throw new Refusal(401, 'no valid token');
+  };
+  switch (`${method} ${url}`) {
     case 'GET /':
-      return send(response, 200, 'text/html', INDEX);
+      return send(response, 'text/html', INDEX);
     case 'GET /page.js':
-      return send(response, 200, 'text/javascript', page().script);
+      return send(response, 'text/javascript', page().script);
     case 'GET /page.css':
-      return send(response, 200, 'text/css', page().style);
+      return send(response, 'text/css', page().style);
     case 'GET /icon.svg':
-      return send(response, 200, 'image/svg+xml', ICON);
+      return send(response, 'image/svg+xml', ICON);
     case 'POST /session': {
-      const body = await jsonOf(request, response);
-      if (body === undefined) return undefined;
-      const found = sessions.redeem(textIn(body, 'code'));
-      if (found === undefined) return send(response, 401, 'text/plain', 'the code is wrong, used or too old');
-      return send(response, 200, 'application/json', JSON.stringify({ token: found }));
+      const token = sessions.redeem(await textIn(request, 'code'));
+      if (token === undefined) throw new Refusal(401, 'the code is wrong, used or too old');
+      return send(response, 'application/json', JSON.stringify({ token }));
     }
     case 'GET /data':
-      return isKnown ? stream(request, response, feed) : send(response, 401, 'text/plain', 'no valid token');
+      requireToken();
+      return stream(request, response, feed);
     case 'POST /plan': {
-      if (!isKnown) return send(response, 401, 'text/plain', 'no valid token');
-      const body = await jsonOf(request, response);
-      if (body === undefined) return undefined;
-      try {
-        return send(response, 200, 'application/json', JSON.stringify(await plan(textIn(body, 'manifests'))));
-      } catch (error) {
-        return send(response, 422, 'text/plain', error instanceof Error ? error.message : String(error));
-      }
+      requireToken();
+      const manifests = await textIn(request, 'manifests');
+      const planned = await plan(manifests).catch((error: Error) => Promise.reject(new Refusal(422, error.message)));
+      return send(response, 'application/json', JSON.stringify(planned));
     }
     default:
-      return send(response, 404, 'text/plain', 'not found');
+      throw new Refusal(404, 'not found');
   }
 }
 
-function textIn(body: unknown, field: string): string {
-  const value = typeof body === 'object' && body !== null ? (body as Record<string, unknown>)[field] : undefined;
-  return typeof value === 'string' ? value : '';
-}
-
-/** The body as JSON; `undefined`: the request was answered with an error. A form of another page cannot send JSON. */
-async function jsonOf(request: IncomingMessage, response: ServerResponse): Promise<unknown> {
-  if (request.headers['content-type'] !== 'application/json') {
-    send(response, 415, 'text/plain', 'the body must be JSON');
-    return undefined;
-  }
+/** A field of the body. A form of another page cannot send JSON. @throws Refusal */
+async function textIn(request: IncomingMessage, field: string): Promise<string> {
+  if (request.headers['content-type'] !== 'application/json') throw new Refusal(415, 'the body must be JSON');
   const parts: Buffer[] = [];
   let length = 0;
   for await (const part of request as AsyncIterable<Buffer>) {
     length += part.length;
-    if (length > MAX_BODY) {
-      send(response, 413, 'text/plain', `the body is larger than ${MAX_BODY / 1024 / 1024} MiB`);
-      return undefined;
-    }
+    if (length > MAX_BODY) throw new Refusal(413, `the body is larger than ${MAX_BODY / 1024 / 1024} MiB`);
     parts.push(part);
   }
   try {
-    return JSON.parse(Buffer.concat(parts).toString()) as unknown;
+    const body = JSON.parse(Buffer.concat(parts).toString()) as Record<string, unknown> | null;
+    const text = body?.[field];
+    return typeof text === 'string' ? text : '';
   } catch {
-    send(response, 400, 'text/plain', 'the body is not JSON');
-    return undefined;
+    throw new Refusal(400, 'the body is not JSON');
   }
 }
 
 /** Sends a line of JSON for each message, compressed, until the page closes the connection. */
-function stream(request: IncomingMessage, response: ServerResponse, feed: Feed): void {
-  const isPacked = /\bgzip\b/.test(request.headers['accept-encoding']?.toString() ?? '');
+function stream({ headers }: IncomingMessage, response: ServerResponse, feed: Feed): void {
+  const isPacked = String(headers['accept-encoding']).includes('gzip');
   const type = { 'content-type': 'application/json-lines; charset=utf-8' };
   response.writeHead(200, { ...HEADERS, ...type, ...(isPacked && { 'content-encoding': 'gzip' }) });
   response.flushHeaders();

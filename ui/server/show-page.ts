@@ -2,11 +2,12 @@
 import { spawn } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 
+import { rfc3339 } from '../../src/runtime/text/texts.ts';
 import type { PageOptions, PageSource, PageTerminal } from '../data.ts';
 import { Feed } from './feed.ts';
 import { pageFile } from './page-file.ts';
 import { redacted } from './redact.ts';
-import { PageServer } from './server.ts';
+import { servePage } from './server.ts';
 import { Sessions } from './session.ts';
 
 export async function showPage(source: PageSource, options: PageOptions, terminal: PageTerminal): Promise<void> {
@@ -25,20 +26,19 @@ async function serve(
 ): Promise<void> {
   const sessions = new Sessions(now);
   const feed = new Feed();
-  const time = (): string => `${new Date(now()).toISOString().slice(0, 19)}Z`;
   const first = Promise.withResolvers<void>();
   const following = follow(
     (data) => {
       feed.put(data);
       first.resolve();
     },
-    (message) => feed.setTrouble(message, time()),
+    (message) => feed.setTrouble(message, rfc3339(now())),
     signal,
   );
   // A cluster that cannot be read is an error of the command, not of the page.
   await Promise.race([first.promise, following]);
   if (signal.aborted) return;
-  await using server = await PageServer.start({ port, sessions, feed, plan });
+  await using server = await servePage({ sessions, feed, plan }, port);
   const address = (): string => `http://127.0.0.1:${server.port}/#code=${sessions.newCode()}`;
   const url = address();
   stdout(`The page of ${cluster}: ${url}\n`);

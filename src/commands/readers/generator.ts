@@ -5,6 +5,7 @@
 import { parseResourceKey, type ResourceKey } from '../../copy/model/keys.ts';
 import type { KubeObject } from '../../kube/api.ts';
 import type { Inventory, RuleCollection } from '../snapshot/inventory.ts';
+import { vaultPlace } from '../snapshot/places.ts';
 import type { Description, RuleReader } from '../snapshot/reader.ts';
 import type { RuleState } from '../snapshot/rule-state.ts';
 import { optInOf, RESULT_ANNOTATION, settingsOf, SettingError } from '../../controllers/generator/request/settings.ts';
@@ -45,11 +46,14 @@ export class GeneratorReader implements RuleReader {
     if (found === undefined) return undefined;
     const { kind: storeKind = 'SecretStore', name: store = '' } = found.spec?.secretStoreRef ?? {};
     const { wanted } = requestsOf(found.spec);
+    const paths = [...new Set(wanted.map(({ key }) => key))];
     const problems = problemsIn(found);
     const values = wanted.map(({ key, property }) => `${property} of ${key}`).join(', ');
     return {
       source: `${storeKind} ${store}`,
-      destinations: [...new Set(wanted.map(({ key }) => `vault ${key}`))],
+      from: { cluster: '', kind: storeKind, namespace: storeKind === 'SecretStore' ? namespace : '', name: store },
+      destinations: paths.map((path) => `vault ${path}`),
+      elsewhere: paths.map((path) => vaultPlace(store, path)),
       state: () => ({ ...stateOf(found), lastSyncTime: null }),
       problems,
       notes:

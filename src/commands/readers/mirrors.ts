@@ -6,6 +6,7 @@ import type { Evaluation } from '../../copy/model/rule-set.ts';
 import type { Description, RuleReader, SnapshotView, Unwanted } from '../snapshot/reader.ts';
 import type { Inventory, RuleCollection } from '../snapshot/inventory.ts';
 import type { RuleScope } from '../../controllers/common/context.ts';
+import { type Place, vaultPlace } from '../snapshot/places.ts';
 import { currentCondition, stateByCondition } from '../snapshot/rule-state.ts';
 import {
   MIRROR_ANNOTATIONS,
@@ -57,13 +58,14 @@ export class MirrorReader implements RuleReader {
     const evaluation = rules.get(key);
     const { mirrorStatus = 'Unknown', lastSyncTime = NEVER_SYNCED } = mirror.status ?? {};
     const warnings = misreadPatterns(spec.suspects, this.#inventory.namespaces.names());
+    const isFromVault = spec.sourceType === 'vault';
+    const isIntoVault = spec.destinationType === 'vault';
     const note = spec.problems.length > 0 ? undefined : this.#noteOn(spec, evaluation, warnings);
     return {
-      source:
-        spec.sourceType === 'vault'
-          ? vaultPlace(spec.sourceVault)
-          : `${spec.sourceType} ${namespace}/${spec.sourceName ?? name}`,
-      destinations: spec.destinationType === 'vault' ? [vaultPlace(spec.destinationVault)] : spec.patterns,
+      source: isFromVault ? vaultText(spec.sourceVault) : `${spec.sourceType} ${namespace}/${spec.sourceName ?? name}`,
+      ...(isFromVault && { from: entryIn(spec.sourceVault) }),
+      destinations: isIntoVault ? [vaultText(spec.destinationVault)] : spec.patterns,
+      elsewhere: isIntoVault ? [entryIn(spec.destinationVault)] : [],
       state: () => ({
         ...stateByCondition(mirror, 'Ready', mirrorStatus),
         lastSyncTime: lastSyncTime === NEVER_SYNCED ? null : lastSyncTime,
@@ -87,7 +89,7 @@ export class MirrorReader implements RuleReader {
     if (outOfReach?.part === 'all') return withReason(outOfReach);
     if (isSuspended) return SUSPENDED.message;
     if (destinationType === 'vault')
-      return `writes ${vaultPlace(destinationVault)} if it differs; this command does not read Vault`;
+      return `writes ${vaultText(destinationVault)} if it differs; this command does not read Vault`;
     const notes = outOfReach === undefined || outOfReach.part === 'none' ? [] : [withReason(outOfReach)];
     if (this.#inventory.only !== undefined)
       return [...notes, 'it is not known which other namespaces it selects: no permission to list them'].join('; ');
@@ -153,7 +155,11 @@ export class MirrorReader implements RuleReader {
 }
 
 /** The address of a Vault server, without user and password, and the path. */
-function vaultPlace(block: VaultBlock | undefined): string {
-  const host = URL.parse(block?.addr ?? '')?.host ?? '?';
-  return `vault ${host}/${(block?.path ?? '?').replace(/^\/+/, '')}`;
+function entryIn(block: VaultBlock | undefined): Place {
+  return vaultPlace(URL.parse(block?.addr ?? '')?.host ?? '?', (block?.path ?? '?').replace(/^\/+/, ''));
+}
+
+function vaultText(block: VaultBlock | undefined): string {
+  const { cluster, name } = entryIn(block);
+  return `vault ${cluster}/${name}`;
 }

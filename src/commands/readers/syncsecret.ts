@@ -7,6 +7,7 @@ import { KeyLists } from '../../copy/model/key-lists.ts';
 import { COPY_LABEL, observe, type Observed } from '../../copy/model/observed.ts';
 import { parseResourceKey, type ResourceKey, resourceKey, ruleName } from '../../copy/model/keys.ts';
 import { SECRET } from '../../copy/model/kind.ts';
+import { type Place, placeText } from '../snapshot/places.ts';
 import type { Description, RuleReader, SnapshotView, Unwanted } from '../snapshot/reader.ts';
 import { RuleStore } from '../../copy/engine/life/rule-store.ts';
 import type { Inventory, RuleCollection } from '../snapshot/inventory.ts';
@@ -87,13 +88,13 @@ export class SyncSecretReader implements RuleReader {
     const rule = kind === SYNC_SECRET.kind ? this.#all.get(this.#all.key(namespace, name)) : undefined;
     if (rule === undefined) return undefined;
     const { metadata, propagated } = rule;
+    const from = this.#sourceOf(rule);
+    const there = { cluster: 'management', kind: SYNC_SECRET.kind, namespace: propagated ?? '', name: metadata.uid };
     return {
-      source: this.#sourceOf(rule),
-      destinations: [
-        propagated === undefined
-          ? `secret ${namespace}/${metadata.uid}`
-          : `syncsecret ${propagated}/${metadata.uid} in management`,
-      ],
+      source: placeText(from),
+      from,
+      destinations: [propagated === undefined ? `secret ${namespace}/${metadata.uid}` : placeText(there)],
+      elsewhere: propagated === undefined ? [] : [there],
       state: () => {
         const state = stateOf(rule);
         const since = rule.status.conditions?.[0]?.lastTransitionTime;
@@ -120,11 +121,17 @@ export class SyncSecretReader implements RuleReader {
   }
 
   /** Names the SyncSecret that a user wrote. If this one is a copy, that is the SyncSecret in the tenant's cluster. */
-  #sourceOf({ metadata, origin }: SyncSecretRule): string {
+  #sourceOf({ metadata, origin }: SyncSecretRule): Place {
     const { namespace = '', name } = metadata;
     const observed = this.#inventory.objects.get(resourceKey(this.#cluster, SYNC_SECRET.kind, namespace, name));
     const tenants = origin === 'another' && observed !== undefined ? originPlace(observed) : undefined;
-    return tenants === undefined ? `syncsecret ${namespace}/${name}` : `syncsecret ${tenants} in tenant`;
+    const [place = namespace, tenantName = name] = tenants?.split('/') ?? [];
+    return {
+      cluster: tenants === undefined ? '' : 'tenant',
+      kind: SYNC_SECRET.kind,
+      namespace: place,
+      name: tenantName,
+    };
   }
 
   uses({ labels }: Observed): string | undefined {

@@ -95,6 +95,9 @@ export function listerBy(
 export const KINDS: readonly Kind[] = [SECRET, CONFIG_MAP];
 export const NAMESPACES: Collection = { kind: 'Namespace', groupPath: '/api/v1', plural: 'namespaces' };
 
+/** Of lists that are kept, most metadata are the same in the next report. */
+const OBSERVED = new WeakMap<KubeObject['metadata'], Observed>();
+
 /** The view of each source in Vault. Commands do not read Vault, because a read could create dynamic credentials. */
 export const VAULT_NOT_READ = {
   state: 'missing',
@@ -150,7 +153,9 @@ export class Inventory {
     const metadata = { metadataOnly: true, signal };
     const places = this.only === undefined ? this.served?.names : [this.only];
     const store = (kind: Kind, { metadata: meta }: KubeObject): void => {
-      this.objects.set(resourceKey(cluster, kind.kind, meta.namespace ?? '', meta.name), observe(meta, kind));
+      const observed = OBSERVED.get(meta) ?? observe(meta, kind);
+      OBSERVED.set(meta, observed);
+      this.objects.set(resourceKey(cluster, kind.kind, meta.namespace ?? '', meta.name), observed);
     };
     const list = async (
       collection: Collection,

@@ -5,9 +5,21 @@ import { parseResourceKey, type ResourceKey } from '../../copy/model/keys.ts';
 /** `namespace` is '' for an object without a namespace. */
 export type TargetPlace = Pick<StatusReport['orphans'][number], 'kind' | 'namespace' | 'name'>;
 
+/** An object in any cluster, or an entry of Vault. */
+export type Place = StatusReport['rules'][number]['elsewhere'][number];
+
 export function placeOf(object: ResourceKey): TargetPlace {
   const { kind, namespace, name } = parseResourceKey(object);
   return { kind, namespace, name };
+}
+
+export function vaultPlace(host: string, path: string): Place {
+  return { cluster: host, kind: 'Vault', namespace: '', name: path };
+}
+
+/** `syncsecret team-a/one in tenant` */
+export function placeText({ cluster, kind, namespace, name }: Place): string {
+  return `${kind.toLowerCase()} ${namespace}/${name}${cluster === '' ? '' : ` in ${cluster}`}`;
 }
 
 /** `Secret default/mysecret` */

@@ -8,6 +8,7 @@ import type { ResourceKey, RuleKey } from '../../copy/model/keys.ts';
 import type { Observed } from '../../copy/model/observed.ts';
 import type { Evaluation, RuleSet } from '../../copy/model/rule-set.ts';
 import type { Inventory, RuleCollection } from './inventory.ts';
+import type { Place } from './places.ts';
 import type { RuleState } from './rule-state.ts';
 
 /** A controller in the table of `commands/readers.ts`. */
@@ -36,7 +37,7 @@ export interface Original {
 /** The rules of one controller in one snapshot. */
 export interface RuleReader {
   /** `undefined`: the rules of this controller have no claims. */
-  readonly ruleSet?: RuleSet;
+  readonly ruleSet?: RuleSet & { isKept?(annotations: Observed['annotations']): boolean };
   /** The annotation of a copy that contains the version of its source; '': copies have none. */
   readonly versionMark: string;
   /** The version in the text of this annotation. Default: all of it. */
@@ -66,6 +67,10 @@ export interface SnapshotView {
 
 /** What the commands say of a rule. */
 export interface Description extends Pick<StatusReport['rules'][number], 'source' | 'destinations'> {
+  /** The source, if no claim has it. */
+  readonly from?: Place | null;
+  /** Targets that no command reads: entries of Vault, and objects in another cluster. */
+  readonly elsewhere?: readonly Place[];
   /** From the status of the rule; if it has none, from the outcomes on its targets, once these are decided. */
   readonly state: () => RuleState & Pick<StatusReport['rules'][number], 'lastSyncTime'>;
   /** The condition of the rule for its present generation; `undefined`: it has none. */

@@ -56,6 +56,8 @@ export type Reader = RuleReader & Pick<ReaderEntry, 'collection' | 'ruleNames'> 
 
 export class Snapshot implements SnapshotView {
   readonly inventory: Inventory;
+  /** Name of the cluster in resource keys. */
+  readonly cluster: string;
   /** The settings that the snapshot assumes beside the defaults, as `--name=value`. */
   readonly assumed: readonly string[];
   readonly rules = new Map<RuleKey, Evaluation>();
@@ -66,14 +68,14 @@ export class Snapshot implements SnapshotView {
   readonly #source: FactSource;
   readonly #reader: TargetReader;
   readonly #signal: AbortSignal;
-  readonly #cluster: string;
+
   readonly #reach: Reach;
   readonly #decisions = new Map<ResourceKey, Decision>();
 
   private constructor(options: SnapshotOptions, inventory: Inventory, readers: readonly Reader[], reach: Reach) {
     this.inventory = inventory;
     this.assumed = options.config.assumed;
-    this.#cluster = options.api.cluster;
+    this.cluster = options.api.cluster;
     this.#reach = reach;
     this.#signal = options.signal ?? new AbortController().signal;
     this.readers = new Map(readers.map((reader) => [reader.ruleSet?.name ?? reader.system, reader]));
@@ -118,7 +120,7 @@ export class Snapshot implements SnapshotView {
     const snapshot = new Snapshot(options, inventory, readers, reach);
     const { claims, rules } = snapshot;
     for (const reader of readers) {
-      for (const object of reader.ruleSet === undefined ? [] : inventory.candidates(reader.collection)) {
+      for (const object of reader.ruleSet === undefined ? [] : snapshot.candidates(reader)) {
         const rule = snapshot.ruleIn(reader, object);
         if (rule === undefined) continue;
         const evaluation = await claims.ruleSetOf(rule).evaluate(rule, claims);
@@ -156,7 +158,14 @@ export class Snapshot implements SnapshotView {
   /** The object of a rule, which need not exist. */
   objectOf(rule: RuleKey): ResourceKey {
     const { controller, kind, namespace, name } = parseRuleKey(rule);
-    return resourceKey(this.#cluster, this.readers.get(controller)?.collection?.kind ?? kind, namespace, name);
+    return resourceKey(this.cluster, this.readers.get(controller)?.collection?.kind ?? kind, namespace, name);
+  }
+
+  /** The objects that may be rules of a reader. */
+  candidates({ collection, ruleSet }: Reader): Iterable<ResourceKey> {
+    const all = [...this.inventory.candidates(collection)];
+    const annotationsOf = (key: ResourceKey) => this.inventory.objects.get(key)?.annotations ?? {};
+    return collection === undefined ? all.filter((key) => ruleSet?.isKept?.(annotationsOf(key)) !== false) : all;
   }
 
   /** What is to be said of an object as a rule; `undefined`: it is no rule. */

@@ -7,10 +7,17 @@ import type { Condition } from '../../copy/engine/life/condition.ts';
 import type { Entry } from '../../copy/book/claim-book.ts';
 import { because, withReason } from '../../copy/model/cause.ts';
 import { REASONS } from '../../copy/model/reasons.ts';
-import { namespaceOf, parseResourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
+import {
+  isEntryKey,
+  namespaceOf,
+  parseResourceKey,
+  type ResourceKey,
+  resourceKey,
+  type RuleKey,
+} from '../../copy/model/keys.ts';
 import { type Observed, PLACE_ANNOTATION } from '../../copy/model/observed.ts';
 import { VAULT_NOT_READ } from './inventory.ts';
-import { byName, placeOf } from './places.ts';
+import { byName, type Place, placeOf } from './places.ts';
 import type { Description, Unwanted } from './reader.ts';
 import { notReady } from './rule-state.ts';
 import type { Reader, Snapshot } from './snapshot.ts';
@@ -43,7 +50,7 @@ export async function ruleStatuses(
   isIncluded: (namespace: string) => boolean,
 ): Promise<readonly (readonly [RuleKey | undefined, RuleStatus])[]> {
   const listed = [...snapshot.readers.values()].flatMap((reader) =>
-    Array.from(snapshot.inventory.candidates(reader.collection)).flatMap((object) => {
+    Array.from(snapshot.candidates(reader)).flatMap((object) => {
       const described = isIncluded(namespaceOf(object)) ? reader.describe(object, snapshot) : undefined;
       return described === undefined ? [] : [{ reader, object, described, key: snapshot.ruleIn(reader, object) }];
     }),
@@ -70,7 +77,7 @@ interface ListedRule {
 
 function statusOf(snapshot: Snapshot, { reader, object, key, described }: ListedRule): RuleStatus {
   const { claims, inventory } = snapshot;
-  const { source, destinations, warnings = [] } = described;
+  const { source, destinations, elsewhere = [], warnings = [] } = described;
   const outOfReach = key && snapshot.rules.get(key)?.outOfReach;
   const copies: CopyStatus[] = [];
   for (const entry of key === undefined ? [] : claims.book.of(key)) {
@@ -88,7 +95,9 @@ function statusOf(snapshot: Snapshot, { reader, object, key, described }: Listed
     system: reader.system,
     ...placeOf(object),
     source,
+    from: described.from === undefined ? sourceOf(snapshot, key) : described.from,
     destinations,
+    elsewhere,
     ...state,
     ...(state.ready &&
       left > 0 &&
@@ -101,10 +110,35 @@ function statusOf(snapshot: Snapshot, { reader, object, key, described }: Listed
         reason: outOfReach.reason,
         message: `${outOfReach.message}; its status says ${withReason(state)}`,
       })),
+    since: described.condition?.lastTransitionTime ?? null,
     copies: copies.toSorted(byName),
+    refused: key === undefined ? [] : refusedOf(snapshot, key),
     failing: key === undefined || state.ready ? [] : failingOf(snapshot, key),
     warnings: key !== undefined && inventory.knowsNamespaces ? warnings : [],
   };
+}
+
+/** The source of a rule; `null`: it is not known. */
+function sourceOf({ rules, cluster: home }: Snapshot, rule: RuleKey | undefined): Place | null {
+  const { claims = [], sources = [] } = (rule && rules.get(rule)) ?? {};
+  const source = claims[0]?.claim.source ?? sources[0];
+  if (source === undefined || isEntryKey(source)) return null;
+  const { cluster } = parseResourceKey(source);
+  return { ...placeOf(source), cluster: cluster === home ? '' : cluster };
+}
+
+/** The targets that a rule selects, but that a limit or a consent forbids. */
+function refusedOf(snapshot: Snapshot, rule: RuleKey): RuleStatus['refused'] {
+  const { claims = [], outOfReach, sources = [] } = snapshot.rules.get(rule) ?? {};
+  // Without a target, the copies probably have the name of their source.
+  const like = claims[0]?.target ?? sources[0];
+  if (outOfReach === undefined || outOfReach.part === 'none' || like === undefined || isEntryKey(like)) return [];
+  const { kind, name } = parseResourceKey(like);
+  return Array.from(snapshot.inventory.namespaces.names()).flatMap((namespace) => {
+    const target = resourceKey(snapshot.cluster, kind, namespace, name);
+    const refusal = snapshot.claims.book.claims(rule, target) ? undefined : snapshot.refusalOf(rule, target);
+    return refusal === undefined ? [] : [{ kind, namespace, name, reason: refusal.reason, message: refusal.message }];
+  });
 }
 
 /** The condition of a rule that is not ready; `undefined`: it is ready, or has no condition for its present spec. */

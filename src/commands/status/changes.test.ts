@@ -17,6 +17,7 @@ const report = (...rules: readonly RuleStatus[]): StatusReport => ({
   systems: [],
   leaders: [],
   notes: [],
+  namespaces: [],
   rules,
   orphans: [],
 });

@@ -65,6 +65,7 @@ export async function statusReport(
       ...(isDoubted ? [flags] : []),
       ...(note === undefined ? [] : [note]),
     ],
+    namespaces: inventory.knowsNamespaces ? namespacesOf(snapshot) : null,
     rules: rules.toSorted(byName),
     orphans: orphans.toSorted(byName),
   };
@@ -75,6 +76,15 @@ export async function statusReport(
     // If only one namespace was read, a rule that selects namespaces may have copies in the others.
     hasCounts: ({ kind, reason }) => inventory.only === undefined || (reason !== LIMITED && !selecting.has(kind)),
   };
+}
+
+function namespacesOf(snapshot: Snapshot): StatusReport['namespaces'] {
+  const { namespaces } = snapshot.inventory;
+  return Array.from([...namespaces.names()].toSorted(), (name) => {
+    const acceptFrom = namespaces.factsOf(name)?.acceptFrom;
+    const closed = snapshot.limitOn(name)?.message;
+    return { name, ...(acceptFrom !== undefined && { acceptFrom }), ...(closed !== undefined && { closed }) };
+  });
 }
 
 /** Whether a rule has a known problem, or is ready but has a mistake (a warning). */

@@ -26,7 +26,8 @@ export interface SummaryOptions {
 const EXAMPLES = 3;
 const INDENT = '    ';
 
-const MENDERS = {
+/** Who can end a reason. */
+export const MENDERS = {
   author: 'the author of the rule',
   owner: 'the owner of what the message names',
   policy: 'who keeps limits, consents and policies',

@@ -36,12 +36,16 @@ export class RunningProgram implements AsyncDisposable {
   readonly #ended: Promise<unknown[]>;
   readonly #written = { stdout: '', stderr: '' };
 
-  constructor(args: readonly string[]) {
-    this.#child = spawn(process.execPath, [BUNDLE, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
+  constructor(args: readonly string[], file = BUNDLE) {
+    this.#child = spawn(process.execPath, [file, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
     this.#ended = once(this.#child, 'close');
     for (const where of ['stdout', 'stderr'] as const) {
       this.#child[where].on('data', (part: Buffer) => (this.#written[where] += part.toString()));
     }
+  }
+
+  get pid(): number {
+    return this.#child.pid ?? 0;
   }
 
   get stdout(): string {

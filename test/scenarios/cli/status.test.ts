@@ -285,7 +285,7 @@ describe('keyferry status', () => {
           await waitFor(async () => (await listed(lister)).includes('during'), { message: 'the event' });
         }
         const known = { apiVersion: 'keyferry.dev/v1', kind: 'Status', cluster: '', systems: [], leaders: [] } as const;
-        const report = { ...known, notes, rules: [], orphans: [] };
+        const report = { ...known, notes, namespaces: [], rules: [], orphans: [] };
         return { report, ruleNames: '', hasCounts: () => true, isMissing: false };
       };
       const stdout = (text: string): void => void printed.push(text);

@@ -13,9 +13,7 @@ import { ensureBundle } from '../../support/bundle.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { mirror, namespace, secret } from '../cli/objects.ts';
 import { runProgram } from '../cli/program.ts';
-import { type RunningPage, startPage } from './program.ts';
-
-const TENANT = 'tenant';
+import { type RunningPage, startPage, TENANT, tenantKubeconfig } from './program.ts';
 
 interface Answer {
   readonly status: number | undefined;
@@ -235,24 +233,7 @@ describe('the server of keyferry ui', () => {
   });
 
   it('with rights to list in one namespace alone, its rules are shown, a change is seen without a watch, and a note says what is missing', async () => {
-    const rules = [
-      { apiGroups: [''], resources: ['secrets'], verbs: ['get', 'list'] },
-      { apiGroups: ['mirrors.kts.studio'], resources: ['secretmirrors'], verbs: ['list'] },
-    ];
-    const apiGroup = 'rbac.authorization.k8s.io';
-    const rbac = { apiVersion: `${apiGroup}/v1`, metadata: { name: 'look', namespace: 'default' } };
-    await plane.api.create({ ...rbac, kind: 'Role', rules });
-    const subjects = [{ apiGroup, kind: 'User', name: TENANT }];
-    await plane.api.create({
-      ...rbac,
-      kind: 'RoleBinding',
-      roleRef: { apiGroup, kind: 'Role', name: 'look' },
-      subjects,
-    });
-    using tenant = plane.client({ token: plane.tokenFor(TENANT) });
-    const isBound = async () => (await tenant.raw('GET', '/api/v1/namespaces/default/secrets')).status === 200;
-    await waitFor(isBound, { message: 'the rights to be in force' });
-    const kubeconfig = await plane.writeKubeconfig({ token: plane.tokenFor(TENANT) });
+    const kubeconfig = await tenantKubeconfig(plane);
     const refused = await runProgram(['ui', '--open=false', '--kubeconfig', kubeconfig]);
     assert.equal(refused.code, 1);
     assert.match(refused.stderr, /no permission to list .*; to read only some namespaces, name them with --namespaces/);

@@ -1,18 +1,15 @@
 /** What manifests would change: paste or drop them. The map of the changed rules alone; nothing is written. */
 import type { PlanReport } from '../../../scripts/reports/schemas.ts';
-import type { PageRule } from '../../data.ts';
-import type { App } from '../app.ts';
-import { bdi, h } from '../dom.ts';
-import type { MapView } from '../map.ts';
-import { modelOf } from '../model.ts';
-import type { State } from '../states.ts';
-import { count } from '../text.ts';
-import { table } from './namespace.ts';
+import { bdi, type Child, el, legend, table } from '../dom.ts';
+import { MapView } from '../map.ts';
+import { columnsOf, type Row, rowWith, type Target } from '../model.ts';
+import { type State, worse } from '../states.ts';
+import { copies } from '../text.ts';
 
-type Action = PlanReport['targets'][number]['action'];
+type Planned = PlanReport['targets'][number];
 
 /** Actions that change nothing have no mark. */
-const MARKS: Readonly<Partial<Record<Action, State>>> = {
+const MARKS: Readonly<Partial<Record<Planned['action'], State>>> = {
   create: 'ok',
   adopt: 'ok',
   update: 'pending',
@@ -30,184 +27,68 @@ const WORDS = {
   waiting: 'would wait',
 } as const;
 
-export class PlanView {
-  readonly element: HTMLElement;
-  readonly #map: MapView;
-  readonly #result = h('div', { 'aria-live': 'polite' });
-  readonly #input = h('textarea', {
-    rows: 10,
-    spellcheck: 'false',
-    'aria-label': 'Manifests as YAML or JSON',
-    placeholder: 'Paste manifests, or drop files here',
-  });
-  readonly #plan: App['plan'];
-
-  constructor(plan: App['plan'], map: MapView) {
-    this.#plan = plan;
-    this.#map = map;
-    const button = h('button', { type: 'button', click: () => void this.#run() }, 'Show what would change');
-    this.element = h(
-      'div.plan',
-      h(
-        'div.text',
-        h('h1', 'Plan'),
-        h(
-          'p',
-          plan === undefined
-            ? 'A report has no server that could plan. Run keyferry ui.'
-            : 'What would the cluster’s copies be after kubectl apply? The API server checks the manifests by a dry run. Nothing is written.',
-        ),
-        plan !== undefined && this.#input,
-        plan !== undefined && h('p', button),
-      ),
-      this.#result,
+/** @param plan `undefined`: a report file has no server */
+export function planView(plan: ((manifests: string) => Promise<PlanReport>) | undefined): HTMLElement {
+  const result = el`<div aria-live="polite"></div>`;
+  if (plan === undefined)
+    return el`<div><h1>Plan</h1><p>A report has no server that could plan. Run keyferry ui.</p></div>`;
+  const map = new MapView();
+  const run = async (): Promise<void> => {
+    result.replaceChildren(el`<p class="filter">Planning …</p>`);
+    const shown = await plan(input.value).then(
+      (report) => reportView(report, map),
+      (error: Error) => el`<p class="filter bad" role="alert">✕ ${bdi(error.message)}</p>`,
     );
-    this.#input.addEventListener('dragover', (event) => event.preventDefault());
-    this.#input.addEventListener('drop', (event) => {
-      const files = [...(event.dataTransfer?.files ?? [])];
-      if (files.length === 0) return;
-      event.preventDefault();
-      void Promise.all(files.map(async (file) => await file.text())).then(
-        (texts) => (this.#input.value = texts.join('\n---\n')),
-      );
-    });
-  }
+    result.replaceChildren(shown);
+  };
+  const drop = async (event: DragEvent): Promise<void> => {
+    const files = [...(event.dataTransfer?.files ?? [])];
+    if (files.length > 0) event.preventDefault();
+    const texts = await Promise.all(files.map(async (file) => await file.text()));
+    if (texts.length > 0) input.value = texts.join('\n---\n');
+  };
+  const input = el`<textarea rows="10" spellcheck="false" aria-label="Manifests as YAML or JSON"
+    placeholder="Paste manifests, or drop files here" dragover=${(event: Event) => event.preventDefault()}
+    drop=${(event: DragEvent) => void drop(event)}></textarea>` as HTMLTextAreaElement;
+  return el`<div class="plan"><h1>Plan</h1>
+    <p>What would the cluster’s copies be after kubectl apply? The API server checks the manifests by a dry run. Nothing is written.</p>
+    ${input}<p><button type="button" click=${() => void run()}>Show what would change</button></p>${result}</div>`;
+}
 
-  async #run(): Promise<void> {
-    this.#result.replaceChildren(h('p.filter', 'Planning …'));
-    try {
-      if (this.#plan !== undefined) this.#show(await this.#plan(this.#input.value));
-    } catch (error) {
-      this.#result.replaceChildren(
-        h('p.filter.bad', { role: 'alert' }, '✕ ', bdi(error instanceof Error ? error.message : String(error))),
-      );
-    }
-  }
-
-  #show({ targets, problems, notes, unchanged }: PlanReport): void {
-    const rules = [...Map.groupBy(targets, ({ rule }) => rule)].map(([title, all]) => ruleOf(title, all));
-    const { rows, columns } = modelOf(frameOf(rules));
-    const lost = targets.filter((target) => target.lost).length;
-    const isShown = rows.length > 0;
-    this.#map.set({
-      rows,
-      columns,
-      order: 'alike',
-      open: undefined,
-      otherOrder: '#plan',
-      foldAddress: () => '#plan',
-      words: WORDS,
-    });
-    const legend = (Object.keys(WORDS) as (keyof typeof WORDS)[]).map((state) =>
-      h('span', h(`i.mark.${state}`, { 'aria-hidden': 'true' }), WORDS[state]),
-    );
-    this.#result.replaceChildren(
-      h(
-        'div.text',
-        h(
-          'h2',
-          targets.length === 0
-            ? 'No copy would change'
-            : `${count(targets.length, 'copy', 'copies')} would change or be refused`,
-        ),
-        lost > 0 && h('p.bad', h('strong', `✕ Data of ${count(lost, 'copy', 'copies')} would be lost.`)),
-        h('p', `${count(unchanged, 'copy', 'copies')} would not change.`),
-        ...problems.map(({ rule, problem }) => h('p.bad', '✕ ', bdi(`${rule}: ${problem}`))),
-        ...notes.map(({ rule, note }) => h('p', bdi(`${rule}: ${note}`))),
-      ),
-      ...(isShown ? [h('div.strip', this.#map.element), h('p.legend', ...legend)] : []),
-      ...(isShown
-        ? [
-            h(
-              'div.text',
-              table(
-                'What would change',
-                ['Action', 'Object', 'Namespace', 'Rule', 'Why'],
-                targets.map((one) => [
-                  `${one.lost ? '✕ ' : ''}${one.action}`,
-                  bdi(`${one.kind} ${one.name}`),
-                  bdi(one.namespace),
-                  bdi(one.rule),
-                  bdi(one.reason),
-                ]),
-              ),
-            ),
-          ]
-        : []),
-    );
-  }
+function reportView({ targets, problems, notes, unchanged }: PlanReport, map: MapView): HTMLElement {
+  const rows = [...Map.groupBy(targets, ({ rule }) => rule)].map(([title, all]) => rowOf(title, all));
+  const lost = targets.filter((target) => target.lost).length;
+  const words = (Object.keys(WORDS) as (keyof typeof WORDS)[]).map((state) => [state, WORDS[state]] as const);
+  map.set({ rows, columns: columnsOf(rows), order: 'alike', otherOrder: '#plan', words: WORDS });
+  const lines = targets.map((one): Child[] => [
+    `${one.lost ? '✕ ' : ''}${one.action}`,
+    bdi(`${one.kind} ${one.name}`),
+    bdi(one.namespace),
+    bdi(one.rule),
+    bdi(one.reason),
+  ]);
+  const many = `${copies(targets.length)} would change or be refused`;
+  return el`<div><h2>${targets.length === 0 ? 'No copy would change' : many}</h2>
+    ${lost > 0 && el`<p class="bad"><strong>✕ Data of ${copies(lost)} would be lost.</strong></p>`}
+    <p>${copies(unchanged)} would not change.</p>
+    ${problems.map(({ rule, problem }) => el`<p class="bad">✕ ${bdi(`${rule}: ${problem}`)}</p>`)}
+    ${notes.map(({ rule, note }) => el`<p>${bdi(`${rule}: ${note}`)}</p>`)}
+    ${
+      rows.length > 0 && [
+        el`<div class="strip">${map.element}</div>`,
+        legend(words),
+        table('What would change', ['Action', 'Object', 'Namespace', 'Rule', 'Why'], lines),
+      ]
+    }</div>`;
 }
 
 /** A rule as the map draws it: with the targets that would change. */
-function ruleOf(title: string, targets: PlanReport['targets']): PageRule {
+function rowOf(title: string, planned: readonly Planned[]): Row {
   const [, kind = title, namespace = '', name = ''] = /^(\S+) ([^/]*)\/(.*)$/.exec(title) ?? [];
-  const states: Readonly<Record<State, PageRule['failing'][number]['state'] | undefined>> = {
-    bad: 'error',
-    pending: 'pending',
-    waiting: 'waiting',
-    ok: undefined,
-    refused: undefined,
-    unknown: undefined,
-  };
-  const marked = targets.flatMap((target) => {
-    const mark = MARKS[target.action];
-    return mark === undefined ? [] : [{ target, mark }];
+  const targets = planned.flatMap(({ action, reason, ...place }): Target[] => {
+    const state = MARKS[action];
+    return state === undefined ? [] : [{ ...place, state, reason: action, message: reason }];
   });
-  const fields = {
-    source: '',
-    destinations: [],
-    from: null,
-    since: null,
-    isCounted: true,
-    lastSyncTime: null,
-    warnings: [],
-  };
-  return {
-    ...fields,
-    id: title,
-    system: targets[0]?.system ?? '',
-    kind,
-    namespace,
-    name,
-    state: '',
-    ready: false,
-    reason: '',
-    message: '',
-    copies: marked
-      .filter(({ mark }) => mark === 'ok')
-      .map(({ target }) => ({ kind: target.kind, namespace: target.namespace, name: target.name, sourceVersion: '' })),
-    failing: marked.flatMap(({ target, mark }) => {
-      const state = states[mark];
-      return state === undefined
-        ? []
-        : [
-            {
-              kind: target.kind,
-              namespace: target.namespace,
-              name: target.name,
-              state,
-              reason: target.action,
-              message: target.reason,
-            },
-          ];
-    }),
-    refused: marked
-      .filter(({ mark }) => mark === 'refused')
-      .map(({ target }) => ({ namespace: target.namespace, reason: target.action, message: target.reason })),
-  };
-}
-
-function frameOf(rules: readonly PageRule[]) {
-  return {
-    at: '',
-    cluster: '',
-    leaders: [],
-    notes: [],
-    orphans: [],
-    ruleNames: '',
-    requiresConsent: false,
-    namespaces: null,
-    advice: {},
-    rules,
-  };
+  const of = { id: title, title, place: { kind, namespace, name }, system: '', remark: '', isCounted: true };
+  return rowWith({ ...of, state: targets.reduce<State>((all, { state }) => worse(all, state), 'ok') }, targets);
 }

@@ -31,9 +31,8 @@ export function userNames(names: AnnotationNames): readonly string[] {
 
 /** Annotations with the prefix and an unknown name. If the prefix is empty: none, because any name would be unknown. */
 export function unknownAnnotations(names: AnnotationNames, annotations: Annotations): string[] {
-  if (names.prefix === '') return [];
-  const known = new Set([...Object.values(names), PLACE_ANNOTATION]);
-  return Object.keys(annotations).filter((key) => key.startsWith(names.prefix) && !known.has(key));
+  const own = names.prefix === '' ? [] : Object.keys(annotations).filter((key) => key.startsWith(names.prefix));
+  return own.filter((key) => !Object.values(names).includes(key) && key !== PLACE_ANNOTATION);
 }
 
 /** Whether an annotation has the replicator's prefix or, if the prefix is empty, one of the replicator's names. */

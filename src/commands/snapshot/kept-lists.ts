@@ -1,17 +1,69 @@
 /**
- * Lists that watches keep up to date, in place of listing anew for each report. A path is listed and watched from its
- * first use on.
+ * Reports that follow the cluster, for `status --watch` and `ui`, from lists that watches keep up to date. A path is
+ * listed and watched from its first use on.
  *
  *   unused ──probe──▶ watched ──403 or 404 of the watch──▶ listed anew at each use
  *     └──404: throws, the next use probes again
  *
- * A path that may be listed but not watched is listed anew at each use (`isPartial`).
+ * A path that may be listed but not watched is listed anew at each use (`unwatched`).
  */
 import type { KubeApi, KubeObject } from '../../kube/api.ts';
 import { isForbidden, isNotFound } from '../../kube/errors.ts';
 import { type Listed, listEach, type ListOptions, METADATA_LIST } from '../../kube/list-each.ts';
 import { Watcher } from '../../kube/watch/watcher.ts';
-import { type Lister, listerBy } from '../snapshot/inventory.ts';
+import { errorText } from '../../observe/error-fields.ts';
+import { sleep } from '../../runtime/abort.ts';
+import { type Lister, listerBy } from './inventory.ts';
+
+/** Changes within this time are shown together, ms. The pause between reports is at least as long as a report took. */
+const SETTLE_MS = 150;
+/** How often the state of the connection is looked at, ms. */
+const TICK_MS = 500;
+/** Longest time between two reports, ms: the next one shows new APIs, and the Lease. */
+const REPORT_MS = 60_000;
+/** As `REPORT_MS`, if the caller may list a kind but not watch it. */
+const UNWATCHED_MS = 10_000;
+
+export interface Follower<Report> {
+  /** Makes a report from lists. @throws the errors of `api.request` */
+  readonly report: (lister: Lister) => Promise<Report>;
+  readonly onReport: (report: Report) => void;
+  /**
+   * Called again and again with the state of the connection.
+   * @param lost why the report may be out of date; `undefined`: it is not. @param unwatched as in `KeptLists`
+   */
+  readonly onState: (lost: string | undefined, unwatched: string | undefined) => void;
+}
+
+/** Reports at first and after each change, until the signal is aborted. @throws the errors of the first report */
+export async function follow<Report>(
+  api: KubeApi,
+  { report, onReport, onState }: Follower<Report>,
+  signal: AbortSignal,
+): Promise<void> {
+  let change = Promise.withResolvers<void>();
+  let isFirst = true;
+  await using lists = new KeptLists(api, () => change.resolve());
+  while (!signal.aborted) {
+    try {
+      change = Promise.withResolvers();
+      const begun = performance.now();
+      onReport(await report(lists.lister));
+      isFirst = false;
+      const ended = performance.now();
+      const until = ended + (lists.unwatched === undefined ? REPORT_MS : UNWATCHED_MS);
+      const seen = change.promise.then(() => true);
+      do onState(lists.lost, lists.unwatched);
+      while (!(await Promise.race([seen, sleep(TICK_MS, signal).then(() => performance.now() >= until)])));
+      await sleep(Math.max(SETTLE_MS, 2 * ended - begun - performance.now()), signal);
+    } catch (error) {
+      if (signal.aborted) return;
+      if (isFirst) throw error;
+      onState(errorText(error), lists.unwatched);
+      await sleep(TICK_MS, signal).catch(() => undefined);
+    }
+  }
+}
 
 interface Kept {
   readonly items: ReadonlyMap<string, Listed>;
@@ -21,12 +73,12 @@ interface Kept {
 const keyOf = ({ metadata: { namespace = '', name } }: KubeObject): string =>
   namespace === '' ? name : `${namespace}/${name}`;
 
-export class KeptLists implements AsyncDisposable {
+class KeptLists implements AsyncDisposable {
   readonly lister: Lister = listerBy(async (path, take, options) => await this.#list(path, take, options));
   readonly #api: KubeApi;
   readonly #onChange: () => void;
   readonly #kept = new Map<string, Kept>();
-  readonly #unwatched = new Set<string>();
+  readonly #unwatched = new Map<string, string>();
 
   /** @param onChange called after a change of a listed object */
   constructor(api: KubeApi, onChange: () => void) {
@@ -35,7 +87,7 @@ export class KeptLists implements AsyncDisposable {
   }
 
   /** Why the lists may be out of date; `undefined`: they are up to date. */
-  get trouble(): string | undefined {
+  get lost(): string | undefined {
     for (const { watcher } of this.#kept.values()) {
       const { connected, error } = watcher.health;
       if (!connected && error !== undefined) return error;
@@ -43,9 +95,9 @@ export class KeptLists implements AsyncDisposable {
     return undefined;
   }
 
-  /** Whether a list is not watched, so that its changes are seen only when it is listed anew. */
-  get isPartial(): boolean {
-    return this.#unwatched.size > 0;
+  /** Why a list is not watched, so that its changes are seen only when it is listed anew; `undefined`: all are. */
+  get unwatched(): string | undefined {
+    return this.#unwatched.values().next().value;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -87,7 +139,7 @@ export class KeptLists implements AsyncDisposable {
       onTrouble: (error) => {
         if (!isForbidden(error) && !isNotFound(error)) return;
         // The API was removed, or the caller may only list it.
-        if (isForbidden(error)) this.#unwatched.add(path);
+        if (isForbidden(error)) this.#unwatched.set(path, error.message);
         this.#kept.delete(path);
         void watcher.stop();
         refused.resolve(undefined);
