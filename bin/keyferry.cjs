@@ -37,7 +37,11 @@ process.env.MALLOC_ARENA_MAX ??= '1';
 // `keyferry demo` runs the demo, which only a checkout has.
 const demo = path.join(root, 'demo', 'main.ts');
 const isDemo = process.argv[2] === 'demo' && existsSync(demo);
-const args = isDemo ? [demo, ...process.argv.slice(3)] : [...nodeFlags, bundle, ...process.argv.slice(2)];
+// The page makes its whole report anew after each change. With optimized code this takes a third of the CPU time, and with
+// 20,000 copies 20 MiB more.
+const isPage = process.argv[2] === 'ui' && Number(process.versions.node.split('.')[0]) <= 24;
+const flags = isPage ? ['--max-semi-space-size=4', '--heap-growing-percent=30'] : nodeFlags;
+const args = isDemo ? [demo, ...process.argv.slice(3)] : [...flags, bundle, ...process.argv.slice(2)];
 const node = findNode();
 // A link with the name of an original program (/manager) may have started this file. The bundle then gets that name and
 // runs the command that replaces the original.

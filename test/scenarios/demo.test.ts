@@ -142,6 +142,7 @@ describe('npm run demo', { skip: process.platform === 'linux' ? false : 'looks i
       /✓ External Secrets Operator v\d+\.\d+\.\d+ and Vault/,
       /postgres .*SecretSynced +True[^\n]*\n[^]*?\[1,\["password"\]\]\n\n +✓ Secret postgres +there .+ after the ExternalSecret\n/,
       /vault kv metadata delete secret\/dev-1\/postgres\n[^]*?✓ secret\/dev-1\/postgres +made again[^\n]*\n +✓ Secret postgres +has the new value/,
+      /✓ the page with all copies +\S+demo\.html\n/,
       /What to try next\n/,
     ];
     let rest = output;
@@ -159,6 +160,10 @@ describe('npm run demo', { skip: process.platform === 'linux' ? false : 'looks i
     await run.shows('Ctrl-C stops everything.');
     const file = /^ *kubeconfig +(\S+)$/m.exec(run.output)?.[1] ?? '';
     assert.match(await readFile(file, 'utf8'), /current-context/);
+    // The page is there from the beginning, and the address at the end is a new one.
+    const pages = [...run.output.matchAll(/^ *(?:its )?page +(http:\S+#code=\S+)$/gm)].map(([, url]) => url ?? '');
+    assert.equal(new Set(pages).size, 2, run.output);
+    assert.equal((await fetch(pages[1] ?? '')).status, 200);
     assert.ok(run.output.includes(`$ export KUBECONFIG=${file}\n  $ kubectl get secretmirrors -A\n`), run.output);
     run.signal('SIGINT');
     // A terminal sends the signal to all processes, and npm forwards it, so the demo gets it twice.
