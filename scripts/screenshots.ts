@@ -13,7 +13,7 @@ import { Keyferry } from '../test/support/keyferry.ts';
 import { readCrds } from './crd/read-crds.ts';
 
 const FOLDER = path.join(import.meta.dirname, '../docs/images');
-const SIZE = { width: 1200, height: 660 };
+const SIZE = { width: 1200, height: 630 };
 const TEAMS = 'auth billing crm data docs edge iot lab media mobile ops pay risk search web'.split(' ');
 const STAGES = ['dev', 'prod', 'stage', 'test'];
 
