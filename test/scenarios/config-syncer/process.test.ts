@@ -99,25 +99,28 @@ it('the command line of the chart counts: probes over HTTPS with the given certi
   await inFolder.stop();
 });
 
-it('with a source namespace, annotations elsewhere have no effect, also for new namespaces, and their copies stay', async () => {
-  await using stack = new AsyncDisposableStack();
-  const scene = await open(stack, 'configs');
-  const { secrets } = scene;
-  await scene.put(secrets, 'source/s', { a: '1' }, { [SYNC]: '' });
-  const all = await scene.operator();
-  for (const one of ['team-a/s', 'team-b/s', 'configs/s']) await secrets.holds(one, { a: '1' });
-  await all.stop();
-  await scene.put(secrets, 'team-a/other', { a: '1' }, { [SYNC]: '' });
-  await scene.put(secrets, 'configs/mine', { a: '1' }, { [SYNC]: '' });
-  await scene.operator(['--config-source-namespace=configs']);
-  await secrets.holds('team-b/mine', { a: '1' });
-  await scene.namespaces('later');
-  await secrets.holds('later/mine', { a: '1' });
-  for (const name of ['source/s', 'team-a/other']) await secrets.warning(name, 'NotPermitted');
-  await secrets.change('source/s', { a: '2' });
-  await secrets.stayUnchanged(['team-a/s', 'team-b/s'], 'copies of a source that does not count');
-  for (const name of ['later/s', 'later/other', 'team-b/other']) assert.equal(await secrets.find(name), undefined);
-});
+longIt(
+  'with a source namespace, annotations elsewhere have no effect, also for new namespaces, and their copies stay',
+  async () => {
+    await using stack = new AsyncDisposableStack();
+    const scene = await open(stack, 'configs');
+    const { secrets } = scene;
+    await scene.put(secrets, 'source/s', { a: '1' }, { [SYNC]: '' });
+    const all = await scene.operator();
+    for (const one of ['team-a/s', 'team-b/s', 'configs/s']) await secrets.holds(one, { a: '1' });
+    await all.stop();
+    await scene.put(secrets, 'team-a/other', { a: '1' }, { [SYNC]: '' });
+    await scene.put(secrets, 'configs/mine', { a: '1' }, { [SYNC]: '' });
+    await scene.operator(['--config-source-namespace=configs']);
+    await secrets.holds('team-b/mine', { a: '1' });
+    await scene.namespaces('later');
+    await secrets.holds('later/mine', { a: '1' });
+    for (const name of ['source/s', 'team-a/other']) await secrets.warning(name, 'NotPermitted');
+    await secrets.change('source/s', { a: '2' });
+    await secrets.stayUnchanged(['team-a/s', 'team-b/s'], 'copies of a source that does not count');
+    for (const name of ['later/s', 'later/other', 'team-b/other']) assert.equal(await secrets.find(name), undefined);
+  },
+);
 
 it('copies of the original are adopted with one patch of metadata each, sources and clones are not written, and the next start writes nothing', async () => {
   await using stack = new AsyncDisposableStack();

@@ -48,7 +48,7 @@ const NOT_RUN: Readonly<Record<string, RegExp>> = {
   undo: /^kubectl delete -f deploy\/keyferry\.yaml$/,
   /** Completion for shells that some machines do not have. src/cli/completion tests the scripts. */
   'no-shell': /^keyferry completion (zsh|fish)/,
-  /** Commands that read the audit log of an API server. test/scenarios/docs/audit.test.ts runs these commands. */
+  /** Commands that read the audit log of an API server. test/scenarios/docs/more/audit.test.ts runs these commands. */
   audit: /^jq /,
   /** Commands for SyncSecrets. This cluster has no SyncSecrets. */
   'no-syncsecrets': /^kubectl get syncsecrets -A -o json \| kubectl replace/,

@@ -64,7 +64,7 @@ const PAGES = [
 ].filter((page) => page !== 'docs/wildcard-certificate.md');
 /**
  * A Vault policy that is wide enough for all pages. Each page shows a narrow policy;
- * test/scenarios/mirrors-vault/policies.test.ts tests these.
+ * test/scenarios/mirrors-vault/more/policies.test.ts tests these.
  */
 const POLICY = ['secret/*', 'mongodb/creds/*', 'sys/leases/revoke']
   .map((path) => `path "${path}" { capabilities = ["create", "read", "update"] }`)

@@ -8,6 +8,7 @@ import { after, afterEach, before, describe, it } from 'node:test';
 import type { Json } from '../../support/api.ts';
 import type { Keyferry } from '../../support/keyferry.ts';
 import { failOnLeaks } from '../../support/leaks.ts';
+import { rowsOf } from '../../support/long.ts';
 import { within } from '../../support/yardstick.ts';
 import { isOpenBao } from '../../servers/catalogue.ts';
 import { type FaultProxy, startFaultProxy } from '../../servers/fault-proxy.ts';
@@ -124,11 +125,11 @@ describe('faults of a Vault', () => {
     assert.equal((await logins()) - before, 1);
   });
 
-  for (const [status, body, words] of [
+  for (const [status, body, words] of rowsOf([
     [429, { errors: ['too many requests'] }, /429|Vault requested fewer calls/],
     [473, { initialized: true, performance_standby: true }, /473/],
     [503, { errors: ['Vault is sealed'] }, /503.*sealed/],
-  ] as const) {
+  ] as const)) {
     it(`while Vault answers ${status}, copies stay as they are; after that, copying continues`, async () => {
       await changeAll();
       const text = String(round);

@@ -8,6 +8,7 @@ import { after, before, describe, it } from 'node:test';
 import type { Json } from '../../support/api.ts';
 import type { Keyferry } from '../../support/keyferry.ts';
 import { failOnLeaks } from '../../support/leaks.ts';
+import { longIt } from '../../support/long.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { within } from '../../support/yardstick.ts';
 import { findPostgres, type PostgresServer } from '../../servers/postgres.ts';
@@ -158,20 +159,23 @@ describe('dynamic credentials', { skip }, () => {
     await waitFor(async () => !(await works(second)), { message: 'the credentials to be revoked' });
   });
 
-  it('dynamic credentials are renewed in time even if the poll period is long, and replaced before max_ttl', async () => {
-    const { mirrors, vault } = scene;
-    await role('short', '4s', '10s');
-    await scene.fromVault('short', block('mongodb/creds/short'), ['default'], { pollPeriodSeconds: 600 });
-    const first = await credentials('default', 'short');
-    const labels = { mirror: 'default/short', vault: vault.addr };
-    const renewals = async (): Promise<number> =>
-      (await operator.metric('mirrors_vault_lease_renew_ok_total', labels)) ?? 0;
-    assert.deepEqual(await worksUntil('short', async () => (await renewals()) >= 1), first);
-    await mirrors.event('short', 'VaultLeaseRenew', /^Renewed lease successfully$/);
-    const second = await worksUntil('short', async ({ leaseId }) => await Promise.resolve(leaseId !== first.leaseId));
-    await worksUntil('short', async () => !(await works(first)));
-    assert.notEqual(second.user, first.user);
-  });
+  longIt(
+    'dynamic credentials are renewed in time even if the poll period is long, and replaced before max_ttl',
+    async () => {
+      const { mirrors, vault } = scene;
+      await role('short', '4s', '10s');
+      await scene.fromVault('short', block('mongodb/creds/short'), ['default'], { pollPeriodSeconds: 600 });
+      const first = await credentials('default', 'short');
+      const labels = { mirror: 'default/short', vault: vault.addr };
+      const renewals = async (): Promise<number> =>
+        (await operator.metric('mirrors_vault_lease_renew_ok_total', labels)) ?? 0;
+      assert.deepEqual(await worksUntil('short', async () => (await renewals()) >= 1), first);
+      await mirrors.event('short', 'VaultLeaseRenew', /^Renewed lease successfully$/);
+      const second = await worksUntil('short', async ({ leaseId }) => await Promise.resolve(leaseId !== first.leaseId));
+      await worksUntil('short', async () => !(await works(first)));
+      assert.notEqual(second.user, first.user);
+    },
+  );
 
   it('if the token that created dynamic credentials is revoked, Keyferry replaces the credentials', async () => {
     const { vault } = scene;
@@ -188,25 +192,33 @@ describe('dynamic credentials', { skip }, () => {
     assert.ok(await works(second));
   });
 
-  it('if a mirror chooses keys of dynamic credentials, a restart replaces them, and the old ones work until all copies have the new ones', async () => {
-    const { mirrors } = scene;
-    const keys = [{ from: 'username' }, { from: 'username', to: 'user' }, { from: 'password' }];
-    await scene.fromVault('chosen', block('mongodb/creds/somedb'), ['default', 'lease-.+'], { destination: { keys } });
-    const first = await credentials('default', 'chosen');
-    await mirrors.ready('chosen', 'Synced');
-    const uid = async (): Promise<string> => (await mirrors.find('default', 'chosen')).metadata.uid;
-    const before = await uid();
-    await operator.kill9();
-    operator = await mirrors.operator();
-    const second = await worksUntil('chosen', async ({ leaseId }) => await Promise.resolve(leaseId !== first.leaseId));
-    await worksUntil('chosen', async () => !(await works(first)));
-    await mirrors.ready('chosen', 'Synced');
-    assert.deepEqual(await credentials('lease-one', 'chosen'), second);
-    const copy = await mirrors.find('default', 'chosen');
-    assert.deepEqual(Object.keys(copy.data).sort(), ['password', 'user', 'username']);
-    assert.equal(copy.data.user, copy.data.username);
-    assert.equal(await uid(), before, 'the copy was written, not made again');
-  });
+  longIt(
+    'if a mirror chooses keys of dynamic credentials, a restart replaces them, and the old ones work until all copies have the new ones',
+    async () => {
+      const { mirrors } = scene;
+      const keys = [{ from: 'username' }, { from: 'username', to: 'user' }, { from: 'password' }];
+      await scene.fromVault('chosen', block('mongodb/creds/somedb'), ['default', 'lease-.+'], {
+        destination: { keys },
+      });
+      const first = await credentials('default', 'chosen');
+      await mirrors.ready('chosen', 'Synced');
+      const uid = async (): Promise<string> => (await mirrors.find('default', 'chosen')).metadata.uid;
+      const before = await uid();
+      await operator.kill9();
+      operator = await mirrors.operator();
+      const second = await worksUntil(
+        'chosen',
+        async ({ leaseId }) => await Promise.resolve(leaseId !== first.leaseId),
+      );
+      await worksUntil('chosen', async () => !(await works(first)));
+      await mirrors.ready('chosen', 'Synced');
+      assert.deepEqual(await credentials('lease-one', 'chosen'), second);
+      const copy = await mirrors.find('default', 'chosen');
+      assert.deepEqual(Object.keys(copy.data).sort(), ['password', 'user', 'username']);
+      assert.equal(copy.data.user, copy.data.username);
+      assert.equal(await uid(), before, 'the copy was written, not made again');
+    },
+  );
 
   it('while Vault is down, a mirror with dynamic credentials can be deleted', async () => {
     const { mirrors, vault } = scene;

@@ -5,6 +5,7 @@ import { after, before, it } from 'node:test';
 import { readCrds } from '../../../scripts/crd/read-crds.ts';
 import { startControlPlane } from '../../servers/control-plane.ts';
 import { Keyferry } from '../../support/keyferry.ts';
+import { longIt } from '../../support/long.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { HOME, MirrorScene } from './support.ts';
 
@@ -66,7 +67,7 @@ it('if the SecretMirror CRD is deleted and created again, a running operator not
   assert.ok(reported.length >= 1 && reported.length <= 4, `reported ${reported.length} times`);
 });
 
-it('an operator that starts without the SecretMirror CRD logs one time how to install it', async () => {
+longIt('an operator that starts without the SecretMirror CRD logs one time how to install it', async () => {
   await scene.api.delete(DEFINITION);
   await waitFor(async () => (await scene.api.find(DEFINITION)) === undefined, { message: () => scene.tail() });
   await using keyferry = await Keyferry.start({ kubeconfig: scene.plane.kubeconfigPath });
@@ -80,14 +81,17 @@ it('an operator that starts without the SecretMirror CRD logs one time how to in
   assert.deepEqual([waits().length, ADVICE.test(String(waits()[0]?.['advice']))], [1, true]);
 });
 
-it('with --controllers=mirrors,replicator but no SecretMirror CRD, an operator is not ready, gives the reason, and copies annotated Secrets', async () => {
-  await scene.api.delete(DEFINITION);
-  await waitFor(async () => (await scene.api.find(DEFINITION)) === undefined, { message: () => scene.tail() });
-  const kubeconfig = scene.plane.kubeconfigPath;
-  await using keyferry = await Keyferry.start({ kubeconfig, args: ['--controllers=mirrors,replicator'] });
-  await waitFor(async () => ADVICE.test((await keyferry.probe('/readyz')).text), { message: () => keyferry.output });
-  assert.equal(await keyferry.isReady(), false);
-  await replicates('named');
-  await mirrors();
-  await keyferry.ready();
-});
+longIt(
+  'with --controllers=mirrors,replicator but no SecretMirror CRD, an operator is not ready, gives the reason, and copies annotated Secrets',
+  async () => {
+    await scene.api.delete(DEFINITION);
+    await waitFor(async () => (await scene.api.find(DEFINITION)) === undefined, { message: () => scene.tail() });
+    const kubeconfig = scene.plane.kubeconfigPath;
+    await using keyferry = await Keyferry.start({ kubeconfig, args: ['--controllers=mirrors,replicator'] });
+    await waitFor(async () => ADVICE.test((await keyferry.probe('/readyz')).text), { message: () => keyferry.output });
+    assert.equal(await keyferry.isReady(), false);
+    await replicates('named');
+    await mirrors();
+    await keyferry.ready();
+  },
+);

@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
 import type { Json } from '../../support/api.ts';
+import { longIt } from '../../support/long.ts';
 import { staysTrue, waitFor } from '../../support/wait-for.ts';
 import { annotations, FINALIZER, HOME, mirrorPath, MirrorScene, OWNED_BY, secretPath } from './support.ts';
 
@@ -202,7 +203,7 @@ describe('a namespace', { concurrency: 4 }, () => {
     assert.deepEqual(warnings, []);
   });
 
-  it('a namespace that hangs in Terminating does not delay the copies in other namespaces', async () => {
+  longIt('a namespace that hangs in Terminating does not delay the copies in other namespaces', async () => {
     await settled('hang');
     const anchor = { name: 'anchor', namespace: 'hang-b', finalizers: ['example.com/hold'] };
     await scene.api.create({ apiVersion: 'v1', kind: 'ConfigMap', metadata: anchor });

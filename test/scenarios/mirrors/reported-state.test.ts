@@ -4,6 +4,7 @@ import { after, before, describe, it } from 'node:test';
 
 import type { Keyferry } from '../../support/keyferry.ts';
 import type { Json } from '../../support/api.ts';
+import { longIt } from '../../support/long.ts';
 import { staysTrue, waitFor } from '../../support/wait-for.ts';
 import { HOME, mirrorPath, MirrorScene, secretPath } from './support.ts';
 
@@ -116,7 +117,7 @@ describe('the status of a mirror that another client writes', () => {
     });
   }
 
-  it("conditions of other types in a mirror's status are kept, and cause no write by Keyferry", async () => {
+  longIt("conditions of other types in a mirror's status are kept, and cause no write by Keyferry", async () => {
     const { conditions } = await scene.ready('forged', 'Synced');
     const other = { ...lie, type: 'example.com/Seen' };
     await scene.api.patch(statusPath, { status: { conditions: [...conditions, other] } });

@@ -271,24 +271,27 @@ longIt('409, 429 and 500 on every verb delay copies, and stall none', async () =
     }
 });
 
-it('foreign objects are merged with --mittwald-merge-foreign, pushes have a switch, and off means off', async () => {
-  await using stack = new AsyncDisposableStack();
-  const scene = await open(stack);
-  const { secrets } = scene;
-  await scene.put(secrets, 'source/s', { a: '1' }, { ...OPEN, to: 'team-a' });
-  await scene.put(secrets, 'team-a/s', { own: 'x' });
-  await scene.put(secrets, 'team-b/pull', {}, { from: 'source/s' });
-  const off = await scene.operator([], { command: 'run', args: ['--controllers=replicator'] });
-  await secrets.stayUnchanged(['team-a/s', 'team-b/pull'], 'the controller is off');
-  await off.stop();
-  const pulls = await scene.operator(['--mittwald-push=false']);
-  await secrets.holds('team-b/pull', { a: '1' });
-  await secrets.warning('source/s', 'NotPermitted');
-  await secrets.holds('team-a/s', { own: 'x' });
-  await pulls.stop();
-  await scene.operator([], { command: 'run', args: ['--controllers=mittwald', '--mittwald-merge-foreign'] });
-  await secrets.holds('team-a/s', { own: 'x', a: '1' });
-  await secrets.delete('source/s');
-  await secrets.holds('team-a/s', { own: 'x' });
-  await secrets.holds('team-b/pull', {});
-});
+longIt(
+  'foreign objects are merged with --mittwald-merge-foreign, pushes have a switch, and off means off',
+  async () => {
+    await using stack = new AsyncDisposableStack();
+    const scene = await open(stack);
+    const { secrets } = scene;
+    await scene.put(secrets, 'source/s', { a: '1' }, { ...OPEN, to: 'team-a' });
+    await scene.put(secrets, 'team-a/s', { own: 'x' });
+    await scene.put(secrets, 'team-b/pull', {}, { from: 'source/s' });
+    const off = await scene.operator([], { command: 'run', args: ['--controllers=replicator'] });
+    await secrets.stayUnchanged(['team-a/s', 'team-b/pull'], 'the controller is off');
+    await off.stop();
+    const pulls = await scene.operator(['--mittwald-push=false']);
+    await secrets.holds('team-b/pull', { a: '1' });
+    await secrets.warning('source/s', 'NotPermitted');
+    await secrets.holds('team-a/s', { own: 'x' });
+    await pulls.stop();
+    await scene.operator([], { command: 'run', args: ['--controllers=mittwald', '--mittwald-merge-foreign'] });
+    await secrets.holds('team-a/s', { own: 'x', a: '1' });
+    await secrets.delete('source/s');
+    await secrets.holds('team-a/s', { own: 'x' });
+    await secrets.holds('team-b/pull', {});
+  },
+);

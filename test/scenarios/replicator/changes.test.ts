@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
 import type { Json } from '../../support/api.ts';
-import { rowsOf } from '../../support/long.ts';
+import { longIt, rowsOf } from '../../support/long.ts';
 import { waitForStable } from '../../support/wait-for.ts';
 import { annotation, type KindScene, KINDS, ReplicatorScene, SETTLE_MS } from './support.ts';
 
@@ -46,28 +46,31 @@ for (const kind of rowsOf(KINDS)) {
       });
     }
 
-    it('if replicate-from names another source, the object is filled from it, or cleared if that source is missing or does not permit it', async () => {
-      await users.create('source/one', { a: 'one' }, ALLOWED);
-      await users.create('source/two', { b: 'two' }, ALLOWED);
-      await users.create('source/closed', { c: 'closed' });
-      await users.create('team-a/turns', {}, { 'replicate-from': 'source/one' });
-      await users.holds('team-a/turns', { a: 'one' });
-      await users.annotate('team-a/turns', { 'replicate-from': 'source/two' });
-      const turned = await users.holds('team-a/turns', { b: 'two' });
-      assert.equal(annotation(turned, 'replicated-from-origin'), 'source/two');
-      await users.change('source/one', { a: 'changed' });
-      await users.stayUnchanged(['team-a/turns'], 'the target with its new source');
-      await users.annotate('team-a/turns', { 'replicate-from': 'source/closed' });
-      await users.holds('team-a/turns', {});
-      await users.annotate('team-a/turns', { 'replicate-from': 'source/two' });
-      await users.holds('team-a/turns', { b: 'two' });
-      await users.annotate('team-a/turns', { 'replicate-from': 'source/none' });
-      await users.holds('team-a/turns', {});
-      await users.annotate('team-a/turns', { 'replicate-from': null });
-      await users.change('team-a/turns', { own: 'mine' });
-      await users.create('source/none', { d: 'late' }, ALLOWED);
-      await users.stayUnchanged(['team-a/turns'], 'the target without its annotation');
-    });
+    longIt(
+      'if replicate-from names another source, the object is filled from it, or cleared if that source is missing or does not permit it',
+      async () => {
+        await users.create('source/one', { a: 'one' }, ALLOWED);
+        await users.create('source/two', { b: 'two' }, ALLOWED);
+        await users.create('source/closed', { c: 'closed' });
+        await users.create('team-a/turns', {}, { 'replicate-from': 'source/one' });
+        await users.holds('team-a/turns', { a: 'one' });
+        await users.annotate('team-a/turns', { 'replicate-from': 'source/two' });
+        const turned = await users.holds('team-a/turns', { b: 'two' });
+        assert.equal(annotation(turned, 'replicated-from-origin'), 'source/two');
+        await users.change('source/one', { a: 'changed' });
+        await users.stayUnchanged(['team-a/turns'], 'the target with its new source');
+        await users.annotate('team-a/turns', { 'replicate-from': 'source/closed' });
+        await users.holds('team-a/turns', {});
+        await users.annotate('team-a/turns', { 'replicate-from': 'source/two' });
+        await users.holds('team-a/turns', { b: 'two' });
+        await users.annotate('team-a/turns', { 'replicate-from': 'source/none' });
+        await users.holds('team-a/turns', {});
+        await users.annotate('team-a/turns', { 'replicate-from': null });
+        await users.change('team-a/turns', { own: 'mine' });
+        await users.create('source/none', { d: 'late' }, ALLOWED);
+        await users.stayUnchanged(['team-a/turns'], 'the target without its annotation');
+      },
+    );
 
     it('if a user set replicate-once-version on an object that was never filled, the object keeps its data', async () => {
       await users.create(

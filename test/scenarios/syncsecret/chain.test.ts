@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
 
 import type { Json } from '../../support/api.ts';
+import { longIt } from '../../support/long.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { ALL_TRAVEL, SyncSecretScene, pathOf, syncSecretPath, syncSecretsPath } from './support.ts';
 
@@ -211,31 +212,34 @@ describe('a SyncSecret of a tenant', () => {
     await scene.phase(object, 'Synced');
   });
 
-  it('a SyncSecret with a name of 253 characters is copied, and the label that names its origin is shortened', async () => {
-    const { tenant } = await scene.running();
-    const namespace = 'n'.repeat(63);
-    await scene.namespaces(namespace);
-    const names = [`${'long.'.repeat(50)}one`, `${'long.'.repeat(50)}two`, `${'x'.repeat(50)}${'-'.repeat(202)}x`];
-    const labels: string[] = [];
-    for (const name of names) {
-      assert.equal(name.length, 253);
-      const object = await scene.create(namespace, name, { a: name.slice(-3) });
-      const { copy, secret } = await scene.arrived(tenant, object, { a: name.slice(-3) });
-      const label = copy.metadata.labels['kubelb.k8c.io/origin-name'];
-      assert.match(label, /^[a-z0-9]([-.a-z0-9]*[a-z0-9])?-[0-9a-f]{10}$/);
-      assert.ok(label.length <= 63 && name.startsWith(label.slice(0, -11)), label);
-      assert.equal(secret.metadata.labels['kubelb.k8c.io/origin-name'], label);
-      assert.equal(secret.metadata.labels['kubelb.k8c.io/origin-ns'], namespace);
-      assert.ok(copy.metadata.annotations['keyferry.dev/origin'].endsWith(`/${namespace}/${name}`));
-      labels.push(label);
-      await scene.phase(object, 'Synced');
-      await scene.change(scene.tenantApi, object, { b: 'changed' });
-      await scene.arrived(tenant, object, { b: 'changed' });
-      await scene.tenantApi.delete(syncSecretPath(namespace, name));
-      await scene.gone(scene.managementApi, copy, secret);
-    }
-    assert.equal(new Set(labels).size, names.length);
-  });
+  longIt(
+    'a SyncSecret with a name of 253 characters is copied, and the label that names its origin is shortened',
+    async () => {
+      const { tenant } = await scene.running();
+      const namespace = 'n'.repeat(63);
+      await scene.namespaces(namespace);
+      const names = [`${'long.'.repeat(50)}one`, `${'long.'.repeat(50)}two`, `${'x'.repeat(50)}${'-'.repeat(202)}x`];
+      const labels: string[] = [];
+      for (const name of names) {
+        assert.equal(name.length, 253);
+        const object = await scene.create(namespace, name, { a: name.slice(-3) });
+        const { copy, secret } = await scene.arrived(tenant, object, { a: name.slice(-3) });
+        const label = copy.metadata.labels['kubelb.k8c.io/origin-name'];
+        assert.match(label, /^[a-z0-9]([-.a-z0-9]*[a-z0-9])?-[0-9a-f]{10}$/);
+        assert.ok(label.length <= 63 && name.startsWith(label.slice(0, -11)), label);
+        assert.equal(secret.metadata.labels['kubelb.k8c.io/origin-name'], label);
+        assert.equal(secret.metadata.labels['kubelb.k8c.io/origin-ns'], namespace);
+        assert.ok(copy.metadata.annotations['keyferry.dev/origin'].endsWith(`/${namespace}/${name}`));
+        labels.push(label);
+        await scene.phase(object, 'Synced');
+        await scene.change(scene.tenantApi, object, { b: 'changed' });
+        await scene.arrived(tenant, object, { b: 'changed' });
+        await scene.tenantApi.delete(syncSecretPath(namespace, name));
+        await scene.gone(scene.managementApi, copy, secret);
+      }
+      assert.equal(new Set(labels).size, names.length);
+    },
+  );
 
   it('a SyncSecret that is deleted and created again gets a new copy and Secret, and the old ones are deleted', async () => {
     const { tenant } = await scene.running();
@@ -270,40 +274,43 @@ describe('a SyncSecret of a tenant', () => {
     await scene.gone(scene.managementApi, copy, secret);
   });
 
-  it('if a SyncSecret is deleted at any step of its first copying, neither its copy nor its Secret stays', async () => {
-    const { tenant } = await scene.running();
-    await scene.namespaces('short');
-    const objects = await Promise.all(
-      Array.from({ length: 30 }, async (_, index) => {
-        const object = await scene.create('short', `n${index}`, { a: 'one' });
-        // A SyncSecret is deleted after one of these steps.
-        const steps = [
-          () => true,
-          async () => (await scene.tenantApi.get(syncSecretPath('short', `n${index}`))).metadata.finalizers,
-          async () => await scene.findCopy(tenant, object),
-          async () => (await scene.findCopy(tenant, object))?.metadata.finalizers,
-        ];
-        await waitFor(steps[index % steps.length] ?? (() => true), { message: 'the step', intervalMs: 5 });
-        await scene.tenantApi.delete(syncSecretPath('short', `n${index}`));
-        return object;
-      }),
-    );
-    await scene.gone(scene.tenantApi, ...objects);
-    // When this later SyncSecret has its Secret, all work on the earlier SyncSecrets is done.
-    const last = await scene.create('short', 'last', { a: 'one' });
-    const { copy, secret } = await scene.arrived(tenant, last, { a: 'one' });
-    const api = scene.managementApi;
-    const left = async (): Promise<string[]> => {
-      const copies = await api.list(syncSecretsPath(tenant.namespace));
-      const secrets = await api.list(`/api/v1/namespaces/${tenant.namespace}/secrets`);
-      return [...copies, ...secrets].map(({ metadata }) => metadata.name);
-    };
-    await waitFor(
-      async () => {
-        assert.deepEqual(await left(), [copy.metadata.name, secret.metadata.name]);
-        return true;
-      },
-      { message: () => `the copies and Secrets to be gone\n${scene.tail()}` },
-    );
-  });
+  longIt(
+    'if a SyncSecret is deleted at any step of its first copying, neither its copy nor its Secret stays',
+    async () => {
+      const { tenant } = await scene.running();
+      await scene.namespaces('short');
+      const objects = await Promise.all(
+        Array.from({ length: 30 }, async (_, index) => {
+          const object = await scene.create('short', `n${index}`, { a: 'one' });
+          // A SyncSecret is deleted after one of these steps.
+          const steps = [
+            () => true,
+            async () => (await scene.tenantApi.get(syncSecretPath('short', `n${index}`))).metadata.finalizers,
+            async () => await scene.findCopy(tenant, object),
+            async () => (await scene.findCopy(tenant, object))?.metadata.finalizers,
+          ];
+          await waitFor(steps[index % steps.length] ?? (() => true), { message: 'the step', intervalMs: 5 });
+          await scene.tenantApi.delete(syncSecretPath('short', `n${index}`));
+          return object;
+        }),
+      );
+      await scene.gone(scene.tenantApi, ...objects);
+      // When this later SyncSecret has its Secret, all work on the earlier SyncSecrets is done.
+      const last = await scene.create('short', 'last', { a: 'one' });
+      const { copy, secret } = await scene.arrived(tenant, last, { a: 'one' });
+      const api = scene.managementApi;
+      const left = async (): Promise<string[]> => {
+        const copies = await api.list(syncSecretsPath(tenant.namespace));
+        const secrets = await api.list(`/api/v1/namespaces/${tenant.namespace}/secrets`);
+        return [...copies, ...secrets].map(({ metadata }) => metadata.name);
+      };
+      await waitFor(
+        async () => {
+          assert.deepEqual(await left(), [copy.metadata.name, secret.metadata.name]);
+          return true;
+        },
+        { message: () => `the copies and Secrets to be gone\n${scene.tail()}` },
+      );
+    },
+  );
 });

@@ -149,24 +149,27 @@ describe('the deletion of a SyncSecret', () => {
     },
   );
 
-  it('if a SyncSecret was deleted while no CCM ran, the next CCM deletes it with its copy, even after the time limit', async () => {
-    const run = await running('late');
-    await run.ccm.kill9();
-    await remove(run.object);
-    const { metadata } = await scene.tenantApi.get(syncSecretPath('default', 'late'));
-    const end = Date.parse(metadata.deletionTimestamp) + LIMIT_MS;
-    await waitFor(() => Date.now() > end, { message: 'the end of the time limit' });
-    await scene.ccm(run.tenant, { args: [`--deletion-timeout=${LIMIT_MS}ms`] });
-    await allGone(run);
-    const fieldSelector = 'involvedObject.name=late';
-    const events = await scene.tenantApi.list('/api/v1/namespaces/default/events', { fieldSelector });
-    assert.deepEqual(
-      events.map(({ reason }) => reason),
-      [],
-    );
-  });
+  longIt(
+    'if a SyncSecret was deleted while no CCM ran, the next CCM deletes it with its copy, even after the time limit',
+    async () => {
+      const run = await running('late');
+      await run.ccm.kill9();
+      await remove(run.object);
+      const { metadata } = await scene.tenantApi.get(syncSecretPath('default', 'late'));
+      const end = Date.parse(metadata.deletionTimestamp) + LIMIT_MS;
+      await waitFor(() => Date.now() > end, { message: 'the end of the time limit' });
+      await scene.ccm(run.tenant, { args: [`--deletion-timeout=${LIMIT_MS}ms`] });
+      await allGone(run);
+      const fieldSelector = 'involvedObject.name=late';
+      const events = await scene.tenantApi.list('/api/v1/namespaces/default/events', { fieldSelector });
+      assert.deepEqual(
+        events.map(({ reason }) => reason),
+        [],
+      );
+    },
+  );
 
-  it("while another client's finalizer keeps a deleted SyncSecret, the CCM makes no copy of it", async () => {
+  longIt("while another client's finalizer keeps a deleted SyncSecret, the CCM makes no copy of it", async () => {
     const run = await running('held', SHORT_LIMIT);
     const { object, chain, tenant } = run;
     const path = syncSecretPath('default', 'held');
@@ -223,7 +226,7 @@ describe('the deletion of a SyncSecret', () => {
 });
 
 describe('a SyncSecret that is created again', () => {
-  it('a SyncSecret that is created again gets a new copy, and the old copy is deleted', async () => {
+  longIt('a SyncSecret that is created again gets a new copy, and the old copy is deleted', async () => {
     const run = await running('again', SHORT_LIMIT);
     await disconnect(run);
     await remove(run.object);

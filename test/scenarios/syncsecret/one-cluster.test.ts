@@ -257,29 +257,35 @@ for (const [title, kind] of rowsOf(Object.entries({ 'in two processes': ccmAndMa
       await waitFor(async () => (await left()) === 0, { message: () => `nothing to be left\n${tail()}` });
     });
 
-    it(`with CCM and manager in one cluster (${title}), changed copies are repaired, and deleted copies are made again`, async () => {
-      await start(kind);
-      const object = await syncSecret(APP, 'one');
-      await offered('two');
-      for (const name of ['one', 'two']) {
-        const { copy, secret } = await synced(name);
-        await api.patch(pathOf({ ...secret, kind: 'Secret' }), { data: { a: CHANGED } });
-        await synced(name);
-        await api.patch(pathOf({ ...copy, kind: 'SyncSecret' }), { data: { a: CHANGED }, metadata: { labels: null } });
-        await synced(name);
-        await api.delete(pathOf({ ...copy, kind: 'SyncSecret' }));
-        const isNew = async (): Promise<boolean> => uidOf((await synced(name)).copy) !== uidOf(copy);
-        await waitFor(isNew, { message: 'a new copy' });
-      }
-      await api.delete(pathOf(object));
-      const { object: made } = await synced('two');
-      await api.delete(syncSecretPath(APP, 'two'));
-      const again = async (): Promise<boolean> => uidOf((await synced('two')).object) !== uidOf(made);
-      await waitFor(again, { message: 'the SyncSecret of the Secret' });
-      await requests().settled();
-      assert.equal((await api.list(API)).length, 2);
-      assert.equal((await api.list(`/api/v1/namespaces/${AWAY}/secrets`)).length, 1);
-    });
+    longIt(
+      `with CCM and manager in one cluster (${title}), changed copies are repaired, and deleted copies are made again`,
+      async () => {
+        await start(kind);
+        const object = await syncSecret(APP, 'one');
+        await offered('two');
+        for (const name of ['one', 'two']) {
+          const { copy, secret } = await synced(name);
+          await api.patch(pathOf({ ...secret, kind: 'Secret' }), { data: { a: CHANGED } });
+          await synced(name);
+          await api.patch(pathOf({ ...copy, kind: 'SyncSecret' }), {
+            data: { a: CHANGED },
+            metadata: { labels: null },
+          });
+          await synced(name);
+          await api.delete(pathOf({ ...copy, kind: 'SyncSecret' }));
+          const isNew = async (): Promise<boolean> => uidOf((await synced(name)).copy) !== uidOf(copy);
+          await waitFor(isNew, { message: 'a new copy' });
+        }
+        await api.delete(pathOf(object));
+        const { object: made } = await synced('two');
+        await api.delete(syncSecretPath(APP, 'two'));
+        const again = async (): Promise<boolean> => uidOf((await synced('two')).object) !== uidOf(made);
+        await waitFor(again, { message: 'the SyncSecret of the Secret' });
+        await requests().settled();
+        assert.equal((await api.list(API)).length, 2);
+        assert.equal((await api.list(`/api/v1/namespaces/${AWAY}/secrets`)).length, 1);
+      },
+    );
 
     it(`with CCM and manager in one cluster (${title}), KubeLB's objects are adopted, although their labels offer every Secret to the synchronizer`, async () => {
       const finalizers = [ORIGINAL_FINALIZER];

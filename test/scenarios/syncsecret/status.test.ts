@@ -8,6 +8,7 @@ import { after, afterEach, before, describe, it } from 'node:test';
 import { kubernetesFault } from '../../servers/fault-rules.ts';
 import type { Json, TestApi } from '../../support/api.ts';
 import type { Keyferry } from '../../support/keyferry.ts';
+import { longIt } from '../../support/long.ts';
 import { parseMetrics } from '../../support/prometheus.ts';
 import { staysTrue, waitFor } from '../../support/wait-for.ts';
 import { syncSecretPath, syncSecretsPath, SyncSecretScene } from './support.ts';
@@ -110,7 +111,7 @@ describe('the status in the management cluster', () => {
     await scene.gone(api, object);
   });
 
-  it('the status of a copy is Synced for a new generation only after its Secret has the change', async () => {
+  longIt('the status of a copy is Synced for a new generation only after its Secret has the change', async () => {
     await scene.manager();
     const { managerProxy } = scene.clusters;
     const api = scene.managementApi;
@@ -133,27 +134,30 @@ describe('the status in the management cluster', () => {
 });
 
 describe('the status in the tenant’s cluster', () => {
-  it("the tenant's status covers copy and Secret: Synced, Failed with the management cluster's message, or Pending", async () => {
-    const { tenant, manager } = await scene.running();
-    const object = await scene.create('default', 'whole', { 'tls.crt': 'x' });
-    const path = syncSecretPath('default', 'whole');
-    const synced = await scene.phase(object, 'Synced');
-    assert.deepEqual(statusOf(synced), expected('Synced', 'True', 'Synced', 'Secret synced successfully', 1));
+  longIt(
+    "the tenant's status covers copy and Secret: Synced, Failed with the management cluster's message, or Pending",
+    async () => {
+      const { tenant, manager } = await scene.running();
+      const object = await scene.create('default', 'whole', { 'tls.crt': 'x' });
+      const path = syncSecretPath('default', 'whole');
+      const synced = await scene.phase(object, 'Synced');
+      assert.deepEqual(statusOf(synced), expected('Synced', 'True', 'Synced', 'Secret synced successfully', 1));
 
-    await scene.tenantApi.patch(path, { type: 'kubernetes.io/tls' });
-    const failed = await scene.phase(object, 'Failed');
-    const { status: there } = await scene.findCopy(tenant, object);
-    assert.match(there.conditions[0].message, /^failed to update Secret: .*data\[tls\.key\]/);
-    assert.deepEqual(statusOf(failed), expected('Failed', 'False', 'SyncFailed', there.conditions[0].message, 2));
+      await scene.tenantApi.patch(path, { type: 'kubernetes.io/tls' });
+      const failed = await scene.phase(object, 'Failed');
+      const { status: there } = await scene.findCopy(tenant, object);
+      assert.match(there.conditions[0].message, /^failed to update Secret: .*data\[tls\.key\]/);
+      assert.deepEqual(statusOf(failed), expected('Failed', 'False', 'SyncFailed', there.conditions[0].message, 2));
 
-    await manager.kill9();
-    await scene.tenantApi.patch(path, { type: null });
-    const pending = await scene.phase(object, 'Pending', { reason: 'Pending' });
-    const message = 'the Secret in the management cluster is not made yet';
-    assert.deepEqual(statusOf(pending), expected('Pending', 'False', 'Pending', message, 3));
-    await scene.manager();
-    await scene.phase(object, 'Synced');
-  });
+      await manager.kill9();
+      await scene.tenantApi.patch(path, { type: null });
+      const pending = await scene.phase(object, 'Pending', { reason: 'Pending' });
+      const message = 'the Secret in the management cluster is not made yet';
+      assert.deepEqual(statusOf(pending), expected('Pending', 'False', 'Pending', message, 3));
+      await scene.manager();
+      await scene.phase(object, 'Synced');
+    },
+  );
 
   it("the tenant's status is Synced for a new generation only after the copy has the change", async () => {
     await scene.running();
@@ -240,7 +244,7 @@ describe('events about SyncSecrets', () => {
     return found.filter(({ involvedObject }) => involvedObject.uid === metadata.uid);
   };
 
-  it('a failure causes one Warning event in each cluster, even if it is retried many times', async () => {
+  longIt('a failure causes one Warning event in each cluster, even if it is retried many times', async () => {
     const { tenant } = await scene.running();
     const object = await scene.create('default', 'warned', { 'tls.crt': 'x' });
     await scene.phase(object, 'Synced');
@@ -308,35 +312,38 @@ describe('metrics of SyncSecrets', () => {
     return results.map(({ labels, value }) => `${labels.namespace} ${labels.result} ${value}`).toSorted();
   }
 
-  it("the metrics of SyncSecrets have KubeLB's names, labels and buckets, and count a conflict and a failure as errors", async () => {
-    const tenant = await scene.tenant();
-    const path = syncSecretPath('default', 'counted');
-    const object = await scene.create('default', 'counted', { a: 'one' });
-    const foreign = { metadata: { annotations: { 'keyferry.dev/origin': 'another/default/counted' } } };
-    const place = syncSecretPath(tenant.namespace, object.metadata.uid);
-    await scene.create(tenant.namespace, object.metadata.uid, { a: 'other' }, foreign, scene.managementApi);
-    const ccm = await scene.ccm(tenant);
-    await scene.phase(object, 'Failed', { reason: 'Conflict' });
-    assert.deepEqual(await counts(ccm, 'ccm'), ['default error 1']);
+  longIt(
+    "the metrics of SyncSecrets have KubeLB's names, labels and buckets, and count a conflict and a failure as errors",
+    async () => {
+      const tenant = await scene.tenant();
+      const path = syncSecretPath('default', 'counted');
+      const object = await scene.create('default', 'counted', { a: 'one' });
+      const foreign = { metadata: { annotations: { 'keyferry.dev/origin': 'another/default/counted' } } };
+      const place = syncSecretPath(tenant.namespace, object.metadata.uid);
+      await scene.create(tenant.namespace, object.metadata.uid, { a: 'other' }, foreign, scene.managementApi);
+      const ccm = await scene.ccm(tenant);
+      await scene.phase(object, 'Failed', { reason: 'Conflict' });
+      assert.deepEqual(await counts(ccm, 'ccm'), ['default error 1']);
 
-    await scene.managementApi.delete(place);
-    const manager = await scene.manager();
-    await scene.phase(object, 'Synced');
-    assert.deepEqual(await counts(ccm, 'ccm'), ['default error 1']);
-    await scene.change(scene.tenantApi, object, { a: 'two' });
-    await scene.phase(object, 'Synced');
-    assert.deepEqual(await counts(ccm, 'ccm'), ['default error 1', 'default success 1']);
+      await scene.managementApi.delete(place);
+      const manager = await scene.manager();
+      await scene.phase(object, 'Synced');
+      assert.deepEqual(await counts(ccm, 'ccm'), ['default error 1']);
+      await scene.change(scene.tenantApi, object, { a: 'two' });
+      await scene.phase(object, 'Synced');
+      assert.deepEqual(await counts(ccm, 'ccm'), ['default error 1', 'default success 1']);
 
-    // The success of the previous version must not count again for the new version.
-    const { tenantProxy } = scene.clusters;
-    tenantProxy.rule({ match: { method: 'PATCH', path: /syncsecrets\/counted\?/ }, fault: kubernetesFault(500) });
-    await scene.tenantApi.patch(path, { metadata: { finalizers: null } });
-    await scene.phase(object, 'Failed', { reason: 'SyncFailed' });
-    assert.deepEqual(await counts(ccm, 'ccm'), ['default error 2', 'default success 1']);
+      // The success of the previous version must not count again for the new version.
+      const { tenantProxy } = scene.clusters;
+      tenantProxy.rule({ match: { method: 'PATCH', path: /syncsecrets\/counted\?/ }, fault: kubernetesFault(500) });
+      await scene.tenantApi.patch(path, { metadata: { finalizers: null } });
+      await scene.phase(object, 'Failed', { reason: 'SyncFailed' });
+      assert.deepEqual(await counts(ccm, 'ccm'), ['default error 2', 'default success 1']);
 
-    const type = 'kubernetes.io/tls';
-    const unfit = await scene.create('default', 'unfit', { 'tls.crt': 'x' }, { type }, scene.managementApi);
-    await scene.phase(unfit, 'Failed', { api: scene.managementApi });
-    assert.deepEqual(await counts(manager, 'manager'), ['default error 1', `${tenant.namespace} success 2`]);
-  });
+      const type = 'kubernetes.io/tls';
+      const unfit = await scene.create('default', 'unfit', { 'tls.crt': 'x' }, { type }, scene.managementApi);
+      await scene.phase(unfit, 'Failed', { api: scene.managementApi });
+      assert.deepEqual(await counts(manager, 'manager'), ['default error 1', `${tenant.namespace} success 2`]);
+    },
+  );
 });

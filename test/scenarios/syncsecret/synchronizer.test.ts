@@ -336,24 +336,27 @@ describe('the finalizer of KubeLB', () => {
     },
   );
 
-  it("Keyferry removes KubeLB's finalizer from a Secret that lost its label or was deleted while the removal failed", async () => {
-    const { tenant } = await running();
-    const { tenantProxy } = scene.clusters;
-    const rule = tenantProxy.rule({ match: { method: 'PATCH', path: '/secrets/' }, fault: kubernetesFault(500) });
-    const names = ['late-unlabelled', 'late-deleted'];
-    const [unlabelled, deleted] = await Promise.all(
-      names.map(async (name) => await secret(name, { metadata: { finalizers } })),
-    );
-    const chains = await Promise.all(names.map(async (name) => await arrived(tenant, name)));
-    await removeLabel(unlabelled);
-    await scene.tenantApi.delete(pathOf(deleted));
-    const { hits } = rule;
-    await waitFor(() => rule.hits >= hits + 2, { message: 'more attempts to remove the finalizers' });
-    rule.clear();
-    await scene.gone(scene.tenantApi, ...chains.map(({ made }) => made));
-    await waitFor(async () => (await findOffered('late-unlabelled')).metadata.finalizers === undefined);
-    await scene.gone(scene.tenantApi, deleted);
-  });
+  longIt(
+    "Keyferry removes KubeLB's finalizer from a Secret that lost its label or was deleted while the removal failed",
+    async () => {
+      const { tenant } = await running();
+      const { tenantProxy } = scene.clusters;
+      const rule = tenantProxy.rule({ match: { method: 'PATCH', path: '/secrets/' }, fault: kubernetesFault(500) });
+      const names = ['late-unlabelled', 'late-deleted'];
+      const [unlabelled, deleted] = await Promise.all(
+        names.map(async (name) => await secret(name, { metadata: { finalizers } })),
+      );
+      const chains = await Promise.all(names.map(async (name) => await arrived(tenant, name)));
+      await removeLabel(unlabelled);
+      await scene.tenantApi.delete(pathOf(deleted));
+      const { hits } = rule;
+      await waitFor(() => rule.hits >= hits + 2, { message: 'more attempts to remove the finalizers' });
+      rule.clear();
+      await scene.gone(scene.tenantApi, ...chains.map(({ made }) => made));
+      await waitFor(async () => (await findOffered('late-unlabelled')).metadata.finalizers === undefined);
+      await scene.gone(scene.tenantApi, deleted);
+    },
+  );
 });
 
 describe('a SyncSecret of a user with the name of a labelled Secret', () => {
@@ -440,23 +443,26 @@ describe('a SyncSecret that another client changes', () => {
     });
   }
 
-  it("if another client deletes a labelled Secret's SyncSecret, it is made again, even while its copy cannot be deleted", async () => {
-    const { tenant } = await running();
-    const { link } = scene.clusters;
-    await secret('deleted');
-    const first = await arrived(tenant, 'deleted');
-    await scene.tenantApi.delete(pathOf(first.made));
-    const again = await renewed(first.made);
-    await scene.gone(scene.managementApi, ...first.copies);
-    const second = await arrived(tenant, 'deleted');
-    const rule = link.rule({ match: { method: 'DELETE' }, fault: kubernetesFault(500) });
-    await scene.tenantApi.delete(pathOf(again));
-    await waitFor(() => rule.hits > 0, { message: 'the deletion of the copy to be tried' });
-    rule.clear();
-    await scene.gone(scene.managementApi, ...second.copies);
-    await renewed(again);
-    await arrived(tenant, 'deleted');
-  });
+  longIt(
+    "if another client deletes a labelled Secret's SyncSecret, it is made again, even while its copy cannot be deleted",
+    async () => {
+      const { tenant } = await running();
+      const { link } = scene.clusters;
+      await secret('deleted');
+      const first = await arrived(tenant, 'deleted');
+      await scene.tenantApi.delete(pathOf(first.made));
+      const again = await renewed(first.made);
+      await scene.gone(scene.managementApi, ...first.copies);
+      const second = await arrived(tenant, 'deleted');
+      const rule = link.rule({ match: { method: 'DELETE' }, fault: kubernetesFault(500) });
+      await scene.tenantApi.delete(pathOf(again));
+      await waitFor(() => rule.hits > 0, { message: 'the deletion of the copy to be tried' });
+      rule.clear();
+      await scene.gone(scene.managementApi, ...second.copies);
+      await renewed(again);
+      await arrived(tenant, 'deleted');
+    },
+  );
 });
 
 describe('the Secrets of a tenant', () => {

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
 
-import { readJsonLines } from '../../support/json-lines.ts';
-import { within } from '../../support/yardstick.ts';
-import { HOME, MirrorScene } from '../mirrors/support.ts';
+import { readJsonLines } from '../../../support/json-lines.ts';
+import { within } from '../../../support/yardstick.ts';
+import { HOME, MirrorScene } from '../../mirrors/support.ts';
 
 const MIRRORS = 50;
 const NAMESPACES = 5;

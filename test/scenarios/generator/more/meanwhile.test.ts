@@ -5,10 +5,10 @@
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
 
-import { type FaultProxy, startFaultProxy } from '../../servers/fault-proxy.ts';
-import type { Json } from '../../support/api.ts';
-import { waitFor } from '../../support/wait-for.ts';
-import { GeneratorScene } from './support.ts';
+import { type FaultProxy, startFaultProxy } from '../../../servers/fault-proxy.ts';
+import type { Json } from '../../../support/api.ts';
+import { waitFor } from '../../../support/wait-for.ts';
+import { GeneratorScene } from '../support.ts';
 
 const NAME = 'together';
 const AUDITED = { type: 'Audited', status: 'True', reason: 'Later', message: 'x' };

@@ -5,11 +5,10 @@
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
 
-import { onlyV1beta1 } from '../../servers/external-secrets.ts';
-import { Keyferry } from '../../support/keyferry.ts';
-import { longIt } from '../../support/long.ts';
-import { waitFor } from '../../support/wait-for.ts';
-import { GeneratorScene, STORE } from './support.ts';
+import { onlyV1beta1 } from '../../../servers/external-secrets.ts';
+import { Keyferry } from '../../../support/keyferry.ts';
+import { waitFor } from '../../../support/wait-for.ts';
+import { GeneratorScene, STORE } from '../support.ts';
 
 let scene: GeneratorScene;
 
@@ -60,21 +59,18 @@ it("when ESO's CRDs are installed after the start, even with v1beta1 alone, the 
   await scene.operator.ready();
 });
 
-longIt(
-  "when v1 replaces v1beta1 in ESO's CRDs, the generator makes new values without a restart and keeps the old values",
-  async () => {
-    const before = await scene.result('old');
-    await scene.installCrds((yaml) => yaml, 'v1');
-    assert.equal((await scene.api.raw('GET', '/apis/external-secrets.io/v1beta1')).status, 404);
-    await makes('new');
-    assert.deepEqual(await scene.result('old'), before);
-    assert.equal((await scene.entry('secret/data/app/old')).metadata.version, 1);
-    await scene.operator.ready();
-    assert.ok(scene.operator.running);
-  },
-);
+it("when v1 replaces v1beta1 in ESO's CRDs, the generator makes new values without a restart and keeps the old values", async () => {
+  const before = await scene.result('old');
+  await scene.installCrds((yaml) => yaml, 'v1');
+  assert.equal((await scene.api.raw('GET', '/apis/external-secrets.io/v1beta1')).status, 404);
+  await makes('new');
+  assert.deepEqual(await scene.result('old'), before);
+  assert.equal((await scene.entry('secret/data/app/old')).metadata.version, 1);
+  await scene.operator.ready();
+  assert.ok(scene.operator.running);
+});
 
-longIt("when v1beta1 replaces v1 in ESO's CRDs, as after a downgrade, the generator makes new values", async () => {
+it("when v1beta1 replaces v1 in ESO's CRDs, as after a downgrade, the generator makes new values", async () => {
   await scene.installCrds(onlyV1beta1, 'v1beta1');
   await makes('again');
 });

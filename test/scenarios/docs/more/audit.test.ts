@@ -12,16 +12,16 @@ import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import { parseAllDocuments } from 'yaml';
 
-import { readCrds } from '../../../scripts/crd/read-crds.ts';
-import { kubernetesMinor } from '../../servers/catalogue.ts';
-import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';
-import { Reaper } from '../../servers/reaper.ts';
-import type { TestApi } from '../../support/api.ts';
-import { codeBlocks } from '../../support/markdown.ts';
-import { waitFor } from '../../support/wait-for.ts';
-import { mirror, namespace, secret } from '../cli/objects.ts';
+import { readCrds } from '../../../../scripts/crd/read-crds.ts';
+import { kubernetesMinor } from '../../../servers/catalogue.ts';
+import { type ControlPlane, startControlPlane } from '../../../servers/control-plane.ts';
+import { Reaper } from '../../../servers/reaper.ts';
+import type { TestApi } from '../../../support/api.ts';
+import { codeBlocks } from '../../../support/markdown.ts';
+import { waitFor } from '../../../support/wait-for.ts';
+import { mirror, namespace, secret } from '../../cli/objects.ts';
 
-const ROOT = path.join(import.meta.dirname, '../../..');
+const ROOT = path.join(import.meta.dirname, '../../../..');
 const blocksOf = (page: string) => codeBlocks(readFileSync(path.join(ROOT, page), 'utf8'));
 const AUDIT = blocksOf('docs/audit.md');
 const VALUE = 'the-value-that-nobody-prints';

@@ -5,15 +5,23 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
-import type { Json } from '../../support/api.ts';
-import type { Keyferry } from '../../support/keyferry.ts';
-import { longIt } from '../../support/long.ts';
-import { KEYFERRY_ACCOUNT } from '../../support/service-account.ts';
-import { staysTrue, waitFor } from '../../support/wait-for.ts';
-import { type ProgramResult, runProgram } from '../cli/program.ts';
-import { COPY_LABEL, HOME, labels, mirrorPath, MirrorScene, OWNED_BY, PLACE, secretPath } from '../mirrors/support.ts';
-import { annotate } from '../replicator/support.ts';
-import { refuse } from './admission.ts';
+import type { Json } from '../../../support/api.ts';
+import type { Keyferry } from '../../../support/keyferry.ts';
+import { KEYFERRY_ACCOUNT } from '../../../support/service-account.ts';
+import { staysTrue, waitFor } from '../../../support/wait-for.ts';
+import { type ProgramResult, runProgram } from '../../cli/program.ts';
+import {
+  COPY_LABEL,
+  HOME,
+  labels,
+  mirrorPath,
+  MirrorScene,
+  OWNED_BY,
+  PLACE,
+  secretPath,
+} from '../../mirrors/support.ts';
+import { annotate } from '../../replicator/support.ts';
+import { refuse } from '../admission.ts';
 
 const USER = KEYFERRY_ACCOUNT.name;
 const RBAC = '/apis/rbac.authorization.k8s.io/v1';
@@ -205,23 +213,20 @@ describe('an annotated source whose earlier copy cannot be deleted', () => {
 });
 
 describe('a forged mark', () => {
-  longIt(
-    "an object with the mark of another user's mirror, which Keyferry may not delete, does not make this mirror unready",
-    async () => {
-      await namespaces('victim', 'forger');
-      await forbid('forger');
-      await scene.secret(HOME, 'victim', { a: '1' });
-      await scene.mirror('victim', ['victim']);
-      await scene.ready('victim', 'Synced');
-      const marks = { [OWNED_BY]: `${HOME}/victim`, [PLACE]: 'forger/victim' };
-      const metadata = { labels: { [COPY_LABEL]: 'mirrors' }, annotations: marks };
-      await scene.secret('forger', 'victim', { a: 'mine' }, { metadata });
-      await waitFor(() => /"target":"local:Secret\/forger\/victim"/.test(operator.output), { message: 'a try' });
-      const isReady = async (): Promise<boolean> => (await scene.status('victim')).conditions[0].status === 'True';
-      await staysTrue(isReady, 2500, 'the mirror is ready');
-      assert.equal(await undeleted('mirrors'), 0);
-    },
-  );
+  it("an object with the mark of another user's mirror, which Keyferry may not delete, does not make this mirror unready", async () => {
+    await namespaces('victim', 'forger');
+    await forbid('forger');
+    await scene.secret(HOME, 'victim', { a: '1' });
+    await scene.mirror('victim', ['victim']);
+    await scene.ready('victim', 'Synced');
+    const marks = { [OWNED_BY]: `${HOME}/victim`, [PLACE]: 'forger/victim' };
+    const metadata = { labels: { [COPY_LABEL]: 'mirrors' }, annotations: marks };
+    await scene.secret('forger', 'victim', { a: 'mine' }, { metadata });
+    await waitFor(() => /"target":"local:Secret\/forger\/victim"/.test(operator.output), { message: 'a try' });
+    const isReady = async (): Promise<boolean> => (await scene.status('victim')).conditions[0].status === 'True';
+    await staysTrue(isReady, 2500, 'the mirror is ready');
+    assert.equal(await undeleted('mirrors'), 0);
+  });
 });
 
 describe('a copy that loses the label keyferry.dev/copy', () => {

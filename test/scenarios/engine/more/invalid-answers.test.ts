@@ -5,13 +5,12 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, it } from 'node:test';
 
-import type { FaultProxy } from '../../servers/fault-proxy.ts';
-import { proxied } from '../../servers/proxied.ts';
-import { kubernetesFault } from '../../servers/fault-rules.ts';
-import type { Keyferry } from '../../support/keyferry.ts';
-import { longIt } from '../../support/long.ts';
-import { waitFor } from '../../support/wait-for.ts';
-import { HOME, mirrorPath, MirrorScene, secretPath } from '../mirrors/support.ts';
+import type { FaultProxy } from '../../../servers/fault-proxy.ts';
+import { proxied } from '../../../servers/proxied.ts';
+import { kubernetesFault } from '../../../servers/fault-rules.ts';
+import type { Keyferry } from '../../../support/keyferry.ts';
+import { waitFor } from '../../../support/wait-for.ts';
+import { HOME, mirrorPath, MirrorScene, secretPath } from '../../mirrors/support.ts';
 
 /** The number of discovery requests that the test waits for. */
 const LOOKS = 4;
@@ -104,7 +103,7 @@ it('a 404 page of a proxy does not mean that the object is deleted, so the opera
   await operator.stop();
 });
 
-longIt('if a watch sends invalid data, the operator opens it again, and copies later changes', async () => {
+it('if a watch sends invalid data, the operator opens it again, and copies later changes', async () => {
   const operator = await scene.operator({ kubeconfig, args: ['--controllers=mirrors,replicator'] });
   const metadata = { name: 'x', namespace: 'default', resourceVersion: '1', uid: 'u', creationTimestamp: 'never' };
   const nonsense = [

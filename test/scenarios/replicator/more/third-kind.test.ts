@@ -3,18 +3,18 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, it } from 'node:test';
 
-import { clientOf } from '../../support/kube-client.ts';
-import { Operator } from '../../../src/operator/operator.ts';
-import { REPLICATED_KINDS } from '../../../src/controllers/replicator/rules/rule-set.ts';
-import { findControllerCommand } from '../../../src/config/commands.ts';
-import type { Kind } from '../../../src/copy/model/kind.ts';
-import type { HttpKubeApi } from '../../../src/kube/http.ts';
-import { createLog } from '../../../src/observe/log.ts';
-import { createMetrics } from '../../../src/observe/metrics/metrics.ts';
-import { startControlPlane } from '../../servers/control-plane.ts';
-import { type KindScene, ReplicatorScene } from './support.ts';
+import { clientOf } from '../../../support/kube-client.ts';
+import { Operator } from '../../../../src/operator/operator.ts';
+import { REPLICATED_KINDS } from '../../../../src/controllers/replicator/rules/rule-set.ts';
+import { findControllerCommand } from '../../../../src/config/commands.ts';
+import type { Kind } from '../../../../src/copy/model/kind.ts';
+import type { HttpKubeApi } from '../../../../src/kube/http.ts';
+import { createLog } from '../../../../src/observe/log.ts';
+import { createMetrics } from '../../../../src/observe/metrics/metrics.ts';
+import { startControlPlane } from '../../../servers/control-plane.ts';
+import { type KindScene, ReplicatorScene } from '../support.ts';
 
-const DOCUMENT = new URL('../../../docs/add-a-kind.md', import.meta.url);
+const DOCUMENT = new URL('../../../../docs/add-a-kind.md', import.meta.url);
 
 const SETTINGS: Kind = {
   kind: 'Settings',

@@ -5,10 +5,9 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
-import { HOME, mirrorPath, MirrorScene, secretPath } from '../mirrors/support.ts';
-import { type KindScene, KINDS, ReplicatorScene } from '../replicator/support.ts';
-import { rowsOf } from '../../support/long.ts';
-import { refuse } from './admission.ts';
+import { HOME, mirrorPath, MirrorScene, secretPath } from '../../mirrors/support.ts';
+import { type KindScene, KINDS, ReplicatorScene } from '../../replicator/support.ts';
+import { refuse } from '../admission.ts';
 
 const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
 /** The log level that logs the most. */
@@ -81,7 +80,7 @@ describe('the report of a refusal that quotes a value', () => {
   });
 });
 
-for (const kind of rowsOf(KINDS)) {
+for (const kind of KINDS) {
   describe(`the report of a refused ${kind.kind} of the replicator`, () => {
     let scene: ReplicatorScene;
     let users: KindScene;

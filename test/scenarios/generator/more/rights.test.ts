@@ -5,13 +5,13 @@
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
 
-import type { Json } from '../../support/api.ts';
-import { readAuditLog } from '../../support/audit-log.ts';
-import { callsIn, manifest, rightsIn } from '../../support/granted.ts';
-import { assertUsed, waitForRights } from '../../support/permissions.ts';
-import { requestToken, serviceAccountUser } from '../../support/service-account.ts';
-import { waitFor } from '../../support/wait-for.ts';
-import { GeneratorScene, HOME, STORE } from './support.ts';
+import type { Json } from '../../../support/api.ts';
+import { readAuditLog } from '../../../support/audit-log.ts';
+import { callsIn, manifest, rightsIn } from '../../../support/granted.ts';
+import { assertUsed, waitForRights } from '../../../support/permissions.ts';
+import { requestToken, serviceAccountUser } from '../../../support/service-account.ts';
+import { waitFor } from '../../../support/wait-for.ts';
+import { GeneratorScene, HOME, STORE } from '../support.ts';
 
 const FILE = 'rbac-generator.yaml';
 const CREDENTIALS_FILE = 'rbac-generator-credentials.yaml';
