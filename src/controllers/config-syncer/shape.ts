@@ -1,18 +1,18 @@
 /** What a copy looks like: as config-syncer makes it, without what is an instruction to other programs. Pure. */
-import { nobodyCause } from '../../copy/model/cause.ts';
-import { type DesiredState, failing, type FieldPatch, type Shape, type SourceView } from '../../copy/model/claim.ts';
+import {
+  CHANGING,
+  type DesiredState,
+  failing,
+  type FieldPatch,
+  type Shape,
+  type SourceView,
+} from '../../copy/model/claim.ts';
 import { COPY_LABEL, LAST_APPLIED, type Observed, PLACE_ANNOTATION } from '../../copy/model/observed.ts';
 import type { Place } from '../common/annotated/objects.ts';
 import { copiedMetadata, isTravelling, TOO_LARGE } from '../common/excluded-metadata.ts';
 import { farMark, MARK, NAMES, originIn, originLabels, originText, userText } from './words.ts';
 
 type Texts = Readonly<Record<string, string>>;
-
-const CHANGING: DesiredState = {
-  kind: 'wait',
-  for: 'watch',
-  ...nobodyCause('Pending', 'the source is being evaluated again'),
-};
 
 export interface SyncShapeOptions {
   readonly source: Place;

@@ -1,7 +1,8 @@
 /** What targets look like, as kubernetes-replicator makes them: they get the keys of their source, and keep their own. Pure. */
 import type { OwnerReference } from '../../kube/api.ts';
-import { because, causeOf, nobodyCause } from '../../copy/model/cause.ts';
+import { because, causeOf } from '../../copy/model/cause.ts';
 import {
+  CHANGING,
   type Claim,
   type DesiredState,
   failing,
@@ -20,12 +21,6 @@ import { copiedMetadata, isCopied, TOO_LARGE } from '../common/excluded-metadata
 import { acceptsFrom, COPY_OF, FILLED_FROM, isRule, NAMES, referenceIn, userText } from './words.ts';
 
 type Annotations = Readonly<Record<string, string>>;
-
-const CHANGING: DesiredState = {
-  kind: 'wait',
-  for: 'watch',
-  ...nobodyCause('Pending', 'the source is being evaluated again'),
-};
 
 const MERGED: Merged = {
   listIn: NAMES.keys,

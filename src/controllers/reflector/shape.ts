@@ -1,6 +1,7 @@
 /** The desired states of mirrors, as reflector makes them: automatic mirrors are copies, direct mirrors are filled. */
-import { because, nobodyCause } from '../../copy/model/cause.ts';
+import { because } from '../../copy/model/cause.ts';
 import {
+  CHANGING,
   type DesiredState,
   failing,
   type FieldPatch,
@@ -14,12 +15,6 @@ import { pathOf, type PresentSource, PullShape } from '../common/pull-shape.ts';
 import { hasPlace, isTrue, NAMES, referenceIn, userText } from './words.ts';
 
 type Annotations = Readonly<Record<string, string>>;
-
-const CHANGING: DesiredState = {
-  kind: 'wait',
-  for: 'watch',
-  ...nobodyCause('Pending', 'the source is being evaluated again'),
-};
 
 /** Types of Secrets that reflector does not see: the records of Helm. */
 const UNSEEN = 'helm.sh';

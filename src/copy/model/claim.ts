@@ -156,6 +156,13 @@ export const UNREAD: DesiredState = {
   ...because('Pending', 'the source has not been read yet'),
 };
 
+/** The desired state if the source has changed, and its rule is about to be evaluated: unchanged. */
+export const CHANGING: DesiredState = {
+  kind: 'wait',
+  for: 'watch',
+  ...because('Pending', 'the source is being evaluated again'),
+};
+
 /** The desired state if something has failed: unchanged. */
 export function failing(cause: Cause): DesiredState {
   return { kind: 'fail', ...causeOf(cause) };

@@ -4,8 +4,8 @@
  * change of an annotation changes the desired state, while the claim stays the same.
  */
 import { isDeepStrictEqual } from 'node:util';
-import { because } from '../../../copy/model/cause.ts';
 import {
+  CHANGING,
   type DesiredObject,
   type DesiredState,
   failing,
@@ -21,11 +21,6 @@ import { cleared, isFrozen, kept, versionPatch } from './bookkeeping.ts';
 import { readRule, type ReplicationRule, type RuleSettings, unknownOn } from '../rules/rule.ts';
 
 const COPY_LABELS: FieldPatch = { [COPY_LABEL]: 'replicator' };
-const CHANGING: DesiredState = {
-  kind: 'wait',
-  for: 'watch',
-  ...because('Pending', 'the source is being evaluated again'),
-};
 
 export class PushShape implements Shape {
   readonly id: string;
