@@ -24,7 +24,13 @@ for (const kind of KINDS)
         immutable: false,
         ...(isSecret ? { type: 'my/type' } : { binaryData: { raw: 'AAEC' } }),
       };
-      const given = { [SYNC]: 'app=kubed', 'my.org/note': 'x', 'meta.helm.sh/release-name': 'r' };
+      const given = {
+        [SYNC]: 'app=kubed',
+        'my.org/note': 'x',
+        'meta.helm.sh/release-name': 'r',
+        'argocd.argoproj.io/tracking-id': 'app:/Secret:source/s',
+        'kubectl.kubernetes.io/last-applied-configuration': '{}',
+      };
       const source = await scene.put(users, 'source/s', { a: '1', b: '2' }, given, more);
       const made = await users.holds('team-a/s', { a: '1', b: '2' });
       const { name, namespace, uid } = source.metadata;

@@ -247,6 +247,18 @@ it('TLS, docker configs and changed types: copies have the type of their source;
   await secrets.holds('team-a/frozen', { a: '2' });
 });
 
+it('binary keys of a ConfigMap arrive, follow, and go when the source loses them', async () => {
+  const { configMaps, api } = scene;
+  await scene.put(configMaps, 'source/binary', { a: '1' }, { to: 'team-a' }, { binaryData: { b: 'AAAA' } });
+  const made = await configMaps.holds('team-a/binary', { a: '1' });
+  assert.deepEqual([made.binaryData, mark(made, 'replicated-keys')], [{ b: 'AAAA' }, 'a,b']);
+  await api.patch(configMaps.path('source/binary'), { binaryData: { b: null, c: 'BBBB' } });
+  const changed = await configMaps.becomes('team-a/binary', ({ binaryData }) => binaryData?.c === 'BBBB', 'changed');
+  assert.deepEqual([changed.binaryData, changed.metadata.uid], [{ c: 'BBBB' }, made.metadata.uid]);
+  await api.patch(configMaps.path('source/binary'), { binaryData: null });
+  await configMaps.becomes('team-a/binary', ({ binaryData }) => binaryData === undefined, 'without binary keys');
+});
+
 it('Secrets of types that are never copied have an event', async () => {
   const { secrets, api } = scene;
   await api.create({ apiVersion: 'v1', kind: 'ServiceAccount', metadata: { namespace: 'source', name: 'sa' } });
