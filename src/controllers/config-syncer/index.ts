@@ -4,7 +4,7 @@ import { orAborted } from '../../runtime/abort.ts';
 import type { Controller } from '../../copy/engine/controller.ts';
 import { awaitClusterUid } from '../../kube/cluster-identity.ts';
 import { type Cause, sameCause } from '../../copy/model/cause.ts';
-import { controllerOf } from '../../copy/model/keys.ts';
+import type { RuleKey } from '../../copy/model/keys.ts';
 import type { Cluster } from '../../copy/cluster/cluster.ts';
 import { annotatedController, watchedObjects } from '../common/annotated/controller.ts';
 import { reportOf } from '../common/annotated/report.ts';
@@ -33,13 +33,14 @@ function create(context: ControllerContext): Controller {
     backendOf: (uid) => backends.get(uid),
   };
   const rules = new ConfigSyncerRules(context.scope, watchedObjects(cluster), clusters);
-  /** The rules that name other clusters are evaluated again. */
+  /** The rules that name other clusters, also those whose first evaluation still runs. */
+  const far = new Set<RuleKey>();
+  /** These rules are evaluated again. */
   const identified = ({ name }: Cluster, uid: string | Cause): void => {
     const before = uids.get(name);
     if (typeof before === 'object' && typeof uid === 'object' && sameCause(before, uid)) return;
     uids.set(name, uid);
-    for (const rule of engine.claims.rules)
-      if (controllerOf(rule) === rules.name && rules.isFar(rule)) engine.enqueueRule(rule, 'low');
+    for (const rule of far) engine.enqueueRule(rule, 'low');
   };
   const identify = async (one: Cluster, signal: AbortSignal): Promise<string> => {
     return await awaitClusterUid(one.api, signal, (error) =>
@@ -67,8 +68,16 @@ function create(context: ControllerContext): Controller {
   return {
     ...controller,
     open: (signal) => {
+      if (others.length === 0) return controller.open(signal);
+      engine.onObjects({
+        objectChanged: (key) => {
+          const rule = rules.objects.ruleOf(key);
+          if (rule === undefined) return;
+          if (rules.isFar(rule)) far.add(rule);
+          else far.delete(rule);
+        },
+      });
       const listed = controller.open(signal);
-      if (others.length === 0) return listed;
       openOthers(signal).catch((error: unknown) => {
         if (!signal.aborted) log.error('the other clusters cannot be opened', { error });
       });

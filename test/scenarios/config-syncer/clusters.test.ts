@@ -150,6 +150,18 @@ it('a cluster that is down, from the start or for a while, delays nobody, and ge
   await home.secrets.holds('team-a/both', { a: '2' });
   proxy.clearRules();
   await has('2');
+  // It takes requests and answers none: no change at home waits for it, and few requests go there.
+  const before = proxy.requests.length;
+  proxy.rule({ match: () => true, fault: { kind: 'stall' } });
+  const changes = Array.from({ length: 20 }, (_, index) => `stalled ${index}`);
+  for (const value of changes) {
+    await home.secrets.change('source/both', { a: value });
+    await home.secrets.holds('team-a/both', { a: value });
+  }
+  const sent = proxy.requests.length - before;
+  assert.ok(sent < changes.length, `${sent} requests to a cluster that does not answer`);
+  proxy.clearRules();
+  await has(changes.at(-1) ?? '');
   assert.equal((await operator.probe('/readyz')).status, 200);
   await operator.stop();
 });
