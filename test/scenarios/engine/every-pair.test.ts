@@ -6,8 +6,9 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
 import { readCrds } from '../../../scripts/crd/read-crds.ts';
-import { waitFor } from '../../support/wait-for.ts';
 import type { Json } from '../../support/api.ts';
+import { rowsOf } from '../../support/long.ts';
+import { waitFor } from '../../support/wait-for.ts';
 import { SyncScene } from '../config-syncer/support.ts';
 
 type Annotations = Readonly<Record<string, string>>;
@@ -92,12 +93,13 @@ before(async () => {
 });
 after(() => scene.close());
 
+/** In a short run, each of the seconds with some of the firsts. */
 const pairsOf = <A extends { name: string }, B extends { name: string }>(
   firsts: readonly A[],
   seconds: readonly B[],
 ): (readonly [A, B])[] =>
-  firsts.flatMap((first) =>
-    seconds.filter(({ name }) => name !== first.name).map((second) => [first, second] as const),
+  seconds.flatMap((second) =>
+    rowsOf(firsts.filter(({ name }) => name !== second.name).map((first) => [first, second] as const)),
   );
 
 const mirrorPath = (source: string): string => {
