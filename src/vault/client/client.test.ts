@@ -13,9 +13,9 @@ import { currentStretch } from '../../../test/support/yardstick.ts';
 import { AbortedError } from '../../runtime/abort.ts';
 import { systemClock } from '../../runtime/clock.ts';
 import { getOrCreate } from '../../runtime/maps.ts';
+import { KeyedLock } from '../../runtime/queue/keyed-lock.ts';
 import { SecretBytes } from '../../runtime/secret-bytes.ts';
 import { VaultClient, type VaultCall, type VaultCalls, type VaultClientOptions, type VaultRequest } from './client.ts';
-import { largeAnswerSlots } from './transport.ts';
 import { isVaultError, type VaultError, type VaultErrorKind } from '../errors.ts';
 import { parseServer, type VaultServerOptions } from './server.ts';
 
@@ -167,34 +167,37 @@ describe('an answer', () => {
     response.writeHead(200).write(PIECE);
   };
 
-  it('if the large answers of two servers stall, they are aborted after 5 s, and then another large answer is read', async () => {
-    const largeAnswers = largeAnswerSlots();
+  it('if the large answer of a server stalls, it is aborted after 5 s, and then the large answer of another server is read', async () => {
     let dripping = 0;
     const drips = await serve((request, response) => {
       dripping++;
       response.on('close', () => dripping--);
       stall(request, response);
     });
-    const options = { largeAnswers, timeoutMs: 30_000 };
-    const slow = Array.from({ length: 2 }, () => failure(get(connect(drips, {}, options)), 'tooLarge'));
-    await waitFor(() => largeAnswers.unproven.taken === 2, { message: 'two large answers' });
+    const options = { largeAnswers: new KeyedLock(), timeoutMs: 30_000 };
+    const slow = failure(get(connect(drips, {}, options)), 'tooLarge');
+    await waitFor(() => dripping === 1, { message: 'the large answer' });
     await get(connect(await serve(LARGE_ENTRY), {}, options));
-    for (const error of await Promise.all(slow)) assert.match(error.message, /took longer than 5000 ms/);
-    assert.deepEqual([largeAnswers.all.taken, largeAnswers.unproven.taken, largeAnswers.all.waiting], [0, 0, 0]);
-    await waitFor(() => dripping === 0, { message: 'the connections to be closed' });
+    assert.match((await slow).message, /took longer than 5000 ms/);
+    await waitFor(() => dripping === 0, { message: 'the connection to be closed' });
   });
 
-  it('if a server has already finished a large answer, its next large answers do not wait for 20 servers that stall', async () => {
-    const largeAnswers = largeAnswerSlots();
-    const options = { largeAnswers, timeoutMs: 60_000 };
+  it('however many large answers of servers stall that were slow before, other servers do not wait for them', async () => {
+    const options = { largeAnswers: new KeyedLock(), timeoutMs: 60_000 };
     const honest = connect(await serve(LARGE_ENTRY), {}, options);
-    await get(honest);
     const stalling = await serve(stall);
-    const slow = Array.from({ length: 20 }, () => failure(get(connect(stalling, {}, options)), 'tooLarge', 'closed'));
-    await waitFor(() => largeAnswers.unproven.waiting === 18, { message: 'stalled answers that wait' });
+    const known = [connect(stalling, {}, options), connect(stalling, {}, options)];
+    await Promise.all(known.map((client) => failure(get(client), 'tooLarge')));
+    let ended = 0;
+    const slow = known.flatMap((client) =>
+      Array.from({ length: 20 }, async () => {
+        await failure(get(client), 'tooLarge', 'closed');
+        ended++;
+      }),
+    );
     for (let call = 0; call < 5; call++) await get(honest);
-    assert.deepEqual([largeAnswers.unproven.taken, largeAnswers.unproven.waiting], [2, 18]);
-    for (const client of clients) if (client !== honest) client.close();
+    assert.equal(ended, 0);
+    for (const client of known) client.close();
     await Promise.all(slow);
   });
 });
@@ -288,15 +291,6 @@ describe('a server that does not answer', () => {
     await get(client);
   });
 
-  it('a server that does not answer gets at most `concurrency` calls at a time; calls that wait too long fail', async () => {
-    let calls = 0;
-    const client = connect(await serve(() => calls++), {}, { timeoutMs: 150, concurrency: 4 });
-    const identities = Array.from({ length: 20 }, () => client.identity());
-    const results = await Promise.allSettled(identities.map((identity) => get(identity)));
-    assert.ok(calls <= 4, `${calls} calls`);
-    assert.ok(results.every((result) => result.status === 'rejected' && isVaultError(result.reason)));
-  });
-
   it('if a server closes or refuses the connection, or its name does not resolve, the call fails with kind connection', async () => {
     const addr = await serve((request) => request.socket.destroy());
     await failure(get(connect(addr)), 'connection');
@@ -345,15 +339,16 @@ describe('one identity whose calls fail or hang', () => {
     await waitFor(() => client.state === 'up', { message: 'the server to be known to answer' });
   });
 
-  it('while 12 identities have calls that hang, an identity whose calls are answered still gets slots', async () => {
+  it('while 100 calls of 12 identities hang, the calls of an identity that is answered are not delayed', async () => {
     const { addr } = await half();
-    const client = connect(addr, {}, { timeoutMs: 20_000, concurrency: 4 });
+    const client = connect(addr, {}, { timeoutMs: 20_000 });
     const good = client.identity();
     await get(good);
     const controller = new AbortController();
     const { signal } = controller;
-    const hanging = Array.from({ length: 12 }, () =>
-      get(client.identity(), { path: 'database/creds/app', signal }).catch(() => undefined),
+    const identities = Array.from({ length: 12 }, () => client.identity());
+    const hanging = Array.from({ length: 100 }, (_, call) =>
+      get(identities[call % 12]!, { path: 'database/creds/app', signal }).catch(() => undefined),
     );
     await Promise.all(Array.from({ length: 20 }, () => get(good)));
     controller.abort();

@@ -1,11 +1,11 @@
 /**
- * Sends calls to one Vault server, with a time limit, a limit of concurrent calls, pauses after failures and typed
- * errors.
+ * Sends calls to one Vault server, with a time limit, pauses after failures and typed errors. How many calls run at a
+ * time, the queues of the callers limit.
  *
  * The client stores no token: each call brings its own. Invariants:
  * - A token is sent only to the configured origin (scheme, host and port). One redirect within this origin is followed.
  *   Any other redirect is an error that names the other origin.
- * - The time limit covers the wait for a slot, the connection and the whole answer.
+ * - The time limit covers the wait for a health check, the connection and the whole answer.
  * - Failures of one identity do not delay other identities. Each identity has a lane for each mount (`lanes.ts`), and
  *   only the health check, which uses no identity, decides that the server is down (`health.ts`). A call that cannot be
  *   sent does not count as a failure. After a 429 nothing waits here: Vault's quota may concern one mount or identity,
@@ -16,13 +16,14 @@ import { AnswerTooLargeError } from '../../http/errors.ts';
 import type { Answer } from '../../http/exchange.ts';
 import type { Clock } from '../../runtime/clock.ts';
 import { AbortedError, anySignal, sleep, throwIfAborted, TimeLimitError, withTimeout } from '../../runtime/abort.ts';
+import { KeyedLock } from '../../runtime/queue/keyed-lock.ts';
 import type { SecretBytes } from '../../runtime/secret-bytes.ts';
 import { VaultAddresses, type VaultServer, VaultServerError } from './server.ts';
 import { connectionFailure, describe, type Failure, readAnswer, type VaultResponse, scrub } from './answer.ts';
 import { isVaultError, VaultError, type VaultErrorDetails, type VaultErrorKind } from '../errors.ts';
 import { Health } from './health.ts';
-import { largeAnswerSlots, type ClientCertificate, Transport } from './transport.ts';
-import { type Lane, Lanes, mountOfPath, SharedSlots } from './lanes.ts';
+import { type ClientCertificate, Transport } from './transport.ts';
+import { isRefused, type Lane, lanes, mountOfPath } from './lanes.ts';
 import { encodePath } from '../path.ts';
 
 export interface VaultRequest {
@@ -59,8 +60,6 @@ export interface VaultClientOptions {
   readonly random?: (() => number) | undefined;
   /** Time limit of a whole call, ms. Default 10,000. */
   readonly timeoutMs?: number | undefined;
-  /** Largest number of calls at a time. Default 32. */
-  readonly concurrency?: number | undefined;
   /** Longest time without a health check while the server is down, ms. Default 10,000. */
   readonly downMaxMs?: number | undefined;
   /** Which servers may be called. Default: all but link-local and metadata addresses. */
@@ -70,8 +69,8 @@ export interface VaultClientOptions {
   readonly client?: ClientCertificate | undefined;
   /** How often a repeatable call is sent again after a transient failure, each time after 1 s or more. Default 0. */
   readonly maxRetries?: number | undefined;
-  /** Slots that all clients of a process share; see `largeAnswerSlots`. Default: slots for this client alone. */
-  readonly largeAnswers?: SharedSlots | undefined;
+  /** The turns of large answers, which all clients of a process share. Default: for this client alone. */
+  readonly largeAnswers?: KeyedLock | undefined;
   readonly onCall?: ((call: VaultCall) => void) | undefined;
 }
 
@@ -110,26 +109,22 @@ export class VaultClient {
   readonly #onCall: ((call: VaultCall) => void) | undefined;
   readonly #transport: Transport;
   readonly #health: Health;
-  readonly #slots: SharedSlots;
   /** The last failure while the server was up. If later calls are refused, their errors quote this failure. */
   #lastFailure = 'calls without an answer';
   #closed = false;
 
   /** @throws VaultServerError for a server that may not be called */
   constructor(server: VaultServer, options: VaultClientOptions) {
-    const { addresses = new VaultAddresses(), largeAnswers = largeAnswerSlots() } = options;
+    const { addresses = new VaultAddresses(), largeAnswers = new KeyedLock() } = options;
     const problem = addresses.problem(server.url);
     if (problem !== undefined) throw new VaultServerError('addr', problem, server.origin);
-    const { clock, random, timeoutMs = 10_000, concurrency = 32 } = options;
+    const { clock, random, timeoutMs = 10_000 } = options;
     this.server = server;
     this.#clock = clock;
     this.#timeoutMs = timeoutMs;
     this.#maxRetries = options.maxRetries ?? 0;
     this.#onCall = options.onCall;
-    this.#slots = new SharedSlots(concurrency);
-    // One connection more than slots, so that the health check never waits for calls that hang.
-    const connections = concurrency + 1;
-    this.#transport = new Transport(server, { ...options, connections, large: largeAnswers, addresses });
+    this.#transport = new Transport(server, { ...options, largeAnswers, addresses });
     this.#health = new Health({ clock, random, maxMs: options.downMaxMs, sendCheck: () => this.#isServing() });
   }
 
@@ -140,8 +135,10 @@ export class VaultClient {
 
   /** Returns an object that sends the calls of one identity. It has its own lanes. */
   identity(): VaultCalls {
-    const lanes = new Lanes(this.#slots);
-    return { server: this.server, request: (request) => this.#limited(request, lanes) };
+    const laneOf = lanes();
+    const request = (call: VaultRequest): Promise<VaultResponse> =>
+      this.#limited(call, laneOf(call.mount ?? mountOfPath(call.path)));
+    return { server: this.server, request };
   }
 
   /** Closes all connections; running calls fail. */
@@ -150,25 +147,20 @@ export class VaultClient {
     this.#transport.destroy();
   }
 
-  async #limited(request: VaultRequest, lanes: Lanes): Promise<VaultResponse> {
+  async #limited(request: VaultRequest, lane: Lane): Promise<VaultResponse> {
     const what = `calling vault ${this.server.origin}`;
     throwIfAborted(request.signal, what);
     if (this.#closed) throw this.#error(request, 'the connection was closed', { kind: 'closed' });
     const headers = this.#headers(request);
-    const lane = lanes.of(request.mount ?? mountOfPath(request.path));
     const limitMs = request.timeoutMs ?? this.#timeoutMs;
     using linked = anySignal(request.signal);
     const timer = this.#clock.setTimeout(() => linked.abort(new TimeLimitError(what, limitMs)), limitMs);
     try {
       for (let left = isRepeatable(request) ? this.#maxRetries : 0; ; left--) {
-        const slots = await lane.enter(linked.signal);
-        if (slots === undefined) throw this.#notSent(request, REFUSED_MS);
         try {
           return await this.#guarded(request, headers, lane, linked.signal);
         } catch (error) {
           if (left <= 0 || !isVaultError(error, ...RETRIED)) throw error;
-        } finally {
-          slots[Symbol.dispose]();
         }
         await sleep(RETRY_MS * (1 + Math.random() / 2), linked.signal, this.#clock);
       }
@@ -176,7 +168,7 @@ export class VaultClient {
       if (error instanceof VaultError) throw error;
       if (request.signal?.aborted === true) throw new AbortedError(what, request.signal.reason);
       if (error instanceof AbortedError) {
-        throw this.#error(request, `no free slot within ${limitMs} ms`, { kind: 'timeout', cause: error });
+        throw this.#error(request, `no answer within ${limitMs} ms`, { kind: 'timeout', cause: error });
       }
       throw error;
     } finally {
@@ -190,8 +182,23 @@ export class VaultClient {
     lane: Lane,
     signal: AbortSignal,
   ): Promise<VaultResponse> {
-    const waitMs = await this.#health.admit(signal);
-    if (waitMs !== undefined) throw this.#notSent(request, waitMs);
+    if (isRefused(lane)) throw this.#notSent(request, REFUSED_MS);
+    lane.running++;
+    try {
+      const waitMs = await this.#health.admit(signal);
+      if (waitMs !== undefined) throw this.#notSent(request, waitMs);
+      return await this.#sent(request, headers, lane, signal);
+    } finally {
+      lane.running--;
+    }
+  }
+
+  async #sent(
+    request: VaultRequest,
+    headers: readonly string[],
+    lane: Lane,
+    signal: AbortSignal,
+  ): Promise<VaultResponse> {
     let status: number | undefined;
     try {
       const answer = await this.#exchange(request, headers, signal);
@@ -215,7 +222,7 @@ export class VaultClient {
       this.#answered(lane);
       return;
     }
-    lane.failed();
+    lane.failures++;
     if (this.#health.state === 'up') this.#lastFailure = reason;
     void this.#health.check();
   }
@@ -239,7 +246,7 @@ export class VaultClient {
 
   #answered(lane: Lane): void {
     this.#health.recordAnswer();
-    lane.answered();
+    lane.failures = 0;
   }
 
   async #exchange(request: VaultRequest, headers: readonly string[], signal: AbortSignal): Promise<Answer> {

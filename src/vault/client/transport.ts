@@ -1,11 +1,17 @@
-/** Sends requests to one Vault server over kept connections, and limits the memory for its answers. */
+/**
+ * Sends requests to one Vault server over kept connections, and limits the memory for its answers.
+ *
+ * The authors of rules choose the servers, so all large answers of a process together take a bounded memory: they are
+ * read one after another. A server that answers slowly delays only others that did, and only one of its answers waits
+ * beside those of other servers. A large answer that waits has its connection paused.
+ */
 import type { Agent } from 'node:http';
 import { closeIdle, openAgent } from '../../http/agent.ts';
 import { AnswerTooLargeError, StaleConnectionError } from '../../http/errors.ts';
 import { type Answer, exchange, type HttpRequest, type Route, routeTo } from '../../http/exchange.ts';
+import { KeyedLock } from '../../runtime/queue/keyed-lock.ts';
 import type { SecretBytes } from '../../runtime/secret-bytes.ts';
 import type { VaultAddresses, VaultServer } from './server.ts';
-import { SharedSlots } from './lanes.ts';
 
 interface TransportRequest extends HttpRequest {
   readonly signal: AbortSignal;
@@ -14,9 +20,8 @@ interface TransportRequest extends HttpRequest {
 }
 
 interface TransportOptions {
-  /** Largest number of open connections. */
-  readonly connections: number;
-  readonly large: SharedSlots;
+  /** Shared by all servers of a process: the turns of their large answers, by `prompt` and `slow`. */
+  readonly largeAnswers: KeyedLock;
   /** Decides which addresses the server's name may resolve to. */
   readonly addresses: VaultAddresses;
   /** URL of an HTTP proxy; `undefined`: direct connections. */
@@ -35,27 +40,31 @@ export interface ClientCertificate {
 
 /** A Kubernetes Secret has at most 1 MiB, in base64 1.4 MiB. The rest is for JSON's escapes and Vault's metadata. */
 const MAX_ANSWER_BYTES = 2 * 1024 * 1024;
-/** An answer above this size is large. Only `AT_A_TIME` large answers are in memory at a time. */
+/** An answer above this size is large. Each takes up to 10 MiB while it is parsed. */
 const LARGE_BYTES = 64 * 1024;
 /** Time limit for the rest of a large answer, ms: a slow server must not delay the answers of other servers. */
 const LARGE_LIMIT_MS = 5_000;
+/** A large answer that takes less than this (ms) is prompt. A healthy Vault sends 2 MiB in a few milliseconds. */
+const PROMPT_MS = 1_000;
 /** After this time an idle connection is closed, ms: before a load balancer closes it, usually after 60 s. */
 const IDLE_MS = 30_000;
 
 export class Transport {
   readonly #route: Route;
   readonly #open: () => Agent;
-  readonly #large: LargeAnswers;
+  readonly #largeAnswers: KeyedLock;
+  readonly #ownLargeAnswers = new KeyedLock();
+  /** Whether the last large answer was slow. */
+  #isSlow = false;
   #agent: Agent | undefined;
 
-  constructor(server: VaultServer, { connections, large, addresses, proxy, client }: TransportOptions) {
+  constructor(server: VaultServer, { largeAnswers, addresses, proxy, client }: TransportOptions) {
     const through = proxy === undefined ? undefined : new URL(proxy);
-    this.#large = new LargeAnswers(large);
+    this.#largeAnswers = largeAnswers;
     this.#route = routeTo(server.url, HEADERS, through);
     this.#open = () =>
       openAgent(this.#route, {
         idleMs: IDLE_MS,
-        maxSockets: connections,
         // A proxy resolves the server's name itself.
         ...(through === undefined ? { lookup: addresses.lookupFor(server.url) } : {}),
         tls: {
@@ -89,102 +98,41 @@ export class Transport {
     signal.throwIfAborted();
     // The first call opens the agent, so that an unusable client certificate fails the calls, not the constructor.
     const agent = (this.#agent ??= this.#open());
-    let timer: NodeJS.Timeout | undefined;
-    let slot: Promise<LargeAnswer> | undefined;
-    const takeSlot = async (status: number): Promise<LargeAnswer> => {
-      const taken = await this.#large.begin(signal);
-      timer = setTimeout(() => {
-        const reason = `the answer is large, and the rest of it took longer than ${LARGE_LIMIT_MS} ms`;
-        abort(new AnswerTooLargeError(status, reason));
-      }, LARGE_LIMIT_MS);
-      return taken;
-    };
+    const ended = Promise.withResolvers<void>();
+    let isLarge = false;
     const { answer, abort } = exchange(this.#route, request, {
       agent,
       maxBytes: MAX_ANSWER_BYTES,
-      onData: (size, status) => (size > LARGE_BYTES && slot === undefined ? (slot = takeSlot(status)) : undefined),
+      onData: (size, status) => {
+        if (isLarge || size <= LARGE_BYTES) return undefined;
+        isLarge = true;
+        const late = `the answer is large, and the rest of it took longer than ${LARGE_LIMIT_MS} ms`;
+        return this.#turn(ended.promise, signal, () => abort(new AnswerTooLargeError(status, late)));
+      },
     });
-    let wasFinished = false;
-    const giveBack = async (): Promise<void> => {
-      const taken = await slot?.catch(() => undefined);
-      clearTimeout(timer);
-      taken?.end(wasFinished);
-    };
     const onAbort = (): void => abort(signal.reason);
     signal.addEventListener('abort', onAbort, { once: true });
     try {
-      const whole = await answer;
-      wasFinished = true;
-      return whole;
+      return await answer;
     } finally {
       signal.removeEventListener('abort', onAbort);
-      // Not awaited, so that the caller parses this answer before the next large answer gets the slot.
-      void giveBack();
+      ended.resolve();
     }
   }
-}
 
-/** Number of large answers in memory at a time, of all servers. Each takes up to 10 MiB while it is parsed. */
-const AT_A_TIME = 4;
-/** A large answer that takes less than this (ms) is prompt. A healthy Vault sends 2 MiB in a few milliseconds. */
-const PROMPT_MS = 1_000;
-/** Expected time of a server's first large answer, ms. Below the 5 s of a stalled server, so a new one goes first. */
-const UNKNOWN_MS = 2_500;
-/** Largest number of prompt answers that a server needs to become proven again (see `LargeAnswers`). */
-const MOST_REQUIRED = 1_024;
-
-/** Makes the slots for large answers, which all connections of a process share. */
-export function largeAnswerSlots(): SharedSlots {
-  return new SharedSlots(AT_A_TIME);
-}
-
-/** The slot that one large answer takes while it is in memory. */
-interface LargeAnswer {
-  /** Frees the slot after the answer has left the memory. @param wasFinished whether the whole answer arrived */
-  readonly end: (wasFinished: boolean) => void;
-}
-
-/**
- * Admits the large answers of one server to the slots of the process, so that large answers take a bounded memory. An
- * answer without a slot waits, with its connection paused.
- * A server that answers slowly must not delay others. So a server becomes *proven* when it finishes a large answer
- * promptly. After a slow answer it is not proven, and needs twice as many prompt answers as the last time. Servers that
- * are not proven share half of the slots. Of the waiting answers, the one of the fastest server goes first.
- */
-export class LargeAnswers {
-  readonly #slots: SharedSlots;
-  /** Number of prompt answers since the last slow answer, and the number that makes the server proven. */
-  #prompt = 0;
-  #required = 1;
-  /** How long the next answer probably keeps its slot, ms: an average in which the last answer counts half. */
-  #expectedMs = UNKNOWN_MS;
-
-  constructor(slots: SharedSlots) {
-    this.#slots = slots;
-  }
-
-  /** Waits for a slot. @throws AbortedError */
-  async begin(signal: AbortSignal): Promise<LargeAnswer> {
-    const held = await this.#slots.take(signal, this.#isProven, this.#expectedMs);
-    const since = performance.now();
-    const end = (wasFinished: boolean): void => {
-      held[Symbol.dispose]();
-      this.#ended(performance.now() - since, wasFinished);
+  /** Waits until the rest of a large answer may be read. @param onLate called if it has not `ended` in time */
+  #turn(ended: Promise<void>, signal: AbortSignal, onLate: () => void): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const read = async (): Promise<void> => {
+      const since = performance.now();
+      const timer = setTimeout(onLate, LARGE_LIMIT_MS);
+      resolve();
+      await ended;
+      clearTimeout(timer);
+      this.#isSlow = performance.now() - since >= PROMPT_MS;
     };
-    return { end };
-  }
-
-  get #isProven(): boolean {
-    return this.#prompt >= this.#required;
-  }
-
-  #ended(tookMs: number, wasFinished: boolean): void {
-    this.#expectedMs = (this.#expectedMs + tookMs) / 2;
-    if (wasFinished && tookMs < PROMPT_MS) {
-      this.#prompt++;
-      return;
-    }
-    if (this.#isProven) this.#required = Math.min(2 * this.#required, MOST_REQUIRED);
-    this.#prompt = 0;
+    const next = (): Promise<void> => this.#largeAnswers.run(this.#isSlow ? 'slow' : 'prompt', read, signal);
+    this.#ownLargeAnswers.run('', next, signal).catch(reject);
+    return promise;
   }
 }

@@ -7,13 +7,13 @@
  */
 import type { Clock, Timer } from '../../runtime/clock.ts';
 import { getOrCreate } from '../../runtime/maps.ts';
+import { KeyedLock } from '../../runtime/queue/keyed-lock.ts';
 import { VaultClient, type VaultClientOptions } from '../client/client.ts';
 import { VaultError } from '../errors.ts';
 import { sessionKey, type VaultIdentity } from './identity.ts';
 import { VaultSession } from './session.ts';
 import type { SessionObserver } from './token.ts';
 import type { VaultServer } from '../client/server.ts';
-import { largeAnswerSlots } from '../client/transport.ts';
 
 export interface VaultSessionsOptions extends VaultClientOptions {
   readonly clock: Clock;
@@ -47,7 +47,7 @@ const STOP_LIMIT_MS = 2_000;
 
 export class VaultSessions {
   readonly #options: VaultSessionsOptions;
-  readonly #largeAnswers = largeAnswerSlots();
+  readonly #largeAnswers = new KeyedLock();
   readonly #open = new Map<string, OpenSession>();
   readonly #clients = new Map<string, SharedClient>();
   readonly #closing = new Set<Promise<void>>();
