@@ -69,7 +69,6 @@ class Scene {
         leases: { of: () => [], release: () => this.used.push('leases forgotten') },
         locations: {
           set: (_rule: RuleKey, uses: readonly unknown[]) => this.used.push(`${uses.length} uses`),
-          targetKeyOf: () => asKey('vault:x'),
         },
         revokeLease: async () => await revoked,
         addresses: undefined,

@@ -101,13 +101,10 @@ export class VaultBackend implements Backend {
     const { addresses, clock, engine, random, secrets, timeoutMs } = options;
     this.#options = options;
     this.addresses = addresses;
-    this.locations = new VaultLocations(
-      (key) => {
-        this.sources.refresh(key);
-        if (engine.book.isClaimed(key)) engine.enqueueTarget(key);
-      },
-      (rule) => engine.enqueueRule(rule),
-    );
+    this.locations = new VaultLocations((key) => {
+      this.sources.refresh(key);
+      if (engine.book.isClaimed(key)) engine.enqueueTarget(key);
+    });
     this.#sessions = new VaultSessions({
       ...options.environment,
       addresses,

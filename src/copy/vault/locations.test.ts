@@ -2,7 +2,6 @@ import { isEntryKey, serverOf } from '../model/keys.ts';
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
-import type { EntryPath } from '../../vault/kv/mounts.ts';
 import {
   VaultLocations,
   type VaultLocation,
@@ -34,6 +33,18 @@ describe('the key of an entry', () => {
     ]) {
       assert.equal(vaultPollKey(at(change)), vaultPollKey(at()));
       assert.equal(vaultTargetKey(at(change)), vaultTargetKey(at()));
+    }
+  });
+
+  it('as a target, a Vault entry has the same key for all paths that differ only in segments `data`', () => {
+    for (const [path, ...others] of [
+      ['secret/app', 'secret/data/app', '/secret/data/data/app'],
+      ['secret/data', 'secret/data/data'],
+      ['data/app', 'data/data/app'],
+    ] as const) {
+      for (const other of others) assert.equal(vaultTargetKey(at({ path: other })), vaultTargetKey(at({ path })));
+      assert.notEqual(vaultTargetKey(at({ path: `${path}data/app` })), vaultTargetKey(at({ path })));
+      assert.notEqual(vaultTargetKey(at({ path: `other/${path}` })), vaultTargetKey(at({ path })));
     }
   });
 
@@ -186,72 +197,5 @@ describe('VaultLocations', () => {
     locations.set(asKey('mirrors:a/two'), [{ ...use(180), key: asKey('vault:l') }]);
     assert.deepEqual([...locations.users(asKey('vault:k'))], ['mirrors:a/one']);
     assert.deepEqual([...locations.users(asKey('vault:l'))], ['mirrors:a/two']);
-  });
-
-  describe('the key of a target', () => {
-    const kv2 = (dataPath: string): EntryPath => ({
-      mount: { path: 'secret/', kind: 'kv2' },
-      known: true,
-      dataPath,
-      metadataPath: undefined,
-    });
-    const short = at({ path: 'secret/app' });
-    const moved: string[] = [];
-    const named = (): VaultLocations => {
-      moved.length = 0;
-      const locations = new VaultLocations(
-        () => undefined,
-        (rule) => moved.push(rule),
-      );
-      locations.set(asKey('mirrors:a/one'), [use(180, short)]);
-      locations.set(asKey('mirrors:a/two'), [use(180, short), { ...use(180), key: asKey('vault:l') }]);
-      return locations;
-    };
-
-    it('when Vault shows another path for a target, its key gets this path, and each rule of the target is evaluated one time', () => {
-      const locations = named();
-      assert.equal(locations.targetKeyOf(short), vaultTargetKey(short));
-      assert.equal(locations.learn(short, kv2('secret/data/app')), true);
-      assert.deepEqual(moved, ['mirrors:a/one', 'mirrors:a/two']);
-      assert.equal(locations.targetKeyOf(short), vaultTargetKey(at()));
-      assert.equal(locations.learn(short, kv2('secret/data/app')), false);
-      assert.equal(locations.learn(at(), kv2('secret/data/app')), false, 'it is called so already');
-      assert.equal(moved.length, 2);
-    });
-
-    it('the key of a target keeps the path of the spec if Vault does not show the mount, or if the mount is not a KV store', () => {
-      const locations = named();
-      assert.equal(locations.learn(short, { ...kv2('secret/data/app'), known: false }), false);
-      assert.equal(
-        locations.learn(short, { ...kv2('secret/data/app'), mount: { path: 'secret/', kind: 'other' } }),
-        false,
-      );
-      assert.equal(locations.targetKeyOf(short), vaultTargetKey(short));
-    });
-
-    it('the key of a target changes when its mount changes from KV 2 to KV 1', () => {
-      const locations = named();
-      locations.learn(short, kv2('secret/data/app'));
-      assert.equal(locations.learn(short, { ...kv2('secret/app'), mount: { path: 'secret/', kind: 'kv1' } }), true);
-      assert.equal(locations.targetKeyOf(short), vaultTargetKey(short));
-    });
-
-    it('the key of a target keeps the path that Vault has shown when a rule is evaluated again', () => {
-      const locations = named();
-      locations.learn(short, kv2('secret/data/app'));
-      locations.set(asKey('mirrors:a/two'), []);
-      locations.set(asKey('mirrors:a/one'), [use(180, short)]);
-      assert.equal(locations.targetKeyOf(short), vaultTargetKey(at()));
-    });
-
-    it('when no rule uses a target any more, the path that Vault has shown is forgotten, and the key has the path of the spec', () => {
-      const locations = named();
-      locations.learn(short, kv2('secret/data/app'));
-      locations.set(asKey('mirrors:a/one'), []);
-      assert.equal(locations.targetKeyOf(short), vaultTargetKey(at()));
-      locations.set(asKey('mirrors:a/two'), [{ ...use(180), key: asKey('vault:l') }]);
-      assert.equal(locations.targetKeyOf(short), vaultTargetKey(short));
-      assert.equal(locations.learn(short, kv2('secret/data/app')), false);
-    });
   });
 });

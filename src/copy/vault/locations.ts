@@ -7,8 +7,7 @@
  */
 import { createHash } from 'node:crypto';
 
-import type { EntryPath } from '../../vault/kv/mounts.ts';
-import { getOrCreate, SetMap } from '../../runtime/maps.ts';
+import { getOrCreate } from '../../runtime/maps.ts';
 import { normalizePath } from '../../vault/path.ts';
 import type { VaultServer } from '../../vault/client/server.ts';
 import type { ValueEncoding } from '../../vault/kv/values.ts';
@@ -96,11 +95,13 @@ function readParameters({ server, auth, encoding, secretType }: VaultLocation): 
 
 /**
  * The key of a location as a target. It is the same for all rules that write to one entry, because only one of these
- * rules may write.
+ * rules may write. In KV 2, `secret/app` and `secret/data/app` are one entry. Only Vault knows the version of the mount,
+ * so the key has no segment `data`, and in KV 1 such paths have one key, too.
  * @throws VaultPathError
  */
 export function vaultTargetKey({ server: { url, namespace }, path }: EntryLocation): EntryKey {
-  return keyOf({ server: { url: commonAddress(url), namespace }, path }, []);
+  const plain = normalizePath(path).replaceAll(/(?<=\/)data\//g, '');
+  return keyOf({ server: { url: commonAddress(url), namespace }, path: plain }, []);
 }
 
 /**
@@ -134,53 +135,15 @@ export interface VaultUse {
 
 type Users = Map<RuleKey, VaultUse>;
 
-/**
- * The locations of all keys that rules use. Controllers set them when they evaluate a rule.
- *
- * In KV 2, `secret/app` and `secret/data/app` are one entry; in KV 1 they are two entries. So the key of a target has
- * the path of the spec until Vault's response shows the version of the mount (`learn`). If the key then changes, the
- * rules that use the path are evaluated again.
- */
+/** The locations of all keys that rules use. Controllers set them when they evaluate a rule. */
 export class VaultLocations {
   readonly #users = new Map<EntryKey, Users>();
   readonly #usesOf = new Map<RuleKey, readonly VaultUse[]>();
-  /** The rules that use a path, by the target key that has the path of the spec. */
-  readonly #rulesAt = new SetMap<EntryKey, RuleKey>();
-  /** By the target key with the path of the spec: the path in Vault, if the paths differ and a rule uses the path. */
-  readonly #paths = new Map<EntryKey, string>();
   readonly #onPollNow: (key: EntryKey) => void;
-  readonly #onKeyChanged: (rule: RuleKey) => void;
 
-  /**
-   * @param onPollNow called when a key gets a shorter poll period than before, or another location
-   * @param onKeyChanged called when the rule must be evaluated again, because its target has another key
-   */
-  constructor(onPollNow: (key: EntryKey) => void, onKeyChanged: (rule: RuleKey) => void = () => undefined) {
+  /** @param onPollNow called when a key gets a shorter poll period than before, or another location */
+  constructor(onPollNow: (key: EntryKey) => void) {
     this.#onPollNow = onPollNow;
-    this.#onKeyChanged = onKeyChanged;
-  }
-
-  /** The key of a location as a target. Paths that are known to mean the same entry have the same key. */
-  targetKeyOf(location: VaultLocation): EntryKey {
-    const written = vaultTargetKey(location);
-    const path = this.#paths.get(written);
-    return path === undefined ? written : vaultTargetKey({ ...location, path });
-  }
-
-  /**
-   * Stores the mount that Vault reported for a path.
-   * @returns whether the target key has changed; then `onKeyChanged` was called for each of its rules
-   */
-  learn(location: VaultLocation, { known, mount, dataPath }: EntryPath): boolean {
-    const written = vaultTargetKey(location);
-    // A path outside KV is never a target, because only KV stores can be written to.
-    if (!known || mount.kind === 'other' || !this.#rulesAt.has(written)) return false;
-    const path = dataPath === normalizePath(location.path) ? undefined : dataPath;
-    if (path === this.#paths.get(written)) return false;
-    if (path === undefined) this.#paths.delete(written);
-    else this.#paths.set(written, path);
-    for (const rule of this.#rulesAt.get(written)) this.#onKeyChanged(rule);
-    return true;
   }
 
   /** Replaces the keys and locations that a rule uses. */
@@ -194,9 +157,8 @@ export class VaultLocations {
       if (isPolledSooner || hasNewLocation) pollNow.push(use.key);
       users.set(rule, use);
     }
-    const before = this.#usesOf.get(rule) ?? [];
     const keys = new Set(uses.map(({ key }) => key));
-    for (const { key } of before) {
+    for (const { key } of this.#usesOf.get(rule) ?? []) {
       if (keys.has(key)) continue;
       const users = this.#users.get(key);
       users?.delete(rule);
@@ -204,17 +166,7 @@ export class VaultLocations {
     }
     if (uses.length > 0) this.#usesOf.set(rule, uses);
     else this.#usesOf.delete(rule);
-    this.#index(rule, before, uses);
     for (const key of pollNow) this.#onPollNow(key);
-  }
-
-  #index(rule: RuleKey, before: readonly VaultUse[], uses: readonly VaultUse[]): void {
-    const written = new Set(uses.map(({ location }) => vaultTargetKey(location)));
-    for (const place of written) this.#rulesAt.add(place, rule);
-    for (const { location } of before) {
-      const place = vaultTargetKey(location);
-      if (!written.has(place) && this.#rulesAt.delete(place, rule)) this.#paths.delete(place);
-    }
   }
 
   /** The location of a key for a rule. Default: for any rule that uses the key; the key of a source has only one. */

@@ -22,7 +22,7 @@ import type { EntryKey, RuleKey } from '../model/keys.ts';
 import { SECRET } from '../model/kind.ts';
 import type { TargetWriter } from '../engine/backend.ts';
 import type { Sources } from '../engine/backends.ts';
-import { isSkippedCall, troubleOf, type VaultAccess, type VaultConnection } from './access/access.ts';
+import { isSkippedCall, troubleOf, type VaultAccess } from './access/access.ts';
 import { VaultAuthMissingError } from './access/login-tokens.ts';
 import { distinctVersionOf, secretContent, versionOf } from './poll/entry-view.ts';
 import { NotKnownYetError } from './access/credentials.ts';
@@ -191,17 +191,9 @@ export class VaultTargets implements TargetWriter {
     }
   }
 
-  /** Opens a connection. `undefined`: Vault has shown that the entry has another key; its rules are evaluated again. */
-  async #connect(target: EntryKey, location: VaultLocation, signal: AbortSignal): Promise<VaultConnection | undefined> {
-    const { access, locations } = this.#options;
-    const connection = await access.open(target, location, signal);
-    return locations.learn(location, await connection.entries.resolve(location.path, signal)) ? undefined : connection;
-  }
-
-  /** Whether the entry certainly has the version of the last write or read; `undefined`: see `#connect`. */
-  async #isUntouched({ target, location, memory, signal }: EntryRun): Promise<boolean | undefined> {
-    const connection = await this.#connect(target, location, signal);
-    if (connection === undefined) return undefined;
+  /** Whether the entry certainly has the version of the last write or read. */
+  async #isUntouched({ target, location, memory, signal }: EntryRun): Promise<boolean> {
+    const connection = await this.#options.access.open(target, location, signal);
     const { encoding, path } = location;
     const { lastWrite } = memory;
     if (lastWrite?.distinctVersion === undefined || lastWrite.encoding !== encoding) return false;
@@ -211,15 +203,14 @@ export class VaultTargets implements TargetWriter {
 
   /**
    * Writes the entry if its content differs from the source.
-   * @returns whether a version was written; `undefined`: the content of the source is not loaded, or see `#connect`
+   * @returns whether a version was written; `undefined`: the content of the source is not loaded
    */
   async #write({ target, location, memory, signal }: EntryRun, winner: Entry): Promise<boolean | undefined> {
-    const { now, onWrite, sources } = this.#options;
+    const { access, now, onWrite, sources } = this.#options;
     const { source, selection } = winner.claim;
     const content = source && (await sources.load(source, signal, selection));
     if (content === undefined) return undefined;
-    const connection = await this.#connect(target, location, signal);
-    if (connection === undefined) return undefined;
+    const connection = await access.open(target, location, signal);
     const { encoding, path } = location;
     const values = toVaultValues(content.values(SECRET), encoding);
     const askedAt = now();
@@ -255,9 +246,9 @@ export class VaultTargets implements TargetWriter {
 
 /**
  * Reads the state of an entry from the memory, and calls `look` if the plan needs the state in Vault.
- * @param look tells whether Vault still has the content of the last write or read; `undefined`: not known now
+ * @param look tells whether Vault still has the content of the last write or read
  */
-function readerOf({ holder, lastWrite }: EntryMemory = {}, look?: () => Promise<boolean | undefined>): TargetReader {
+function readerOf({ holder, lastWrite }: EntryMemory = {}, look?: () => Promise<boolean>): TargetReader {
   let isRead = false;
   let held = lastWrite && { version: lastWrite.entryVersion ?? '', fingerprint: lastWrite.fingerprint };
   return {
@@ -270,9 +261,8 @@ function readerOf({ holder, lastWrite }: EntryMemory = {}, look?: () => Promise<
       cannotUpdate: false,
     }),
     read: async () => {
-      const isHeld = await look?.();
-      isRead = isHeld !== undefined;
-      if (isHeld !== true) held = undefined;
+      if ((await look?.()) !== true) held = undefined;
+      isRead = look !== undefined;
       return isRead;
     },
   };

@@ -27,7 +27,13 @@ import { SECRET } from '../../../copy/model/kind.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
 import type { VaultTrouble } from '../../../copy/vault/access/access.ts';
 import type { LeaseObserver, VaultBackend } from '../../../copy/vault/backend.ts';
-import { vaultLeaseOrigin, type VaultLocation, vaultSourceKey, type VaultUse } from '../../../copy/vault/locations.ts';
+import {
+  vaultLeaseOrigin,
+  type VaultLocation,
+  vaultSourceKey,
+  vaultTargetKey,
+  type VaultUse,
+} from '../../../copy/vault/locations.ts';
 import type { LeaseEvent } from '../../../copy/vault/leases/lease.ts';
 import type { LeaseRecord } from '../../../copy/vault/leases/leases.ts';
 import { getOrCreate } from '../../../runtime/maps.ts';
@@ -258,11 +264,6 @@ export class MirrorVault implements LeaseObserver {
     return sourceLocation === undefined ? undefined : vaultSourceKey(sourceLocation, rule);
   }
 
-  /** The key of the entry that a mirror writes to; `undefined`: its destination is not in Vault. */
-  targetKeyOf(location: VaultLocation | undefined): EntryKey | undefined {
-    return location === undefined ? undefined : this.#backend.locations.targetKeyOf(location);
-  }
-
   trouble(source: ResourceKey): VaultTrouble | undefined {
     return this.#backend.trouble(source);
   }
@@ -280,7 +281,7 @@ export class MirrorVault implements LeaseObserver {
       if (key !== undefined && location !== undefined) uses.push({ key, location, pollSeconds });
     };
     use(this.sourceOf(rule, spec), sourceLocation);
-    use(this.targetKeyOf(destinationLocation), destinationLocation);
+    use(destinationLocation && vaultTargetKey(destinationLocation), destinationLocation);
     this.#backend.locations.set(rule, uses);
   }
 

@@ -12,6 +12,7 @@ import { parseResourceKey, resourceKey, type ResourceKey, type RuleKey } from '.
 import { CONFIG_MAP, SECRET } from '../../../copy/model/kind.ts';
 import { isMarkedElsewhere, PLACE_ANNOTATION, type Observed } from '../../../copy/model/observed.ts';
 import type { EngineView, Evaluation, Mark, RuleSet } from '../../../copy/model/rule-set.ts';
+import { vaultTargetKey } from '../../../copy/vault/locations.ts';
 import type { LabelMatcher } from '../../../runtime/text/label-selector.ts';
 import { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import type { RuleScope } from '../../common/context.ts';
@@ -41,7 +42,7 @@ export interface MirrorRulesOptions {
   /** The copy in the cache; `undefined`: it does not exist. Absent: no copy counts as retained before its deletion. */
   readonly observed?: (copy: ResourceKey) => Pick<Observed, 'annotations'> | undefined;
   /** `undefined` (in commands): mirrors from or to Vault claim no entries. */
-  readonly vault?: Pick<MirrorVault, 'sourceOf' | 'targetKeyOf' | 'trouble' | 'use'>;
+  readonly vault?: Pick<MirrorVault, 'sourceOf' | 'trouble' | 'use'>;
 }
 
 export class MirrorRules implements RuleSet {
@@ -143,9 +144,9 @@ export class MirrorRules implements RuleSet {
       limits.take(rule, { targets: targets.length, patterns: patternSize(spec.namespaces) }) ??
       (spec.isSuspended ? SUSPENDED : undefined);
     if (refusal !== undefined) return { ...common, claims: leaving(refusal), refusal };
-    const entry = vault?.targetKeyOf(spec.destinationLocation);
+    const entry = vault && spec.destinationLocation && vaultTargetKey(spec.destinationLocation);
     if (entry !== undefined && source !== undefined && outOfReach?.part !== 'all') targets.push(entry);
-    const sourcePlace = vault?.targetKeyOf(spec.sourceLocation);
+    const sourcePlace = vault && spec.sourceLocation && vaultTargetKey(spec.sourceLocation);
     const claims = claimAll(targets, { owner, mode: 'own', source, sourcePlace, selection: choices.keys, shape });
     // If a copy has become the source, it may have the only data. So it stays, even if the mirror changes its source.
     if (source !== undefined && includes(view.ownedBy(rule), source)) claims.push({ target: source, claim: kept });

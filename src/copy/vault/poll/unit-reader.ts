@@ -37,8 +37,6 @@ interface UnitReaderOptions {
 
 /** Wait after credentials that cannot be used, ms. It doubles each time until it is the longest. */
 const UNUSABLE_WAIT = { first: 60_000, longest: 3_600_000 };
-/** After Vault has shown another path of an entry, its rules are evaluated. The unit is polled after this time, ms. */
-const RENAMED_MS = 50;
 
 export function contentKey({ key }: Unit, version: string): string {
   return `${key}@${version}`;
@@ -69,10 +67,7 @@ export class UnitReader {
       }
     }
     if (unit.view.state !== 'present') {
-      const place = await connection.entries.resolve(location.path, signal);
-      const { mount, known } = place;
-      // With the new path, claims of this source may be part of a cycle. So its rules are evaluated before the read.
-      if (this.#options.locations.learn(location, place)) return RENAMED_MS;
+      const { mount, known } = await connection.entries.resolve(location.path, signal);
       const noKv = known && mount.kind === 'other';
       if (!isDynamic(unit) && (noKv || (!known && this.#hasRecord(unit)))) {
         this.#options.split(unit);
