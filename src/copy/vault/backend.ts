@@ -114,10 +114,11 @@ export class VaultBackend implements Backend {
       random,
       timeoutMs: Math.min(timeoutMs, CALL_LIMIT_MS),
       downMaxMs: LONGEST_WAIT_MS,
+      credentialsTimeoutMs: timeoutMs,
     });
     const credentials = (this.#credentials = new VaultCredentials(secrets, options.environmentToken));
     const sessions = this.#sessions;
-    const access = (this.#access = new VaultAccess({ sessions, credentials, clock, credentialsTimeoutMs: timeoutMs }));
+    const access = (this.#access = new VaultAccess({ sessions, credentials }));
     this.leases = new VaultLeases({
       clock,
       random,

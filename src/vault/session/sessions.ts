@@ -10,6 +10,7 @@ import { getOrCreate } from '../../runtime/maps.ts';
 import { KeyedLock } from '../../runtime/queue/keyed-lock.ts';
 import { VaultClient, type VaultClientOptions } from '../client/client.ts';
 import { VaultError } from '../errors.ts';
+import { VaultEntries } from '../kv/entries.ts';
 import { sessionKey, type VaultIdentity } from './identity.ts';
 import { VaultSession } from './session.ts';
 import type { SessionObserver } from './token.ts';
@@ -20,11 +21,16 @@ export interface VaultSessionsOptions extends VaultClientOptions {
   readonly onEvent?: SessionObserver | undefined;
   /** How long a session without users stays logged in, ms. Default 60,000. */
   readonly lingerMs?: number | undefined;
+  /** Time limit of a read that may create credentials, ms: databases create users slowly. Default: as other calls. */
+  readonly credentialsTimeoutMs?: number | undefined;
 }
 
 /** A session that one user has acquired and not yet released. */
 export interface SessionRef {
   readonly session: VaultSession;
+  readonly entries: VaultEntries;
+  /** Acquires the session once more, for a user that needs it longer. */
+  acquire(): SessionRef;
   /** Safe to call more than once. */
   release(): void;
 }
@@ -35,8 +41,7 @@ interface SharedClient {
   sessions: number;
 }
 
-interface OpenSession {
-  readonly session: VaultSession;
+interface OpenSession extends Pick<SessionRef, 'session' | 'entries'> {
   readonly shared: SharedClient;
   users: number;
   linger: Timer | undefined;
@@ -78,7 +83,8 @@ export class VaultSessions {
       entry.session.setUnused(true);
       this.#linger(key, entry);
     };
-    return { session: entry.session, release };
+    const { session, entries } = entry;
+    return { session, entries, acquire: () => this.acquire(server, identity), release };
   }
 
   /**
@@ -108,7 +114,8 @@ export class VaultSessions {
       entryNamespace: server.namespace,
       identity,
     });
-    const entry: OpenSession = { session, shared, users: 0, linger: undefined };
+    const entries = new VaultEntries(session, this.#options);
+    const entry: OpenSession = { session, entries, shared, users: 0, linger: undefined };
     this.#open.set(key, entry);
     return entry;
   }

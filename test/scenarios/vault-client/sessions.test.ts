@@ -446,7 +446,7 @@ describe('sessions of a Vault location', () => {
       versionOf: () => undefined,
       identity: async () => await Promise.resolve(identity()),
     } as unknown as VaultCredentials;
-    return new VaultAccess({ sessions, credentials, clock: systemClock });
+    return new VaultAccess({ sessions, credentials });
   };
   const unused = async (): Promise<void> => {
     await waitFor(() => seen('revoked') === 1, { message: 'the token to be revoked' });

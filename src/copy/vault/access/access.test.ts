@@ -19,7 +19,6 @@ import {
 import { VaultAuthMissingError } from './login-tokens.ts';
 import type { VaultLocation, VaultAuthRef } from '../locations.ts';
 import type { VaultCredentials } from './credentials.ts';
-import { ManualClock } from '../../../../test/support/manual-clock.ts';
 import type { VaultSessions } from '../../../vault/session/sessions.ts';
 import { asKey } from '../../../../test/support/keys.ts';
 import type { LoginKey } from '../../model/keys.ts';
@@ -180,7 +179,7 @@ function scene(versionOf: () => string | undefined = () => undefined): { access:
       return { session: {}, release: () => done.push(`release ${addr}`) };
     },
   } as unknown as VaultSessions;
-  return { access: new VaultAccess({ credentials, sessions, clock: new ManualClock() }), done };
+  return { access: new VaultAccess({ credentials, sessions }), done };
 }
 
 describe('the connection of a user', () => {

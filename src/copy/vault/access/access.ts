@@ -4,12 +4,8 @@
  * A user has at most one session. When its credential changes, the user gets a new session, and after that releases the
  * old session. A lease keeps its session open even when the user has closed it.
  */
-import { getOrCreate } from '../../../runtime/maps.ts';
-import type { Clock } from '../../../runtime/clock.ts';
-import { VaultEntries } from '../../../vault/kv/entries.ts';
 import { isVaultError, type VaultError } from '../../../vault/errors.ts';
 import type { SessionRef, VaultSessions } from '../../../vault/session/sessions.ts';
-import type { VaultSession } from '../../../vault/session/session.ts';
 import { ApiError } from '../../../kube/errors.ts';
 import { type Cause, type Fault, userCause, failureOf } from '../../model/cause.ts';
 import { causedBy, missingCredential } from './login-tokens.ts';
@@ -20,13 +16,8 @@ import type { VaultLocation } from '../locations.ts';
 /** A server and a login. */
 export type VaultLogin = Pick<VaultLocation, 'server' | 'auth'>;
 
-/** A connection, which all users with the same server and credential share. */
-export interface VaultConnection {
-  readonly session: VaultSession;
-  readonly entries: VaultEntries;
-  /** Acquires the session again, for a lease: the lease needs the session even after the user has closed it. */
-  acquire(): SessionRef;
-}
+/** A session and its entries, which all users with the same server and credential share. */
+export type VaultConnection = Omit<SessionRef, 'release'>;
 
 /** The login that a user follows until `close`. */
 interface OpenLogin {
@@ -37,23 +28,17 @@ interface OpenLogin {
     /** The version of the Secrets with which the session logged in; `undefined`: no Secret, or not known. */
     readonly version: string | undefined;
     readonly ref: SessionRef;
-    readonly connection: VaultConnection;
   };
 }
 
 interface VaultAccessOptions {
   readonly sessions: VaultSessions;
   readonly credentials: VaultCredentials;
-  readonly clock: Clock;
-  /** Time limit of a read that may create credentials, ms. Default: the time limit of `VaultEntries`. */
-  readonly credentialsTimeoutMs?: number;
 }
 
 export class VaultAccess {
   readonly #options: VaultAccessOptions;
   readonly #logins = new Map<VaultUser, OpenLogin>();
-  /** One connection for each session, so that all users of the session share its cache of mounts. */
-  readonly #connections = new WeakMap<VaultSession, VaultConnection>();
 
   constructor(options: VaultAccessOptions) {
     this.#options = options;
@@ -81,7 +66,7 @@ export class VaultAccess {
     // The version is stored before the Secrets are read: if a Secret changes during the read, the version is outdated.
     const version = (followed.version = this.#options.credentials.versionOf(login.auth));
     const { open } = followed;
-    if (open !== undefined && version !== undefined && open.version === version) return open.connection;
+    if (open !== undefined && version !== undefined && open.version === version) return open.ref;
     const connection = await this.#open(followed, signal);
     // If `close` was called meanwhile, it did not release this new session.
     if (this.#logins.get(user) !== followed) followed.open?.ref.release();
@@ -116,20 +101,14 @@ export class VaultAccess {
   }
 
   async #open(of: OpenLogin, signal: AbortSignal): Promise<VaultConnection> {
-    const { credentials, sessions, clock, credentialsTimeoutMs } = this.#options;
+    const { credentials, sessions } = this.#options;
     const { server, auth } = of.login;
     const { version } = of;
-    const identity = await credentials.identity(auth, signal);
-    const ref = sessions.acquire(server, identity);
-    const connection = getOrCreate(this.#connections, ref.session, () => ({
-      session: ref.session,
-      entries: new VaultEntries(ref.session, { clock, credentialsTimeoutMs }),
-      acquire: () => sessions.acquire(server, identity),
-    }));
+    const ref = sessions.acquire(server, await credentials.identity(auth, signal));
     const before = of.open;
-    of.open = { version, ref, connection };
+    of.open = { version, ref };
     before?.ref.release();
-    return connection;
+    return ref;
   }
 }
 

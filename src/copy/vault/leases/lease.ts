@@ -43,8 +43,6 @@ export interface VaultLease extends LeaseUser {
   /** Set for a replaced or dropped lease: fires when the lease expires. */
   end?: Timer;
   checkedAt: number;
-  /** Whether Vault no longer has the lease. */
-  isGone: boolean;
   /** Whether a policy in Vault forbids looking up the lease. */
   isLookupForbidden: boolean;
 }
@@ -69,8 +67,7 @@ const LEASE_GONE_STATUS = 400;
 
 /**
  * Renews a lease or looks it up, if this is due.
- * @returns ms until the next call; `replace`: new credentials are needed; `endedEarly`: they are needed because Vault
- *   ended the lease early (later calls return `replace`)
+ * @returns ms until the next call; `replace`: new credentials are needed
  * @throws VaultError if Vault's response does not tell the state of the lease; the lease then stays live
  */
 export async function maintainLease(
@@ -78,9 +75,8 @@ export async function maintainLease(
   pollMs: number,
   options: UpkeepOptions,
   signal: AbortSignal,
-): Promise<number | 'replace' | 'endedEarly'> {
+): Promise<number | 'replace'> {
   const { clock } = options;
-  if (lease.isGone) return 'replace';
   const { tokenId } = lease;
   const unsure = tokenId === undefined && lease.tokenExpiresAt === undefined;
   const everyMs = unsure ? Math.min(pollMs, UNSURE_POLL_MS) : pollMs;
@@ -95,8 +91,8 @@ export async function maintainLease(
     }
     // A poll may come up to 0.5 s early. It counts all the same; otherwise the next poll would follow immediately.
     if (!lease.isLookupForbidden && now - lease.checkedAt >= everyMs - 500 && !(await exists(lease, options, signal))) {
-      lease.isGone = true;
-      return endedEarly(lease, clock.monotonic()) ? 'endedEarly' : 'replace';
+      lease.expiresAt = now;
+      return 'replace';
     }
     const tokenLeftMs = (lease.tokenExpiresAt ?? Infinity) - clock.now();
     const tokenLookMs = Math.max(SHORTEST_TOKEN_LOOK_MS, tokenLeftMs * TOKEN_LOOK);
@@ -183,22 +179,6 @@ interface LeasePlan {
   readonly next: 'renew' | 'replace';
 }
 
-/** A series of leases that Vault ended early, one after the other. */
-export interface EarlyEnds {
-  readonly count: number;
-  /** When the last of these leases ended. */
-  readonly at: number;
-  /** No new credentials are requested before this time. */
-  readonly until: number;
-}
-
-/** A lease ended early if it ended before this share of its duration. */
-const EARLY = 0.6;
-/** Wait for new credentials after the second early end in a row, ms; it doubles each time. No wait after the first. */
-const EARLY_WAIT = { first: 2_000, longest: 60_000 };
-/** A series of early ends is over when no lease has ended early for this time, ms. */
-const CALM_MS = 600_000;
-
 /** If a renewal gives less than this share of the requested time, `max_ttl` cut it. Rounding may cost `SLACK_MS`. */
 const CAPPED_BELOW = 0.9;
 const SLACK_MS = 1_000;
@@ -228,18 +208,6 @@ export function leasePlan(lease: LeaseTimes, now: number, jitter: number): Lease
   return extendable
     ? due('renew', lease.expiresAt - (lifeMs / 3) * (1 + 0.1 * jitter), now)
     : due('replace', end - marginOf(fullMs), now);
-}
-
-/** Whether a lease ended early, if Vault no longer has it at `now`. */
-function endedEarly({ issuedAt, expiresAt }: Pick<LeaseTimes, 'issuedAt' | 'expiresAt'>, now: number): boolean {
-  return now - issuedAt < (expiresAt - issuedAt) * EARLY;
-}
-
-/** Adds one more early end to the series `before`; `undefined`: no lease has ended early yet. */
-export function withEarlyEnd(before: EarlyEnds | undefined, now: number): EarlyEnds {
-  const count = before !== undefined && now - before.at < CALM_MS ? before.count + 1 : 1;
-  const waitMs = count === 1 ? 0 : Math.min(EARLY_WAIT.first * 2 ** (count - 2), EARLY_WAIT.longest);
-  return { count, at: now, until: now + waitMs };
 }
 
 function due(action: 'renew' | 'replace', at: number, now: number): LeasePlan {

@@ -57,8 +57,7 @@ class Scene {
     entries: undefined as never,
     acquire: () => {
       this.refs++;
-      const release = (): void => void this.refs--;
-      return { session: this.session, key: '', release, [Symbol.dispose]: release };
+      return { ...this.connection, release: () => void this.refs-- };
     },
   };
   readonly leases = new VaultLeases({

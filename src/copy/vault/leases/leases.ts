@@ -245,7 +245,7 @@ export class VaultLeases {
     const content = kept.content.withVersion(kept.content.version, type);
     this.#options.onEvent(user.key, { type: 'restored', leaseId });
     // The lease is looked up at once, because another client may have revoked it.
-    const unchecked = { checkedAt: -Infinity, isGone: false, isLookupForbidden: false };
+    const unchecked = { checkedAt: -Infinity, isLookupForbidden: false };
     return this.#add({ ...kept, ...unchecked, key: user.key, state: 'live', content });
   }
 
@@ -274,7 +274,6 @@ export class VaultLeases {
       jitter: random(),
       ref,
       checkedAt: clock.monotonic(),
-      isGone: false,
       isLookupForbidden: false,
     });
   }

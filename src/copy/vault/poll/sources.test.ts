@@ -59,7 +59,7 @@ test('if a source is unfollowed during its poll, the session of the poll is clos
   const sessions = new VaultSessions({ clock, lingerMs: 10 });
   const credentials = new VaultCredentials(store);
   const acquired = mock.method(sessions, 'acquire');
-  const access = new VaultAccess({ sessions, credentials, clock });
+  const access = new VaultAccess({ sessions, credentials });
   const locations = new VaultLocations(() => undefined);
   const leases = new VaultLeases({
     clock,

@@ -5,20 +5,18 @@
  * split into one unit for each rule before the first read. If a policy forbids reading the mount, a recorded lease or
  * the first response shows that the credentials are dynamic. The lease in this response goes to one of the rules.
  *
- * Dynamic credentials that cannot be used are revoked at once, and new credentials are requested at growing intervals.
- * The intervals also grow while a server ends one lease after the other early.
+ * Dynamic credentials that cannot be used are revoked at once, and new credentials are requested later.
  */
 import { randomUUID } from 'node:crypto';
 
 import type { ByteCache } from '../../../runtime/maps.ts';
 import type { Clock } from '../../../runtime/clock.ts';
 import type { FoundEntry, KvEntry, LeaseGrant } from '../../../vault/kv/answers.ts';
-import { VaultError } from '../../../vault/errors.ts';
 import type { SourceLease, SourceView } from '../../model/claim.ts';
 import { Content, type Fingerprint } from '../../model/content.ts';
 import type { VaultConnection, VaultTrouble } from '../access/access.ts';
 import { absentView, contentOf, distinctVersionOf, invalid, presentView, versionOf } from './entry-view.ts';
-import { withEarlyEnd, type EarlyEnds, type VaultLease } from '../leases/lease.ts';
+import type { VaultLease } from '../leases/lease.ts';
 import { leaseVersion, type VaultLeases } from '../leases/leases.ts';
 import { vaultLeaseOrigin, type VaultLocations, type VaultLocation } from '../locations.ts';
 import type { EntryKey, RuleKey } from '../../model/keys.ts';
@@ -35,8 +33,8 @@ interface UnitReaderOptions {
   readonly onChange: (unit: Unit) => void;
 }
 
-/** Wait after credentials that cannot be used, ms. It doubles each time until it is the longest. */
-const UNUSABLE_WAIT = { first: 60_000, longest: 3_600_000 };
+/** Wait after credentials that cannot be used, ms, or the poll period if this is longer. */
+const UNUSABLE_MS = 600_000;
 
 export function contentKey({ key }: Unit, version: string): string {
   return `${key}@${version}`;
@@ -103,21 +101,9 @@ export class UnitReader {
     }
     if (unit.lease === undefined) return undefined;
     const waitMs = await leases.maintain(unit.lease, unit.pollMs(locations), signal);
-    if (waitMs === 'endedEarly') unit.earlyEnds = withEarlyEnd(unit.earlyEnds, this.#options.clock.monotonic());
-    if (typeof waitMs !== 'number') {
-      this.#checkPace(unit, connection);
-      return undefined;
-    }
+    if (waitMs === 'replace') return undefined;
     this.updateView(unit, unit.lease);
     return waitMs;
-  }
-
-  /** @throws VaultError while no new credentials may be requested, because Vault ended the last leases early */
-  #checkPace({ earlyEnds, location: { path } }: DynamicUnit, { session: { addr } }: VaultConnection): void {
-    const retryAfterMs = (earlyEnds?.until ?? 0) - this.#options.clock.monotonic();
-    if (retryAfterMs <= 0) return;
-    const reason = 'the leases end early again and again, so new credentials are requested at growing intervals';
-    throw new VaultError(reason, { kind: 'leaseGone', addr, path, retryAfterMs });
   }
 
   /** Whether a rule that shares the unit has a recorded lease of this origin, so the credentials are dynamic. */
@@ -169,10 +155,7 @@ export class UnitReader {
     if (!(made instanceof Content)) {
       unit.view = made;
       await leases.discard(unit, connection, grant.leaseId, signal);
-      return Math.max(
-        unit.pollMs(locations),
-        Math.min(UNUSABLE_WAIT.first * 2 ** unit.unusableInARow++, UNUSABLE_WAIT.longest),
-      );
+      return Math.max(unit.pollMs(locations), UNUSABLE_MS);
     }
     const user = isDynamic(unit) ? unit : split(unit)[0];
     if (user === undefined || user.isClosed) {
@@ -182,7 +165,6 @@ export class UnitReader {
     }
     const old = user.lease;
     user.isRestoreTried = true;
-    user.unusableInARow = 0;
     this.#setLease(user, leases.granted(user, connection, grant, made));
     if (old !== undefined) leases.replaced(old);
     if (user !== unit) onChange(user);
@@ -260,14 +242,10 @@ export class Unit<R extends RuleKey | undefined = RuleKey | undefined> {
   /** Whether a target needs content that is not in the cache. */
   needsContent = false;
   lease: VaultLease | undefined;
-  /** The leases of the unit that ended early, one after the other; `undefined`: none. */
-  earlyEnds: EarlyEnds | undefined;
   /** Whether Keyferry has already looked for a lease from before its restart. */
   isRestoreTried = false;
   /** Whether the credential of the login changed during a poll. */
   credentialChanged = false;
-  /** How many times in a row the dynamic credentials could not be used. */
-  unusableInARow = 0;
   /** Whether no rule uses the unit, or other units have replaced it. */
   isClosed = false;
 
