@@ -71,7 +71,6 @@ describe('a source in Vault', () => {
     addr: 'http://v',
     tokenDeadline: () => Infinity,
     tokenEndWithoutRenewal: () => undefined,
-    watchTokens: () => ({ [Symbol.dispose]: () => undefined }),
     forgetLease: () => undefined,
     request: async ({ path, body }: { readonly path: string; readonly body?: Buffer }) => {
       if (path === 'sys/leases/revoke') revoked.push((JSON.parse(String(body)) as { lease_id: string }).lease_id);

@@ -9,9 +9,9 @@
  * - `failed`: the last login failed. Until `#retryAt` every call fails at once with the same error. Then → `idle`.
  * - `closed`: every call fails.
  *
- * A token that a new login has replaced is *retired*. Vault revokes a token's leases together with the token. So a
- * retired token is revoked when no call uses it and it has no leases; otherwise token and leases expire. A configured
- * token is never revoked, and a session without users renews nothing.
+ * Vault revokes a token's leases together with the token. So a session that is closed revokes its token only if it has
+ * no leases. A token that a new login has replaced is left to expire, because its end was near. A configured token is
+ * never revoked, and a session without users renews nothing.
  *
  * A 403 means that a policy forbids the call or that the token is invalid; `token-check.ts` finds out which.
  */
@@ -23,7 +23,7 @@ import { identityLabel } from './identity.ts';
 import { lookUpConfiguredToken, logIn, tokenInvalid, LoginBackoff } from './login.ts';
 import {
   isConfigured,
-  RetiredTokens,
+  revokeToken,
   type SessionContext,
   type SessionObserver,
   type SessionToken,
@@ -52,12 +52,14 @@ export interface VaultCaller {
   /** Scheme, host and port of the Vault server. */
   readonly addr: string;
   request(request: SessionRequest): Promise<SessionResponse>;
-  /** Called when a lease has ended or is no longer renewed, so that the session may revoke the token of the lease. */
+  /** Called when a lease has ended or is no longer renewed, so that the session may revoke its token when it closes. */
   forgetLease(leaseId: string): void;
 }
 
 /** If a call fails because the last login failed, its error sets at least this wait before a retry, ms. */
 const SHORTEST_RECALL_MS = 500;
+/** Number of former tokens that are remembered, because their leases end with them. */
+const REMEMBERED = 100;
 
 type SessionState = 'idle' | 'live' | 'failed' | 'closed';
 
@@ -68,8 +70,8 @@ export class VaultSession implements VaultCaller {
   readonly #backoff: LoginBackoff;
   readonly #check: TokenCheck;
   readonly #keeper: TokenKeeper;
-  readonly #retired: RetiredTokens;
-  readonly #tokenWatchers = new Set<(tokenId: string) => void>();
+  /** When each of the last tokens before the current one expires, by its id, monotonic ms; `-Infinity`: it is lost. */
+  readonly #former = new Map<string, number>();
   #current: SessionToken | undefined;
   #obtaining: Promise<SessionToken> | undefined;
   #failure: VaultError | undefined;
@@ -85,7 +87,6 @@ export class VaultSession implements VaultCaller {
     this.#options = options;
     this.#backoff = new LoginBackoff(random);
     this.#check = new TokenCheck(options);
-    this.#retired = new RetiredTokens(options, this.#emit);
     this.#keeper = new TokenKeeper({
       context: options,
       random,
@@ -93,7 +94,6 @@ export class VaultSession implements VaultCaller {
       replaceNotBefore: () => this.#retryAt,
       onRefused: (token, error) => this.#isValid(token, error, undefined),
       emit: this.#emit,
-      onEnding: (token) => this.#ending(token),
     });
   }
 
@@ -119,10 +119,9 @@ export class VaultSession implements VaultCaller {
    * the session neither renews the token nor knows its end.
    */
   tokenDeadline(tokenId: string): number | undefined {
-    const token = this.#tokens().find(({ id }) => id === tokenId);
-    if (token === undefined) return this.#retired.hasEnded(tokenId) ? 0 : undefined;
-    if (token === this.#current && token.renewable && !this.#unused) return Infinity;
-    return this.#endOf(token);
+    const token = this.#current;
+    if (token?.id === tokenId && token.renewable && !this.#unused) return Infinity;
+    return this.#endOf(tokenId);
   }
 
   /**
@@ -130,17 +129,8 @@ export class VaultSession implements VaultCaller {
    * does not know the token, the token does not expire, or it is a configured token, which the next session uses too.
    */
   tokenEndWithoutRenewal(tokenId: string): number | undefined {
-    const token = this.#tokens().find(({ id }) => id === tokenId);
-    if (token === undefined || token.expiresAt === Infinity || isConfigured(this.#options)) return undefined;
-    return this.#endOf(token);
-  }
-
-  /** Calls `listener` whenever the result of `tokenDeadline` for a token has become earlier, until disposed. */
-  watchTokens(listener: (tokenId: string) => void): Disposable {
-    this.#tokenWatchers.add(listener);
-    return {
-      [Symbol.dispose]: () => this.#tokenWatchers.delete(listener),
-    };
+    const end = isConfigured(this.#options) ? undefined : this.#endOf(tokenId);
+    return end === Infinity ? undefined : end;
   }
 
   /**
@@ -163,7 +153,7 @@ export class VaultSession implements VaultCaller {
   }
 
   forgetLease(leaseId: string): void {
-    for (const token of this.#tokens()) if (token.leases.delete(leaseId)) this.#retired.revokeIfDone(token);
+    this.#current?.leases.delete(leaseId);
   }
 
   /** Records whether the session has no users. While it has none, its token is neither renewed nor replaced. */
@@ -175,34 +165,27 @@ export class VaultSession implements VaultCaller {
   }
 
   /**
-   * Ends the session. Within 2 s it revokes the tokens that come from its logins and have no leases. All other tokens
-   * expire, and so do tokens that cannot be revoked. Never rejects.
+   * Ends the session. Within 2 s it revokes its token, if this comes from a login and has no leases. A token that cannot
+   * be revoked expires. Never rejects.
    */
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
     this.#keeper.stop();
-    this.#tokenWatchers.clear();
     // If a login runs, its token will be in #current; an error of the login goes to the calls that wait for it.
     await this.#obtaining?.catch(() => undefined);
-    const done = this.#tokens().filter(({ leases }) => leases.size === 0);
+    const token = this.#current;
     this.#current = undefined;
-    await Promise.all(done.map((token) => this.#retired.revoke(token)));
+    if (token?.leases.size === 0) await revokeToken(this.#options, token, this.#emit);
   }
 
   async #use(token: SessionToken, request: SessionRequest): Promise<SessionResponse> {
     const { client, entryNamespace: namespace } = this.#options;
-    token.inFlight++;
-    try {
-      const response = await client.request({ ...request, token: token.token, namespace });
-      token.validAt = this.#monotonic();
-      // If the answer has data, this call created the lease. A renewal has no data; its lease may be another token's.
-      if (response.leaseId !== '' && response.data !== undefined) token.leases.add(response.leaseId);
-      return { ...response, tokenId: token.id };
-    } finally {
-      token.inFlight--;
-      this.#retired.revokeIfDone(token);
-    }
+    const response = await client.request({ ...request, token: token.token, namespace });
+    token.validAt = this.#monotonic();
+    // If the answer has data, this call created the lease. A renewal has no data; its lease may be another token's.
+    if (response.leaseId !== '' && response.data !== undefined) token.leases.add(response.leaseId);
+    return { ...response, tokenId: token.id };
   }
 
   async #repeat(token: SessionToken, request: SessionRequest): Promise<SessionResponse> {
@@ -248,7 +231,7 @@ export class VaultSession implements VaultCaller {
       if (token.lookupSelf === 'works') this.#verified = true;
       this.#backoff.reset();
       this.#failure = undefined;
-      this.#retire();
+      if (this.#current !== undefined) this.#remember(this.#current.id, this.#current.expiresAt);
       this.#current = token;
       this.#emit({ type: 'login' });
       if (!this.#closed && !this.#unused) this.#keeper.keep(token);
@@ -279,40 +262,25 @@ export class VaultSession implements VaultCaller {
     if (isValid || token !== this.#current) return isValid;
     this.#current = undefined;
     this.#keeper.stop();
-    this.#retired.ended(token);
+    this.#remember(token.id, -Infinity);
     this.#emit({ type: 'tokenLost' });
-    this.#notifyWatchers(token);
     if (!isConfigured(this.#options)) return false;
     const invalid = tokenInvalid(error);
     this.#failed(invalid);
     throw invalid;
   }
 
-  #ending(token: SessionToken): void {
-    if (isConfigured(this.#options)) this.#emit({ type: 'expiring', expiresAt: this.tokenDeadline(token.id) ?? 0 });
-    this.#notifyWatchers(token);
+  #remember(tokenId: string, end: number): void {
+    this.#former.set(tokenId, end);
+    const [oldest] = this.#former.keys();
+    if (this.#former.size > REMEMBERED && oldest !== undefined) this.#former.delete(oldest);
   }
 
-  /** Retires the current token, because a new token takes its place. */
-  #retire(): void {
-    const token = this.#current;
-    if (token === undefined) return;
-    this.#current = undefined;
-    this.#retired.add(token);
-    this.#notifyWatchers(token);
-  }
-
-  #notifyWatchers(token: SessionToken): void {
-    for (const listener of this.#tokenWatchers) listener(token.id);
-  }
-
-  /** When the token expires, ms since 1970; `Infinity`: never. */
-  #endOf(token: SessionToken): number {
-    return this.#options.clock.now() + (token.expiresAt - this.#monotonic());
-  }
-
-  #tokens(): readonly SessionToken[] {
-    return this.#current === undefined ? this.#retired.all : [this.#current, ...this.#retired.all];
+  /** When the token expires, ms since 1970; `Infinity`: never. `undefined`: this session does not know the token. */
+  #endOf(tokenId: string): number | undefined {
+    const end = this.#current?.id === tokenId ? this.#current.expiresAt : this.#former.get(tokenId);
+    if (end === undefined) return undefined;
+    return Math.max(0, this.#options.clock.now() + (end - this.#monotonic()));
   }
 
   #closedError(): VaultError {

@@ -20,7 +20,7 @@ function setUp(random: number, answer: (calls: number) => number, given = false,
   const clock = new ManualClock();
   const renewedAt: number[] = [];
   const replacedAt: number[] = [];
-  let ended = 0;
+  const events: string[] = [];
   const request = async ({ path }: VaultRequest) => {
     assert.equal(path, 'auth/token/renew-self');
     renewedAt.push(clock.monotonic() / 1_000);
@@ -39,13 +39,12 @@ function setUp(random: number, answer: (calls: number) => number, given = false,
     },
     replaceNotBefore: () => 0,
     onRefused: async () => await Promise.resolve(),
-    emit: () => undefined,
-    onEnding: () => ended++,
+    emit: ({ type }) => events.push(type),
   });
   const facts = { token: SecretBytes.fromUtf8('t'), id: 'a', revocable: true, limitedUses: false };
   const token = new SessionToken({ ...facts, ttlSeconds: LIFE_S, renewable }, clock.monotonic());
   keeper.keep(token);
-  return { clock, keeper, token, renewedAt, replacedAt, ended: () => ended };
+  return { clock, keeper, token, renewedAt, replacedAt, events };
 }
 
 const fails = (): never => {
@@ -77,19 +76,20 @@ describe('a token', () => {
   });
 
   it('if max_ttl cuts the renewal of a token, a login replaces the token at two thirds of its remaining life', async () => {
-    const { clock, renewedAt, replacedAt, ended } = setUp(0, () => LIFE_S / 2);
+    const { clock, renewedAt, replacedAt } = setUp(0, () => LIFE_S / 2);
     await clock.advance(2 * LIFE_S * 1_000);
-    assert.deepEqual([renewedAt, ended()], [[2_000], 1]);
+    assert.deepEqual(renewedAt, [2_000]);
     assert.equal(replacedAt[0], 2_000 + 1_000);
   });
 
   it('a token that cannot be renewed is replaced at two thirds of its life, except a configured token', async () => {
     const own = setUp(0, () => LIFE_S, false, false);
     await own.clock.advance(LIFE_S * 1_000 - 1);
-    assert.deepEqual([own.renewedAt, own.replacedAt[0]], [[], 2_000]);
+    assert.deepEqual([own.renewedAt, own.replacedAt[0], own.events], [[], 2_000, []]);
     const given = setUp(0, () => LIFE_S, true, false);
     await given.clock.advance(LIFE_S * 1_000);
     assert.deepEqual([given.renewedAt, given.replacedAt, given.clock.pendingTimers], [[], [], 0]);
+    assert.deepEqual(given.events, ['expiring']);
   });
 
   it('after TokenKeeper.stop(), a token is not renewed', async () => {

@@ -17,8 +17,6 @@ interface KeeperOptions {
   /** Called when Vault answered a renewal with 403: the token may be invalid. */
   readonly onRefused: (token: SessionToken, error: VaultError) => Promise<unknown>;
   readonly emit: (event: TokenEvent) => void;
-  /** Called for a token that cannot be renewed (any more). */
-  readonly onEnding: (token: SessionToken) => void;
 }
 
 const SHORTEST_RETRY_MS = 500;
@@ -38,8 +36,7 @@ export class TokenKeeper {
     this.stop();
     this.#token = token;
     if (!Number.isFinite(token.expiresAt)) return;
-    if (!token.renewable) this.#options.onEnding(token);
-    if (!token.renewable && isConfigured(this.#options.context)) return;
+    if (this.#isEnding(token)) return;
     const left = token.expiresAt - this.#now();
     // At two thirds of the token's life; a little earlier at random, so that many tokens are not renewed at once.
     this.#arm(token, left - (token.lifeMs / 3) * (1 + 0.1 * this.#options.random()));
@@ -83,7 +80,7 @@ export class TokenKeeper {
       if (isVaultError(error, 'permissionDenied')) await this.#options.onRefused(token, error);
       if (isVaultError(error, 'permissionDenied', 'badRequest', 'leaseGone')) {
         token.renewable = false;
-        if (token === this.#token) this.#options.onEnding(token);
+        if (token === this.#token) this.#isEnding(token);
       }
       throw error;
     }
@@ -96,6 +93,14 @@ export class TokenKeeper {
     if (left <= 0 || (!token.renewable && isConfigured(context))) return;
     const wait = Math.min(Math.max(left / 3, SHORTEST_RETRY_MS), LONGEST_RETRY_MS);
     this.#arm(token, token.renewable ? wait : Math.max(wait, replaceNotBefore() - now));
+  }
+
+  /** Whether the token is a configured one that cannot be renewed (any more). Then reports when it expires. */
+  #isEnding(token: SessionToken): boolean {
+    const { context, emit } = this.#options;
+    const isEnding = !token.renewable && isConfigured(context);
+    if (isEnding) emit({ type: 'expiring', expiresAt: context.clock.now() + token.expiresAt - this.#now() });
+    return isEnding;
   }
 
   #now(): number {

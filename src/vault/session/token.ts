@@ -1,4 +1,4 @@
-/** The tokens of a session: the life of a token, the end of tokens that a new login replaced, and events for logs. */
+/** The tokens of a session: the life of a token, its revocation, and events for logs. */
 import type { Clock } from '../../runtime/clock.ts';
 import type { SecretBytes } from '../../runtime/secret-bytes.ts';
 import type { VaultCalls } from '../client/client.ts';
@@ -40,14 +40,13 @@ type LookupSelf = 'unknown' | 'works' | 'forbidden';
 /** If a renewal gives less than this share of the token's longest life, `max_ttl` has cut the life. */
 const CAPPED_BELOW = 0.75;
 
-/** A token with its life, the number of calls that use it, and the leases that end with it. */
+/** A token with its life, and the leases that end with it. */
 export class SessionToken {
   readonly token: SecretBytes;
   readonly id: string;
   readonly revocable: boolean;
   readonly limitedUses: boolean;
   readonly leases = new Set<string>();
-  inFlight = 0;
   lookupSelf: LookupSelf = 'unknown';
   /** When a call last proved that the token is valid, monotonic ms; `undefined`: no call did. */
   validAt: number | undefined;
@@ -90,73 +89,20 @@ export class SessionToken {
 }
 
 const REVOKE_LIMIT_MS = 2_000;
-/** Number of ended tokens whose ids are kept, so that the leases of these tokens are known to have ended, too. */
-const REMEMBERED = 100;
 
-/**
- * The tokens of a session that a new login has replaced, but that must not be revoked yet. Either a call still uses the
- * token, or the token has leases, which Vault would revoke with it. When the last call and the last lease of a token
- * have ended, the token is revoked.
- */
-export class RetiredTokens {
-  readonly #context: SessionContext;
-  readonly #emit: (event: TokenEvent) => void;
-  readonly #tokens = new Set<SessionToken>();
-  readonly #ended = new Set<string>();
-
-  constructor(context: SessionContext, emit: (event: TokenEvent) => void) {
-    this.#context = context;
-    this.#emit = emit;
-  }
-
-  get all(): readonly SessionToken[] {
-    this.#sweep();
-    return [...this.#tokens];
-  }
-
-  /** Whether the token is known to have ended, and its leases with it. */
-  hasEnded(tokenId: string): boolean {
-    this.#sweep();
-    return this.#ended.has(tokenId);
-  }
-
-  add(token: SessionToken): void {
-    this.#tokens.add(token);
-    this.revokeIfDone(token);
-  }
-
-  /** Records that the token and its leases have ended. */
-  ended(token: SessionToken): void {
-    this.#tokens.delete(token);
-    this.#ended.add(token.id);
-    const [oldest] = this.#ended;
-    if (this.#ended.size > REMEMBERED && oldest !== undefined) this.#ended.delete(oldest);
-  }
-
-  /** Called when a call or lease of the token has ended. Revokes a replaced token that has no other call or lease. */
-  revokeIfDone(token: SessionToken): void {
-    if (token.inFlight > 0 || token.leases.size > 0 || !this.#tokens.delete(token)) return;
-    void this.revoke(token);
-  }
-
-  /** Revokes a token from a login, except a batch token. Never rejects: a token that cannot be revoked expires. */
-  async revoke(token: SessionToken): Promise<void> {
-    const { client, namespace, clock } = this.#context;
-    if (!token.revocable || token.expiresAt <= clock.monotonic()) return;
-    const call = { method: 'POST', path: 'auth/token/revoke-self', token: token.token, namespace } as const;
-    try {
-      await client.request({ ...call, timeoutMs: REVOKE_LIMIT_MS });
-      this.#emit({ type: 'revoked' });
-    } catch (error) {
-      if (isVaultError(error)) this.#emit({ type: 'revokeFailed', error });
-    } finally {
-      this.ended(token);
-    }
-  }
-
-  #sweep(): void {
-    const now = this.#context.clock.monotonic();
-    for (const token of this.#tokens) if (token.expiresAt <= now && token.inFlight === 0) this.ended(token);
+/** Revokes a token from a login, except a batch token. Never rejects: a token that cannot be revoked expires. */
+export async function revokeToken(
+  { client, namespace, clock }: SessionContext,
+  token: SessionToken,
+  emit: (event: TokenEvent) => void,
+): Promise<void> {
+  if (!token.revocable || token.expiresAt <= clock.monotonic()) return;
+  const call = { method: 'POST', path: 'auth/token/revoke-self', token: token.token, namespace } as const;
+  try {
+    await client.request({ ...call, timeoutMs: REVOKE_LIMIT_MS });
+    emit({ type: 'revoked' });
+  } catch (error) {
+    if (isVaultError(error)) emit({ type: 'revokeFailed', error });
   }
 }
 

@@ -170,7 +170,6 @@ describe('a token that expires', () => {
     await waitFor(() => seen('renewed') >= 1, { message: 'a renewal' });
     assert.equal(seen('login'), 1);
     await waitFor(() => seen('login') === 2, { message: 'a second login' });
-    await waitFor(() => seen('revoked') === 1, { message: 'the old token is revoked' });
     await read(session);
     assert.equal(seen('renewFailed') + seen('tokenLost'), 0);
     assert.equal(calls('auth/approle/login'), 2);
@@ -226,8 +225,6 @@ describe('a token that is no longer valid', () => {
     const session = open(appRole(await newRole()));
     const accessor = await accessorOf(session);
     assert.equal(session.tokenDeadline(accessor), Infinity);
-    const lost: string[] = [];
-    session.watchTokens((id) => lost.push(id));
     await vault.write('auth/token/revoke-accessor', { accessor });
     // Within 1 s after a successful call, a 403 counts as a refusal by the policy. So repeat the calls.
     await waitFor(
@@ -238,7 +235,7 @@ describe('a token that is no longer valid', () => {
       { message: 'calls work again' },
     );
     assert.deepEqual([seen('tokenLost'), seen('login'), calls('auth/approle/login')], [1, 2, 2]);
-    assert.deepEqual([lost, session.tokenDeadline(accessor)], [[accessor], 0]);
+    assert.equal(session.tokenDeadline(accessor), 0);
     assert.equal(session.tokenDeadline('of another process'), undefined);
   });
 

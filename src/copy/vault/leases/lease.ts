@@ -39,7 +39,6 @@ export interface VaultLease extends LeaseUser {
   tokenExpiresAt: number | undefined;
   readonly jitter: number;
   readonly ref: SessionRef;
-  readonly watch: Disposable;
   /** Set for a replaced or dropped lease: fires when the lease expires. */
   end?: Timer;
   checkedAt: number;
@@ -57,6 +56,8 @@ export interface UpkeepOptions {
  * not recorded, the lease is looked up at this interval, ms, or at the poll period if this is shorter.
  */
 const UNSURE_POLL_MS = 10_000;
+/** Longest time until the deadlines of a lease are looked at again, ms, which needs no request: its token may be lost. */
+const LOOK_MS = 10_000;
 /** If a token's expiry differs by no more than this (ms), it counts as unchanged. */
 const TOKEN_END_TOLERANCE_MS = 2000;
 /** After this share of a token's remaining time its expiry is read again: the session renews a token at two thirds. */
@@ -96,7 +97,7 @@ export async function maintainLease(
     }
     const tokenLeftMs = (lease.tokenExpiresAt ?? Infinity) - clock.now();
     const tokenLookMs = Math.max(SHORTEST_TOKEN_LOOK_MS, tokenLeftMs * TOKEN_LOOK);
-    return Math.max(0, Math.min(plan.at - clock.monotonic(), everyMs, tokenLookMs));
+    return Math.max(0, Math.min(plan.at - clock.monotonic(), everyMs, tokenLookMs, LOOK_MS));
   }
 }
 

@@ -220,7 +220,6 @@ export class VaultLeases {
     const left = [...this.of(lease.rule)].filter(({ state: its }) => its === 'replaced' || its === 'dropped');
     for (const oldest of left.slice(0, Math.max(0, left.length - MAX_RETIRED + 1))) this.#end(oldest);
     lease.state = state;
-    lease.watch[Symbol.dispose]();
     const rest = Math.max(0, lease.expiresAt - clock.monotonic());
     lease.end = clock.setTimeout(() => this.#end(lease), rest, { unref: true });
   }
@@ -278,14 +277,9 @@ export class VaultLeases {
     });
   }
 
-  #add(facts: Omit<VaultLease, 'watch'>): VaultLease {
-    const { key, leaseId, ref, tokenId } = facts;
-    const watch = ref.session.watchTokens((id) => {
-      if (id === tokenId) this.#options.onUncertain(key);
-    });
-    const lease: VaultLease = { ...facts, watch };
+  #add(lease: VaultLease): VaultLease {
     updateTokenEnd(lease);
-    this.#known.set(leaseId, lease);
+    this.#known.set(lease.leaseId, lease);
     return lease;
   }
 
