@@ -191,9 +191,7 @@ export class VaultBackend implements Backend {
         continue;
       }
       this.sources.retry(key);
-      if (!this.#options.engine.book.isClaimed(key)) continue;
-      this.targets.retry(key);
-      this.#options.engine.retryTarget(key);
+      if (this.#options.engine.book.isClaimed(key)) this.#options.engine.retryTarget(key);
     }
   }
 

@@ -57,8 +57,6 @@ interface EntryMemory {
   lastWrite?: LastWrite;
   /** The rule whose content the entry had when it was last written or read. */
   holder?: RuleKey;
-  /** Whether the credential of the login changed during a run. */
-  credentialChanged?: boolean;
 }
 
 /** One run of the target loop for an entry. */
@@ -96,7 +94,6 @@ export class VaultTargets implements TargetWriter {
     }
     access.follow(target, location);
     const memory = getOrCreate(this.#memory, target, (): EntryMemory => ({}));
-    memory.credentialChanged = false;
     const run: EntryRun = { target, location, memory, signal };
     try {
       const reader = readerOf(memory, () => this.#isUntouched(run));
@@ -130,7 +127,6 @@ export class VaultTargets implements TargetWriter {
           trouble.pending ? { state: 'waiting', for: 'target', ...why } : { state: 'error', ...why },
         );
       }
-      if (memory.credentialChanged) return { requeueAfterMs: 0 };
       if (error instanceof VaultAuthMissingError) return undefined;
       throw error;
     }
@@ -146,12 +142,6 @@ export class VaultTargets implements TargetWriter {
     if (isVaultError(error)) return;
     const message = error instanceof Error ? error.message : String(error);
     this.#settle(target, { state: 'error', ...because('SyncError', message) });
-  }
-
-  /** Called when the credential for a target may have changed: if the running run fails, another follows at once. */
-  retry(target: EntryKey): void {
-    const memory = this.#memory.get(target);
-    if (memory !== undefined) memory.credentialChanged = true;
   }
 
   /** The content of a target when it was last written or read. */

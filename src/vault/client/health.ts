@@ -5,8 +5,8 @@
  * State machine:
  * - `up`: calls pass. A call without a usable answer → `checking`.
  * - `checking`: the check is sent; calls wait for its result. The server serves calls → `up`; otherwise → `down`.
- * - `down`: calls are refused. When the wait is over, the next call sends the check and waits for its result; all
- *   other calls are refused. The server serves calls → `up`; otherwise → `down`, with a longer wait.
+ * - `down`: calls are refused. When the wait is over, the next call sends the check, and calls wait for its result. The
+ *   server serves calls → `up`; otherwise → `down`, with a longer wait.
  * An answer to any call at any time → `up`.
  */
 import { orAborted } from '../../runtime/abort.ts';
@@ -23,19 +23,14 @@ interface HealthOptions {
   readonly sendCheck: () => Promise<boolean>;
 }
 
-/** For this time after an answer the server counts as up, and no check is sent, ms. */
-const TRUSTED_MS = 1_000;
 /** Longest pause after the first failed check, ms. The pause grows with each failed check. */
 const BASE_MS = 1_000;
-/** If a call is refused because a check runs, its error sets at least this wait before a retry, ms. */
-const CHECK_MS = 500;
 
 export class Health {
   readonly #options: HealthOptions;
   readonly #backoff: Backoff;
   /** No check is sent before this time, monotonic ms; `undefined`: the server is not down. */
   #downUntil: number | undefined;
-  #aliveAt = -Infinity;
   /** The result of the check that runs; `undefined`: no check runs. */
   #verdict: PromiseWithResolvers<boolean> | undefined;
 
@@ -55,25 +50,20 @@ export class Health {
    * @throws AbortedError
    */
   async admit(signal: AbortSignal): Promise<number | undefined> {
-    const { clock, random = Math.random } = this.#options;
-    if (this.#downUntil !== undefined) {
-      const left = this.#downUntil - clock.monotonic();
-      if (left > 0) return left;
-      if (this.#verdict !== undefined) return CHECK_MS * (1 + random());
-    }
+    const { clock } = this.#options;
+    const left = (this.#downUntil ?? -Infinity) - clock.monotonic();
+    if (left > 0) return left;
     if (this.state !== 'up') await orAborted(this.#sendCheck(), signal, 'checking whether vault answers');
     return this.#downUntil === undefined ? undefined : this.#downUntil - clock.monotonic();
   }
 
   /** Called after a call without a usable answer: sends a check, if one is needed. Never rejects. */
   async check(): Promise<void> {
-    const isTrusted = this.#options.clock.monotonic() < this.#aliveAt + TRUSTED_MS;
-    if (this.#downUntil === undefined && !isTrusted) await this.#sendCheck();
+    if (this.#downUntil === undefined) await this.#sendCheck();
   }
 
   /** Called when any call was answered: the server is up. */
   recordAnswer(): void {
-    this.#aliveAt = this.#options.clock.monotonic();
     this.#backoff.reset();
     this.#downUntil = undefined;
     this.#verdict?.resolve(true);

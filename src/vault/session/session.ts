@@ -148,7 +148,10 @@ export class VaultSession implements VaultCaller {
       if (await this.#isValid(first, error, request.signal)) throw error;
       const second = await this.#token(request.signal);
       if (second === first) throw error;
-      return await this.#repeat(second, request);
+      return await this.#use(second, request).catch((again: unknown) => {
+        if (isVaultError(again, 'permissionDenied')) this.#check.notHelpful();
+        throw again;
+      });
     }
   }
 
@@ -186,17 +189,6 @@ export class VaultSession implements VaultCaller {
     // If the answer has data, this call created the lease. A renewal has no data; its lease may be another token's.
     if (response.leaseId !== '' && response.data !== undefined) token.leases.add(response.leaseId);
     return { ...response, tokenId: token.id };
-  }
-
-  async #repeat(token: SessionToken, request: SessionRequest): Promise<SessionResponse> {
-    try {
-      const response = await this.#use(token, request);
-      this.#check.repeated(true);
-      return response;
-    } catch (error) {
-      if (isVaultError(error, 'permissionDenied')) this.#check.repeated(false);
-      throw error;
-    }
   }
 
   async #token(signal: AbortSignal | undefined): Promise<SessionToken> {

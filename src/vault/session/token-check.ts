@@ -5,9 +5,8 @@
  * up again. A refused `lookup-self` has one of two causes: the token is invalid, or no policy allows it `lookup-self`
  * (the policy `default` does). If `lookup-self` worked with the token before, the token is invalid. Otherwise the
  * session logs in and repeats the call with the new token. If the call then works, the old token was invalid. If Vault
- * refuses the call again, the next such login has to wait.
+ * refuses the call again, no such login follows for ten minutes.
  */
-import { Backoff } from '../../runtime/queue/backoff.ts';
 import { SingleFlight } from '../../runtime/queue/single-flight.ts';
 import { isVaultError } from '../errors.ts';
 import { numberMember } from '../json.ts';
@@ -15,12 +14,11 @@ import { isConfigured, type SessionContext, type SessionToken } from './token.ts
 
 const VALID_FOR_MS = 1_000;
 /** Wait after a login whose token got a 403 for the same call, ms. Each login gives up the old token and its leases. */
-const NOT_HELPFUL = { baseMs: 60_000, maxMs: 960_000 };
+const NOT_HELPFUL_MS = 600_000;
 
 export class TokenCheck {
   readonly #context: SessionContext;
   readonly #lookups = new SingleFlight<boolean>();
-  readonly #waits = new Backoff(NOT_HELPFUL);
   /** Before this time (monotonic ms) no login is tried to find out whether a token is invalid. */
   #noTrialBefore = -Infinity;
 
@@ -37,10 +35,9 @@ export class TokenCheck {
     return await this.#lookups.run(token.id, () => this.#lookUp(token), signal);
   }
 
-  /** Called after a refused call was repeated with the token of a new login. `false`: Vault refused the call again. */
-  repeated(isAnswered: boolean): void {
-    if (isAnswered) this.#waits.reset();
-    else this.#noTrialBefore = this.#context.clock.monotonic() + this.#waits.next();
+  /** Called when Vault has refused a call again with the token of a new login. */
+  notHelpful(): void {
+    this.#noTrialBefore = this.#context.clock.monotonic() + NOT_HELPFUL_MS;
   }
 
   async #lookUp(token: SessionToken): Promise<boolean> {

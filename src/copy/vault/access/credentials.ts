@@ -7,7 +7,7 @@ import { SecretBytes } from '../../../runtime/secret-bytes.ts';
 import type { VaultIdentity } from '../../../vault/session/identity.ts';
 import type { SourceView } from '../../model/claim.ts';
 import type { Content } from '../../model/content.ts';
-import { type ObjectKey, resourceKey, type VaultUser } from '../../model/keys.ts';
+import type { ObjectKey, VaultUser } from '../../model/keys.ts';
 import { SECRET } from '../../model/kind.ts';
 import type { KubeStore } from '../../cluster/objects/store.ts';
 import { serviceAccountToken, VaultAuthMissingError, type EnvironmentToken } from './login-tokens.ts';
@@ -24,7 +24,7 @@ type AccountAuthRef = Extract<VaultAuthRef, { method: 'kubernetes' }>;
 export class VaultCredentials {
   readonly #store: KubeStore;
   readonly #environment: EnvironmentToken;
-  /** For each Secret or ServiceAccount: the users of `VaultAccess` that log in with it. */
+  /** For each Secret: the users of `VaultAccess` that log in with it. */
   readonly #users = new Map<ObjectKey, Set<VaultUser>>();
 
   constructor(store: KubeStore, environment: EnvironmentToken = () => undefined) {
@@ -34,20 +34,19 @@ export class VaultCredentials {
 
   /** Follows the credential `auth` for a user, and stops following `before`. `undefined`: no credential. */
   follow(user: VaultUser, auth: VaultAuthRef | undefined, before?: VaultAuthRef): void {
-    const accounts = auth === undefined ? [] : this.#accountsOf(auth);
-    for (const account of accounts) {
-      const users = getOrCreate(this.#users, account, () => {
-        if (hasSecrets(auth)) this.#store.follow(account);
+    const secrets = this.#secretsOf(auth);
+    for (const secret of secrets) {
+      const users = getOrCreate(this.#users, secret, () => {
+        this.#store.follow(secret);
         return new Set();
       });
       users.add(user);
     }
-    if (before === undefined) return;
-    for (const account of this.#accountsOf(before)) {
-      const users = this.#users.get(account);
-      if (accounts.includes(account) || users?.delete(user) !== true || users.size > 0) continue;
-      this.#users.delete(account);
-      if (hasSecrets(before)) this.#store.unfollow(account);
+    for (const secret of this.#secretsOf(before)) {
+      const users = this.#users.get(secret);
+      if (secrets.includes(secret) || users?.delete(user) !== true || users.size > 0) continue;
+      this.#users.delete(secret);
+      this.#store.unfollow(secret);
     }
   }
 
@@ -93,12 +92,9 @@ export class VaultCredentials {
     return this.#users.has(key) ? this.#store.view(key) : undefined;
   }
 
-  /** The Secrets or the ServiceAccount of a login; none if it uses the token of the process. */
-  #accountsOf(auth: VaultAuthRef): readonly ObjectKey[] {
-    if (hasSecrets(auth)) return [...new Set(secretsOf(auth).map((secret) => this.#keyOf(secret)))];
-    if (auth.method === 'environment') return [];
-    const { namespace, name } = auth.serviceAccount;
-    return [resourceKey(this.#store.api.cluster, 'ServiceAccount', namespace, name)];
+  /** The Secrets of a login. */
+  #secretsOf(auth: VaultAuthRef | undefined): readonly ObjectKey[] {
+    return hasSecrets(auth) ? secretsOf(auth).map((secret) => this.#keyOf(secret)) : [];
   }
 
   #environmentIdentity(): VaultIdentity {

@@ -18,7 +18,6 @@ import type { SourceLease, SourceView } from '../../model/claim.ts';
 import type { Content, Fingerprint } from '../../model/content.ts';
 import { type EntryKey, type RuleKey, serverOf } from '../../model/keys.ts';
 import {
-  LONGEST_WAIT_MS,
   isSkippedCall,
   troubleOf,
   type VaultAccess,
@@ -56,8 +55,6 @@ export interface VaultSourcesOptions {
 const CONTENT_CACHE_BYTES = 4 * 1024 * 1024;
 /** How many polls run at the same time for one server. */
 const POLLS_AT_ONCE = 24;
-/** Shortest and longest wait after a failed poll of a source with a lease, ms. */
-const LEASE_RETRY = { shortest: 500, longest: LONGEST_WAIT_MS };
 /** Poll period of a source without a rule, ms: the rule was evaluated, but its new claims are not in the book yet. */
 const UNUSED_POLL_MS = 60_000;
 
@@ -174,7 +171,6 @@ export class VaultSources implements SourceProvider {
   retry(user: EntryKey): void {
     const unit = this.#units.get(user);
     if (unit === undefined) return;
-    unit.credentialChanged = true;
     this.#lane(unit).forget(user);
     this.#refresh(unit);
   }
@@ -240,7 +236,6 @@ export class VaultSources implements SourceProvider {
   async #poll(key: EntryKey, signal: AbortSignal): Promise<RunResult | undefined> {
     const unit = this.#units.get(key);
     if (unit === undefined) return undefined;
-    unit.credentialChanged = false;
     const { access, random } = this.#options;
     const before = stateOf(unit);
     const { needsContent } = unit;
@@ -272,14 +267,8 @@ export class VaultSources implements SourceProvider {
       if (unit.view.state === 'present') unit.trouble = trouble;
       else unit.view = { state: trouble.pending ? 'missing' : 'failed', ...causeOf(trouble) };
     }
-    if (unit.credentialChanged) return nextPoll(0);
     if (error instanceof VaultAuthMissingError) return nextPoll(unit.pollMs(this.#options.locations));
-    if (unit.lease === undefined) throw error;
-    const quarterMs = (unit.lease.expiresAt - this.#options.clock.monotonic()) / 4;
-    const soonMs = Math.min(Math.max(quarterMs, LEASE_RETRY.shortest), LEASE_RETRY.longest);
-    const retryInMs = Math.max(soonMs, vaultRetryAfterMs(error) ?? 0);
-    this.#reportError(unit.key, error, retryInMs);
-    return nextPoll(retryInMs);
+    throw error;
   }
 
   #reportError(source: EntryKey, error: unknown, retryInMs: number | undefined): void {

@@ -244,8 +244,6 @@ export class Unit<R extends RuleKey | undefined = RuleKey | undefined> {
   lease: VaultLease | undefined;
   /** Whether Keyferry has already looked for a lease from before its restart. */
   isRestoreTried = false;
-  /** Whether the credential of the login changed during a poll. */
-  credentialChanged = false;
   /** Whether no rule uses the unit, or other units have replaced it. */
   isClosed = false;
 
