@@ -20,7 +20,7 @@ import { KeyedLock } from '../../runtime/queue/keyed-lock.ts';
 import type { SecretBytes } from '../../runtime/secret-bytes.ts';
 import { VaultAddresses, type VaultServer, VaultServerError } from './server.ts';
 import { connectionFailure, describe, type Failure, readAnswer, type VaultResponse, scrub } from './answer.ts';
-import { isVaultError, VaultError, type VaultErrorDetails, type VaultErrorKind } from '../errors.ts';
+import { isVaultError, VaultError, type VaultErrorDetails } from '../errors.ts';
 import { Health } from './health.ts';
 import { type ClientCertificate, Transport } from './transport.ts';
 import { isRefused, type Lane, lanes, mountOfPath } from './lanes.ts';
@@ -85,13 +85,14 @@ export interface VaultCalls {
   request(request: VaultRequest): Promise<VaultResponse>;
 }
 
-/** If a server answers with one of these, it may be unable to serve any call at the moment. */
-const NO_SERVICE: ReadonlySet<VaultErrorKind> = new Set(['sealed', 'standby', 'unavailable']);
 /** Time limit of a health check, ms. If the client's limit for calls is shorter, that limit applies. */
 const HEALTH_LIMIT_MS = 5_000;
 /** With these parameters a standby that forwards calls answers 200, as an active Vault does. */
 const HEALTH_PATH = '/v1/sys/health?standbyok=true&perfstandbyok=true';
-/** A standby that serves no calls (472, 473), a Vault not initialized (501) or sealed (503), a proxy without Vault. */
+/**
+ * A server that answers one of these may be unable to serve any call: a standby that serves none (472, 473), a Vault not
+ * initialized (501) or sealed (503), a proxy without Vault.
+ */
 const DOWN_STATUS: ReadonlySet<number> = new Set([472, 473, 501, 502, 503, 504]);
 /** Failures after which a repeatable call is sent again, as Vault's own client does, and the shortest pause, ms. */
 const RETRIED = ['connection', 'serverError', 'unavailable', 'sealed'] as const;
@@ -217,8 +218,8 @@ export class VaultClient {
     }
   }
 
-  #report(lane: Lane, { kind, status = 0, reason }: VaultError): void {
-    if (status !== 0 && !(status >= 472 && NO_SERVICE.has(kind))) {
+  #report(lane: Lane, { status = 0, reason }: VaultError): void {
+    if (status !== 0 && !DOWN_STATUS.has(status)) {
       this.#answered(lane);
       return;
     }

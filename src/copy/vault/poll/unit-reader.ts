@@ -137,7 +137,7 @@ export class UnitReader {
       return undefined;
     }
     this.#dropLease(unit);
-    const content = version === undefined || this.#isCounted(unit, made) ? this.#withCountedVersion(unit, made) : made;
+    const content = made.withVersion(this.#versionOf(unit, made, version));
     unit.fingerprint = { version: content.version, fingerprint: content.fingerprint };
     unit.view = presentView(content.version);
     this.#options.contents.set(contentKey(unit, content.version), content, content.weight);
@@ -171,18 +171,15 @@ export class UnitReader {
     return Math.min(user.pollMs(locations), grant.durationSeconds * 500);
   }
 
-  /** Whether the same content already has a version that this process counted. Then the version stays: no write. */
-  #isCounted({ fingerprint }: Unit, content: Content): boolean {
-    return (
-      fingerprint?.fingerprint.digest === content.fingerprint.digest &&
-      fingerprint.version.startsWith(`${this.#process}-`)
-    );
-  }
-
-  /** If Vault has no distinct version of an entry, this process counts one for each change of the digest. */
-  #withCountedVersion({ fingerprint }: Unit, content: Content): Content {
-    const same = fingerprint?.fingerprint.digest === content.fingerprint.digest;
-    return content.withVersion(same ? fingerprint.version : `${this.#process}-${++this.#count}`);
+  /**
+   * The version that copies get. If Vault has no distinct version of an entry, this process counts one for each change of
+   * the digest. While the content is the same, a counted version stays: no write.
+   */
+  #versionOf({ fingerprint }: Unit, content: Content, distinct: string | undefined): string {
+    const prefix = `${this.#process}-`;
+    const before = fingerprint?.fingerprint.digest === content.fingerprint.digest ? fingerprint.version : undefined;
+    if (before !== undefined && (distinct === undefined || before.startsWith(prefix))) return before;
+    return distinct ?? `${prefix}${++this.#count}`;
   }
 
   #setLease(unit: Unit, lease: VaultLease): void {
