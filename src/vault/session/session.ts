@@ -16,6 +16,7 @@
  * A 403 means that a policy forbids the call or that the token is invalid; `token-check.ts` finds out which.
  */
 import { orAborted, throwIfAborted } from '../../runtime/abort.ts';
+import type { Timer } from '../../runtime/clock.ts';
 import type { VaultResponse } from '../client/answer.ts';
 import type { VaultRequest } from '../client/client.ts';
 import { isVaultError, VaultError } from '../errors.ts';
@@ -30,7 +31,6 @@ import {
   type TokenEvent,
 } from './token.ts';
 import { TokenCheck } from './token-check.ts';
-import { TokenKeeper } from './token-keeper.ts';
 
 interface SessionOptions extends SessionContext {
   /** Returns r, 0 ≤ r < 1, to spread waits at random. Default `Math.random`. */
@@ -58,6 +58,8 @@ export interface VaultCaller {
 
 /** If a call fails because the last login failed, its error sets at least this wait before a retry, ms. */
 const SHORTEST_RECALL_MS = 500;
+/** Waits after a failed renewal, ms. Within these limits: a third of the token's rest. */
+const RENEWAL_RETRY_MS = { shortest: 500, longest: 30_000 };
 /** Number of former tokens that are remembered, because their leases end with them. */
 const REMEMBERED = 100;
 
@@ -67,12 +69,14 @@ export class VaultSession implements VaultCaller {
   readonly #options: SessionOptions;
   readonly #emit = (event: TokenEvent): void =>
     this.#options.onEvent?.({ ...event, addr: this.addr, identity: this.identity });
+  readonly #random: () => number;
   readonly #backoff: LoginBackoff;
   readonly #check: TokenCheck;
-  readonly #keeper: TokenKeeper;
   /** When each of the last tokens before the current one expires, by its id, monotonic ms; `-Infinity`: it is lost. */
   readonly #former = new Map<string, number>();
   #current: SessionToken | undefined;
+  /** Renews or replaces the current token; not set while the session has no users. */
+  #renewal: Timer | undefined;
   #obtaining: Promise<SessionToken> | undefined;
   #failure: VaultError | undefined;
   #retryAt = 0;
@@ -83,18 +87,10 @@ export class VaultSession implements VaultCaller {
   #unused = false;
 
   constructor(options: SessionOptions) {
-    const { random = Math.random } = options;
     this.#options = options;
-    this.#backoff = new LoginBackoff(random);
+    this.#random = options.random ?? Math.random;
+    this.#backoff = new LoginBackoff(this.#random);
     this.#check = new TokenCheck(options);
-    this.#keeper = new TokenKeeper({
-      context: options,
-      random,
-      replace: () => this.#obtain(),
-      replaceNotBefore: () => this.#retryAt,
-      onRefused: (token, error) => this.#isValid(token, error, undefined),
-      emit: this.#emit,
-    });
   }
 
   get addr(): string {
@@ -163,8 +159,8 @@ export class VaultSession implements VaultCaller {
   setUnused(unused: boolean): void {
     if (unused === this.#unused) return;
     this.#unused = unused;
-    if (unused) this.#keeper.stop();
-    else if (this.#current !== undefined) this.#keeper.keep(this.#current);
+    this.#renewal?.cancel();
+    if (this.#current !== undefined) this.#keep(this.#current);
   }
 
   /**
@@ -174,7 +170,7 @@ export class VaultSession implements VaultCaller {
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
-    this.#keeper.stop();
+    this.#renewal?.cancel();
     // If a login runs, its token will be in #current; an error of the login goes to the calls that wait for it.
     await this.#obtaining?.catch(() => undefined);
     const token = this.#current;
@@ -226,12 +222,70 @@ export class VaultSession implements VaultCaller {
       if (this.#current !== undefined) this.#remember(this.#current.id, this.#current.expiresAt);
       this.#current = token;
       this.#emit({ type: 'login' });
-      if (!this.#closed && !this.#unused) this.#keeper.keep(token);
+      this.#keep(token);
       return token;
     } catch (error) {
       if (isVaultError(error)) this.#failed(error);
       throw error;
     }
+  }
+
+  #isKept(token: SessionToken): boolean {
+    return token === this.#current && !this.#closed && !this.#unused;
+  }
+
+  /** From now on renews this token. */
+  #keep(token: SessionToken): void {
+    if (!this.#isKept(token) || !Number.isFinite(token.expiresAt) || this.#isEnding(token)) return;
+    const left = token.expiresAt - this.#monotonic();
+    // At two thirds of the token's life; a little earlier at random, so that many tokens are not renewed at once.
+    this.#renewIn(left - (token.lifeMs / 3) * (1 + 0.1 * this.#random()), token);
+  }
+
+  #renewIn(ms: number, token: SessionToken): void {
+    this.#renewal?.cancel();
+    const run = (): void => void this.#renewOrReplace(token);
+    this.#renewal = this.#options.clock.setTimeout(run, Math.max(0, ms), { unref: true });
+  }
+
+  /** Tries again after a failure, until the token expires. Never rejects. */
+  async #renewOrReplace(token: SessionToken): Promise<void> {
+    try {
+      await (token.renewable ? this.#renew(token) : this.#obtain());
+    } catch (error) {
+      if (isVaultError(error)) this.#emit({ type: 'renewFailed', error });
+      const now = this.#monotonic();
+      const left = token.expiresAt - now;
+      if (!this.#isKept(token) || left <= 0 || (!token.renewable && isConfigured(this.#options))) return;
+      const wait = Math.min(Math.max(left / 3, RENEWAL_RETRY_MS.shortest), RENEWAL_RETRY_MS.longest);
+      this.#renewIn(token.renewable ? wait : Math.max(wait, this.#retryAt - now), token);
+    }
+  }
+
+  async #renew(token: SessionToken): Promise<void> {
+    const { client, namespace } = this.#options;
+    const now = this.#monotonic();
+    const call = { method: 'POST', path: 'auth/token/renew-self', token: token.token, namespace } as const;
+    try {
+      const { auth } = await client.request({ ...call, body: Buffer.from('{}') });
+      token.renewed(auth?.ttlSeconds ?? 0, auth?.renewable ?? false, now);
+      if (this.#isKept(token)) this.#emit({ type: 'renewed' });
+      this.#keep(token);
+    } catch (error) {
+      if (isVaultError(error, 'permissionDenied')) await this.#isValid(token, error, undefined);
+      if (isVaultError(error, 'permissionDenied', 'badRequest', 'leaseGone')) {
+        token.renewable = false;
+        if (this.#isKept(token)) this.#isEnding(token);
+      }
+      throw error;
+    }
+  }
+
+  /** Whether the token is a configured one that cannot be renewed (any more). Then reports when it expires. */
+  #isEnding(token: SessionToken): boolean {
+    const isEnding = !token.renewable && isConfigured(this.#options);
+    if (isEnding) this.#emit({ type: 'expiring', expiresAt: this.#endOf(token.id) ?? 0 });
+    return isEnding;
   }
 
   #failed(error: VaultError): void {
@@ -253,7 +307,7 @@ export class VaultSession implements VaultCaller {
     const isValid = await this.#check.isValid(token, signal);
     if (isValid || token !== this.#current) return isValid;
     this.#current = undefined;
-    this.#keeper.stop();
+    this.#renewal?.cancel();
     this.#remember(token.id, -Infinity);
     this.#emit({ type: 'tokenLost' });
     if (!isConfigured(this.#options)) return false;
