@@ -37,14 +37,10 @@ describe('a source in Vault', () => {
   let reads: number;
   let looks: number;
   let revoked: string[];
-  /** How many times a lease was looked up. */
-  let lookUps: number;
   /** Whether a lease that is looked up no longer exists in Vault. */
   let gone: () => boolean;
   let leaseSeconds: number;
   let renewable: boolean;
-  /** The error with which Vault answers the look-up of a lease; `undefined`: none. */
-  let refusal: VaultError | undefined;
   let record: LeaseRecord | undefined;
   /** Whether the status of the rule names each new lease at once. */
   let isRecording: boolean;
@@ -75,8 +71,6 @@ describe('a source in Vault', () => {
     request: async ({ path, body }: { readonly path: string; readonly body?: Buffer }) => {
       if (path === 'sys/leases/revoke') revoked.push((JSON.parse(String(body)) as { lease_id: string }).lease_id);
       if (path === 'sys/leases/lookup') {
-        lookUps++;
-        if (refusal !== undefined) throw refusal;
         if (gone()) throw new VaultError('invalid lease', { kind: 'leaseGone', addr: 'http://v' });
       }
       return await Promise.resolve({ leaseSeconds, renewable: true, data: {} });
@@ -103,7 +97,7 @@ describe('a source in Vault', () => {
   beforeEach(() => {
     clock = new ManualClock();
     [kind, known, field, reads, looks, revoked, record] = ['kv2', true, 'a', 0, 0, [], undefined];
-    [lookUps, refusal, leaseSeconds] = [0, undefined, 3600];
+    leaseSeconds = 3600;
     [gone, renewable, isRecording] = [() => false, true, true];
     value = 'x';
     createdTime = 't';
