@@ -12,7 +12,6 @@ import { parseResourceKey, resourceKey, type ResourceKey, type RuleKey } from '.
 import { CONFIG_MAP, SECRET } from '../../../copy/model/kind.ts';
 import { isMarkedElsewhere, PLACE_ANNOTATION, type Observed } from '../../../copy/model/observed.ts';
 import type { EngineView, Evaluation, Mark, RuleSet } from '../../../copy/model/rule-set.ts';
-import { vaultTargetKey } from '../../../copy/vault/locations.ts';
 import type { LabelMatcher } from '../../../runtime/text/label-selector.ts';
 import { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import type { RuleScope } from '../../common/context.ts';
@@ -34,6 +33,7 @@ import { MAX_LIST, type MirrorStore, type StoredMirror } from './mirror-store.ts
 import type { MirrorVault } from '../duties/mirror-vault.ts';
 import { MirrorShape, RETAIN_ANNOTATION, RetainShape } from '../shape.ts';
 import { type EffectiveSpec, effectiveSpec, sourceSecretOf, type SpecOptions, SUSPENDED } from './spec.ts';
+import { entryAt } from './vault-spec.ts';
 
 export interface MirrorRulesOptions {
   readonly mirrors: MirrorStore;
@@ -144,9 +144,9 @@ export class MirrorRules implements RuleSet {
       limits.take(rule, { targets: targets.length, patterns: patternSize(spec.namespaces) }) ??
       (spec.isSuspended ? SUSPENDED : undefined);
     if (refusal !== undefined) return { ...common, claims: leaving(refusal), refusal };
-    const entry = vault && spec.destinationLocation && vaultTargetKey(spec.destinationLocation);
+    const entry = vault && entryAt(spec.destinationLocation);
     if (entry !== undefined && source !== undefined && outOfReach?.part !== 'all') targets.push(entry);
-    const sourcePlace = vault && spec.sourceLocation && vaultTargetKey(spec.sourceLocation);
+    const sourcePlace = vault && entryAt(spec.sourceLocation);
     const claims = claimAll(targets, { owner, mode: 'own', source, sourcePlace, selection: choices.keys, shape });
     // If a copy has become the source, it may have the only data. So it stays, even if the mirror changes its source.
     if (source !== undefined && includes(view.ownedBy(rule), source)) claims.push({ target: source, claim: kept });

@@ -13,6 +13,7 @@ import {
   type VaultLocation,
   vaultTargetKey,
 } from '../../../copy/vault/locations.ts';
+import type { EntryKey } from '../../../copy/model/keys.ts';
 import { isDnsLabel, nameProblems } from '../../../runtime/text/dns-names.ts';
 import { MIRROR_DEFAULTS, type SecretReference, type VaultBlock } from '../api.ts';
 
@@ -71,9 +72,14 @@ function withDefaults(block: VaultBlock, defaults: VaultDefaults): VaultDefaults
   };
 }
 
+/** The key of the entry at a location. */
+export function entryAt(location: VaultLocation | undefined): EntryKey | undefined {
+  return location && vaultTargetKey(location);
+}
+
 /** Whether two locations are one entry. A mirror from an entry to the same entry could rewrite the entry endlessly. */
 export function isSameEntry(a: VaultLocation, b: VaultLocation): boolean {
-  return vaultTargetKey(a) === vaultTargetKey(b);
+  return entryAt(a) === entryAt(b);
 }
 
 function serverOf(
