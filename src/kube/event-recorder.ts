@@ -11,16 +11,15 @@
  *                   │ refused permanently, or tried MAX_TRIES times, or the list is full
  *                   └──▶ dropped (`onDrop` is called)
  *
- * Limits: an Event is written at most once a minute: one that occurs again waits until the minute is over, and that write
- * has the count of all. An object gets at most `MOST_NEW` new Events in ten minutes. Each namespace has a share of the list of pending Events, and their writes take
- * turns. So many events of one object or namespace neither delay nor displace those of another. No other work waits
- * for events, and callers do not see their failures.
+ * Limits: an Event is written at most once a minute: those of the same minute are counted, and the next write has them.
+ * An object gets at most `MOST_NEW` new Events in ten minutes. Each namespace has a share of the list of pending Events,
+ * and their writes take turns. So many events of one object or namespace neither delay nor displace those of another. No
+ * other work waits for events, and callers do not see their failures.
  */
 import { createHash } from 'node:crypto';
 import { withTimeout } from '../runtime/abort.ts';
 import { type Clock, systemClock } from '../runtime/clock.ts';
 import { ByteCache } from '../runtime/maps.ts';
-import type { RunResult } from '../runtime/queue/keyed-queue-options.ts';
 import { KeyedQueue } from '../runtime/queue/keyed-queue.ts';
 import { rfc3339 } from '../runtime/text/texts.ts';
 import type { KubeApi } from './api.ts';
@@ -61,7 +60,7 @@ interface EventRecord extends EventInput {
   nextAt: number;
   /** Whether the Event is on the server: then the next write is a PATCH. */
   isThere: boolean;
-  /** Number of tries to write the present count. */
+  /** Number of tries of the present write. */
   tries: number;
 }
 
@@ -137,23 +136,16 @@ export class EventRecorder {
     if (record === undefined) return;
     record.count++;
     record.lastAt = this.#clock.now();
-    if (this.#pending.has(key)) return;
-    if (!this.#hasRoom(namespace, record.isThere)) {
-      // A count can be written later.
-      if (!record.isThere) this.#options.onDrop?.(input, new Error('too many events wait to be written'));
+    if (this.#pending.has(key) || now < record.nextAt) return;
+    const { maxPending = 1000, maxPendingInNamespace = 250 } = this.#options;
+    const neighbours = [...this.#pending.keys()].filter((other) => other.startsWith(`${namespace}/`));
+    if (this.#pending.size >= maxPending || neighbours.length >= maxPendingInNamespace) {
+      this.#options.onDrop?.(input, new Error('too many events wait to be written'));
       return;
     }
     record.tries = 0;
     this.#pending.set(key, record);
-    this.#queue.add(key, { delayMs: Math.max(0, record.nextAt - now) });
-  }
-
-  /** New Events and counts have room of their own, because a count may wait for a minute. */
-  #hasRoom(namespace: string, isThere: boolean): boolean {
-    const { maxPending = 1000, maxPendingInNamespace = 250 } = this.#options;
-    const others = [...this.#pending].filter(([, other]) => other.isThere === isThere);
-    const neighbours = others.filter(([key]) => key.startsWith(`${namespace}/`));
-    return others.length < maxPending && neighbours.length < maxPendingInNamespace;
+    this.#queue.add(key);
   }
 
   /** Keeps a new Event. @returns `undefined`: its object has too many new ones */
@@ -199,10 +191,9 @@ export class EventRecorder {
     this.#pending.clear();
   }
 
-  async #write(key: string, signal: AbortSignal): Promise<RunResult | undefined> {
+  async #write(key: string, signal: AbortSignal): Promise<undefined> {
     const record = this.#pending.get(key);
-    if (record === undefined) return undefined;
-    const { count } = record;
+    if (record === undefined) return;
     record.tries++;
     if (record.isThere) await this.#patch(record, signal);
     else {
@@ -215,10 +206,7 @@ export class EventRecorder {
     }
     record.isThere = true;
     record.nextAt = this.#clock.monotonic() + AGAIN_MS;
-    record.tries = 0;
-    if (record.count > count) return { requeueAfterMs: AGAIN_MS };
     this.#pending.delete(key);
-    return undefined;
   }
 
   async #patch(record: EventRecord, signal: AbortSignal): Promise<void> {

@@ -15,17 +15,20 @@
  *
  * The limit of each request is half the deadline, so that one request without an answer does not cost the Lease.
  */
-import { anySignal, sleep } from '../../runtime/abort.ts';
+import { anySignal, sleep, withTimeout } from '../../runtime/abort.ts';
 import { type Clock, systemClock, type Timer } from '../../runtime/clock.ts';
 import { isAlreadyExists, isConflict, isNotFound } from '../errors.ts';
+import { parseJson } from '../json.ts';
 import {
-  LeaseClient,
   nextStep,
   type ElectionStep,
+  heldLease,
   holderOf,
+  type HoldingStep,
   type Lease,
   observe,
   type LeaseObservation,
+  releasedLease,
 } from './lease.ts';
 import type { KubeApi } from '../api.ts';
 
@@ -59,7 +62,7 @@ interface ElectionOptions {
 }
 
 const LOST = 'lost leadership: the Lease could not be renewed in time, or another process holds it';
-/** Limit for the last requests after the work has ended, ms. A silent API server must not delay the process's end. */
+/** Limit of the release, ms. A silent API server must not delay the end of the process. */
 const EXIT_LIMIT_MS = 2000;
 
 /** Each wait is longer by up to this share. With client-go's 120 %, a change of leader would take up to 4.4 s. */
@@ -69,19 +72,21 @@ const EXPIRY_SPREAD_MS = 200;
 
 export class LeaderElector {
   readonly #options: Required<Omit<LeaderElectorOptions, 'onLeader'>> & Pick<LeaderElectorOptions, 'onLeader'>;
-  readonly #client: LeaseClient;
+  readonly #collection: string;
   /** The Lease in its last known state. */
   #lease: Lease | undefined;
   #observation: LeaseObservation | undefined;
   /** This process leads until this time, monotonic ms; `-Infinity`: it does not lead. */
   #heldUntil = -Infinity;
+  /** Whether the Lease may be this process's, because a request for it was sent. */
+  #mayHold = false;
   /** The error of the last call for the Lease; `undefined`: the last one succeeded, or there was none. */
   failure: unknown;
 
   constructor(options: LeaderElectorOptions) {
-    const { leaseDurationMs, renewDeadlineMs } = options;
     this.#options = { clock: systemClock, random: Math.random, ...options };
-    this.#client = new LeaseClient({ ...options, durationMs: leaseDurationMs, timeoutMs: renewDeadlineMs / 2 });
+    const namespace = encodeURIComponent(options.namespace);
+    this.#collection = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`;
   }
 
   get isLeader(): boolean {
@@ -98,59 +103,45 @@ export class LeaderElector {
    * @throws Error when the Lease was lost and the work has ended; the error of the work if it fails while leading
    */
   async run({ onStartedLeading, signal }: ElectionOptions): Promise<void> {
-    const cut = new AbortController();
-    let exit: Timer | undefined;
-    const limitExit = (): void => {
-      exit ??= this.#options.clock.setTimeout(() => {
-        cut.abort(new Error(`the last request for the Lease took longer than ${EXIT_LIMIT_MS} ms`));
-      }, EXIT_LIMIT_MS);
-    };
-    // For a replica that does not lead, `EXIT_LIMIT_MS` begins now; for a leader, when its work has ended.
-    const onAbort = (): void => {
-      if (!this.isLeader) limitExit();
-    };
-    signal.addEventListener('abort', onAbort, { once: true });
     try {
-      for (;;) {
-        if (signal.aborted) return;
-        await this.#attempt(cut.signal);
-        if (this.isLeader) break;
+      while (!signal.aborted) {
+        await this.#attempt(signal);
+        if (this.isLeader && !signal.aborted) {
+          await this.#lead(onStartedLeading, signal);
+          return;
+        }
         await this.#pause(this.#standbyMs(), signal);
       }
-      if (!signal.aborted) await this.#lead({ onStartedLeading, signal }, cut.signal, limitExit);
     } finally {
-      if (this.isLeader) await this.#release(cut.signal);
-      signal.removeEventListener('abort', onAbort);
-      exit?.cancel();
+      if (this.#mayHold) await this.#release();
     }
   }
 
-  /** @param onWorkEnded called when the work has ended, before the last renewal is waited for */
-  async #lead({ onStartedLeading, signal }: ElectionOptions, cut: AbortSignal, onWorkEnded: () => void): Promise<void> {
+  async #lead(work: ElectionOptions['onStartedLeading'], signal: AbortSignal): Promise<void> {
     using leading = anySignal(signal);
     const renewals = new AbortController();
     const lost = new Error(LOST);
     const lose = (): void => {
       this.#heldUntil = -Infinity;
+      this.#mayHold = false;
       leading.abort(lost);
       renewals.abort();
     };
-    const renewing = this.#renew(renewals.signal, cut, lose);
+    const renewing = this.#renew(renewals.signal, lose);
     try {
-      await onStartedLeading(leading.signal);
+      await work(leading.signal);
     } catch (error) {
       // The work may fail after its signal was aborted, so only an earlier error counts.
       if (!leading.signal.aborted) throw error;
     } finally {
       renewals.abort();
-      onWorkEnded();
       await renewing;
     }
     if (leading.signal.reason === lost && !signal.aborted) throw lost;
   }
 
   /** Renews the Lease until `stop` is aborted. Calls `lose` when the Lease is lost. */
-  async #renew(stop: AbortSignal, cut: AbortSignal, lose: () => void): Promise<void> {
+  async #renew(stop: AbortSignal, lose: () => void): Promise<void> {
     let watchdog: Timer | undefined;
     const watch = (): void => {
       watchdog?.cancel();
@@ -159,7 +150,7 @@ export class LeaderElector {
     };
     watch();
     while (await this.#pause(this.#options.retryMs, stop)) {
-      await this.#attempt(cut);
+      await this.#attempt(stop);
       if (stop.aborted) break;
       if (!this.isLeader) lose();
       watch();
@@ -173,6 +164,7 @@ export class LeaderElector {
       await this.#try(signal);
       this.failure = undefined;
     } catch (error) {
+      if (signal.aborted) return;
       // Another replica wrote the Lease first. That is no failure, and the next try reads the Lease again.
       const isLate = isConflict(error) || isAlreadyExists(error);
       this.failure = isLate ? undefined : error;
@@ -182,16 +174,15 @@ export class LeaderElector {
 
   async #try(signal: AbortSignal): Promise<void> {
     if (this.isLeader && this.#lease !== undefined && (await this.#renewKnown(this.#lease, signal))) return;
-    const lease = await this.#client.read(signal);
+    const lease = await this.#read(signal);
     if (lease !== undefined) this.#observe(lease);
     await this.#write(lease, signal);
   }
 
   /** Renews without a read. @returns false if the Lease has changed and has to be read again */
   async #renewKnown(lease: Lease, signal: AbortSignal): Promise<boolean> {
-    const startedAt = this.#options.clock.monotonic();
     try {
-      this.#hold(await this.#client.hold({ do: 'renew', lease }, this.#options.clock.now(), signal), startedAt);
+      await this.#hold({ do: 'renew', lease }, signal);
       return true;
     } catch (error) {
       if (isConflict(error) || isNotFound(error)) return false;
@@ -200,11 +191,10 @@ export class LeaderElector {
   }
 
   async #write(read: Lease | undefined, signal: AbortSignal): Promise<void> {
-    const startedAt = this.#options.clock.monotonic();
-    const step = this.#nextStep(read, startedAt);
+    const step = this.#nextStep(read, this.#options.clock.monotonic());
     // `take`: another replica may have led meanwhile, so a leader's work must end before it takes the Lease again.
     if (step.do === 'wait' || (step.do === 'take' && this.isLeader)) this.#heldUntil = -Infinity;
-    else this.#hold(await this.#client.hold(step, this.#options.clock.now(), signal), startedAt);
+    else await this.#hold(step, signal);
   }
 
   #nextStep(lease: Lease | undefined, now: number): ElectionStep {
@@ -217,10 +207,14 @@ export class LeaderElector {
     });
   }
 
-  #hold(lease: Lease, startedAt: number): void {
-    this.#observe(lease);
+  async #hold(step: HoldingStep, signal: AbortSignal): Promise<void> {
+    const { clock, leaseDurationMs: durationMs, renewDeadlineMs } = this.#options;
+    const startedAt = clock.monotonic();
+    this.#mayHold = true;
+    const lease = heldLease(step, { ...this.#options, durationMs }, clock.now());
+    this.#observe(await this.#call(step.do === 'create' ? 'POST' : 'PUT', signal, lease));
     // Counted from the start of the request: after a slow answer another replica may already be able to take the Lease.
-    this.#heldUntil = startedAt + this.#options.renewDeadlineMs;
+    this.#heldUntil = startedAt + renewDeadlineMs;
   }
 
   #observe(lease: Lease): void {
@@ -230,16 +224,43 @@ export class LeaderElector {
     if (this.leader !== before) this.#options.onLeader?.(this.leader);
   }
 
-  async #release(signal: AbortSignal): Promise<void> {
+  async #release(): Promise<void> {
+    const { clock, identity, onError } = this.#options;
     this.#heldUntil = -Infinity;
+    const release = async (signal: AbortSignal): Promise<void> => {
+      const lease = await this.#read(signal);
+      if (lease === undefined || holderOf(lease) !== identity) return;
+      try {
+        this.#observe(await this.#call('PUT', signal, releasedLease(lease, clock.now())));
+      } catch (error) {
+        if (!isConflict(error)) throw error;
+        // A renewal that was aborted has been carried out meanwhile.
+        await release(signal);
+      }
+    };
+    await withTimeout(release, { what: 'releasing the Lease', limitMs: EXIT_LIMIT_MS, clock }).catch(onError);
+  }
+
+  /** @returns `undefined`: there is no Lease. @throws ApiError, ConnectionError */
+  async #read(signal: AbortSignal): Promise<Lease | undefined> {
     try {
-      // A renewal that was aborted may have been carried out, so the current version is read.
-      const lease = await this.#client.read(signal);
-      if (lease === undefined || holderOf(lease) !== this.#options.identity) return;
-      this.#observe(await this.#client.release(lease, this.#options.clock.now(), signal));
+      return await this.#call('GET', signal);
     } catch (error) {
-      this.#options.onError(error);
+      if (isNotFound(error)) return undefined;
+      throw error;
     }
+  }
+
+  /**
+   * Every write has the resourceVersion that was read, so that one of two writers fails.
+   * @throws ApiError AlreadyExists (another replica was first) or Conflict (the Lease has changed); ConnectionError
+   */
+  async #call(method: 'GET' | 'POST' | 'PUT', signal: AbortSignal, lease?: unknown): Promise<Lease> {
+    const { api, name, renewDeadlineMs } = this.#options;
+    const path = method === 'POST' ? this.#collection : `${this.#collection}/${encodeURIComponent(name)}`;
+    const written = lease === undefined ? {} : { body: JSON.stringify(lease) };
+    const { body } = await api.request({ method, path, ...written, timeoutMs: renewDeadlineMs / 2, signal });
+    return parseJson(body, `the answer to ${method} ${path}`) as Lease;
   }
 
   #standbyMs(): number {

@@ -1,11 +1,9 @@
 /**
- * The Lease of an election: decides on the next step (pure), and sends the calls.
+ * The Lease of an election: what a replica does next, and what it writes. Pure.
  * Only this process's clock counts. It measures how long this process has seen no *change* of the Lease's record. After
  * its duration without a change, a Lease has run out (the rule of client-go). The times in the record are for people.
  */
-import type { KubeObject, KubeApi, KubeRequest } from '../api.ts';
-import { isNotFound } from '../errors.ts';
-import { parseJson } from '../json.ts';
+import type { KubeObject } from '../api.ts';
 
 /** `coordination.k8s.io/v1` Lease, with the fields that Keyferry uses. Writes keep all other fields. */
 export interface Lease extends KubeObject {
@@ -29,7 +27,7 @@ export interface LeaseObservation {
 }
 
 /** `create`: there is no Lease. `renew`: this process holds it. `take`: the Lease was released or has run out. */
-type HoldingStep = { readonly do: 'create' } | { readonly do: 'renew' | 'take'; readonly lease: Lease };
+export type HoldingStep = { readonly do: 'create' } | { readonly do: 'renew' | 'take'; readonly lease: Lease };
 
 export type ElectionStep =
   | HoldingStep
@@ -112,54 +110,4 @@ export function releasedLease(lease: Lease, now: number): unknown {
 /** Time in the format MicroTime of the API, which has exactly six digits after the second. */
 export function microTime(ms: number): string {
   return new Date(ms).toISOString().replace('Z', '000Z');
-}
-
-interface LeaseClientOptions extends LeaseHolder {
-  readonly api: KubeApi;
-  /** Time limit of each call, ms. */
-  readonly timeoutMs: number;
-}
-
-/** The calls for one Lease. Every write has the resourceVersion that was read, so that one of two writers fails. */
-export class LeaseClient {
-  readonly #options: LeaseClientOptions;
-  readonly #collection: string;
-  readonly #path: string;
-
-  constructor(options: LeaseClientOptions) {
-    this.#options = options;
-    this.#collection = `/apis/coordination.k8s.io/v1/namespaces/${encodeURIComponent(options.namespace)}/leases`;
-    this.#path = `${this.#collection}/${encodeURIComponent(options.name)}`;
-  }
-
-  /** @returns `undefined`: there is no Lease. @throws ApiError, ConnectionError */
-  async read(signal: AbortSignal): Promise<Lease | undefined> {
-    try {
-      return await this.#call({ method: 'GET', path: this.#path, signal });
-    } catch (error) {
-      if (isNotFound(error)) return undefined;
-      throw error;
-    }
-  }
-
-  /** @throws ApiError AlreadyExists (another replica was first) or Conflict (the Lease has changed); ConnectionError */
-  hold(step: HoldingStep, now: number, signal: AbortSignal): Promise<Lease> {
-    const lease = heldLease(step, this.#options, now);
-    if (step.do !== 'create') return this.#put(lease, signal);
-    return this.#call({ method: 'POST', path: this.#collection, body: JSON.stringify(lease), signal });
-  }
-
-  /** @throws as `hold` */
-  release(lease: Lease, now: number, signal: AbortSignal): Promise<Lease> {
-    return this.#put(releasedLease(lease, now), signal);
-  }
-
-  #put(lease: unknown, signal: AbortSignal): Promise<Lease> {
-    return this.#call({ method: 'PUT', path: this.#path, body: JSON.stringify(lease), signal });
-  }
-
-  async #call(request: KubeRequest): Promise<Lease> {
-    const { body } = await this.#options.api.request({ ...request, timeoutMs: this.#options.timeoutMs });
-    return parseJson(body, `the answer to ${request.method} ${request.path}`) as Lease;
-  }
 }
