@@ -88,7 +88,9 @@ describe('keyferry plan', () => {
     const there = copy('to-a', 'keys', 'default/keys', { 'keyferry.dev/target': 'to-a/keys' });
     await plane.api.create({ ...there, stringData: { user: 'x', password: 'x' } });
     await plane.api.create(mirror('keys', 'keys', ['to-a']));
-    const fewer = await run(['-'], yaml([keys({ user: 'x', password: null })]));
+    const only = mirror('keys', 'keys', ['to-a']);
+    const destination = { ...only.spec.destination, keys: [{ from: 'user' }] };
+    const fewer = await run(['-'], yaml([{ ...only, spec: { ...only.spec, destination } }]));
     assert.match(fewer.stdout, /^✗ update +Secret +to-a +keys .*; loses key password$/m);
     assert.match(fewer.stdout, /^✗ 1 copy would be lost or lose data\.$/m);
     assert.equal(fewer.code, 3);
@@ -359,7 +361,7 @@ describe('keyferry plan', () => {
     const made = { apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { a: '1' } };
     const { stdout } = await run(['-'], yaml([namespace('made-here'), made]));
     assert.match(stdout, /^ConfigMap made-here\/new: the manifests create its namespace, .*: it is taken as written\n/);
-    assert.match(stdout, /\ncreate +ConfigMap +to-a +new +ConfigMap made-here\/new/);
+    assert.match(stdout, /\n {2}create +ConfigMap +to-a +new +ConfigMap made-here\/new/);
   });
 
   it('if an annotation is in the last applied manifest but not in the new one, plan removes it, as kubectl apply does', async () => {
