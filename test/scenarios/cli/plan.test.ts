@@ -94,7 +94,7 @@ describe('keyferry plan', () => {
     assert.match(fewer.stdout, /^✗ update +Secret +to-a +keys .*; loses key password$/m);
     assert.match(fewer.stdout, /^✗ 1 copy would be lost or lose data\.$/m);
     assert.equal(fewer.code, 3);
-    const other = await run(['-'], yaml([keys({ user: 'x', password: 'y', more: 'y' })]));
+    const other = await run(['-'], yaml([keys({ user: 'x', password: 'other', more: 'z' })]));
     assert.match(other.stdout, /^ {2}update +Secret +to-a +keys .*data differ$/m);
     assert.doesNotMatch(other.stdout, /✗/);
     assert.equal(other.code, 0);
