@@ -77,7 +77,7 @@ async function explanationOf(
   const key = resourceKey(api.cluster, kind, namespace, name);
   const observed = inventory.objects.get(key);
   const entries = claims.book.on(key);
-  const marker = observed === undefined ? undefined : claims.ownerOf(observed, key);
+  const marker = observed === undefined ? undefined : claims.ownersOf(observed, key)[0];
   const hidden = marker !== undefined && entries.length === 0 ? whyUnread(snapshot, marker) : undefined;
   const isConcerned = entries.length > 0 || (marker !== undefined && hidden === undefined);
   const others = entries.length > 0 ? [] : sameName(snapshot, key);

@@ -317,7 +317,7 @@ export class ReachProcess {
     const isRefused =
       before?.resourceVersion !== there?.resourceVersion || !this.#cluster.namespaces.has(place.namespace);
     if (isRefused) return { requeueAfterMs: 1000 };
-    this.#options.onWrite(target, before && this.#engine.claims.ownerOf(before, target), plan.do);
+    this.#options.onWrite(target, before && this.#engine.claims.ownersOf(before, target)[0], plan.do);
     let annotations: Observed['annotations'] | undefined;
     if (plan.do === 'delete') this.#cluster.putObject(target, undefined);
     else {

@@ -29,6 +29,7 @@ export function stubBackend(
       contestOf: () => ({
         entries: [],
         markedBy: undefined,
+        leftBy: [],
         observed: undefined,
         viewOf: () => ({ state: 'unknown' }),
         now: 0,

@@ -152,7 +152,7 @@ export class SyncSecretReader implements RuleReader {
       return { owner: `${namespace}/${name}`, why, isIgnored: true };
     }
     if (kind !== SECRET.kind || observed.labels[COPY_LABEL] !== COPY_OF_SYNC_SECRET) return undefined;
-    const owner = claims.ownerOf(observed, key);
+    const owner = claims.ownersOf(observed, key)[0];
     if (owner === undefined) {
       return { owner: '', why: 'its marks were changed, or it is a clone; Keyferry ignores it', isIgnored: true };
     }

@@ -225,7 +225,9 @@ export class Snapshot implements SnapshotView {
     const observed = this.inventory.objects.get(target);
     if (observed === undefined) return undefined;
     const isHeld =
-      mode === 'fill' ? shape.heldVersion(observed) !== undefined : this.claims.ownerOf(observed, target) === owner.key;
+      mode === 'fill'
+        ? shape.heldVersion(observed) !== undefined
+        : this.claims.ownersOf(observed, target).includes(owner.key);
     return isHeld ? observed : undefined;
   }
 

@@ -139,7 +139,9 @@ export class MittwaldRules implements AnnotatedRules {
       source: place,
       text: userText(annotations),
       stripsLabels: annotations[NAMES.stripLabels] === 'true',
-      owners: annotations[NAMES.keepOwners] === 'true' ? ownersIn(observed) : undefined,
+      // Without owners of its own, a source says nothing about those of its copies.
+      owners:
+        annotations[NAMES.keepOwners] === 'true' && observed.owners !== undefined ? ownersIn(observed) : undefined,
       mergesForeign: config.mittwald.mergeForeign,
     });
     const claims = claimAll(keys, { owner, mode: 'own', source: this.objects.keyOf(rule, place), shape });

@@ -4,6 +4,7 @@ import { because, causeOf } from '../../copy/model/cause.ts';
 import {
   CHANGING,
   type Claim,
+  type DesiredObject,
   type DesiredState,
   failing,
   type FieldPatch,
@@ -18,7 +19,7 @@ import { rfc3339 } from '../../runtime/text/texts.ts';
 import type { Place } from '../common/annotated/objects.ts';
 import { pathOf, type PresentSource, PullShape } from '../common/pull-shape.ts';
 import { copiedMetadata, isCopied, TOO_LARGE } from '../common/excluded-metadata.ts';
-import { acceptsFrom, COPY_OF, FILLED_FROM, isRule, NAMES, referenceIn, userText } from './words.ts';
+import { ACCEPT_PUSH, acceptsFrom, COPY_OF, FILLED_FROM, isRule, NAMES, referenceIn, userText } from './words.ts';
 
 type Annotations = Readonly<Record<string, string>>;
 
@@ -26,6 +27,11 @@ const MERGED: Merged = {
   listIn: NAMES.keys,
   tooMany: because('TooLarge', 'the source has too many keys to list in an annotation of the target'),
 };
+/** What an object that only has keys of ours does not have any more when it has taken its consent back. */
+const TAKEN_BACK = {
+  state: 'error',
+  ...because('Conflict', `the object no longer accepts keys (annotation ${ACCEPT_PUSH})`),
+} as const;
 const MERGED_INTO_USERS: Merged = { ...MERGED, isUsers: true };
 
 /** The version and the time, which are written when something else is: a new version alone changes no data. */
@@ -83,15 +89,12 @@ export class PushShape implements Shape {
     const book = { bookkeeping: written(source.version, now), data: 'source' } as const;
     const { annotations = {} } = observed ?? {};
     // The object is one of a user, and only gets keys.
-    if (!(COPY_OF in annotations) && (MERGED_FROM in annotations || takes === 'maybe'))
-      return {
-        kind: 'be',
-        ...book,
-        labels: {},
-        annotations: { [MERGED_FROM]: this.#mark },
-        type: '',
-        merged: MERGED_INTO_USERS,
-      };
+    if (observed !== undefined && !(COPY_OF in annotations) && (MERGED_FROM in annotations || takes === 'maybe')) {
+      const consent = this.#consentOf(observed);
+      if (consent === undefined) return { ...remainsIn(observed), remark: TAKEN_BACK };
+      const marks = { [MERGED_FROM]: this.#mark, ...consent };
+      return { kind: 'be', ...book, labels: {}, annotations: marks, type: '', merged: MERGED_INTO_USERS };
+    }
     const { stripsLabels, owners } = this.#options;
     return {
       kind: 'be',
@@ -117,6 +120,16 @@ export class PushShape implements Shape {
     return observed.annotations[NAMES.version];
   }
 
+  /** What Keyferry writes of the consent of an object that gets keys; `undefined`: the consent was taken back. */
+  #consentOf({ annotations, ownAnnotations }: Observed): FieldPatch | undefined {
+    const { source, mergesForeign } = this.#options;
+    // The list of the original was the consent. Now it is ours, so an annotation that the user can remove says so.
+    const isFromList = ownAnnotations.includes(ACCEPT_PUSH) || !(MERGED_FROM in annotations);
+    if (mergesForeign || (acceptsFrom(source.namespace, annotations) && !ownAnnotations.includes(ACCEPT_PUSH)))
+      return {};
+    return isFromList ? { [ACCEPT_PUSH]: source.namespace } : undefined;
+  }
+
   #isCurrent(annotations: Annotations): boolean {
     if (this.#last?.[0] !== annotations) this.#last = [annotations, userText(annotations) === this.#options.text];
     return this.#last[1];
@@ -128,22 +141,24 @@ function isVersionOf(source: SourceView, annotations: Annotations): boolean {
   return source.state === 'present' && source.version === annotations[NAMES.version];
 }
 
-/** What remains of a copy that has keys of others, or of an object of a user that got keys: neither our keys nor our marks. */
-export function remainsOf(rule: RuleKey, { annotations }: Observed): Claim {
-  const without = [COPY_OF, MERGED_FROM, PLACE_ANNOTATION, NAMES.keys, NAMES.version, NAMES.at];
-  const shape: Shape = {
-    id: 'remains',
-    desiredState: () => ({
-      kind: 'be',
-      labels: { [COPY_LABEL]: null },
-      annotations: Object.fromEntries(without.map((name) => [name, null])),
-      bookkeeping: {},
-      data: 'minimal',
-      merged: COPY_OF in annotations ? MERGED : MERGED_INTO_USERS,
-    }),
-    heldVersion: () => undefined,
-  };
+/** What remains of a copy that has keys of others, or of an object of a user that got keys. */
+export function remainsOf(rule: RuleKey, observed: Observed): Claim {
+  const shape: Shape = { id: 'remains', desiredState: () => remainsIn(observed), heldVersion: () => undefined };
   return { owner: { key: rule, title: rule, rank: '' }, mode: 'release', source: undefined, shape };
+}
+
+/** Neither our keys nor our marks. */
+function remainsIn({ annotations, ownAnnotations }: Observed): DesiredObject {
+  const marks = [COPY_OF, MERGED_FROM, PLACE_ANNOTATION, NAMES.keys, NAMES.version, NAMES.at];
+  const names = ownAnnotations.includes(ACCEPT_PUSH) ? [...marks, ACCEPT_PUSH] : marks;
+  return {
+    kind: 'be',
+    labels: { [COPY_LABEL]: null },
+    annotations: Object.fromEntries(names.map((name) => [name, null])),
+    bookkeeping: {},
+    data: 'minimal',
+    merged: COPY_OF in annotations ? MERGED : MERGED_INTO_USERS,
+  };
 }
 
 /** An object of a user that pulls keys from its source. */

@@ -155,12 +155,6 @@ export class ClaimBook {
     return false;
   }
 
-  /** Whether `rule` only releases `target`, because it is being deleted. */
-  releases(rule: RuleKey, target: ResourceKey): boolean {
-    const own = [...this.#byTarget.get(target)].filter(({ claim }) => claim.owner.key === rule);
-    return own.length > 0 && own.every(({ claim }) => claim.mode === 'release');
-  }
-
   /** The targets that have a claim with this source. */
   *targetsOf(source: ResourceKey): Iterable<ResourceKey> {
     for (const { target, claim } of this.#entriesFrom(source)) if (claim.source === source) yield target;

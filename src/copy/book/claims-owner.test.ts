@@ -1,14 +1,15 @@
 /** Tests how the owner of an object follows from its marks, its annotation keyferry.dev/target and the claims. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import * as fc from 'fast-check';
 
 import { userCause } from '../model/cause.ts';
 import { observedObject } from '../../../test/support/observed-object.ts';
-import type { Claimed, ClaimMode, Outcome } from '../model/claim.ts';
+import { type Claimed, type ClaimMode, leavingClaims, type Outcome } from '../model/claim.ts';
 import type { RuleSet } from '../model/rule-set.ts';
 import { Claims } from './claims.ts';
 import { type Observed, PLACE_ANNOTATION } from '../model/observed.ts';
-import { asKey } from '../../../test/support/keys.ts';
+import { asKey, asKeys } from '../../../test/support/keys.ts';
 import type { RuleKey, ResourceKey } from '../model/keys.ts';
 
 const TARGET: ResourceKey = asKey('c:Secret/team/db');
@@ -135,18 +136,121 @@ describe('a mark', () => {
   ];
   for (const [title, annotations, claims, expected] of rows) {
     it(`a mark ${title}`, () => {
-      assert.equal(claims.ownerOf(observedObject({ annotations }), TARGET), expected);
+      assert.equal(claims.ownersOf(observedObject({ annotations }), TARGET)[0], expected);
     });
   }
 
   it('in the index of marks, a mark counts without a claim only if it names its own object', () => {
-    const ownerOn = (annotations: Readonly<Record<string, string>>): RuleKey | undefined =>
-      claimsOf().objectChanged(TARGET, undefined, observedObject({ annotations })).is;
+    const ownerOn = (annotations: Readonly<Record<string, string>>): RuleKey | undefined => {
+      const claims = claimsOf();
+      claims.objectChanged(TARGET, undefined, observedObject({ annotations }));
+      return [...claims.owners][0];
+    };
     assert.equal(ownerOn({ push: 'a', ...HERE }), 'push:a');
     assert.equal(ownerOn({ push: 'a', ...ELSEWHERE }), undefined);
     assert.equal(ownerOn({ push: 'a' }), undefined);
   });
 });
+
+describe('an object with the marks of several rules', () => {
+  const JOINT = observedObject({ annotations: { mirrors: 'a', push: 'b', ...HERE } });
+  const [MIRROR, PUSH] = asKeys<RuleKey>(['mirrors:a', 'push:b']) as [RuleKey, RuleKey];
+  const leaving = (key: RuleKey): Claimed[] =>
+    leavingClaims({ key, title: key, rank: '' }, [TARGET], userCause('Suspended', ''));
+  const rows: readonly (readonly [string, Claims, readonly RuleKey[]])[] = [
+    ['that nobody claims has all of them', claimsOf(), [MIRROR, PUSH]],
+    ['is first of the one that claims it', claimsOf(claim(PUSH, 'own')), [PUSH, MIRROR]],
+    ['is first of the one that releases it', claimsOf(claim(PUSH, 'release')), [PUSH, MIRROR]],
+    ['is rather of the one that claims it', claimsOf(claim(MIRROR, 'release'), claim(PUSH, 'own')), [PUSH, MIRROR]],
+    ['is rather of the one that leaves it as it is', claimsOf(claim(MIRROR, 'own'), ...leaving(PUSH)), [PUSH, MIRROR]],
+  ];
+  for (const [title, claims, expected] of rows) {
+    it(`an object with the marks of several rules ${title}`, () => {
+      assert.deepEqual(claims.ownersOf(JOINT, TARGET), expected);
+    });
+  }
+
+  it('is filed under each of them, in any order of events, as a process does that starts with the same objects', () => {
+    const values = fc.option(fc.constantFrom('a', 'b'), { nil: undefined });
+    const object = fc.option(
+      fc.record({ mirrors: values, push: values, at: fc.constantFrom('team/db', 'other/db', undefined) }),
+      { nil: undefined },
+    );
+    const targets = asKeys<ResourceKey>(['c:Secret/team/db', 'c:Secret/other/db']);
+    const rules = asKeys<RuleKey>(['mirrors:a', 'mirrors:b', 'push:a', 'push:b']);
+    const event = fc.record({ target: fc.constantFrom(...targets), object, claimed: fc.constantFrom(...rules) });
+    const filed = (claims: Claims): string[] =>
+      rules.map((rule) => `${rule} ${[...claims.ownedBy(rule)].toSorted().join(' ')}`);
+    fc.assert(
+      fc.property(fc.array(event, { maxLength: 12 }), (events) => {
+        const claims = claimsOf();
+        const present = new Map<ResourceKey, Observed>();
+        for (const { target, object: marks, claimed } of events) {
+          claims.book.replace(claimed, [claim(claimed, 'own', target)], []);
+          const after = marks && observedObject({ annotations: annotationsOf(marks) });
+          const was = rules.filter((rule) => [...claims.ownedBy(rule)].includes(target));
+          const { lost } = claims.objectChanged(target, present.get(target), after);
+          if (after === undefined) present.delete(target);
+          else present.set(target, after);
+          const is = rules.filter((rule) => [...claims.ownedBy(rule)].includes(target));
+          assert.deepEqual(
+            [...lost].toSorted(),
+            was.filter((rule) => !is.includes(rule)),
+          );
+          const counts = marks?.at === target.slice('c:Secret/'.length);
+          const named = counts ? [`mirrors:${marks.mirrors}`, `push:${marks.push}`] : [];
+          assert.deepEqual(
+            is,
+            rules.filter((rule) => named.includes(rule)),
+          );
+        }
+        const restarted = claimsOf();
+        for (const [target, observed] of present) restarted.objectChanged(target, undefined, observed);
+        assert.deepEqual(filed(restarted), filed(claims));
+        assert.deepEqual([...restarted.owners].toSorted(), [...claims.owners].toSorted());
+      }),
+    );
+  });
+
+  it('stays as long as the longest grace of the rules that let it go', () => {
+    for (const order of [
+      [MIRROR, PUSH],
+      [PUSH, MIRROR],
+    ]) {
+      const claims = new Claims(() => 0);
+      for (const controller of CONTROLLERS)
+        claims.add(controller.name === 'push' ? { ...controller, graceMs: () => 9000 } : controller);
+      claims.objectChanged(TARGET, undefined, JOINT);
+      for (const key of order) claims.book.replace(key, [claim(key, 'own')], []);
+      for (const key of order) claims.put(key, undefined);
+      assert.equal(claims.graceLeft(MIRROR, TARGET), 9000);
+    }
+  });
+
+  it('is no undeleted copy while one of them wants it; else it is one of each', () => {
+    const joint = { ...JOINT, ownAnnotations: [PLACE_ANNOTATION] };
+    const refused: Outcome = { state: 'error', ...userCause('Forbidden', 'refused') };
+    const claims = claimsOf(claim(PUSH, 'own'));
+    claims.objectChanged(TARGET, undefined, joint);
+    claims.settleUndeleted(TARGET, joint, refused);
+    assert.deepEqual(claims.undeletedOf(MIRROR), []);
+    claims.book.replace(PUSH, [], []);
+    assert.deepEqual(claims.settleUndeleted(TARGET, joint, refused), [MIRROR, PUSH]);
+    for (const rule of [MIRROR, PUSH]) assert.equal(claims.undeletedOf(rule).length, 1);
+  });
+});
+
+function annotationsOf({
+  mirrors,
+  push,
+  at,
+}: Readonly<Record<'mirrors' | 'push' | 'at', string | undefined>>): Record<string, string> {
+  return {
+    ...(mirrors === undefined ? {} : { mirrors }),
+    ...(push === undefined ? {} : { push }),
+    ...(at === undefined ? {} : { [PLACE_ANNOTATION]: at }),
+  };
+}
 
 describe('a copy of an original whose rule is gone', () => {
   const MARK = { push: 'a', [VERSION]: '1' };
@@ -197,6 +301,12 @@ describe('a copy of an original whose rule is gone', () => {
       known(),
       'its labels and annotations are too long to be read',
     ],
+    [
+      'with the mark of another original, too, stays if that one says so',
+      { annotations: { ...MARK, mirrors: 'x' } },
+      known(),
+      'only its rule could tell whether it is a copy',
+    ],
     ['that its rule claims is none', { annotations: MARK }, known(claim(asKey('push:a'), 'own')), undefined],
     ['with its place is none', { annotations: { ...MARK, ...HERE } }, known(), undefined],
     ['with the place of another object is none', { annotations: { ...MARK, ...ELSEWHERE } }, known(), undefined],
@@ -217,11 +327,11 @@ describe('a copy of an original whose rule is gone', () => {
       const claims = new Claims(undefined, adopts);
       for (const controller of CONTROLLERS) claims.add(controller);
       const owner = adopts ? 'push:a' : undefined;
-      assert.equal(claims.ownerOf(copy, TARGET), owner);
-      assert.equal(claims.objectChanged(TARGET, undefined, copy).is, owner);
+      assert.equal(claims.ownersOf(copy, TARGET)[0], owner);
+      assert.equal(claims.objectChanged(TARGET, undefined, copy).isMarked, adopts);
       assert.deepEqual([...claims.ownedBy(asKey('push:a'))], adopts ? [TARGET] : []);
-      assert.equal(claims.objectChanged(TARGET, copy, kept).is, undefined);
-      assert.equal(claims.ownerOf(kept, TARGET), undefined);
+      assert.deepEqual(claims.objectChanged(TARGET, copy, kept).lost, adopts ? ['push:a'] : []);
+      assert.equal(claims.ownersOf(kept, TARGET)[0], undefined);
       assert.deepEqual([...claims.ownedBy(asKey('push:a'))], []);
     }
   });
@@ -262,10 +372,10 @@ describe('a copy that could not be deleted', () => {
   it('a copy that could not be deleted is reported for the rule in its mark, once, until it is gone or the next try succeeds', () => {
     const claims = withCopy();
     assert.deepEqual(claims.undeletedOf(RULE), []);
-    assert.equal(claims.settleUndeleted(TARGET, COPY, REFUSED), RULE);
-    assert.equal(claims.settleUndeleted(TARGET, COPY, REFUSED), undefined, 'nothing new');
+    assert.deepEqual(claims.settleUndeleted(TARGET, COPY, REFUSED), [RULE]);
+    assert.deepEqual(claims.settleUndeleted(TARGET, COPY, REFUSED), [], 'nothing new');
     assert.deepEqual(claims.undeletedOf(RULE), [{ target: TARGET, outcome: REFUSED }]);
-    assert.equal(claims.settleUndeleted(TARGET, COPY, undefined), RULE);
+    assert.deepEqual(claims.settleUndeleted(TARGET, COPY, undefined), [RULE]);
     assert.deepEqual(claims.undeletedOf(RULE), []);
     claims.settleUndeleted(TARGET, COPY, REFUSED);
     claims.objectChanged(TARGET, COPY, undefined);
@@ -287,7 +397,7 @@ describe('a copy that could not be deleted', () => {
   it("an object whose place another client wrote is not reported for the rule in its mark, which may be another user's", () => {
     const forged = observedObject({ annotations: COPY.annotations });
     const claims = withCopy(forged);
-    assert.equal(claims.settleUndeleted(TARGET, forged, REFUSED), undefined);
+    assert.deepEqual(claims.settleUndeleted(TARGET, forged, REFUSED), []);
     assert.deepEqual(claims.undeletedOf(RULE), []);
   });
 });

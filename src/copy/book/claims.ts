@@ -9,7 +9,7 @@
  * - There is no place: an original program made the copy, or a user set the mark by hand. The mark counts if the rule
  *   that it names claims the target; and with `--adopt-orphans`, if the rule is gone (`leftoverOf`).
  */
-import { type Outcome, sameOutcome, type Undeleted } from '../model/claim.ts';
+import { leaves, type Outcome, sameOutcome, type Undeleted } from '../model/claim.ts';
 import { controllerOf, parseResourceKey, type ResourceKey, type RuleKey } from '../model/keys.ts';
 import { getOrCreate, SetMap } from '../../runtime/maps.ts';
 import { isMarkedElsewhere, type Observed, MERGED_FROM, PLACE_ANNOTATION } from '../model/observed.ts';
@@ -103,9 +103,13 @@ export class Claims {
     else this.#findings.set(rule, { refusal, outOfReach });
     const rules = this.#ruleSets.get(controllerOf(rule));
     const orphans = isSame ? [] : [...this.ownedBy(rule)].filter((target) => !this.book.claims(rule, target));
-    const unwanted = { since: this.#monotonic?.() ?? 0, graceMs: rules?.graceMs?.(rule, true) ?? 0 };
-    for (const target of change.targets)
-      if (this.#owned.has(rule, target) && !this.book.claims(rule, target)) this.#unwanted.set(target, unwanted);
+    const since = this.#monotonic?.() ?? 0;
+    const graceMs = rules?.graceMs?.(rule, true) ?? 0;
+    for (const target of change.targets) {
+      if (!this.#owned.has(rule, target) || this.book.claims(rule, target)) continue;
+      // If several rules let the copy go, the longest grace counts.
+      this.#unwanted.set(target, { since, graceMs: Math.max(graceMs, this.#unwanted.get(target)?.graceMs ?? 0) });
+    }
     return { ...change, orphans };
   }
 
@@ -137,22 +141,25 @@ export class Claims {
     return this.#versions.keys();
   }
 
-  /** Records the marks on an object. @returns the rules whose marks counted before and count now, without any claim */
+  /** Records the marks on an object: it is filed under each rule whose mark may count. */
   objectChanged(
     key: ResourceKey,
     before: Observed | undefined,
     after: Observed | undefined,
-  ): { readonly was: RuleKey | undefined; readonly is: RuleKey | undefined } {
-    const was = before && this.#placedOwner(before, key);
-    const is = after && this.#placedOwner(after, key);
-    if (was === is) return { was, is };
-    this.#undeleted.delete(key);
-    if (was !== undefined) this.#owned.delete(was, key);
-    // If a claim has an equal key, the string of the claim is stored, so that each key is in memory only once.
-    const entry = this.book.firstOn(key);
-    const owner = entry?.claim.owner.key;
-    if (is !== undefined) this.#owned.add(owner === is ? owner : is, entry?.target ?? key);
-    return { was, is };
+  ): { readonly lost: readonly RuleKey[]; readonly isMarked: boolean } {
+    const was = before === undefined ? [] : this.#filedUnder(before, key);
+    const is = after === undefined ? [] : this.#filedUnder(after, key);
+    const lost = was.filter((rule) => !is.includes(rule));
+    const added = is.filter((rule) => !was.includes(rule));
+    if (lost.length + added.length > 0) this.#undeleted.delete(key);
+    for (const rule of lost) this.#owned.delete(rule, key);
+    for (const rule of added) {
+      // If a claim has an equal key, the string of the claim is stored, so that each key is in memory only once.
+      const entry = this.book.firstOn(key);
+      const owner = entry?.claim.owner.key;
+      this.#owned.add(owner === rule ? owner : rule, entry?.target ?? key);
+    }
+    return { lost, isMarked: was.length + is.length > 0 };
   }
 
   /** The targets that have the rule's mark, if the mark was written for the target itself. */
@@ -165,20 +172,21 @@ export class Claims {
    * user's rule. So only what the server refuses counts, because no author of Secrets can cause a refusal, and only a
    * place that Keyferry's field manager wrote. @see docs/security-model.md
    * @param outcome of the last try; `undefined`: it did not fail
-   * @returns the rule whose undeleted copies have changed
+   * @returns the rules whose undeleted copies have changed
    */
   settleUndeleted(
     target: ResourceKey,
     observed: Observed | undefined,
     outcome: Outcome | undefined,
-  ): RuleKey | undefined {
+  ): readonly RuleKey[] {
     const before = this.#undeleted.get(target);
-    if (outcome === undefined && before === undefined) return undefined;
+    if (outcome === undefined && before === undefined) return [];
     const isCopy = observed?.ownAnnotations.includes(PLACE_ANNOTATION) === true;
-    const rule = isCopy ? this.#placedOwner(observed, target) : undefined;
-    if (outcome === undefined || rule === undefined || this.book.claims(rule, target)) this.#undeleted.delete(target);
+    const rules = isCopy ? this.#filedUnder(observed, target) : [];
+    const isWanted = rules.length === 0 || rules.some((rule) => this.book.claims(rule, target));
+    if (outcome === undefined || isWanted) this.#undeleted.delete(target);
     else this.#undeleted.set(target, outcome);
-    return before !== undefined && outcome !== undefined && sameOutcome(before, outcome) ? undefined : rule;
+    return before !== undefined && outcome !== undefined && sameOutcome(before, outcome) ? [] : rules;
   }
 
   /** The copies that the rule no longer wants, and that could not be deleted. The rule need not exist. */
@@ -200,18 +208,20 @@ export class Claims {
    * marks of several ends as the one says that keeps the keys of others, so its mark is the first one.
    */
   #marksOn(observed: Observed, target: ResourceKey): readonly Mark[] {
+    const { annotations } = observed;
+    if (isMarkedElsewhere(annotations, parseResourceKey(target))) return [];
     const marks = [...this.#ruleSets.values()].flatMap((rules) => rules.markOn(observed, target) ?? []);
     const merging = marks.filter(({ merges }) => merges === true);
-    if (MERGED_FROM in observed.annotations) return merging;
+    if (MERGED_FROM in annotations) return merging;
     return merging.length === 0 ? marks : [...merging, ...marks.filter(({ merges }) => merges !== true)];
   }
 
-  /** The rule whose mark may count without a claim. Only the object decides, because the index must find it again. */
-  #placedOwner(observed: Observed, target: ResourceKey): RuleKey | undefined {
+  /** The rules whose marks may count without a claim. Only the object decides, because the index must find it again. */
+  #filedUnder(observed: Observed, target: ResourceKey): readonly RuleKey[] {
     const placed = PLACE_ANNOTATION in observed.annotations;
-    if (!placed && !this.#adoptsOrphans) return undefined;
-    if (isMarkedElsewhere(observed.annotations, parseResourceKey(target))) return undefined;
-    return this.#marksOn(observed, target).find((mark) => placed || doubtOf(mark) === undefined)?.rule;
+    if (!placed && !this.#adoptsOrphans) return [];
+    const marks = this.#marksOn(observed, target);
+    return marks.filter((mark) => placed || doubtOf(mark) === undefined).map(({ rule }) => rule);
   }
 
   /**
@@ -225,12 +235,10 @@ export class Claims {
     for (const mark of this.#marksOn(observed, target)) {
       const { rule } = mark;
       if (this.book.claims(rule, target)) return undefined;
-      left ??= {
-        rule,
-        keptBecause: this.#versions.has(rule) ? 'its rule exists' : (doubtOf(mark) ?? this.#usedBy(observed, target)),
-      };
+      const own = this.#versions.has(rule) ? 'its rule exists' : doubtOf(mark);
+      left = { rule: left?.rule ?? rule, keptBecause: left?.keptBecause ?? own };
     }
-    return left;
+    return left && { ...left, keptBecause: left.keptBecause ?? this.#usedBy(observed, target) };
   }
 
   #usedBy({ trimmed }: Observed, target: ResourceKey): string | undefined {
@@ -241,21 +249,28 @@ export class Claims {
     return user === undefined && !this.book.isSource(target) ? undefined : 'it is the source of other copies';
   }
 
-  /** The rule whose mark on the object counts. If several do: one that claims the target, rather than releases it. */
-  ownerOf(observed: Observed, target: ResourceKey): RuleKey | undefined {
-    if (isMarkedElsewhere(observed.annotations, parseResourceKey(target))) return undefined;
-    const placed = PLACE_ANNOTATION in observed.annotations;
-    let owner: RuleKey | undefined;
-    let released: RuleKey | undefined;
-    for (const { rule: named } of this.#marksOn(observed, target)) {
-      const isOwner = this.book.claims(named, target) && (placed || this.#mayAdopt(named, observed, target));
-      if (isOwner && !this.book.releases(named, target)) return named;
-      if (isOwner) released ??= named;
-      if (placed) owner ??= named;
-    }
-    if (placed || !this.#adoptsOrphans) return released ?? owner;
-    const left = released === undefined ? this.leftoverOf(observed, target) : undefined;
-    return left !== undefined && left.keptBecause === undefined ? left.rule : released;
+  /**
+   * The rules whose marks on the object count. The first one has it: a rule that leaves the object as it is, else one that
+   * claims the object, else one that releases it.
+   */
+  ownersOf(observed: Observed, target: ResourceKey): readonly RuleKey[] {
+    const marks = this.#marksOn(observed, target).map(({ rule }) => rule);
+    if (marks.length === 0) return marks;
+    const owners =
+      PLACE_ANNOTATION in observed.annotations
+        ? marks
+        : marks.filter((rule) => this.book.claims(rule, target) && this.#mayAdopt(rule, observed, target));
+    if (owners.length > 1) owners.sort((a, b) => this.#precedence(a, target) - this.#precedence(b, target));
+    if (owners.length > 0 || !this.#adoptsOrphans) return owners;
+    const left = this.leftoverOf(observed, target);
+    return left !== undefined && left.keptBecause === undefined ? marks : [];
+  }
+
+  #precedence(rule: RuleKey, target: ResourceKey): number {
+    const claims = this.book.on(target).filter(({ claim }) => claim.owner.key === rule);
+    if (claims.length === 0) return 3;
+    if (claims.every(({ claim }) => claim.mode === 'release')) return 2;
+    return claims.some(({ claim }) => leaves(claim)) ? 0 : 1;
   }
 
   /**

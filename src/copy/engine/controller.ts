@@ -32,7 +32,10 @@ export interface Controller<Rule extends RuleObject = RuleObject, Status extends
   open(signal: AbortSignal): Promise<unknown> | undefined;
   /** What must be written into the object of the rule now, before its status; `undefined`: nothing. */
   due?(key: RuleKey, rule: Rule | undefined): RuleChange | undefined;
-  /** What users are told of the rule; `undefined`: nothing yet. If the rule is gone, the controller forgets it. */
+  /**
+   * What users are told of the rule; `undefined`: nothing yet. If the rule is gone, the controller forgets it. What it
+   * remarks then is told if the object is still there.
+   */
   report(facts: RuleFacts<Rule, Status> | GoneRule): Report<Status> | undefined;
   readonly work?: OwnWork;
 }

@@ -218,15 +218,16 @@ export class Engine implements ObjectEvents {
    * the keys concerned. `own`: Keyferry's own write changed the target, and the run that wrote goes on.
    */
   readonly objectChanged: OnObjectChange = (key, before, after, initial, own = false) => {
-    const { was, is } = this.claims.objectChanged(key, before, after);
-    // If the rule is being deleted, it waits until its last copy is deleted.
-    if (was !== undefined && was !== is) this.enqueueStatus(was);
+    const { lost, isMarked } = this.claims.objectChanged(key, before, after);
     const priority = initial ? 'low' : 'normal';
-    // A refused rule claims only the copies that it has, so the loss of a copy changes its claims.
-    if (was !== undefined && was !== is && this.claims.findingsOf(was).refusal !== undefined)
-      this.enqueueRule(was, priority);
+    for (const rule of lost) {
+      // If the rule is being deleted, it waits until its last copy is deleted.
+      this.enqueueStatus(rule);
+      // A refused rule claims only the copies that it has, so the loss of a copy changes its claims.
+      if (this.claims.findingsOf(rule).refusal !== undefined) this.enqueueRule(rule, priority);
+    }
     const isClaimed = this.book.isClaimed(key);
-    const isTarget = was !== undefined || is !== undefined || isClaimed;
+    const isTarget = isMarked || isClaimed;
     // Orphans have one turn together, so those of a list delay nobody.
     if (!own && isTarget && this.#evaluatedOnce) this.enqueueTarget(key, isClaimed ? priority : 'normal');
     this.enqueueSource(key, priority);
@@ -259,8 +260,7 @@ export class Engine implements ObjectEvents {
 
   /** Called after each run of a target in a cluster. @see Claims.settleUndeleted */
   targetTried(...result: Parameters<Claims['settleUndeleted']>): void {
-    const rule = this.claims.settleUndeleted(...result);
-    if (rule !== undefined) this.enqueueStatus(rule);
+    for (const rule of this.claims.settleUndeleted(...result)) this.enqueueStatus(rule);
   }
 
   /** For metrics: every rule that was evaluated or has failed, and whether it is ready. */

@@ -113,7 +113,7 @@ export function placeText({ namespace, name }: NameInNamespace): string {
   return `${namespace}/${name}`;
 }
 
-/** Whether the marks on this object were written for another object, and copied from there. @see Claims.ownerOf */
+/** Whether the marks on this object were written for another object, and copied from there. @see Claims.ownersOf */
 export function isMarkedElsewhere(annotations: Texts, place: NameInNamespace): boolean {
   const marked = annotations[PLACE_ANNOTATION];
   return marked !== undefined && marked !== placeText(place);

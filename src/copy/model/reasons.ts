@@ -38,6 +38,11 @@ export const REASONS = {
   Unsupported: entry('author', 'Keyferry cannot do what an annotation asks for', 'write it in another way'),
   UnknownAnnotation: entry('author', 'an annotation under the prefix is unknown', 'correct its name, or remove it'),
   ErrorAnnotation: entry('author', 'an annotation is invalid', 'give it a value that the message names'),
+  RuleRemoved: entry(
+    'author',
+    'the annotations that asked for the copies are gone, so the copies go',
+    'if another program removed them, put them into the template of that program',
+  ),
   Suspended: entry('author', 'the rule is suspended', 'end the suspension'),
   TooManyTargets: entry(
     'author',

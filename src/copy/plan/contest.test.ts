@@ -31,7 +31,7 @@ function entryOf(key: RuleKey, mode: ClaimMode): Entry {
   return { target: asKey('c:Secret/x/x'), claim, outcome: PENDING };
 }
 
-const UNSEEN = { observed: undefined, viewOf: () => ({ state: 'unknown' }) as const, now: 0 };
+const UNSEEN = { leftBy: [], observed: undefined, viewOf: () => ({ state: 'unknown' }) as const, now: 0 };
 
 /** The outcome of a release claim of `RULE`, for these facts about the target and this outcome of its plan. */
 function released(
@@ -117,6 +117,7 @@ describe('claims of several controllers with one source', () => {
   const contestOf = (entries: readonly Entry[]): Contest => ({
     entries,
     markedBy: entries[0]?.claim.owner.key,
+    leftBy: [],
     observed,
     viewOf: () => ({ state: 'present', version: '1', labels: {}, annotations: {} }),
     now: 0,

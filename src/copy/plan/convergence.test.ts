@@ -223,9 +223,11 @@ class World {
 
   contest(target: ResourceKey): Contest {
     const thing = this.things.get(target);
+    const owners = thing === undefined ? [] : this.claims.ownersOf(observedOf(thing), target);
     return {
       entries: this.book.on(target),
-      markedBy: thing && this.claims.ownerOf(observedOf(thing), target),
+      markedBy: owners[0],
+      leftBy: owners.filter((rule) => !this.book.claims(rule, target)),
       observed: thing && observedOf(thing),
       viewOf: ({ source = NONE }) => {
         if (this.unreported.has(source)) return { state: 'unknown' };

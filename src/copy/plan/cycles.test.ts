@@ -72,6 +72,7 @@ class World {
         entries: this.book.on(target),
         observed: isCopy || thing === 'user' ? observedObject() : undefined,
         markedBy: isCopy ? thing.copyOf : undefined,
+        leftBy: [],
         viewOf: (one) => {
           const name = nameOf({ target, claim: one });
           if (this.unknown.has(name)) return { state: 'unknown' };

@@ -86,7 +86,7 @@ function cluster({
   const source: FactSource = {
     claims: {
       book,
-      ownerOf: ({ annotations }) => asKey(annotations['owner']),
+      ownersOf: ({ annotations: { ['owner']: owner } }) => (owner === undefined ? [] : [asKey(owner)]),
       graceLeft: () => graceMs,
       wanted: (key) => void wanted.push(key),
     },

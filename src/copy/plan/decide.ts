@@ -38,7 +38,7 @@ export interface TargetReader {
 /** Gives all facts except those about the target itself. */
 export interface FactSource {
   /** The claims on targets, and the owners by the marks on them. */
-  readonly claims: Pick<Claims, 'book' | 'ownerOf' | 'graceLeft' | 'wanted'>;
+  readonly claims: Pick<Claims, 'book' | 'ownersOf' | 'graceLeft' | 'wanted'>;
   readonly cycles: Pick<Cycles, 'viewsOn'>;
   readonly sources: {
     /** The state of a source, from the caches. */
@@ -91,8 +91,8 @@ export async function decide(
   reader: TargetReader,
   signal: AbortSignal,
 ): Promise<Decision> {
-  /** The action for an orphan, and the version of the target for which it was decided. Later its owner may differ. */
-  let orphanAnswer: { readonly version: string; readonly action: OrphanAction } | undefined;
+  /** What each rule that let the target go says, about one version of the target. Later it may have other marks. */
+  let answers: { readonly version: string; readonly actions: Map<RuleKey, OrphanAction> } | undefined;
   let isLookedUp = false;
   let isUnwanted = false;
   let facts = factsOf(target, source, reader);
@@ -115,14 +115,18 @@ export async function decide(
       await source.sources.load(lacking.source, signal);
       isLookedUp = true;
     } else if (decision.fact === 'owner') {
-      const { markedBy, observed } = facts;
-      if (markedBy === undefined || observed === undefined) break;
+      const { leftBy, observed } = facts;
+      if (leftBy.length === 0 || observed === undefined) break;
       if (!source.hasNamespace(parseResourceKey(target).namespace)) return later(facts, 'namespace');
-      const graceMs = source.claims.graceLeft(markedBy, target);
-      if ((graceMs ?? 0) > 0) return later(facts, 'owner', graceMs);
-      const answer = await source.orphanActionOf(markedBy, target, observed, signal);
-      if (answer === 'later') return later(facts, 'owner');
-      orphanAnswer = { version: observed.resourceVersion, action: answer };
+      const graceMs = isHeld(facts) ? 0 : Math.max(...leftBy.map((rule) => source.claims.graceLeft(rule, target) ?? 0));
+      if (graceMs > 0) return later(facts, 'owner', graceMs);
+      const actions = new Map<RuleKey, OrphanAction>();
+      for (const rule of leftBy) {
+        const answer = await source.orphanActionOf(rule, target, observed, signal);
+        if (answer === 'later') return later(facts, 'owner');
+        actions.set(rule, answer);
+      }
+      answers = { version: observed.resourceVersion, actions };
     } else if (decision.fact === 'target') {
       if (!(await reader.read(target, decision.part))) break;
     } else {
@@ -134,10 +138,22 @@ export async function decide(
       if (content === undefined && selection === undefined) break;
     }
     facts = factsOf(target, source, reader);
-    if (orphanAnswer !== undefined && orphanAnswer.version === facts.observed?.resourceVersion)
-      facts = { ...facts, orphanAction: orphanAnswer.action };
+    if (answers !== undefined && answers.version === facts.observed?.resourceVersion)
+      facts = { ...facts, orphanAction: orphanActionFor(facts, answers.actions) };
   }
   return later(facts, 'changed');
+}
+
+/** Whether the rule that has the target wants it, so that the target only loses the marks of others. */
+function isHeld({ entries, markedBy }: Facts): boolean {
+  return entries.some(({ claim }) => claim.mode === 'own' && claim.owner.key === markedBy);
+}
+
+/** What becomes of a target that several rules let go: it is deleted if all say so, and kept if one says so. */
+function orphanActionFor({ leftBy }: Facts, actions: ReadonlyMap<RuleKey, OrphanAction>): OrphanAction | undefined {
+  const all = leftBy.map((rule) => actions.get(rule));
+  if (all.length === 0 || all.includes(undefined)) return undefined;
+  return all.find((action) => action === 'keep') ?? all.find((action) => action !== 'delete') ?? 'delete';
 }
 
 function later(facts: Facts, because: Later['because'], graceMs?: number): Decision {
@@ -185,10 +201,12 @@ export function contestOf(
   reader: TargetReader,
 ): Contest & TargetState {
   const state = reader.state(target);
+  const owners = state.observed === undefined ? [] : claims.ownersOf(state.observed, target);
   return {
     ...state,
     entries: claims.book.on(target),
-    markedBy: state.unmarked ? state.unmarked.holder : state.observed && claims.ownerOf(state.observed, target),
+    markedBy: state.unmarked ? state.unmarked.holder : owners[0],
+    leftBy: owners.filter((rule) => !claims.book.claims(rule, target)),
     viewOf: (claim) => viewFor(claim, sources),
     now: now(),
   };

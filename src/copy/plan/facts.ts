@@ -19,8 +19,10 @@ export interface Held {
 /** The facts that decide which of several claims on a target gets it. */
 export interface Contest {
   readonly entries: readonly Entry[];
-  /** The rule whose mark on the target counts (@see Claims.ownerOf); for a Vault entry `Unmarked.holder`. */
+  /** The rule that has the target by its mark (@see Claims.ownersOf); for a Vault entry `Unmarked.holder`. */
   readonly markedBy: RuleKey | undefined;
+  /** The rules whose marks on the target count, but that do not claim it. */
+  readonly leftBy: readonly RuleKey[];
   /** The metadata of the target; `undefined`: it is not known to exist, or is an entry in Vault. */
   readonly observed: Observed | undefined;
   readonly viewOf: (claim: Claim) => SourceView;
@@ -56,7 +58,7 @@ export interface Facts extends Contest {
   readonly immutable?: boolean | undefined;
   /** @see Kind.isCustom */
   readonly isCustom?: boolean;
-  /** The answer to `need owner`; `undefined`: not asked yet. */
+  /** The answer to `need owner`, of all rules in `leftBy` together; `undefined`: not asked yet. */
   readonly orphanAction: OrphanAction | undefined;
   /** Whether the target is immutable, or the server refused an update (for example of the type). */
   readonly cannotUpdate: boolean;

@@ -20,7 +20,12 @@ export function planWrite(
 ): Plan {
   const alone = withPlace(facts.target, claim, claim.shape.desiredState(view, observed, facts.now));
   if (alone.kind !== 'be') return planWithoutWrite(alone);
-  const owned = partnersOf(facts, claim).reduce((one, { desired: other }) => joined(one, other), alone);
+  const isUpdate = observed !== undefined && verb === 'update';
+  // The marks of a rule, and the keys beside its own, go only after the rule was asked, as a copy does.
+  if (isUpdate && claim.mode === 'own' && facts.leftBy.length > 0 && facts.orphanAction === undefined)
+    return { do: 'need', fact: 'owner' };
+  const together = partnersOf(facts, claim).reduce((one, { desired: other }) => joined(one, other), alone);
+  const owned = isUpdate && claim.mode === 'own' ? withOthers(facts, together, observed) : together;
   const combined = claim.mode === 'own' && verb === 'update' ? withFiller(facts, claim, owned, observed) : undefined;
   const { from, remarks } = combined ?? { from: claim, remarks: remarkOn(claim, owned) };
   let desired = combined?.desired ?? owned;
@@ -51,7 +56,8 @@ export function planWrite(
         : 'stale';
   if (data === 'source') return { do: 'need', fact: data, claim: from };
   if (data === 'target') return { do: 'need', fact: data, ...partIn(facts, from, desired, observed) };
-  if (claim.mode === 'own') desired = withoutLeftovers(desired, observed);
+  const isCopy = claim.mode === 'own' || (claim.mode === 'release' && desired.merged?.isUsers !== true);
+  if (isCopy && facts.orphanAction !== 'keep') desired = withoutLeftovers(desired, observed);
   if (Object.hasOwn(observed.annotations, OVERWRITTEN_MARK)) {
     desired = { ...desired, annotations: { ...desired.annotations, [OVERWRITTEN_MARK]: null } };
   }
@@ -81,6 +87,20 @@ function partIn(
   if (merged === undefined || data !== 'source') return {};
   const wanted = splitKeys(facts.fingerprintOf(claim)?.keys ?? '') ?? [];
   return { part: [...new Set([...wanted, ...listedIn(merged, observed)])] };
+}
+
+/** As long as a copy has keys of others, it stays merged, with the marks of the rule that let it be, after that rule. */
+function withOthers(facts: Facts, owned: DesiredObject, observed: Observed): DesiredObject {
+  const { orphanAction: action, now } = facts;
+  if (typeof action !== 'object' || owned.merged !== undefined) return owned;
+  const rest = action.shape.desiredState(facts.viewOf(action), observed, now);
+  if (rest.kind !== 'be' || !hasOthers(facts, observed, rest.merged)) return owned;
+  const marks = Object.entries(observed.annotations).filter(([name]) => Object.hasOwn(rest.annotations, name));
+  return {
+    ...owned,
+    ...(rest.merged && { merged: rest.merged }),
+    annotations: { ...Object.fromEntries(marks), ...owned.annotations },
+  };
 }
 
 /** Whether the target is shared: an object of a user, or a copy with keys that are not ours, or not known. */
@@ -236,7 +256,8 @@ export const OVERWRITTEN_MARK = 'keyferry.dev/overwritten';
 export function withPlace(target: ResourceKey, { mode }: Claim, desired: DesiredState): DesiredState {
   if (desired.kind !== 'be' || mode !== 'own') return desired;
   const place = placeText(parseResourceKey(target));
-  return { ...desired, annotations: { ...desired.annotations, [PLACE_ANNOTATION]: place } };
+  // What loses its marks loses its place, too.
+  return { ...desired, annotations: { [PLACE_ANNOTATION]: place, ...desired.annotations } };
 }
 
 /** The desired object with the marks of both, and with all that one of them copies of the source. */
@@ -278,11 +299,9 @@ export function merge(owned: DesiredObject, filled: DesiredObject): DesiredObjec
 
 /** Removes labels and annotations that Keyferry wrote but no longer wants, for example because the source lost them. */
 export function withoutLeftovers(desired: DesiredObject, observed: Observed): DesiredObject {
-  const labels = leftovers(observed.ownLabels, observed.labels, { ...desired.labels, ...desired.bookkeepingLabels });
-  const annotations = leftovers(observed.ownAnnotations, observed.annotations, {
-    ...desired.annotations,
-    ...desired.bookkeeping,
-  });
+  // The index does not keep all that Keyferry wrote, but a write that knows it removes it.
+  const labels = leftovers(observed.ownLabels, { ...desired.labels, ...desired.bookkeepingLabels });
+  const annotations = leftovers(observed.ownAnnotations, { ...desired.annotations, ...desired.bookkeeping });
   if (labels === undefined && annotations === undefined) return desired;
   return {
     ...desired,
@@ -291,12 +310,8 @@ export function withoutLeftovers(desired: DesiredObject, observed: Observed): De
   };
 }
 
-function leftovers(
-  own: readonly string[],
-  actual: Readonly<Record<string, string>>,
-  desired: FieldPatch,
-): Record<string, null> | undefined {
-  const left = own.filter((key) => Object.hasOwn(actual, key) && !Object.hasOwn(desired, key));
+function leftovers(own: readonly string[], desired: FieldPatch): Record<string, null> | undefined {
+  const left = own.filter((key) => !Object.hasOwn(desired, key));
   return left.length === 0 ? undefined : Object.fromEntries(left.map((key) => [key, null]));
 }
 

@@ -81,13 +81,20 @@ const object = (annotations: Readonly<Record<string, string>> = {}, more: Partia
 const copyOf = (rule: string, more: Partial<Observed> = {}): Observed =>
   object({ [OWNER]: rule, [PLACE_ANNOTATION]: 'team/db', [VERSION]: '7' }, { ownKeys: 'k', ...more });
 
+/** The rules whose marks count, but that do not claim the target. */
+const leftBy = (marks: readonly (RuleKey | undefined)[], entries: readonly Entry[] = []): readonly RuleKey[] =>
+  marks.filter((rule) => rule !== undefined).filter((rule) => !entries.some(({ claim }) => claim.owner.key === rule));
+
+const markOn = ({ annotations }: Observed): RuleKey | undefined =>
+  annotations[PLACE_ANNOTATION] === 'team/db' ? asKey(annotations[OWNER]) : undefined;
+
 const facts = (given: Partial<Facts>): Facts => ({
   target: TARGET,
   entries: [],
   presence: given.observed === undefined ? 'absent' : 'present',
   observed: undefined,
-  markedBy:
-    given.observed?.annotations[PLACE_ANNOTATION] === 'team/db' ? asKey(given.observed.annotations[OWNER]) : undefined,
+  markedBy: given.observed && markOn(given.observed),
+  leftBy: leftBy([given.markedBy ?? (given.observed && markOn(given.observed))], given.entries),
   usedBy: undefined,
   goingAway: false,
   viewOf: () => PRESENT,
@@ -162,6 +169,23 @@ const remains = (more: Partial<DesiredObject> = {}): Claim => ({
   source: undefined,
 });
 
+const OTHERS_MARK = 'mark-of-push';
+/** A copy of several rules. `push:gone` let it go. */
+const joint: Partial<Facts> = {
+  entries: [A],
+  observed: copyOf('mirrors:a', {
+    annotations: { ...copyOf('mirrors:a').annotations, [OTHERS_MARK]: 'x', [KEYS]: 'k' },
+    ownAnnotations: [OTHERS_MARK, KEYS],
+  }),
+  leftBy: [asKey('push:gone')],
+};
+/** As `joint`, with a key of somebody else. */
+const jointWithOthers: Partial<Facts> = {
+  ...joint,
+  observed: { ...(joint.observed as Observed), ownKeys: undefined },
+  orphanAction: remains({ annotations: { [OTHERS_MARK]: null, [KEYS]: null } }),
+};
+
 const TABLE: Readonly<Record<string, readonly (readonly [string, Partial<Facts>, string])[]>> = {
   'a rule that merges keys': [
     ['absent', { entries: [MERGING] }, 'create mirrors:a with data'],
@@ -234,6 +258,48 @@ const TABLE: Readonly<Record<string, readonly (readonly [string, Partial<Facts>,
       'and a rule of another controller wants the name of a copy with our keys alone',
       { entries: [PUSH], observed: shared, orphanAction: remains(), ...heldWith('k') },
       'replace push:b with data',
+    ],
+  ],
+  'one rule of several, after another let it go': [
+    ['a copy whose other rule was not asked', joint, 'need owner'],
+    [
+      'a copy whose other rule was not asked, and whose source is missing',
+      { ...joint, ...without(A.claim.owner.key) },
+      'wait NoSecret',
+    ],
+    ['a copy that the other rule gives up', { ...joint, orphanAction: 'delete' }, 'update mirrors:a'],
+    ['a copy that the other rule keeps', { ...joint, orphanAction: 'keep' }, 'nothing'],
+    ['a copy that may have keys of others, not read', jointWithOthers, 'need target'],
+    ['a copy with keys of others', { ...jointWithOthers, ...heldWith('k,own', 'd') }, 'nothing'],
+    [
+      'a copy with keys of others, and an old part',
+      { ...jointWithOthers, ...heldWith('k,own', 'x') },
+      'update mirrors:a with data',
+    ],
+    [
+      'a copy without keys of others',
+      { ...jointWithOthers, ...heldWith('k', 'd'), fingerprintOf: () => ({ ...FINGERPRINT, digest: 'whole' }) },
+      'update mirrors:a',
+    ],
+    [
+      'a copy that is being deleted with its rule, and the other was not asked',
+      { ...joint, entries: [RELEASING] },
+      'need owner',
+    ],
+    [
+      'a copy that is being deleted with its rule, and the other keeps it',
+      { ...joint, entries: [RELEASING], orphanAction: 'keep' },
+      'nothing',
+    ],
+    [
+      'a copy that is being deleted with its rule, and the other gives it up',
+      { ...joint, entries: [RELEASING], orphanAction: 'delete' },
+      'delete',
+    ],
+    [
+      'a copy with keys of others that is being deleted with its rule',
+      { ...jointWithOthers, entries: [RELEASING], ...heldWith('k,own') },
+      'update mirrors:gone with data',
     ],
   ],
   'one rule': [
@@ -656,6 +722,44 @@ for (const [rules, rows] of Object.entries(TABLE)) {
   });
 }
 
+describe('a copy of several rules', () => {
+  const desiredOf = (given: Partial<Facts>): DesiredObject => {
+    const decision = plan(facts({ ...joint, ...given }));
+    assert.ok('desired' in decision, decision.do);
+    return decision.desired;
+  };
+
+  it('loses the marks of a rule that gave it up, and is merged no more', () => {
+    const desired = desiredOf({ orphanAction: 'delete' });
+    assert.deepEqual(
+      [desired.annotations[OTHERS_MARK], desired.annotations[KEYS], desired.merged],
+      [null, null, undefined],
+    );
+  });
+
+  it('stays merged with its marks as long as it has keys of others', () => {
+    const desired = desiredOf({ ...jointWithOthers, ...heldWith('k,own', 'x') });
+    assert.deepEqual([desired.annotations[OTHERS_MARK], desired.annotations[KEYS], desired.merged], ['x', 'k', MERGED]);
+  });
+
+  it('loses all marks that Keyferry wrote when only keys of others remain', () => {
+    const given = { entries: [], leftBy: asKeys<RuleKey>(['push:gone', 'mirrors:a']), ...heldWith('k,own') };
+    const orphanAction = remains({ annotations: { [KEYS]: null } });
+    assert.equal(desiredOf({ ...jointWithOthers, ...given, orphanAction }).annotations[OTHERS_MARK], null);
+  });
+
+  it('loses its place with its marks', () => {
+    const entries = [entry(asKey('mirrors:a'), 'own', { data: 'minimal', annotations: { [PLACE_ANNOTATION]: null } })];
+    assert.equal(desiredOf({ entries, leftBy: [] }).annotations[PLACE_ANNOTATION], null);
+  });
+
+  it('an object of a user loses only what the rule names', () => {
+    const given = { entries: [], leftBy: asKeys<RuleKey>(['push:gone']), ...heldWith('k,own') };
+    const orphanAction = remains({ annotations: { [KEYS]: null }, merged: { ...MERGED, isUsers: true } });
+    assert.equal(OTHERS_MARK in desiredOf({ ...jointWithOthers, ...given, orphanAction }).annotations, false);
+  });
+});
+
 describe('the plan for a target without metadata (an entry of Vault)', () => {
   const held = { version: '1', fingerprint: FINGERPRINT };
   const planFor = (given: Partial<Facts>): Plan =>
@@ -754,6 +858,8 @@ const shots = fc.record({
   mark: fc.option(fc.constantFrom(...RULES, ...asKeys<RuleKey>(['mirrors:x', 'push:x'])), { nil: undefined }),
   place: fc.constantFrom('team/db', 'other/db', undefined),
   counts: fc.boolean(),
+  /** Other marks that count. */
+  marks: fc.uniqueArray(fc.constantFrom(...asKeys<RuleKey>(['a:gone', 'b:gone'])), { maxLength: 2 }),
   usedBy: fc.constantFrom('the rule', undefined),
   goingAway: fc.boolean(),
   views: fc.array(fc.constantFrom(...VIEWS), { minLength: RULES.length, maxLength: RULES.length }),
@@ -768,7 +874,19 @@ const shots = fc.record({
 
 type Shot = typeof shots extends fc.Arbitrary<infer T> ? T : never;
 
-function factsOf({ claims, there, mark, place, counts, views, fingerprints, held, ownKeys, ...rest }: Shot): Facts {
+function factsOf({
+  claims,
+  there,
+  mark,
+  place,
+  counts,
+  marks,
+  views,
+  fingerprints,
+  held,
+  ownKeys,
+  ...rest
+}: Shot): Facts {
   const annotations = {
     ...(mark === undefined ? {} : { [OWNER]: mark }),
     ...(place === undefined ? {} : { [PLACE_ANNOTATION]: place }),
@@ -777,14 +895,16 @@ function factsOf({ claims, there, mark, place, counts, views, fingerprints, held
     there === 'present' || there === 'deleting'
       ? object(annotations, { deleting: there === 'deleting', ownKeys })
       : undefined;
-  // A mark counts under the same conditions as in `Claims.ownerOf`.
+  // A mark counts under the same conditions as in `Claims.ownersOf`.
   const marked = observed !== undefined && place !== 'other/db' && (counts || place === 'team/db');
+  const entries = claims.map(({ rule, mode }) => entry(rule, mode));
   return {
     target: TARGET,
-    entries: claims.map(({ rule, mode }) => entry(rule, mode)),
+    entries,
     presence: observed !== undefined ? 'present' : there === 'unknown' ? 'unknown' : 'absent',
     observed,
     markedBy: marked ? mark : undefined,
+    leftBy: marked && mark !== undefined ? leftBy([mark, ...marks], entries) : [],
     viewOf: ({ owner }) => views[RULES.findIndex((rule) => rule === owner.key)] ?? MISSING,
     fingerprintOf: ({ owner }) => fingerprints[RULES.findIndex((rule) => rule === owner.key)],
     held: held === undefined ? undefined : { version: '5', fingerprint: held },
@@ -840,6 +960,15 @@ always(
     if (usedBy === undefined) return;
     assert.notEqual(decision.do, 'delete');
     if (decision.do === 'replace') assert.equal(decision.claim.owner.key, markedBy);
+  },
+);
+
+always(
+  'a copy is deleted, and marks go, only after each rule that let it go was asked, and none keeps it',
+  (given, decision) => {
+    if (given.leftBy.length === 0 || given.orphanAction === 'delete') return;
+    if (decision.do === 'update') assert.ok(decision.claim.mode === 'fill' || given.orphanAction === 'keep');
+    else assert.notEqual(decision.do, 'delete');
   },
 );
 
@@ -904,6 +1033,8 @@ always('a failed takeover never blocks the end of a copy whose rule is being del
   // While the winner's source is not known, it may still take over. A filler beside it may have nothing to do.
   const isUnknown = given.takeoverFailed !== true && winnersView(given)?.state === 'unknown';
   const waits = isUnknown && ['wait', 'nothing'].includes(decision.do);
+  // Another rule whose mark it has, too, keeps it.
+  if (given.leftBy.length > 0 && given.orphanAction === 'keep') return;
   assert.ok(waits || ['delete', 'update', 'replace', 'need'].includes(decision.do), decision.do);
 });
 

@@ -3,8 +3,8 @@
  * the plan was carried out, the facts give `nothing`.
  *
  * If a fact is missing, the plan is `need`. The caller gets the fact and plans again (see `decide`):
- * - `source`: the source's content; - `target`: the target itself, with its content; - `owner`: whether the rule that
- *   the target's mark names is gone, or no longer claims the target.
+ * - `source`: the source's content; - `target`: the target itself, with its content; - `owner`: whether the rules that
+ *   the target's marks name, and that do not claim it, let it go.
  */
 import { because, nobodyCause, OTHER_OWNER } from '../model/cause.ts';
 import { type Claim, type Outcome, PENDING, type SourceView, SYNCED } from '../model/claim.ts';
@@ -59,7 +59,7 @@ function planTarget(facts: Facts): Plan {
   if (releasing) {
     const released = planRelease(facts);
     if (released !== undefined) return released;
-  } else if (facts.observed !== undefined && facts.markedBy !== undefined) {
+  } else if (facts.leftBy.length > 0) {
     const orphan = planOrphan(facts);
     if (orphan.do !== 'nothing') return orphan;
   }
@@ -81,7 +81,8 @@ function planOwned(facts: Facts, claim: Claim): Plan {
   if (facts.goingAway) return DELETION_PENDING;
   if (facts.markedBy === claim.owner.key) return planWrite(facts, claim, view, observed, 'update');
   const previous = facts.entries.find((entry) => entry.claim.owner.key === facts.markedBy);
-  if (previous !== undefined) return planTakeover(facts, claim, view, observed, previous.claim.owner.key);
+  if (previous !== undefined && facts.leftBy.length === 0)
+    return planTakeover(facts, claim, view, observed, previous.claim.owner.key);
   if (facts.markedBy === undefined) return planTaken(facts, claim, view, observed) ?? blockedBy(facts, observed);
   if (facts.orphanAction === undefined) return { do: 'need', fact: 'owner' };
   if (facts.orphanAction === 'keep') {
@@ -204,10 +205,12 @@ function planRelease(facts: Facts): Plan | undefined {
   if (!isReleased(facts)) return undefined;
   if (observed.deleting) return terminating('the copy');
   if (facts.goingAway) return DELETION_PENDING;
-  return facts.usedBy === undefined ? { do: 'delete' } : undefined;
+  if (facts.usedBy !== undefined) return undefined;
+  if (facts.leftBy.length === 0) return { do: 'delete' };
+  return facts.orphanAction === undefined ? { do: 'need', fact: 'owner' } : planEnd(facts, observed);
 }
 
-/** Plans a target with the mark of a rule that does not claim it. */
+/** Plans a target with the marks of rules that do not claim it. */
 function planOrphan(facts: Facts): Plan {
   const { observed, usedBy } = facts;
   if (observed === undefined || observed.deleting || facts.goingAway) return NOTHING;

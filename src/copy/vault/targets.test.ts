@@ -64,7 +64,7 @@ test('if another client has recreated an entry in Vault, it is written again, ev
   const targets = new VaultTargets({
     claims: {
       book,
-      ownerOf: () => undefined,
+      ownersOf: () => [],
       graceLeft: () => undefined,
       wanted: () => undefined,
     },
@@ -162,7 +162,7 @@ test('if a Vault entry has the content of a rule, this rule keeps the entry; oth
   const targets = new VaultTargets({
     claims: {
       book,
-      ownerOf: () => undefined,
+      ownersOf: () => [],
       graceLeft: () => undefined,
       wanted: () => undefined,
     },

@@ -42,6 +42,37 @@ it('when the rule that an object accepted goes, another one gets nothing, and th
   await secrets.stayUnchanged(['t/consent'], 'its user did not accept b');
 });
 
+it('an object that takes its consent back loses the keys of the source, and gets them again when it consents again', async () => {
+  const { secrets } = scene;
+  const mine = await scene.put(secrets, 't/back', { own: '1' }, ACCEPT_A);
+  await scene.put(secrets, 'a/back', { a: 'A' }, { to: 't' });
+  await keeps(mine, { own: '1', a: 'A' });
+  const accept = 'keyferry.dev/accept-push';
+  await scene.say(secrets, 't/back', { [accept]: null });
+  const left = await keeps(mine, { own: '1' });
+  assert.equal(left.metadata.annotations, undefined);
+  await secrets.warning('a/back', 'Conflict');
+  await scene.set(secrets, 'a/back', { b: 'B' });
+  await secrets.stayUnchanged(['t/back'], 'its user took the consent back');
+  await scene.say(secrets, 't/back', ACCEPT_A);
+  await keeps(mine, { own: '1', a: 'A', b: 'B' });
+});
+
+it('the list that the original wrote is a consent that can be taken back by one annotation, and ends with the rule', async () => {
+  const { secrets } = scene;
+  const accept = 'keyferry.dev/accept-push';
+  const listed = { 'replicated-keys': 'a', 'replicated-from-version': '1' };
+  const objects = [
+    await scene.put(secrets, 't/listed', { own: '1', a: 'old' }, listed),
+    await scene.put(secrets, 'u/listed', { own: '1', a: 'old' }, listed),
+  ] as const;
+  await scene.put(secrets, 'a/listed', { a: 'A' }, { to: 't,u' });
+  for (const one of objects) assert.equal((await keeps(one, { own: '1', a: 'A' })).metadata.annotations[accept], 'a');
+  await scene.say(secrets, 't/listed', { [accept]: null });
+  await scene.say(secrets, 'a/listed', { to: 't' });
+  for (const one of objects) assert.equal((await keeps(one, { own: '1' })).metadata.annotations, undefined);
+});
+
 it('an object of a user is never deleted, if the next rule cannot write there', async () => {
   const { secrets } = scene;
   await scene.api.create({ apiVersion: 'v1', kind: 'ServiceAccount', metadata: { namespace: 'b', name: 'refused' } });
@@ -83,7 +114,8 @@ for (const [title, marks] of [
     await secrets.stayUnchanged([`t/${name}`], 'it is an object of its user');
   });
 
-for (const [title, also] of [
+/** Rules of other controllers that ask for the copy in `t`. */
+const JOINT = [
   [
     'reflector',
     {
@@ -93,7 +125,10 @@ for (const [title, also] of [
     },
   ],
   ['config-syncer', { [SYNC]: 'kubernetes.io/metadata.name=t' }],
-] as const)
+  ['k8s-replicator', { 'k8s-replicator/replicate-to-namespaces': 't' }],
+] as const;
+
+for (const [title, also] of JOINT)
   it(`a copy of mittwald's and ${title} ends as mittwald's does: the keys of others stay`, async () => {
     const { secrets } = scene;
     const name = `joint-${title}`;
@@ -103,6 +138,41 @@ for (const [title, also] of [
     await secrets.delete(`a/${name}`);
     await keeps(copy, { own: 'x' });
   });
+
+for (const [title, also] of JOINT)
+  it(`keys of others stay in a copy of mittwald's and ${title} when replicate-to ends first, and when the other ends, too`, async () => {
+    const { secrets } = scene;
+    const name = `first-${title}`;
+    await scene.put(secrets, `a/${name}`, { a: '1' }, { to: 't', ...also });
+    const copy = await secrets.holds(`t/${name}`, { a: '1' });
+    await scene.set(secrets, `t/${name}`, { own: 'x' });
+    await scene.say(secrets, `a/${name}`, { to: null });
+    await scene.set(secrets, `a/${name}`, { a: '2', b: '2' });
+    await keeps(copy, { a: '2', b: '2', own: 'x' });
+    await scene.set(secrets, `a/${name}`, { a: null });
+    await keeps(copy, { b: '2', own: 'x' });
+    await secrets.stayUnchanged([`t/${name}`], 'a copy with keys of others');
+    await secrets.delete(`a/${name}`);
+    const { metadata } = await keeps(copy, { own: 'x' });
+    assert.deepEqual([metadata.annotations ?? {}, metadata.labels ?? {}], [{}, {}]);
+  });
+
+it('a copy that replicate-to has left is whole again when the last key of others is gone', async () => {
+  const { secrets } = scene;
+  await scene.put(secrets, 'a/whole', { a: '1' }, { to: 't', ...JOINT[0][1] });
+  const copy = await secrets.holds('t/whole', { a: '1' });
+  await scene.set(secrets, 't/whole', { own: 'x' });
+  await scene.say(secrets, 'a/whole', { to: null });
+  await secrets.stayUnchanged(['t/whole'], 'a copy with keys of others');
+  await scene.set(secrets, 't/whole', { own: null });
+  await secrets.becomes(
+    't/whole',
+    (now) => !('keyferry.dev/replicated-from' in now.metadata.annotations),
+    'without its mark',
+  );
+  await scene.set(secrets, 't/whole', { own: 'again' });
+  await keeps(copy, { a: '1' });
+});
 
 it('a source that the original has stamped as its own copy accepts nothing', async () => {
   const { secrets } = scene;

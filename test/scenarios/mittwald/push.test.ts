@@ -139,6 +139,12 @@ it('labels travel unless strip-labels is "true"; owner references only with exac
   const owned = await put('owned', { 'keep-owner-references': 'true' });
   assert.deepEqual(owned.metadata.ownerReferences, metadata.ownerReferences);
   await secrets.stayUnchanged(['team-a/owned'], 'a copy with owner references');
+  await scene.put(secrets, 'source/own-less', { a: '1' }, { to: 'team-a', 'keep-owner-references': 'true' });
+  await secrets.holds('team-a/own-less', { a: '1' });
+  await api.patch(secrets.path('team-a/own-less'), { metadata: { ownerReferences: metadata.ownerReferences } });
+  await scene.set(secrets, 'source/own-less', { a: '2' });
+  const others = await secrets.holds('team-a/own-less', { a: '2' });
+  assert.deepEqual(others.metadata.ownerReferences, metadata.ownerReferences, 'somebody else put them there');
   await scene.say(secrets, 'source/strip-not', { 'strip-labels': 'true' });
   await secrets.becomes(
     'team-a/strip-not',

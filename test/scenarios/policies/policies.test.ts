@@ -349,6 +349,14 @@ describe('the requester policy', () => {
     await has('accepts', 'own,password');
     await secret('team-a', 'shared-keys', to);
     await has('shared-keys', 'password');
+    await plane.api.patch(pathOf('team-b', 'accepts'), {
+      metadata: { annotations: { 'keyferry.dev/accept-push': null } },
+    });
+    await has('accepts', 'own');
+    await plane.api.patch(pathOf('team-b', 'accepts'), {
+      metadata: { annotations: { 'keyferry.dev/accept-push': 'team-a' } },
+    });
+    await has('accepts', 'own,password');
     await plane.api.patch(pathOf('team-b', 'shared-keys'), { data: { own: 'eA==' } });
     for (const name of ['accepts', 'shared-keys']) {
       await plane.api.delete(pathOf('team-a', name));

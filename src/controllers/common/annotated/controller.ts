@@ -5,6 +5,7 @@ import type { Controller, Report, RuleFacts } from '../../../copy/engine/control
 import type { KeptRules, RuleObject } from '../../../copy/engine/life/rule-store.ts';
 import { controllerOf, type RuleKey } from '../../../copy/model/keys.ts';
 import { observe, type Observed } from '../../../copy/model/observed.ts';
+import { type Left, removalWarnings } from './report.ts';
 import type { RuleSet } from '../../../copy/model/rule-set.ts';
 import type { ControllerContext } from '../context.ts';
 import type { RuleTargets } from '../rules/rule-targets.ts';
@@ -37,10 +38,15 @@ export function annotatedController(
 ): Controller {
   const { engine, cluster, namespaceChanges } = context;
   const { objects } = rules;
+  /** What the rules that went in this process leave, until it is told. */
+  const left = new Map<RuleKey, Left>();
   const objectChanged: OnObjectChange = (key, before, after, initial) => {
     const rule = objects.ruleOf(key);
     if (rule === undefined) return;
     const [was, is] = [before && rules.versionOf(before), after && rules.versionOf(after)];
+    if (is !== undefined) left.delete(rule);
+    else if (before !== undefined && was !== undefined && engine.claims.versionOf(rule) !== undefined)
+      left.set(rule, { before, copies: [...engine.claims.ownedBy(rule)] });
     const priority = initial ? 'low' : 'normal';
     if (was !== is) engine.enqueueRule(rule, priority);
     if (rules.userText === undefined) return;
@@ -58,7 +64,13 @@ export function annotatedController(
       for (const kind of objects.kinds) cluster.watchAll(kind, ({ annotations }) => rules.isKept(annotations));
       return undefined;
     },
-    report: (facts) => (facts.rule === undefined ? undefined : report(facts)),
+    report: (facts) => {
+      if (facts.rule !== undefined) return report(facts);
+      // Before it is evaluated as gone, its copies still look wanted. Another report follows.
+      const gone = engine.claims.versionOf(facts.key) === undefined ? left.get(facts.key) : undefined;
+      if (gone !== undefined) left.delete(facts.key);
+      return gone && { remarks: removalWarnings(rules, gone, engine.book) };
+    },
   };
 }
 

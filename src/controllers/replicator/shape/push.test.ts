@@ -75,6 +75,7 @@ function planned(madeBy: string, isThere: boolean): Plan {
     observed: copy,
     presence: 'present',
     markedBy: ruleOf({ namespace, name }),
+    leftBy: [ruleOf({ namespace, name })],
     orphanAction: 'delete',
     viewOf: ({ source }) => views.get(source) ?? { state: 'unknown' },
     fingerprintOf: () => FINGERPRINT,

@@ -128,7 +128,8 @@ export class PushShape implements Shape {
     const labels: Record<string, string> = observed === undefined ? { ...createWithLabels } : {};
     for (const key of observed?.ownLabels ?? []) {
       const value = observed?.labels[key];
-      if (value !== undefined) labels[key] = value;
+      // The copy label may have the name of another controller that shared the copy.
+      if (value !== undefined && key !== COPY_LABEL) labels[key] = value;
     }
     const annotations: Record<string, string | null> = {
       [names.by]: this.#owner,

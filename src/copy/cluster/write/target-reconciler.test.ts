@@ -78,7 +78,7 @@ const targetsOf = (
     reachability: undefined,
     claims: {
       book,
-      ownerOf: ({ annotations }) => asKey(annotations[MARK]),
+      ownersOf: ({ annotations: { [MARK]: owner } }) => (owner === undefined ? [] : [asKey(owner)]),
       graceLeft: () => graceMs,
       wanted: () => undefined,
       versionOf: () => undefined,

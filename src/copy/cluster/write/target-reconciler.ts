@@ -124,7 +124,7 @@ export class TargetReconciler {
       before?.labels[COPY_LABEL] !== undefined &&
       after?.labels[COPY_LABEL] === undefined &&
       before.uid !== this.#memory.get(target)?.deleted &&
-      claims.ownerOf(after ?? before, target) !== undefined;
+      claims.ownersOf(after ?? before, target).length > 0;
     const isGone = before !== undefined && before.uid !== after?.uid;
     if (isGone) this.#memory.objectGone(target);
     if (isLost) this.#memory.edit(target).lost = true;

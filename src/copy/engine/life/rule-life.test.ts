@@ -219,6 +219,28 @@ it('getLive gives the version of the rule on the server; if the rule is gone the
 });
 
 describe('the end of a rule', () => {
+  it('what is told of a rule that is gone is told only if its object is still there, and is no rule', async () => {
+    await createRule();
+    let isRule = true;
+    store = new RuleStore<Rule>({
+      controller: 'test',
+      toRule: (object) => (isRule ? object : undefined),
+      versionOf: ruleVersion,
+    });
+    life = newLife();
+    const remarks = [{ type: 'Warning', reason: 'RuleRemoved', message: '' }] as const;
+    await tell({ remarks });
+    assert.deepEqual(events, [], 'it is a rule again');
+    isRule = false;
+    await tell({ remarks: [] });
+    assert.equal(requests.length, 1, 'nothing is told');
+    await tell({ remarks });
+    assert.deepEqual(events, [`${KEY} x RuleRemoved`]);
+    await plane.api.delete(`${COLLECTION}/x`);
+    await tell({ remarks });
+    assert.equal(events.length, 1, 'it is deleted');
+  });
+
   it('several finalizers are removed by one request, with annotations; those of other clients stay', async () => {
     await createRule(['example.com/a', 'example.com/other', 'example.com/b']);
     const remove = { finalizers: ['example.com/a', 'example.com/b', 'example.com/c'], annotations: ['example.com/x'] };

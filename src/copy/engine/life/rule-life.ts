@@ -176,7 +176,7 @@ export class RuleLife<Rule extends RuleObject = RuleObject, Status extends RuleS
     const { store } = this.#controller;
     const rule = store.get(key);
     if (rule === undefined) {
-      this.#forget(key);
+      await this.#tellGone(key, this.#forget(key), signal);
       return undefined;
     }
     const { metadata } = rule;
@@ -241,7 +241,19 @@ export class RuleLife<Rule extends RuleObject = RuleObject, Status extends RuleS
     return undefined;
   }
 
-  #record(key: RuleKey, rule: Rule, events: readonly RuleEvent[]): void {
+  /** Tells of a rule that is gone, if its object is still there: without the annotations that made it a rule. */
+  async #tellGone(key: RuleKey, { remarks = [] }: Report, signal: AbortSignal): Promise<void> {
+    if (remarks.length === 0) return;
+    try {
+      const object = await this.#client.get(key, signal);
+      const isGone = object.metadata.deletionTimestamp !== undefined;
+      if (!isGone && this.#controller.store.versionOf(object) === undefined) this.#record(key, object, remarks);
+    } catch (error) {
+      if (!isObjectGone(error, parseRuleKey(key).name)) throw error;
+    }
+  }
+
+  #record(key: RuleKey, rule: RuleObject, events: readonly RuleEvent[]): void {
     const { apiVersion, kind } = this.#controller.kindOf(key);
     const { name, namespace = '', uid } = rule.metadata;
     for (const event of events)
@@ -282,13 +294,14 @@ export class RuleLife<Rule extends RuleObject = RuleObject, Status extends RuleS
     if (live?.metadata.uid !== uid) store.end(key, rule, true);
   }
 
-  #forget(key: RuleKey): void {
+  /** @returns what is to be told if the object of the rule is still there */
+  #forget(key: RuleKey): Report {
     this.#statuses.forget(key);
     this.#deletions.forget(key);
     this.#refused.delete(key);
     this.#told.delete(key);
     this.#recorded.delete(key);
-    this.#controller.report({ key, rule: undefined });
+    return this.#controller.report({ key, rule: undefined }) ?? {};
   }
 }
 

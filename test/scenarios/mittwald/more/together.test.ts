@@ -4,17 +4,22 @@ import { after, before, it } from 'node:test';
 
 import { readCrds } from '../../../../scripts/crd/read-crds.ts';
 import type { Json } from '../../../support/api.ts';
+import type { Keyferry } from '../../../support/keyferry.ts';
+import { waitFor } from '../../../support/wait-for.ts';
 import { mark, MittwaldScene, OPEN } from '../support.ts';
 
 const REFLECTOR = 'reflector.v1.k8s.emberstack.com';
 const AUTO = { [`${REFLECTOR}/reflection-allowed`]: 'true', [`${REFLECTOR}/reflection-auto-enabled`]: 'true' };
 
+const CONTROLLERS = ['--controllers=mirrors,replicator,reflector,mittwald'];
+
 let scene: MittwaldScene;
+let operator: Keyferry;
 before(async () => {
   scene = await MittwaldScene.open();
   await scene.api.apply(readCrds());
   await scene.namespaces('source', 'team-a', 'team-b', 'team-c');
-  await scene.operator([], { command: 'run', args: ['--controllers=mirrors,replicator,reflector,mittwald'] });
+  operator = await scene.operator([], { command: 'run', args: CONTROLLERS });
 });
 after(() => scene.close());
 
@@ -79,6 +84,47 @@ it('a SecretMirror and mittwald with one source make one copy', async () => {
   await secrets.becomes('team-a/mirrored', (copy) => marksOf(copy).length === 2, 'with both marks');
   await scene.api.delete('/apis/mirrors.kts.studio/v1alpha2/namespaces/source/secretmirrors/mirrored');
   await secrets.becomes('team-a/mirrored', (copy) => marksOf(copy).join() === 'mittwald', 'of mittwald alone');
+});
+
+const MIRRORS = '/apis/mirrors.kts.studio/v1alpha2/namespaces/source/secretmirrors';
+
+it('a suspended SecretMirror keeps the copy that it shares as it is, also after a restart, and when the other rule ends', async () => {
+  const { secrets } = scene;
+  await mirror('suspended', ['team-a']);
+  await scene.put(secrets, 'source/suspended', { a: '1' }, { to: 'team-a' });
+  const copy = await secrets.becomes('team-a/suspended', (now) => marksOf(now).length === 2, 'with both marks');
+  await scene.api.patch(`${MIRRORS}/suspended`, { spec: { suspend: true } });
+  await waitFor(async () => JSON.stringify(await scene.api.get(`${MIRRORS}/suspended`)).includes('"Suspended"'), {
+    message: 'the suspension',
+  });
+  await scene.set(secrets, 'source/suspended', { a: '2' });
+  await secrets.warning('source/suspended', 'Conflict');
+  await secrets.stayUnchanged(['team-a/suspended'], 'one of its rules is suspended');
+  await operator.kill9();
+  operator = await scene.operator([], { command: 'run', args: CONTROLLERS });
+  await secrets.stayUnchanged(['team-a/suspended'], 'one of its rules is suspended');
+  await scene.say(secrets, 'source/suspended', { to: null });
+  await secrets.stayUnchanged(['team-a/suspended'], 'one of its rules is suspended, and the other has ended');
+  await scene.api.patch(`${MIRRORS}/suspended`, { spec: { suspend: false } });
+  const now = await secrets.holds('team-a/suspended', { a: '2' });
+  assert.equal(now.metadata.uid, copy.metadata.uid);
+  assert.deepEqual(marksOf(now), ['mirrors']);
+});
+
+it('a rule with a mistake keeps the copy that it shares when the SecretMirror that shares it is deleted', async () => {
+  const { secrets } = scene;
+  await mirror('mistaken', ['team-a']);
+  await scene.put(secrets, 'source/mistaken', { a: '1' }, { 'k8s-replicator/replicate-to-namespaces': 'team-a' });
+  await secrets.becomes('team-a/mistaken', (now) => marksOf(now).length === 2, 'with both marks');
+  await scene.say(secrets, 'source/mistaken', { 'k8s-replicator/replicate-to-namespaces': '[' });
+  await secrets.warning('source/mistaken', 'IllFormed');
+  await scene.api.delete(`${MIRRORS}/mistaken`);
+  await waitFor(async () => (await scene.api.find(`${MIRRORS}/mistaken`)) === undefined, {
+    message: 'the mirror to be gone',
+  });
+  await secrets.stayUnchanged(['team-a/mistaken'], 'its other rule has a mistake');
+  await scene.say(secrets, 'source/mistaken', { 'k8s-replicator/replicate-to-namespaces': 'team-a' });
+  await secrets.becomes('team-a/mistaken', (now) => marksOf(now).join() === 'replicator', 'of the replicator alone');
 });
 
 it('of rules with different sources one has the name; the other says so, and takes over when the first goes', async () => {
