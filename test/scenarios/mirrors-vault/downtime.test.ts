@@ -9,7 +9,6 @@ import { after, before, describe, it } from 'node:test';
 import { readJsonLines } from '../../support/json-lines.ts';
 import type { Keyferry } from '../../support/keyferry.ts';
 import { failOnLeaks } from '../../support/leaks.ts';
-import { longIt } from '../../support/long.ts';
 import { staysTrue, waitFor } from '../../support/wait-for.ts';
 import { FINALIZER, HOME, mirrorPath, secretPath } from '../mirrors/support.ts';
 import { annotate } from '../replicator/support.ts';
@@ -81,7 +80,7 @@ describe('while Keyferry or Vault is down', () => {
     }
   }
 
-  longIt('if all copies are up to date, a restart writes nothing to the cluster or to Vault', async () => {
+  it('if all copies are up to date, a restart writes nothing to the cluster or to Vault', async () => {
     const { mirrors } = scene;
     await tenant('steady');
     for (const end of ['stop', 'kill9', 'stop'] as const) {
@@ -108,31 +107,28 @@ describe('while Keyferry or Vault is down', () => {
     for (const { metadata } of mirrors) assert.deepEqual(metadata.finalizers, [FINALIZER]);
   });
 
-  longIt(
-    'while Keyferry is down, namespaces with annotated Secrets can be deleted; namespaces with mirrors are deleted once it runs, even without Vault',
-    async () => {
-      const { mirrors, vault } = scene;
-      await tenant('left');
-      await mirrors.namespaces('pulls');
-      await mirrors.secret(
-        'pulls',
-        'pulled',
-        {},
-        {
-          metadata: { annotations: annotate({ 'replicate-from': 'steady/pushes' }) },
-        },
-      );
-      await operator.kill9();
-      await vault.halt();
-      for (const namespace of ['left', 'left-target', 'pulls'])
-        await mirrors.api.delete(`/api/v1/namespaces/${namespace}`);
-      await Promise.all([deleteAndWait('/api/v1/namespaces/left-target'), deleteAndWait('/api/v1/namespaces/pulls')]);
-      const mirror = await mirrors.api.get(mirrorPath('from', 'left'));
-      assert.notEqual(mirror.metadata.deletionTimestamp, undefined);
-      operator = await mirrors.operator({ args: ARGS });
-      await deleteAndWait('/api/v1/namespaces/left');
-    },
-  );
+  it('while Keyferry is down, namespaces with annotated Secrets can be deleted; namespaces with mirrors are deleted once it runs, even without Vault', async () => {
+    const { mirrors, vault } = scene;
+    await tenant('left');
+    await mirrors.namespaces('pulls');
+    await mirrors.secret(
+      'pulls',
+      'pulled',
+      {},
+      {
+        metadata: { annotations: annotate({ 'replicate-from': 'steady/pushes' }) },
+      },
+    );
+    await operator.kill9();
+    await vault.halt();
+    for (const namespace of ['left', 'left-target', 'pulls'])
+      await mirrors.api.delete(`/api/v1/namespaces/${namespace}`);
+    await Promise.all([deleteAndWait('/api/v1/namespaces/left-target'), deleteAndWait('/api/v1/namespaces/pulls')]);
+    const mirror = await mirrors.api.get(mirrorPath('from', 'left'));
+    assert.notEqual(mirror.metadata.deletionTimestamp, undefined);
+    operator = await mirrors.operator({ args: ARGS });
+    await deleteAndWait('/api/v1/namespaces/left');
+  });
 
   it('while Vault is down, a namespace with mirrors from and to Vault can be deleted, together with its copies in other namespaces', async () => {
     const { mirrors } = scene;

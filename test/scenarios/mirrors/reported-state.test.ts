@@ -128,11 +128,3 @@ describe('the status of a mirror that another client writes', () => {
     assert.deepEqual(after.conditions.map(({ type }: Json) => type).toSorted(), ['Ready', 'example.com/Seen']);
   });
 });
-
-describe('a mirror that becomes ready again within a minute', () => {
-  it('when the operator stops, it writes the counts of events that it did not write within the minute', async () => {
-    assert.ok([1, 2].includes((await scene.event('typed', 'Active')).count));
-    await operator.stop();
-    assert.equal((await scene.event('typed', 'Active')).count, 2);
-  });
-});
