@@ -36,9 +36,11 @@ describe('the key of an entry', () => {
     }
   });
 
-  it('as a target, a Vault entry has the same key for all paths that differ only in segments `data`', () => {
+  it('as a target, a Vault entry has the same key with and without the first segment `data`', () => {
     for (const [path, ...others] of [
-      ['secret/app', 'secret/data/app', '/secret/data/data/app'],
+      ['secret/app', '/secret/data/app'],
+      ['team/kv/app', 'team/kv/data/app'],
+      ['secret/data/apps/data/db', '/secret//data/apps/data/db'],
       ['secret/data', 'secret/data/data'],
       ['data/app', 'data/data/app'],
     ] as const) {
@@ -46,6 +48,8 @@ describe('the key of an entry', () => {
       assert.notEqual(vaultTargetKey(at({ path: `${path}data/app` })), vaultTargetKey(at({ path })));
       assert.notEqual(vaultTargetKey(at({ path: `other/${path}` })), vaultTargetKey(at({ path })));
     }
+    const entries = ['secret/data/apps/data/db', 'secret/data/apps/db', 'secret/data/apps/data/data/db'];
+    assert.equal(new Set(entries.map((path) => vaultTargetKey(at({ path })))).size, entries.length);
   });
 
   it('the keys of Vault entries differ if server, Vault namespace or path differ', () => {

@@ -95,12 +95,13 @@ function readParameters({ server, auth, encoding, secretType }: VaultLocation): 
 
 /**
  * The key of a location as a target. It is the same for all rules that write to one entry, because only one of these
- * rules may write. In KV 2, `secret/app` and `secret/data/app` are one entry. Only Vault knows the version of the mount,
- * so the key has no segment `data`, and in KV 1 such paths have one key, too.
+ * rules may write. In KV 2, `secret/app` and `secret/data/app` are one entry. Only Vault knows the mount and its version.
+ * So the key is without the first segment `data`, which follows the mount in Vault's API. In KV 1 such paths have one
+ * key, too. A path without the `data` of the API, but with such a segment later, has the key of another entry.
  * @throws VaultPathError
  */
 export function vaultTargetKey({ server: { url, namespace }, path }: EntryLocation): EntryKey {
-  const plain = normalizePath(path).replaceAll(/(?<=\/)data\//g, '');
+  const plain = normalizePath(path).replace(/(?<=\/)data\//, '');
   return keyOf({ server: { url: commonAddress(url), namespace }, path: plain }, []);
 }
 

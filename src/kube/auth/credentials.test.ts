@@ -15,6 +15,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { type Clock, systemClock } from '../../runtime/clock.ts';
 import { ManualClock } from '../../../test/support/manual-clock.ts';
+import { waitFor } from '../../../test/support/wait-for.ts';
 import { RenewingCredentials, FileValue } from './credentials.ts';
 import { CredentialError } from '../errors.ts';
 import { ExecPlugin, type ExecSpec, parseExecCredential } from './exec-credential.ts';
@@ -192,7 +193,32 @@ describe('an exec plugin', () => {
       /"keyferry-no-such-plugin" was not found/u,
     );
     await assert.rejects(get(plugin('exec sleep 60'), hurried), /gave no answer within 30000 ms/u);
-    await assert.rejects(get(plugin('exec head -c 2000000 /dev/zero')), /printed more than 1048576 bytes|ended with/u);
+    await assert.rejects(get(plugin('exec head -c 2000000 /dev/zero')), /printed more than 1048576 bytes/u);
+  });
+
+  /** Runs a plugin that prints its process id. On its clock the limit of 30 s ends after about 2 s. */
+  const runLong = async (script: string): Promise<{ error: unknown; pid: number }> => {
+    const run = plugin(`echo $$ > '${at('pid')}'; ${script}`);
+    const shortened: Clock = { ...systemClock, setTimeout: (then, ms) => systemClock.setTimeout(then, ms / 15) };
+    const error: unknown = await new ExecPlugin(run, shortened).get().catch((error: unknown) => error);
+    return { error, pid: Number(readFileSync(at('pid'), 'utf8')) };
+  };
+
+  test('if an exec plugin leaves a process that keeps its output open, the call fails at the time limit', async () => {
+    const { error } = await runLong(`(exec sleep 15) & echo '${answer({ token: 't' })}'`);
+    assert.match(String(error), /gave no answer within 30000 ms/u);
+  });
+
+  test('at the time limit an exec plugin is killed, also if it ignores SIGTERM', async () => {
+    const { error, pid } = await runLong(`trap '' TERM; while :; do sleep 0.1; done`);
+    assert.match(String(error), /gave no answer within 30000 ms/u);
+    const isGone = (): boolean => !existsSync(`/proc/${pid}`);
+    await waitFor(isGone, { message: 'the end of the plugin' });
+  });
+
+  test('an exec plugin may print more than 1 MiB to stderr', async () => {
+    const run = plugin(`head -c 2000000 /dev/zero >&2; echo '${answer({ token: 't' })}'`);
+    assert.equal((await new ExecPlugin(run, systemClock).get()).token, 't');
   });
 
   test('if the output of an exec plugin is malformed, the error does not quote it', () => {

@@ -5,7 +5,6 @@
  * failure the error is kept for a few seconds, so that the program is not started again for each key in the queues. The
  * program runs once at a time, and all calls share the result. Its output is secret, so no message quotes it.
  */
-import type { ExecFileException } from 'node:child_process';
 import { errorText } from '../../observe/error-fields.ts';
 import { type Clock } from '../../runtime/clock.ts';
 import { SingleFlight } from '../../runtime/queue/single-flight.ts';
@@ -105,23 +104,46 @@ export class ExecPlugin {
     const spec = { interactive: false, cluster: await clusterInfo?.() };
     const info = { apiVersion, kind: 'ExecCredential', spec };
     // Loaded only here, because most users have no exec plugin.
-    const { execFile } = await import('node:child_process');
+    const { spawn } = await import('node:child_process');
+    // Not `execFile`: it waits until the pipes are closed, however long, and it limits stderr, too.
     return await new Promise<string>((resolve, reject) => {
-      const late = new AbortController();
-      const timer = this.#clock.setTimeout(() => late.abort(), RUN_LIMIT_MS);
-      const options = {
+      const child = spawn(command, args, {
         env: { ...env, KUBERNETES_EXEC_INFO: JSON.stringify(info) },
-        killSignal: 'SIGKILL',
-        maxBuffer: MAX_OUTPUT,
-        signal: late.signal,
+        stdio: ['ignore', 'pipe', 'pipe'],
         windowsHide: true,
-      } as const;
-      const child = execFile(command, args, options, (error, stdout, stderr) => {
-        timer.cancel();
-        if (error === null) resolve(stdout);
-        else reject(this.#failure(problemOf(error, stderr)));
       });
-      child.stdin?.end();
+      const output: Buffer[] = [];
+      let size = 0;
+      let stderrText = '';
+      const end = (outcome: string | CredentialError): void => {
+        timer.cancel();
+        // If the program has started another process, that process may keep the pipes open after the program has ended.
+        child.stdout.destroy();
+        child.stderr.destroy();
+        if (typeof outcome === 'string') resolve(outcome);
+        else reject(outcome);
+      };
+      const kill = (why: string): void => {
+        child.kill('SIGKILL');
+        end(this.#failure(why));
+      };
+      const timer = this.#clock.setTimeout(() => kill(`gave no answer within ${RUN_LIMIT_MS} ms`), RUN_LIMIT_MS);
+      child.stdout.on('data', (piece: Buffer) => {
+        size += piece.length;
+        output.push(piece);
+        if (size > MAX_OUTPUT) kill(`printed more than ${MAX_OUTPUT} bytes`);
+      });
+      child.stderr.on('data', (piece: Buffer) => {
+        stderrText = (stderrText + piece.toString('utf8')).slice(-MAX_STDERR);
+      });
+      child.on('error', (error) => {
+        const missing = 'code' in error && error.code === 'ENOENT';
+        end(this.#failure(missing ? 'was not found' : `could not be started: ${error.message}`, error));
+      });
+      child.on('close', (code, signal) => {
+        if (code === 0) end(Buffer.concat(output).toString('utf8'));
+        else end(this.#failure(`ended with ${code === null ? signal : `code ${code}`}: ${stderrText.trim()}`));
+      });
     });
   }
 
@@ -130,15 +152,6 @@ export class ExecPlugin {
     const hint = installHint === undefined ? '' : `\n${installHint}`;
     return new CredentialError(`${field}: ${JSON.stringify(command)} ${what}${hint}`, { cause });
   }
-}
-
-/** Node's message is left out: it has the arguments of the program, which may be secret. */
-function problemOf({ code, name, signal }: ExecFileException, stderr: string): string {
-  if (code === 'ENOENT') return 'was not found';
-  if (name === 'AbortError') return `gave no answer within ${RUN_LIMIT_MS} ms`;
-  if (code === 'ERR_CHILD_PROCESS_STDIO_MAXBUFFER') return `printed more than ${MAX_OUTPUT} bytes`;
-  if (typeof code === 'string') return `could not be started: ${code}`;
-  return `ended with ${signal ?? `code ${code}`}: ${stderr.slice(-MAX_STDERR).trim()}`;
 }
 
 /**

@@ -7,6 +7,7 @@ import { describe, it } from 'node:test';
 
 import { ManualClock } from '../../../test/support/manual-clock.ts';
 import type { KubeRequest, KubeResponse } from '../api.ts';
+import { orAborted } from '../../runtime/abort.ts';
 import { ApiError, ConnectionError } from '../errors.ts';
 import { LeaderElector } from './elector.ts';
 
@@ -21,7 +22,7 @@ class World {
   /** The time until each answer, ms. `Infinity`: the request fails after its time limit. */
   answerMs = 0;
   isWorking = false;
-  /** The holder of the Lease in the answer to a read. */
+  /** The holder of the stored Lease. */
   holder: string | undefined;
   /** `true`: another replica has changed the Lease after it was read, so the next write is refused. */
   isOutdated = false;
@@ -55,7 +56,12 @@ class World {
     });
   }
 
-  async #answer({ method, body = '', timeoutMs = 0 }: KubeRequest): Promise<KubeResponse> {
+  /** As a real server, carries a request out even if the client aborts it meanwhile. */
+  async #answer(request: KubeRequest): Promise<KubeResponse> {
+    return await orAborted(this.#carriedOut(request), request.signal, request.method);
+  }
+
+  async #carriedOut({ method, body = '', timeoutMs = 0 }: KubeRequest): Promise<KubeResponse> {
     this.requests.push(method);
     const ms = this.answerMs;
     const isLate = ms > timeoutMs;
@@ -72,7 +78,8 @@ class World {
       });
     }
     const read = { metadata: {}, spec: { holderIdentity: this.holder } };
-    const lease = method === 'GET' ? read : (JSON.parse(String(body)) as { metadata: object });
+    const lease = method === 'GET' ? read : (JSON.parse(String(body)) as typeof read);
+    this.holder = lease.spec.holderIdentity;
     this.#version += 1;
     const stored = { ...lease, metadata: { ...lease.metadata, resourceVersion: String(this.#version) } };
     return { status: 200, body: Buffer.from(JSON.stringify(stored)) };
@@ -129,6 +136,7 @@ describe('a leader', () => {
     const running = world.start();
     await world.clock.advance(0);
     world.isOutdated = true;
+    world.holder = undefined;
     const lost = assert.rejects(running, /^Error: lost leadership/);
     // The renewal is refused, and the Lease has no holder.
     await world.clock.advance(RETRY_MS + 1);
@@ -149,5 +157,33 @@ describe('a leader', () => {
     await world.clock.advance(1);
     await running;
     assert.deepEqual(world.requests, ['GET']);
+  });
+});
+
+describe('a stop', () => {
+  it('a stop while the Lease is taken waits for the answer and then releases the Lease', async () => {
+    const world = new World();
+    const running = world.start();
+    world.answerMs = 1000;
+    // The Lease is read at once. It has no holder, so it is taken.
+    await world.clock.advance(500);
+    assert.deepEqual(world.requests, ['GET', 'PUT']);
+    // A release that did not wait would read the Lease before the write for it is carried out.
+    world.answerMs = 0;
+    world.stop.abort();
+    await world.clock.advance(3000);
+    await running;
+    assert.deepEqual([world.isWorking, world.holder], [false, '']);
+  });
+
+  it('a stop waits for a request that has no answer at most 2 s, and then sends no other', async () => {
+    const world = new World();
+    const running = world.start();
+    world.answerMs = Infinity;
+    await world.clock.advance(0);
+    world.stop.abort();
+    await world.clock.advance(2000);
+    await running;
+    assert.deepEqual(world.requests, ['GET', 'PUT']);
   });
 });

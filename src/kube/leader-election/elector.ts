@@ -13,9 +13,10 @@
  *   while this one still writes.
  * - **lost** ends the run when the work has ended. The process then ends, because a new process has no stale caches.
  *
- * The limit of each request is half the deadline, so that one request without an answer does not cost the Lease.
+ * The limit of each request is half the deadline, so that one request without an answer does not cost the Lease. A stop
+ * waits for the request that runs: the server could carry out a write after it was aborted, and so after the release.
  */
-import { anySignal, sleep, withTimeout } from '../../runtime/abort.ts';
+import { anySignal, sleep, TimeLimitError, withTimeout } from '../../runtime/abort.ts';
 import { type Clock, systemClock, type Timer } from '../../runtime/clock.ts';
 import { isAlreadyExists, isConflict, isNotFound } from '../errors.ts';
 import { parseJson } from '../json.ts';
@@ -62,7 +63,10 @@ interface ElectionOptions {
 }
 
 const LOST = 'lost leadership: the Lease could not be renewed in time, or another process holds it';
-/** Limit of the release, ms. A silent API server must not delay the end of the process. */
+/**
+ * Limit of the request that runs at a stop, and of the release, ms. A silent API server must not delay the end of the
+ * process: if the request has no answer in this time, there is no release, and the Lease runs out.
+ */
 const EXIT_LIMIT_MS = 2000;
 
 /** Each wait is longer by up to this share. With client-go's 120 %, a change of leader would take up to 4.4 s. */
@@ -118,16 +122,17 @@ export class LeaderElector {
   }
 
   async #lead(work: ElectionOptions['onStartedLeading'], signal: AbortSignal): Promise<void> {
-    using leading = anySignal(signal);
+    const loss = new AbortController();
+    using leading = anySignal(signal, loss.signal);
     const renewals = new AbortController();
     const lost = new Error(LOST);
     const lose = (): void => {
       this.#heldUntil = -Infinity;
       this.#mayHold = false;
-      leading.abort(lost);
+      loss.abort(lost);
       renewals.abort();
     };
-    const renewing = this.#renew(renewals.signal, lose);
+    const renewing = this.#renew(renewals.signal, loss.signal, lose);
     try {
       await work(leading.signal);
     } catch (error) {
@@ -141,7 +146,7 @@ export class LeaderElector {
   }
 
   /** Renews the Lease until `stop` is aborted. Calls `lose` when the Lease is lost. */
-  async #renew(stop: AbortSignal, lose: () => void): Promise<void> {
+  async #renew(stop: AbortSignal, loss: AbortSignal, lose: () => void): Promise<void> {
     let watchdog: Timer | undefined;
     const watch = (): void => {
       watchdog?.cancel();
@@ -150,7 +155,7 @@ export class LeaderElector {
     };
     watch();
     while (await this.#pause(this.#options.retryMs, stop)) {
-      await this.#attempt(stop);
+      await this.#attempt(stop, loss);
       if (stop.aborted) break;
       if (!this.isLeader) lose();
       watch();
@@ -158,17 +163,35 @@ export class LeaderElector {
     watchdog?.cancel();
   }
 
-  /** Tries once to get or to renew the Lease. Sets `#heldUntil`, `#lease` and `#observation`. */
-  async #attempt(signal: AbortSignal): Promise<void> {
+  /**
+   * Tries once to get or to renew the Lease. Sets `#heldUntil`, `#lease` and `#observation`.
+   * @param stop when it is aborted, the try has `EXIT_LIMIT_MS` to end
+   * @param loss ends the try at once
+   */
+  async #attempt(stop: AbortSignal, loss?: AbortSignal): Promise<void> {
+    if (stop.aborted) return;
+    const { clock } = this.#options;
+    using cut = anySignal(loss);
+    let exit: Timer | undefined;
+    const limit = (): void => {
+      exit = clock.setTimeout(() => {
+        this.#mayHold = false;
+        cut.abort(new TimeLimitError('the last request for the Lease', EXIT_LIMIT_MS));
+      }, EXIT_LIMIT_MS);
+    };
+    stop.addEventListener('abort', limit, { once: true });
     try {
-      await this.#try(signal);
+      await this.#try(cut.signal);
       this.failure = undefined;
     } catch (error) {
-      if (signal.aborted) return;
+      if (loss?.aborted === true) return;
       // Another replica wrote the Lease first. That is no failure, and the next try reads the Lease again.
       const isLate = isConflict(error) || isAlreadyExists(error);
       this.failure = isLate ? undefined : error;
       if (!isLate) this.#options.onError(error);
+    } finally {
+      stop.removeEventListener('abort', limit);
+      exit?.cancel();
     }
   }
 
@@ -234,7 +257,7 @@ export class LeaderElector {
         this.#observe(await this.#call('PUT', signal, releasedLease(lease, clock.now())));
       } catch (error) {
         if (!isConflict(error)) throw error;
-        // A renewal that was aborted has been carried out meanwhile.
+        // A renewal without an answer has been carried out meanwhile.
         await release(signal);
       }
     };

@@ -200,6 +200,65 @@ describe('an answer', () => {
     for (const client of known) client.close();
     await Promise.all(slow);
   });
+
+  it('a server whose large answer was slow stays with the slow ones after a prompt answer, and after one that broke off', async () => {
+    let stalls = 0;
+    const addr = await serve((request, response) => {
+      if (request.url === '/v1/whole') LARGE_ENTRY(request, response);
+      else if (request.url !== '/v1/stall' && request.url !== '/v1/broken') answer(200, '{}')(request, response);
+      else {
+        stall(request, response);
+        if (request.url === '/v1/stall') stalls++;
+        else setTimeout(() => response.destroy(), 50);
+      }
+    });
+    const options = { largeAnswers: new KeyedLock(), timeoutMs: 60_000 };
+    const honest = connect(await serve(LARGE_ENTRY), {}, options);
+    const hostile = ['whole', 'broken'].map((path) => ({ path, client: connect(addr, {}, options) }));
+    await Promise.all(hostile.map(({ client }) => failure(get(client, { path: 'stall' }), 'tooLarge')));
+    for (const { path, client } of hostile) {
+      await get(client, { path }).catch(() => undefined);
+      let ended = false;
+      const before = stalls;
+      const stalled = failure(get(client, { path: 'stall' }), 'tooLarge', 'closed').finally(() => (ended = true));
+      await waitFor(() => stalls > before, { message: 'the call that stalls' });
+      for (let call = 0; call < 3; call++) await get(honest);
+      assert.equal(ended, false, path);
+      client.close();
+      await stalled;
+    }
+  });
+
+  it('a server whose large answers are prompt does not wait for those of a new server', async () => {
+    const options = { largeAnswers: new KeyedLock(), timeoutMs: 30_000 };
+    const honest = connect(await serve(LARGE_ENTRY), {}, options);
+    await get(honest);
+    let asked = false;
+    const stalling = await serve((request, response) => {
+      asked = true;
+      stall(request, response);
+    });
+    const fresh = connect(stalling, {}, options);
+    let ended = false;
+    const stalled = failure(get(fresh), 'tooLarge', 'closed').finally(() => (ended = true));
+    await waitFor(() => asked, { message: 'the call to the new server' });
+    for (let call = 0; call < 5; call++) await get(honest);
+    assert.equal(ended, false);
+    fresh.close();
+    await stalled;
+  });
+});
+
+describe('many calls at a time', () => {
+  it('300 calls at a time share at most 128 connections, and all get their answers', async () => {
+    const addr = await serve((request, response) => setTimeout(() => answer(200, '{}')(request, response), 20));
+    let connections = 0;
+    servers.at(-1)?.on('connection', () => connections++);
+    const client = connect(addr, {}, { timeoutMs: 10_000 });
+    const revoke = { method: 'POST', path: 'sys/leases/revoke' } as const;
+    await Promise.all(Array.from({ length: 300 }, () => get(client, revoke)));
+    assert.equal(connections, 128);
+  });
 });
 
 describe('a call that fails', () => {

@@ -1,6 +1,7 @@
 /**
- * Sends calls to one Vault server, with a time limit, pauses after failures and typed errors. How many calls run at a
- * time, the queues of the callers limit.
+ * Sends calls to one Vault server, with a time limit, pauses after failures and typed errors. The queues of the callers
+ * limit how many calls run at a time; the revocations and renewals of leases and tokens have no queue, and wait for one
+ * of the connections if there are too many (`transport.ts`).
  *
  * The client stores no token: each call brings its own. Invariants:
  * - A token is sent only to the configured origin (scheme, host and port). One redirect within this origin is followed.

@@ -2,8 +2,9 @@
  * Sends requests to one Vault server over kept connections, and limits the memory for its answers.
  *
  * The authors of rules choose the servers, so all large answers of a process together take a bounded memory: they are
- * read one after another. A server that answers slowly delays only others that did, and only one of its answers waits
- * beside those of other servers. A large answer that waits has its connection paused.
+ * read one after another, in three rows. So a server that answers slowly delays only servers of its row, and only one
+ * of its answers waits beside those of other servers. A large answer that waits has its connection paused.
+ *   new ──prompt answer──▶ prompt ──slow answer, or a part of one──▶ slow ──ten minutes──▶ new, or prompt if it was since
  */
 import type { Agent } from 'node:http';
 import { closeIdle, openAgent } from '../../http/agent.ts';
@@ -20,7 +21,7 @@ interface TransportRequest extends HttpRequest {
 }
 
 interface TransportOptions {
-  /** Shared by all servers of a process: the turns of their large answers, by `prompt` and `slow`. */
+  /** Shared by all servers of a process: the turns of their large answers, by row: `new`, `prompt`, `slow`. */
   readonly largeAnswers: KeyedLock;
   /** Decides which addresses the server's name may resolve to. */
   readonly addresses: VaultAddresses;
@@ -46,6 +47,10 @@ const LARGE_BYTES = 64 * 1024;
 const LARGE_LIMIT_MS = 5_000;
 /** A large answer that takes less than this (ms) is prompt. A healthy Vault sends 2 MiB in a few milliseconds. */
 const PROMPT_MS = 1_000;
+/** A server counts as slow for this time after a slow answer, ms. */
+const SLOW_MS = 600_000;
+/** Most connections to one server. The queues of polls, targets and the generator together have about 50 calls. */
+const CONNECTIONS = 128;
 /** After this time an idle connection is closed, ms: before a load balancer closes it, usually after 60 s. */
 const IDLE_MS = 30_000;
 
@@ -54,8 +59,9 @@ export class Transport {
   readonly #open: () => Agent;
   readonly #largeAnswers: KeyedLock;
   readonly #ownLargeAnswers = new KeyedLock();
-  /** Whether the last large answer was slow. */
-  #isSlow = false;
+  /** Whether a large answer was prompt, and none was slow since then. */
+  #isProven = false;
+  #slowUntil = -Infinity;
   #agent: Agent | undefined;
 
   constructor(server: VaultServer, { largeAnswers, addresses, proxy, client }: TransportOptions) {
@@ -65,6 +71,7 @@ export class Transport {
     this.#open = () =>
       openAgent(this.#route, {
         idleMs: IDLE_MS,
+        maxSockets: CONNECTIONS,
         // A proxy resolves the server's name itself.
         ...(through === undefined ? { lookup: addresses.lookupFor(server.url) } : {}),
         tls: {
@@ -98,7 +105,7 @@ export class Transport {
     signal.throwIfAborted();
     // The first call opens the agent, so that an unusable client certificate fails the calls, not the constructor.
     const agent = (this.#agent ??= this.#open());
-    const ended = Promise.withResolvers<void>();
+    const ended = Promise.withResolvers<boolean>();
     let isLarge = false;
     const { answer, abort } = exchange(this.#route, request, {
       agent,
@@ -113,26 +120,42 @@ export class Transport {
     const onAbort = (): void => abort(signal.reason);
     signal.addEventListener('abort', onAbort, { once: true });
     try {
-      return await answer;
+      const whole = await answer;
+      ended.resolve(true);
+      return whole;
+    } catch (error) {
+      // One user may store an entry that is too large. The server is not to blame for it.
+      ended.resolve(error instanceof AnswerTooLargeError);
+      throw error;
     } finally {
       signal.removeEventListener('abort', onAbort);
-      ended.resolve();
     }
   }
 
-  /** Waits until the rest of a large answer may be read. @param onLate called if it has not `ended` in time */
-  #turn(ended: Promise<void>, signal: AbortSignal, onLate: () => void): Promise<void> {
+  /**
+   * Waits until the rest of a large answer may be read.
+   * @param ended resolves when nothing more is read; `false`: the answer broke off
+   * @param onLate called if the answer has not ended in time
+   */
+  #turn(ended: Promise<boolean>, signal: AbortSignal, onLate: () => void): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const read = async (): Promise<void> => {
       const since = performance.now();
       const timer = setTimeout(onLate, LARGE_LIMIT_MS);
       resolve();
-      await ended;
+      const isWhole = await ended;
       clearTimeout(timer);
-      this.#isSlow = performance.now() - since >= PROMPT_MS;
+      const now = performance.now();
+      this.#isProven = isWhole && now - since < PROMPT_MS;
+      if (!this.#isProven) this.#slowUntil = now + SLOW_MS;
     };
-    const next = (): Promise<void> => this.#largeAnswers.run(this.#isSlow ? 'slow' : 'prompt', read, signal);
+    const next = (): Promise<void> => this.#largeAnswers.run(this.#row, read, signal);
     this.#ownLargeAnswers.run('', next, signal).catch(reject);
     return promise;
+  }
+
+  get #row(): string {
+    if (performance.now() < this.#slowUntil) return 'slow';
+    return this.#isProven ? 'prompt' : 'new';
   }
 }

@@ -73,13 +73,15 @@ describe('a refused call', () => {
     await session.close();
   });
 
-  it('if Vault refuses a call with a token of limited uses, the session logs in and repeats the call', async () => {
+  it('if Vault refuses a call with a token of limited uses, the session logs in and repeats the call, and knows no end of the lost token', async () => {
     const { session, refused, count } = setUp(true);
     await session.request(READ);
     refused.add('t1');
     await session.request(READ);
     assert.deepEqual([count('auth/token/lookup-self t1'), count('auth/approle/login')], [1, 2]);
     assert.equal(count('secret/data/app t2'), 1);
+    const lost = 'accessor of t1';
+    assert.deepEqual([session.tokenDeadline(lost), session.tokenEndWithoutRenewal(lost)], [0, undefined]);
     await session.close();
   });
 

@@ -122,11 +122,12 @@ export class VaultSession implements VaultCaller {
 
   /**
    * When the token and its leases end if this session stops renewing the token, ms since 1970. `undefined`: the session
-   * does not know the token, the token does not expire, or it is a configured token, which the next session uses too.
+   * does not know the token or lost it, the token does not expire, or it is a configured token, which the next session
+   * uses too.
    */
   tokenEndWithoutRenewal(tokenId: string): number | undefined {
     const end = isConfigured(this.#options) ? undefined : this.#endOf(tokenId);
-    return end === Infinity ? undefined : end;
+    return end === Infinity || end === 0 ? undefined : end;
   }
 
   /**
