@@ -174,6 +174,8 @@ export class Operator {
       });
       this.manager.addController(controller);
       metrics.copySeconds.zero({ system: entry.name });
+      // The manager handles the error when it opens the controller. If the process stops before, nobody does.
+      Promise.resolve(controller).catch(() => undefined);
     }
     this.#addMetrics(vault);
   }

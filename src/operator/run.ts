@@ -119,8 +119,8 @@ async function runUntil(config: Config, env: NodeJS.ProcessEnv, log: Log, signal
     const message = adviceFor(elector?.failure, namespace);
     return message === undefined ? [] : [{ name: 'lease', ok: false, message }];
   };
-  await listen(server, config, metrics, operator, lease);
   try {
+    await listen(server, config, metrics, operator, lease);
     await operator.open(until.signal);
     if (elector === undefined) await workUntil(operator, until.signal);
     else {

@@ -42,6 +42,7 @@ class Scene {
   now = 7;
   readonly enqueued: string[] = [];
   readonly labels: string[] = [];
+  readonly kept: string[] = [];
   labelsList = Promise.resolve();
   readonly used: string[] = [];
   readonly events: string[] = [];
@@ -60,7 +61,7 @@ class Scene {
         book: { of: () => [] },
       },
       cluster: {
-        namespaces: new Namespaces(),
+        namespaces: { keep: (keys: readonly string[]) => this.kept.push(...keys) },
         store: () => ({ index: { get: () => undefined } }),
       },
       config: { mirrors: { allowCrossNamespaceAuth: false }, vault: { environment: {} } },
@@ -110,6 +111,7 @@ test('the evaluation of a mirror waits for the labels in its selector', async ()
   const namespaceSelector = { matchLabels: { tier: 'x' }, matchExpressions: [{ key: 'team', operator: 'Exists' }] };
   const spec = { destination: { namespaces: ['a.*'], namespaceSelector } };
   scene.mirrors.store.put({ metadata: META, spec } as SecretMirror);
+  assert.deepEqual(scene.kept, ['tier', 'team'], 'kept before the evaluation');
   let isOver = false;
   const evaluated = scene.mirrors.rules.evaluate(RULE, { ownedBy: () => [] }).finally(() => (isOver = true));
   await waitFor(() => scene.labels.length > 0, { message: 'the evaluation to ask for labels' });

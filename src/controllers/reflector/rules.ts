@@ -11,10 +11,11 @@ import { because, type Cause } from '../../copy/model/cause.ts';
 import { claimAll, leavingClaims } from '../../copy/model/claim.ts';
 import { parseResourceKey, resourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import { CONFIG_MAP, SECRET } from '../../copy/model/kind.ts';
+import type { LabelMatcher } from '../../runtime/text/label-selector.ts';
 import type { Observed } from '../../copy/model/observed.ts';
 import type { EngineView, Evaluation, Mark, OutOfReach } from '../../copy/model/rule-set.ts';
 import type { RuleScope } from '../common/context.ts';
-import { labelKeysOf, misreadPatterns, selectsNow, selectsWith } from '../common/namespaces/selection.ts';
+import { labelKeysOf, maySelect, misreadPatterns, selectsWith } from '../common/namespaces/selection.ts';
 import type { AnnotatedRules } from '../common/annotated/controller.ts';
 import { findRule, type FoundRule } from '../common/annotated/found-rule.ts';
 import { AnnotatedObjects, type FindObject, type Place } from '../common/annotated/objects.ts';
@@ -28,6 +29,7 @@ import {
   isAnnotated,
   isMadeByReflector,
   isRule,
+  labelKeysIn,
   listsOfNobody,
   NAMES,
   patternTexts,
@@ -54,6 +56,7 @@ export class ReflectorRules implements AnnotatedRules {
   readonly objects: AnnotatedObjects;
   readonly targets: RuleTargets;
   readonly isKept = isAnnotated;
+  readonly labelKeysIn = labelKeysIn;
   readonly userText = userText;
   readonly #scope: RuleScope;
   readonly #find: FindObject;
@@ -116,9 +119,16 @@ export class ReflectorRules implements AnnotatedRules {
     const { namespaces, labelsKnown } = this.#scope;
     const { kind, place } = this.objects.of(rule);
     const sources = [this.objects.keyOf(rule, source)];
-    const annotations = this.#find(kind, source.namespace, source.name)?.annotations;
-    const labels = annotations && this.read(annotations).allowed.orLabels;
-    await labelsKnown(labels?.keys ?? []);
+    const labelsNow = (): LabelMatcher | undefined => {
+      const annotations = this.#find(kind, source.namespace, source.name)?.annotations;
+      return annotations && this.read(annotations).allowed.orLabels;
+    };
+    let labels = labelsNow();
+    while (!namespaces.knows(labels?.keys ?? [])) {
+      await labelsKnown(labels?.keys ?? []);
+      // The source may have got another selector during the wait.
+      labels = labelsNow();
+    }
     const refused = this.targets.pullFrom(rule, source.namespace, labels);
     const excluded = this.#excludedCause(source.namespace);
     const outOfReach = excluded === undefined ? refused : ({ ...excluded, part: 'all' } as const);
@@ -221,7 +231,7 @@ export class ReflectorRules implements AnnotatedRules {
     if (place.namespace === namespace || this.#mirroredBy(place, annotations) !== undefined) return undefined;
     if (isQuick && !this.#patterns.isPrepared(patternTexts(annotations))) return true;
     const { isAllowed, isAuto, targets } = this.read(annotations);
-    return isAllowed && isAuto ? selectsNow(targets, namespace, this.#scope.namespaces) : undefined;
+    return isAllowed && isAuto ? maySelect(targets, namespace, this.#scope.namespaces) : undefined;
   }
 }
 

@@ -104,9 +104,9 @@ export class RuleTargets implements RulesInNamespaces {
       this.dependsOn(rule, [home]);
       return { targets: NONE, outOfReach: { ...forbidden, part: 'all' } };
     }
-    await this.#scope.labelsKnown(labelKeysOf(selection));
-    // Stored before the search, so that a namespace that is added during the search causes another evaluation.
+    // Stored before the wait and the search, so that a namespace that changes meanwhile causes another evaluation.
     this.#selections.set(rule, selection);
+    await this.#scope.labelsKnown(labelKeysOf(selection));
     const leftOut = new LeftOut(home);
     const found =
       find === undefined ? new Set(await reach.reachedBy(selection, namespaces, leftOut, home)) : await find(leftOut);
