@@ -58,3 +58,9 @@ for (const [title, state, expected] of rows)
     for (const mark of OURS) assert.equal(annotations[mark], null);
     assert.equal(accepts, undefined, 'what the user wrote stays');
   });
+
+it('the list of the original is no consent where the user says who may push', () => {
+  assert.equal(desired({ [NAMES.keys]: 'k' }).takes, 'maybe');
+  for (const version of [{}, { [NAMES.version]: '7' }])
+    assert.equal(desired({ [NAMES.keys]: 'k', ...version, [ACCEPT_PUSH]: 'b' }).takes, undefined);
+});

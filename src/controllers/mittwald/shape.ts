@@ -110,7 +110,8 @@ export class PushShape implements Shape {
   #takes(source: SourceView, { annotations, ownAnnotations }: Observed): DesiredState['takes'] {
     if (NAMES.from in annotations || PLACE_ANNOTATION in annotations) return undefined;
     // The original lists keys on its sources, too, by mistake. A list that Keyferry wrote is left from a pull.
-    const isOriginals = !isRule(annotations) && !ownAnnotations.includes(NAMES.keys);
+    // Where the user says who may push, the list says nothing.
+    const isOriginals = !isRule(annotations) && !ownAnnotations.includes(NAMES.keys) && !(ACCEPT_PUSH in annotations);
     if (annotations[NAMES.keys] && isOriginals) return isVersionOf(source, annotations) ? 'sure' : 'maybe';
     const { source: from, mergesForeign } = this.#options;
     return mergesForeign || acceptsFrom(from.namespace, annotations) ? 'maybe' : undefined;
