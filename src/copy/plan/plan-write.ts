@@ -291,6 +291,7 @@ export function merge(owned: DesiredObject, filled: DesiredObject): DesiredObjec
     annotations: { ...owned.annotations, ...filled.annotations },
     bookkeeping: { ...owned.bookkeeping, ...filled.bookkeeping },
     bookkeepingLabels: { ...owned.bookkeepingLabels, ...filled.bookkeepingLabels },
+    ...(filled.isSourceEmpty === true ? { isSourceEmpty: true } : {}),
     ...(filled.refusedTypes === undefined ? {} : { refusedTypes: filled.refusedTypes }),
     ...(owned.immutable === undefined ? {} : { immutable: owned.immutable }),
     ...(owned.ownerReferences === undefined ? {} : { ownerReferences: owned.ownerReferences }),

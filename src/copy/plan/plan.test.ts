@@ -1038,6 +1038,14 @@ always('a failed takeover never blocks the end of a copy whose rule is being del
   assert.ok(waits || ['delete', 'update', 'replace', 'need'].includes(decision.do), decision.do);
 });
 
+test('a target that one rule owns and another empties because its source has no data is so in the plan', () => {
+  const observed = copyOf('push:a', { labels: { app: 'x' } });
+  const empty = entry(asKey('push:z'), 'fill', { data: 'minimal', isSourceEmpty: true });
+  const decision = plan(facts({ entries: [KEEPING, empty], observed }));
+  assert.ok(decision.do === 'update' && decision.claim === empty.claim, textOf(decision));
+  assert.equal(decision.desired.isSourceEmpty, true);
+});
+
 always(
   'a copy that a rule able to act wants, or one whose source is not known yet, is never deleted',
   (given, decision) => {
