@@ -8,7 +8,8 @@ import { ClaimBook } from '../book/claim-book.ts';
 import { decide, type FactSource, type TargetReader } from './decide.ts';
 import type { OrphanAction } from '../model/rule-set.ts';
 import { asKey } from '../../../test/support/keys.ts';
-import type { ResourceKey } from '../model/keys.ts';
+import type { ResourceKey, RuleKey } from '../model/keys.ts';
+import { ApiError } from '../../kube/errors.ts';
 import { NO_CYCLES } from '../../../test/support/no-cycles.ts';
 
 const TARGET: ResourceKey = asKey('c:Secret/team/db');
@@ -86,7 +87,8 @@ function cluster({
   const source: FactSource = {
     claims: {
       book,
-      ownersOf: ({ annotations: { ['owner']: owner } }) => (owner === undefined ? [] : [asKey(owner)]),
+      ownersOf: ({ annotations: { ['owner']: owner } }) =>
+        (owner ?? '').split(' ').flatMap((one) => (one === '' ? [] : asKey<RuleKey>(one))),
       graceLeft: () => graceMs,
       wanted: (key) => void wanted.push(key),
     },
@@ -211,4 +213,32 @@ test('while the facts about the owner or the namespace are not up to date, the d
   const namespace = cluster({ observed, isClaimed: false, hasNamespace: false });
   assert.deepEqual((await namespace.decided()).plan, { do: 'later', because: 'namespace', graceMs: undefined });
   assert.deepEqual(namespace.reads, [], 'the owner of a copy in an unknown namespace is not looked up');
+});
+
+test('while a rule that let a copy go cannot be asked, the copy gets the data of the rule that has it, and all marks stay', async () => {
+  const marks = { ownKeys: 'k', ownAnnotations: ['mark-of-gone'] };
+  const observed = { ...target('1', 'c:rule gone'), ...marks };
+  const failed = (): never => {
+    throw new ApiError({ method: 'GET', path: '/x' }, 403, { reason: 'Forbidden', message: '', causes: [] });
+  };
+  const fates: readonly (readonly [NonNullable<Given['fate']>, number])[] = [
+    [() => 'later', 1000],
+    [failed, 60_000],
+  ];
+  for (const [fate, againMs] of fates) {
+    const held = cluster({ observed, fate });
+    const decision = await held.decided();
+    assert.ok(decision.plan.do === 'update');
+    assert.deepEqual([decision.plan.withData, decision.againMs], [true, againMs]);
+    assert.ok(!('mark-of-gone' in decision.plan.desired.annotations));
+    const shared = cluster({ observed: { ...observed, ownKeys: undefined }, fate });
+    const orphan = cluster({ observed, isClaimed: false, fate });
+    for (const { decided } of [shared, orphan]) {
+      if (fate === failed) await assert.rejects(decided());
+      else assert.equal((await decided()).plan.do, 'later');
+    }
+  }
+  const asked = await cluster({ observed }).decided();
+  assert.ok(asked.plan.do === 'update');
+  assert.deepEqual([asked.plan.desired.annotations['mark-of-gone'], asked.againMs], [null, undefined]);
 });

@@ -9,6 +9,7 @@
  * operator has caches and single reads, a command has lists that it read one time. So a command reports exactly what
  * the operator does. A source of facts may delay reads, to do the reads of many decisions together.
  */
+import { ApiError, ConnectionError } from '../../kube/errors.ts';
 import { type Claim, isUnderWay, type SourceView } from '../model/claim.ts';
 import type { Fingerprint } from '../model/content.ts';
 import type { KeySelection } from '../model/key-selection.ts';
@@ -66,6 +67,8 @@ export interface FactSource {
 export interface Decision {
   readonly facts: Facts;
   readonly plan: Exclude<Plan, Need> | Later;
+  /** Set if a rule that let the target go could not be asked: its marks stay, and the target is decided again, ms. */
+  readonly againMs?: number | undefined;
 }
 
 /** The target cannot be decided now. */
@@ -83,6 +86,9 @@ export interface Later {
 
 /** Most facts that one decision reads. A plan needs fewer. */
 const MAX_ROUNDS = 8;
+/** Pause before a rule is asked again about a copy that another rule has, ms: if it changes now, and if its read failed. */
+const ASK_CHANGED_MS = 1000;
+const ASK_FAILED_MS = 60_000;
 
 /** Decides one target. @throws the errors of the reads */
 export async function decide(
@@ -95,6 +101,7 @@ export async function decide(
   let answers: { readonly version: string; readonly actions: Map<RuleKey, OrphanAction> } | undefined;
   let isLookedUp = false;
   let isUnwanted = false;
+  let againMs: number | undefined;
   let facts = factsOf(target, source, reader);
   for (let round = 0; round < MAX_ROUNDS; round += 1) {
     const decision = plan(facts);
@@ -110,7 +117,8 @@ export async function decide(
       if (isKept && facts.presence !== 'unknown') source.claims.wanted(target);
       const graceMs = lacking && source.claims.graceLeft(lacking.owner.key, target);
       if ((graceMs ?? 0) > 0) return later(facts, 'changed', graceMs);
-      if (graceMs === undefined || lacking?.source === undefined || isLookedUp) return { facts, plan: decision };
+      if (graceMs === undefined || lacking?.source === undefined || isLookedUp)
+        return { facts, plan: decision, againMs };
       // The source may be back, although the watch has not shown it yet.
       await source.sources.load(lacking.source, signal);
       isLookedUp = true;
@@ -121,10 +129,22 @@ export async function decide(
       const graceMs = isHeld(facts) ? 0 : Math.max(...leftBy.map((rule) => source.claims.graceLeft(rule, target) ?? 0));
       if (graceMs > 0) return later(facts, 'owner', graceMs);
       const actions = new Map<RuleKey, OrphanAction>();
+      // A rule that cannot be asked must not stop the updates by the one that has the copy. Its marks stay for now. If
+      // the copy may have keys of others, they would be lost, so it waits.
+      const mayGoOn = isHeld(facts) && observed.ownKeys !== undefined;
+      againMs = undefined;
       for (const rule of leftBy) {
-        const answer = await source.orphanActionOf(rule, target, observed, signal);
-        if (answer === 'later') return later(facts, 'owner');
-        actions.set(rule, answer);
+        try {
+          const answer = await source.orphanActionOf(rule, target, observed, signal);
+          if (answer === 'later' && !mayGoOn) return later(facts, 'owner');
+          if (answer === 'later') againMs ??= ASK_CHANGED_MS;
+          actions.set(rule, answer === 'later' ? 'keep' : answer);
+        } catch (error) {
+          if (!mayGoOn || signal.aborted || !(error instanceof ApiError || error instanceof ConnectionError))
+            throw error;
+          againMs ??= ASK_FAILED_MS;
+          actions.set(rule, 'keep');
+        }
       }
       answers = { version: observed.resourceVersion, actions };
     } else if (decision.fact === 'target') {

@@ -56,7 +56,8 @@ export class TargetReconciler {
         if (settle !== undefined) this.#settle(decision.facts, settle);
         if (decision.plan.do === 'nothing') this.#tidyMemory(target);
         if (decision.plan.do !== 'later') this.#tried(target, undefined);
-        return requeueAfterMs === undefined ? undefined : { requeueAfterMs };
+        const soonestMs = Math.min(requeueAfterMs ?? Infinity, decision.againMs ?? Infinity);
+        return soonestMs === Infinity ? undefined : { requeueAfterMs: soonestMs };
       } catch (error) {
         const facts = factsOf(target, this.#options, run);
         if (signal.aborted || run.takeoverFailed || !isHandOver(facts) || !shouldGiveUpTakeover(error, facts))
