@@ -157,12 +157,14 @@ describe('an object with the marks of several rules', () => {
   const [MIRROR, PUSH] = asKeys<RuleKey>(['mirrors:a', 'push:b']) as [RuleKey, RuleKey];
   const leaving = (key: RuleKey): Claimed[] =>
     leavingClaims({ key, title: key, rank: '' }, [TARGET], userCause('Suspended', ''));
+  const COPYING = claim(MIRROR, 'own', TARGET, asKey('c:Secret/home/db'));
   const rows: readonly (readonly [string, Claims, readonly RuleKey[]])[] = [
     ['that nobody claims has all of them', claimsOf(), [MIRROR, PUSH]],
     ['is first of the one that claims it', claimsOf(claim(PUSH, 'own')), [PUSH, MIRROR]],
     ['is first of the one that releases it', claimsOf(claim(PUSH, 'release')), [PUSH, MIRROR]],
     ['is rather of the one that claims it', claimsOf(claim(MIRROR, 'release'), claim(PUSH, 'own')), [PUSH, MIRROR]],
-    ['is rather of the one that leaves it as it is', claimsOf(claim(MIRROR, 'own'), ...leaving(PUSH)), [PUSH, MIRROR]],
+    ['is rather of the one that leaves it as it is', claimsOf(COPYING, ...leaving(PUSH)), [PUSH, MIRROR]],
+    ['is rather of the one that keeps it without a source', claimsOf(COPYING, claim(PUSH, 'own')), [PUSH, MIRROR]],
   ];
   for (const [title, claims, expected] of rows) {
     it(`an object with the marks of several rules ${title}`, () => {

@@ -9,7 +9,7 @@
  * - There is no place: an original program made the copy, or a user set the mark by hand. The mark counts if the rule
  *   that it names claims the target; and with `--adopt-orphans`, if the rule is gone (`leftoverOf`).
  */
-import { leaves, type Outcome, sameOutcome, type Undeleted } from '../model/claim.ts';
+import { type Outcome, sameOutcome, type Undeleted } from '../model/claim.ts';
 import { controllerOf, parseResourceKey, type ResourceKey, type RuleKey } from '../model/keys.ts';
 import { getOrCreate, SetMap } from '../../runtime/maps.ts';
 import { isMarkedElsewhere, type Observed, MERGED_FROM, PLACE_ANNOTATION } from '../model/observed.ts';
@@ -270,7 +270,8 @@ export class Claims {
     const claims = this.book.on(target).filter(({ claim }) => claim.owner.key === rule);
     if (claims.length === 0) return 3;
     if (claims.every(({ claim }) => claim.mode === 'release')) return 2;
-    return claims.some(({ claim }) => leaves(claim)) ? 0 : 1;
+    // Without a source, the rule leaves the copy as it is, or marks it to be kept.
+    return claims.some(({ claim: { mode, source } }) => mode === 'own' && source === undefined) ? 0 : 1;
   }
 
   /**

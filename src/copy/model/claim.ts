@@ -257,11 +257,6 @@ export function leavingClaims(owner: Owner, targets: Iterable<ResourceKey>, caus
   return claimAll(targets, { owner, mode: 'own', source: undefined, shape: new LeaveShape(cause) });
 }
 
-/** Whether a claim is one of `leavingClaims`. */
-export function leaves({ shape }: Claim): boolean {
-  return shape instanceof LeaveShape;
-}
-
 /**
  * The state of a source in a cluster. The operator and the commands (such as `plan`) use this same function.
  * @param observed `undefined`: no such object is known
