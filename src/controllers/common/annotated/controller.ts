@@ -74,8 +74,10 @@ export function annotatedController(
       if (facts.rule !== undefined) return report(facts);
       // Before it is evaluated as gone, its copies still look wanted. Another report follows.
       const gone = engine.claims.versionOf(facts.key) === undefined ? left.get(facts.key) : undefined;
-      if (gone !== undefined) left.delete(facts.key);
-      return gone && { remarks: removalWarnings(rules, gone, engine.book) };
+      const written = (): undefined => {
+        if (left.get(facts.key) === gone) left.delete(facts.key);
+      };
+      return gone && { remarks: removalWarnings(rules, gone, engine.book), written };
     },
   };
 }

@@ -234,8 +234,14 @@ describe('the end of a rule', () => {
     isRule = false;
     await tell({ remarks: [] });
     assert.equal(requests.length, 1, 'nothing is told');
-    await tell({ remarks });
-    assert.deepEqual(events, [`${KEY} x RuleRemoved`]);
+    let written = 0;
+    const once = { remarks, written: (): undefined => void (written += 1) };
+    answered = async () => await Promise.reject(new Error('the answer is lost'));
+    await assert.rejects(tell(once));
+    assert.equal(written, 0, 'nothing is told yet');
+    answered = async () => await Promise.resolve();
+    await tell(once);
+    assert.deepEqual([events, written], [[`${KEY} x RuleRemoved`], 1]);
     await plane.api.delete(`${COLLECTION}/x`);
     await tell({ remarks });
     assert.equal(events.length, 1, 'it is deleted');

@@ -242,15 +242,17 @@ export class RuleLife<Rule extends RuleObject = RuleObject, Status extends RuleS
   }
 
   /** Tells of a rule that is gone, if its object is still there: without the annotations that made it a rule. */
-  async #tellGone(key: RuleKey, { remarks = [] }: Report, signal: AbortSignal): Promise<void> {
-    if (remarks.length === 0) return;
+  async #tellGone(key: RuleKey, { remarks = [], written }: Report, signal: AbortSignal): Promise<void> {
     try {
-      const object = await this.#client.get(key, signal);
-      const isGone = object.metadata.deletionTimestamp !== undefined;
-      if (!isGone && this.#controller.store.versionOf(object) === undefined) this.#record(key, object, remarks);
+      if (remarks.length > 0) {
+        const object = await this.#client.get(key, signal);
+        const isGone = object.metadata.deletionTimestamp !== undefined;
+        if (!isGone && this.#controller.store.versionOf(object) === undefined) this.#record(key, object, remarks);
+      }
     } catch (error) {
       if (!isObjectGone(error, parseRuleKey(key).name)) throw error;
     }
+    written?.();
   }
 
   #record(key: RuleKey, rule: RuleObject, events: readonly RuleEvent[]): void {
