@@ -201,7 +201,7 @@ export class Cluster implements Backend {
   watch(
     target: WatchTarget,
     sink: WatchSink,
-    options: Pick<WatchGroupOptions, 'custom' | 'isOptional'> = {},
+    options: Pick<WatchGroupOptions, 'custom' | 'isOptional' | 'isUnneeded'> = {},
     namespaces?: ServedNamespaces,
   ): WatchGroup {
     const common = { ...this.#watcherOptions(target), api: this.api };

@@ -163,8 +163,8 @@ export class Manager {
 function freshness(watch: WatchHealth): CheckResult {
   const { connected, advice, isExcused } = watch;
   const result = ageOf(watch);
-  if (connected || advice === undefined) return result;
   const ok = result.ok || isExcused === true;
+  if (connected || advice === undefined) return { ...result, ok };
   return { ok, message: ok ? advice : `${result.message ?? ''}; ${advice}` };
 }
 

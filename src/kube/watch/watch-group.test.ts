@@ -194,3 +194,24 @@ test('if all controllers need a custom API, the start waits for its list', async
   assert.deepEqual([order, group.isSynced], [['answers', 'settled'], true]);
   await group.stop();
 });
+
+test('nothing waits for a watch that no rule needs, and its failure is excused', async () => {
+  failure = 503;
+  let failures = 0;
+  const group = new WatchGroup(
+    {
+      api,
+      target: { collection: 'things', path: '/apis/custom/v1/things', metadataOnly: true },
+      sink: new HeldObjects(),
+      reconnect: { baseMs: 5, maxMs: 20, stableMs: 10_000 },
+      onTrouble: () => (failures += 1),
+      isUnneeded: true,
+    },
+    undefined,
+  ).start();
+  await group.synced;
+  await waitFor(() => failures > 0, { message: 'a failure' });
+  assert.deepEqual([group.isSynced, group.health.map(({ isExcused }) => isExcused)], [false, [true]]);
+  failure = undefined;
+  await group.stop();
+});

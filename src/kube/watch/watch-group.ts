@@ -52,6 +52,8 @@ export interface WatchGroupOptions extends Omit<WatcherOptions, 'onTrouble'> {
   readonly custom?: CustomApi | undefined;
   /** Only some rules need the watch, and they themselves report a missing permission. */
   readonly isOptional?: boolean;
+  /** No rule needs the watch: nothing waits for it, and the process is ready without it. */
+  readonly isUnneeded?: boolean;
 }
 
 /** Above every resourceVersion (a 64-bit number), so that answers which arrive later count as older. */
@@ -110,13 +112,14 @@ export class WatchGroup {
   }
 
   get health(): readonly WatchHealth[] {
-    const { custom } = this.#options;
+    const { custom, isUnneeded } = this.#options;
     const isRefused = ({ connected, cause }: WatchHealth): boolean => !connected && isForbidden(cause);
     const isRefusedEverywhere =
       this.#served !== undefined && [...this.#members.values()].every(({ watcher }) => isRefused(watcher.health));
     return Array.from(this.#members, ([namespace, { watcher }]) => {
       const { health } = watcher;
       const advice = health.connected ? undefined : this.#excuse(health.cause, namespace);
+      if (isUnneeded === true) return { ...health, advice, isExcused: true };
       if (advice !== undefined) return { ...health, advice, isExcused: !isRefusedEverywhere };
       if (custom === undefined || health.connected || !isApiFailure(health.cause)) return health;
       return { ...health, advice: custom.advice, isExcused: custom.isOptional && isNotFound(health.cause) };
@@ -144,6 +147,7 @@ export class WatchGroup {
   #open(namespace: string | undefined): void {
     const { target, onTrouble, custom, ...options } = this.#options;
     const given = Promise.withResolvers<void>();
+    if (options.isUnneeded === true) given.resolve();
     let wasExcused = false;
     let wasFailure = false;
     const watcher = new Watcher({
