@@ -140,7 +140,7 @@ export class Operator {
     });
     const namespaceChanges = new NamespaceChanges({ engine, cluster, clock: systemClock, log });
     ended.addEventListener('abort', () => namespaceChanges.stop());
-    const context: Omit<ControllerContext, 'recordEvent' | 'waitsFor'> = {
+    const context: Omit<ControllerContext, 'recordEvent' | 'waitsFor' | 'startWithout'> = {
       config,
       engine,
       cluster,
@@ -167,12 +167,14 @@ export class Operator {
     };
     for (const entry of entries) {
       const component = componentOf(entry);
+      const absent = Promise.withResolvers<void>();
       const controller = entry.create({
         ...context,
         recordEvent: (event) => recordEvent(component, event),
         waitsFor: (what) => this.manager.waitsFor(entry.name, what),
+        startWithout: absent.resolve,
       });
-      this.manager.addController(controller);
+      this.manager.addController(entry.name, controller, absent.promise);
       metrics.copySeconds.zero({ system: entry.name });
       // The manager handles the error when it opens the controller. If the process stops before, nobody does.
       Promise.resolve(controller).catch(() => undefined);

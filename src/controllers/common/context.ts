@@ -61,6 +61,8 @@ export interface ControllerContext {
   readonly signal: AbortSignal;
   /** Says what the controller waits for: until it has it, the process is not ready. `undefined`: for nothing. */
   readonly waitsFor: (what: string | undefined) => void;
+  /** Says that the start need not wait for the controller: the API of its rules is not installed. */
+  readonly startWithout: () => void;
   readonly log: Log;
   readonly metrics: Metrics;
   readonly clock: Clock;

@@ -36,12 +36,14 @@ export interface AwaitedApi {
   readonly notInstalled: string;
   /** Most clusters do not have the API, so the log line about a missing API has the level info, not warn. */
   readonly isOptional?: boolean;
+  /** Called when the server says that it does not serve the API. */
+  readonly onMissing: () => void;
   readonly log: Log;
 }
 
 /** Settles when the server serves the API. @throws the reason of `signal` */
 export async function apiInstalled(
-  { api, path, controller, notInstalled, isOptional = false, log }: AwaitedApi,
+  { api, path, controller, notInstalled, isOptional = false, onMissing, log }: AwaitedApi,
   signal: AbortSignal,
 ): Promise<void> {
   const backoff = new Backoff({ baseMs: RETRY_MS, maxMs: INTERVAL_MS });
@@ -59,7 +61,10 @@ export async function apiInstalled(
         log[level](missing ? 'API is not installed, waiting for it' : 'API discovery failed, retrying', fields);
         logged = problem;
       }
-      if (missing) backoff.reset();
+      if (missing) {
+        backoff.reset();
+        onMissing();
+      }
       await sleep(missing ? INTERVAL_MS : backoff.next(retryAfterMs(error)), signal);
     }
   }

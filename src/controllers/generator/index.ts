@@ -216,9 +216,10 @@ async function create(context: ControllerContext): Promise<Controller> {
  * so the process becomes ready without the generator. @throws the reason of `signal`
  */
 async function findRights(context: ControllerContext, served: ServedVersion): Promise<EsoRights> {
-  const { cluster, config, log, signal, waitsFor } = context;
+  const { cluster, config, log, signal, waitsFor, startWithout } = context;
   const path = `/apis/${ESO_GROUP}`;
-  const awaited = { api: cluster.api, path, controller: GENERATOR, notInstalled: ESO_ADVICE, isOptional: true, log };
+  const common = { api: cluster.api, path, controller: GENERATOR, log };
+  const awaited = { ...common, notInstalled: ESO_ADVICE, isOptional: true, onMissing: startWithout };
   for (let isTold = false; ;) {
     const missing = `${EXTERNAL_SECRETS}: the API ${ESO_GROUP} is not installed; ${ESO_ADVICE}`;
     waitsFor(config.controllersNamed ? missing : undefined);
@@ -238,6 +239,7 @@ async function findRights(context: ControllerContext, served: ServedVersion): Pr
       signal.throwIfAborted();
       log.warn('API discovery failed, retrying', { controller: GENERATOR, error });
     }
+    startWithout();
     await sleep(waitMs, signal);
   }
 }

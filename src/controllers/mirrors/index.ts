@@ -31,11 +31,12 @@ export const mirrors: ControllerEntry = {
   annotationReader: () => isReadOfCopies,
   /** Waits for the CRD; not if `--controllers` names this controller: then the process is not ready without it. */
   create: async (context) => {
-    const { cluster, config, log, signal } = context;
+    const { cluster, config, log, signal, startWithout: onMissing } = context;
     if (!config.controllersNamed) {
       const { missing: notInstalled } = MIRRORS_CRD_ADVICE;
       const path = SECRET_MIRROR.groupPath;
-      await apiInstalled({ api: cluster.api, path, controller: MIRRORS_CONTROLLER, notInstalled, log }, signal);
+      const { api } = cluster;
+      await apiInstalled({ api, path, controller: MIRRORS_CONTROLLER, notInstalled, onMissing, log }, signal);
     }
     return new Mirrors(context);
   },

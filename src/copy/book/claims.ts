@@ -162,6 +162,11 @@ export class Claims {
     return { lost, isMarked: was.length + is.length > 0 };
   }
 
+  /** Files an object that was seen before the rule set was added. @returns whether it has a mark of the rule set */
+  file(rules: RuleSet, key: ResourceKey, observed: Observed): boolean {
+    return rules.markOn(observed, key) !== undefined && this.objectChanged(key, undefined, observed).isMarked;
+  }
+
   /** The targets that have the rule's mark, if the mark was written for the target itself. */
   ownedBy(rule: RuleKey): Iterable<ResourceKey> {
     return this.#owned.get(rule);

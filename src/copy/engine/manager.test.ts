@@ -1,16 +1,21 @@
 /** Tests that the manager opens each controller and each backend independently of the others. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { asKey } from '../../../test/support/keys.ts';
 import { nullLog } from '../../../test/support/null-log.ts';
+import { observedObject } from '../../../test/support/observed-object.ts';
 import { stubBackend } from '../../../test/support/stub-backend.ts';
 import { waitFor } from '../../../test/support/wait-for.ts';
 import { systemClock } from '../../runtime/clock.ts';
 import type { Controller } from './controller.ts';
 import { RuleStore } from './life/rule-store.ts';
 import { Manager, type ManagerOptions } from './manager.ts';
-import { parseResourceKey, resourceKey } from '../model/keys.ts';
+import { parseResourceKey, type ObjectKey, resourceKey, type RuleKey } from '../model/keys.ts';
+import { PLACE_ANNOTATION } from '../model/observed.ts';
 
 const unused = (): never => assert.fail('no rule was touched');
+/** A copy, as the watches of other controllers show it. */
+const MARKED = observedObject({ annotations: { [PLACE_ANNOTATION]: 'team/copy' } });
 const OPTIONS: ManagerOptions = {
   home: 'local',
   onError: (_loop, _key, error) => assert.fail(String(error)),
@@ -39,24 +44,42 @@ function controller(name: string, log: string[], manager: Manager): Controller {
   };
 }
 
-test('a controller that waits for its API and an unreachable remote cluster do not delay the other controllers', async () => {
+test('the start waits for the answer whether an API is installed; if not, its controller and an unreachable remote cluster delay no other', async () => {
   const log: string[] = [];
+  const absent = Promise.withResolvers<void>();
   const installed = Promise.withResolvers<Controller>();
   const manager = new Manager(OPTIONS);
-  manager.engine.backends.add(stubBackend('local', Promise.resolve()));
+  const copy: ObjectKey = asKey('local:Secret/team/copy');
+  const local = { ...stubBackend('local'), objects: () => [[copy, MARKED] as const] };
+  manager.engine.backends.add(local);
   manager.engine.backends.add(stubBackend('away', new Promise(() => undefined)));
-  manager.addController(installed.promise);
-  manager.addController(controller('first', log, manager));
+  manager.addController('late', installed.promise, absent.promise);
+  manager.addController('first', controller('first', log, manager));
   const change = (name: string): void => {
     manager.engine.objectChanged(resourceKey('local', 'Secret', 'default', name), undefined, undefined, false);
   };
   const { signal } = new AbortController();
-  await manager.open(signal);
+  let isOpen = false;
+  const opening = manager.open(signal).then(() => (isOpen = true));
+  await waitFor(() => log.length > 0, { message: 'the first controller to open' });
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual(
+    [isOpen, manager.readiness()],
+    [false, [{ ok: false, message: 'late: the server has not said yet whether it serves the API' }]],
+  );
+  absent.resolve();
+  await opening;
   await manager.start(signal);
   change('a');
   assert.deepEqual(log.splice(0), ['first open', 'first a'], 'no event for a controller that is not open');
-  installed.resolve(controller('late', log, manager));
+  const { claims } = manager.engine;
+  assert.deepEqual([...claims.owners], []);
+  const late = controller('late', log, manager);
+  const rule: RuleKey = asKey('late:team/rule');
+  installed.resolve({ ...late, rules: { ...late.rules, markOn: () => ({ rule }) } });
   await waitFor(() => log.length > 0, { message: 'the other controller to open' });
+  await waitFor(() => local.reconciled.includes(copy), { message: 'the copy with a mark of the late controller' });
+  assert.deepEqual([...claims.ownedBy(rule)], [copy]);
   change('b');
   assert.deepEqual(log.splice(0), ['late open', 'first b', 'late b']);
   await manager.drain(0);
@@ -68,7 +91,7 @@ test('the start waits for the watches of the home cluster, and ends when its sig
   const stop = new AbortController();
   const manager = new Manager(OPTIONS);
   manager.engine.backends.add(stubBackend('local', new Promise(() => undefined)));
-  manager.addController(controller('first', [], manager));
+  manager.addController('first', controller('first', [], manager));
   const opening = manager.open(stop.signal);
   stop.abort(new Error('stopped'));
   await assert.rejects(opening);

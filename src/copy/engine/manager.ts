@@ -3,12 +3,13 @@
  *
  *   new ──open──▶ opening ──home cluster synced──▶ standby ──start──▶ leading ──drain──▶ drained ──stop──▶ stopped
  *
- * - A controller that waits for its API delays no other controller.
+ * - A controller whose API is not installed delays no other controller. But the start waits until the server has said
+ *   whether it serves the API: without its rules, a controller's marks on shared copies count as those of nobody.
  * - `open` and the readiness depend only on the watches of the home cluster, in which this process runs. If another
  *   backend does not answer, only its own targets wait (`Backends.start`).
  */
 import type { CheckResult } from '../../observe/routes.ts';
-import { orAborted, sleep } from '../../runtime/abort.ts';
+import { orAborted } from '../../runtime/abort.ts';
 import type { WatchHealth } from '../../kube/watch/watch-target.ts';
 import type { RuleKey } from '../model/keys.ts';
 import type { Backend } from './backend.ts';
@@ -27,8 +28,6 @@ export interface ManagerOptions {
   readonly onGone?: EngineOptions['onGone'];
 }
 
-/** How long the start waits for the other controllers' APIs after the first controller has opened, ms. */
-const API_WAIT_MS = 1000;
 /** If a watch is disconnected for longer than this, the process is not ready, ms. */
 const DISCONNECTED_LIMIT_MS = 3000;
 /** If a worker is busy for longer than this, it counts as stuck, ms: no call of a worker may take so long. */
@@ -37,7 +36,13 @@ const STUCK_MS = 300_000;
 export class Manager {
   readonly engine: Engine;
   readonly #home: string;
-  readonly #controllers: Promise<Controller>[] = [];
+  readonly #controllers: {
+    readonly name: string;
+    readonly made: Promise<Controller>;
+    readonly absent?: Promise<void>;
+  }[] = [];
+  /** The controllers that the start waits for. */
+  readonly #awaited = new Set<string>();
   readonly #open: Controller[] = [];
   #started = false;
 
@@ -52,9 +57,13 @@ export class Manager {
     this.engine = new Engine(options);
   }
 
-  /** @param controller settles when the API of its rules is installed */
-  addController(controller: Controller | Promise<Controller>): void {
-    this.#controllers.push(Promise.resolve(controller));
+  /**
+   * @param made settles when the API of its rules is installed
+   * @param absent settles when the start need not wait for the controller
+   */
+  addController(name: string, made: Controller | Promise<Controller>, absent?: Promise<void>): void {
+    this.#controllers.push({ name, made: Promise.resolve(made), ...(absent === undefined ? {} : { absent }) });
+    this.#awaited.add(name);
   }
 
   /** Says what a controller waits for: until it has it, the process is not ready. `undefined`: for nothing. */
@@ -74,10 +83,14 @@ export class Manager {
     const failed = (error: unknown): void => {
       if (!signal.aborted && !this.ended.aborted) throw error;
     };
-    const opening = this.#controllers.map(async (made) => {
+    const opening = this.#controllers.map(async ({ made }) => {
       const controller = await made;
       const enqueueStatus = (rule: RuleKey): void => this.engine.enqueueStatus(rule);
-      const life = new RuleLife(controller, { ...this.#life, enqueueStatus });
+      const life = new RuleLife(controller, {
+        ...this.#life,
+        enqueueStatus,
+        onListed: () => this.engine.listed(controller.rules),
+      });
       this.engine.add(life);
       this.#open.push(controller);
       life.open(this.ended).catch(failed);
@@ -85,8 +98,11 @@ export class Manager {
     });
     const all = Promise.all(opening);
     all.catch(failed);
-    await orAborted(Promise.race([all, Promise.any(opening)]), signal, 'waiting for an API');
-    await Promise.race([all, sleep(API_WAIT_MS, signal)]);
+    const answered = this.#controllers.map(async ({ name, absent }, at) => {
+      await Promise.race([opening[at], ...(absent === undefined ? [] : [absent])]);
+      this.#awaited.delete(name);
+    });
+    await orAborted(Promise.all([Promise.any(opening), ...answered]), signal, 'waiting for an API');
     const listed = this.#homeBackend().synced?.();
     if (listed !== undefined) await orAborted(listed, signal, 'waiting for the first lists of the home cluster');
   }
@@ -119,7 +135,11 @@ export class Manager {
   /** Whether the caches of the home cluster are complete and up to date. */
   readiness(): CheckResult[] {
     const { watches } = this.#homeBackend();
-    const missing = Array.from(this.#waits.values(), (message) => ({ ok: false, message }));
+    const unknown = Array.from(
+      this.#awaited,
+      (name) => `${name}: the server has not said yet whether it serves the API`,
+    );
+    const missing = [...unknown, ...this.#waits.values()].map((message) => ({ ok: false, message }));
     const results = [...watches.map(freshness), ...missing];
     return results.length === 0 ? [{ ok: false, message: 'no watch is open yet' }] : results;
   }
