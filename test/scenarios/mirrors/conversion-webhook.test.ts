@@ -44,11 +44,15 @@ const WAYS: Readonly<Record<string, () => Promise<{ status: number; body: Json }
 
 const installHelmCrd = async (): Promise<void> => {
   const chart: Json = parse(readFileSync(new URL('helm-crd.yaml', import.meta.url), 'utf8'));
-  const { resourceVersion } = (await scene.api.get(DEFINITION)).metadata;
-  await scene.api.call('PUT', DEFINITION, {
-    body: { ...chart, metadata: { ...chart.metadata, resourceVersion } },
-    query: HELM,
-  });
+  // After each change of a CRD, the API server writes its status.
+  await waitFor(
+    async () => {
+      const { resourceVersion } = (await scene.api.get(DEFINITION)).metadata;
+      const body = { ...chart, metadata: { ...chart.metadata, resourceVersion } };
+      return (await scene.api.raw('PUT', DEFINITION, { body, query: HELM })).status === 200;
+    },
+    { message: 'the CRD of the chart' },
+  );
 };
 
 before(async () => {
