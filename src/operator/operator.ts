@@ -176,8 +176,6 @@ export class Operator {
       });
       this.manager.addController(entry.name, controller, absent.promise);
       metrics.copySeconds.zero({ system: entry.name });
-      // The manager handles the error when it opens the controller. If the process stops before, nobody does.
-      Promise.resolve(controller).catch(() => undefined);
     }
     this.#addMetrics(vault);
   }

@@ -1,7 +1,7 @@
 /** What controllers share whose rule is an object of a user that pulls the data of a source into itself. Pure. */
 import { because, type Cause, causeOf } from '../../copy/model/cause.ts';
 import { type DesiredState, failing, type Shape, type SourceView, UNREAD } from '../../copy/model/claim.ts';
-import type { Observed } from '../../copy/model/observed.ts';
+import { type Observed, placeText } from '../../copy/model/observed.ts';
 import type { Place } from './annotated/objects.ts';
 
 export type PresentSource = Extract<SourceView, { state: 'present' }>;
@@ -32,7 +32,7 @@ export abstract class PullShape implements Shape {
   /** @param facts all facts that the shape depends on, besides the source, as text */
   constructor({ target, source, permission, version }: PullOptions, facts = '') {
     this.target = target;
-    this.path = pathOf(source);
+    this.path = placeText(source);
     this.isNear = source.namespace === target.namespace;
     this.id = `pull ${this.path} ${facts}`;
     this.#permission = permission;
@@ -89,8 +89,6 @@ export abstract class PullShape implements Shape {
 }
 
 /** `<namespace>/<name>`; `undefined`: there is none. */
-export function pathOf(place: Place): string;
-export function pathOf(place: Place | Cause | undefined): string | undefined;
 export function pathOf(place: Place | Cause | undefined): string | undefined {
-  return place === undefined || 'reason' in place ? undefined : `${place.namespace}/${place.name}`;
+  return place === undefined || 'reason' in place ? undefined : placeText(place);
 }

@@ -62,7 +62,10 @@ export class Manager {
    * @param absent settles when the start need not wait for the controller
    */
   addController(name: string, made: Controller | Promise<Controller>, absent?: Promise<void>): void {
-    this.#controllers.push({ name, made: Promise.resolve(made), ...(absent === undefined ? {} : { absent }) });
+    const settled = Promise.resolve(made);
+    // `open` handles an error. If the process stops before, nobody does.
+    settled.catch(() => undefined);
+    this.#controllers.push({ name, made: settled, ...(absent === undefined ? {} : { absent }) });
     this.#awaited.add(name);
   }
 

@@ -10,7 +10,7 @@ import { waitFor } from '../../../test/support/wait-for.ts';
 import { added, listEnd, status } from '../../../test/support/watch-lines.ts';
 import { HttpKubeApi } from '../http.ts';
 import { ServedNamespaces } from './served-namespaces.ts';
-import { WatchGroup } from './watch-group.ts';
+import { WatchGroup, type WatchGroupOptions } from './watch-group.ts';
 
 interface Stream {
   readonly response: ServerResponse;
@@ -47,6 +47,13 @@ before(async () => {
   const credentials = staticCredentials({});
   api = new HttpKubeApi({ cluster: 'test', server: url, credentials, namespace: 'default', origin: 'test' });
 });
+
+/** Watches a custom API in the whole cluster. */
+function watchCustom(options: Pick<WatchGroupOptions, 'onTrouble' | 'custom' | 'isUnneeded'>): WatchGroup {
+  const target = { collection: 'things', path: '/apis/custom/v1/things', metadataOnly: true };
+  const reconnect = { baseMs: 5, maxMs: 20, stableMs: 10_000 };
+  return new WatchGroup({ api, target, sink: new HeldObjects(), reconnect, ...options }, undefined).start();
+}
 
 beforeEach(() => {
   streams = new Map();
@@ -134,17 +141,10 @@ test('the watch of a custom API reports its own error with the advice, and excus
     const causes: [string | undefined, boolean | undefined][] = [];
     let isMissed = false;
     const custom = { advice: 'install it', isOptional, isAwaited: false, onMissing: () => (isMissed = true) };
-    const group = new WatchGroup(
-      {
-        api,
-        target: { collection: 'things', path: '/apis/custom/v1/things', metadataOnly: true },
-        sink: new HeldObjects(),
-        reconnect: { baseMs: 5, maxMs: 20, stableMs: 10_000 },
-        onTrouble: (_error, _retryInMs, cause) => causes.push([cause?.advice, cause?.isKnown]),
-        custom,
-      },
-      undefined,
-    ).start();
+    const group = watchCustom({
+      onTrouble: (_error, _retryInMs, cause) => causes.push([cause?.advice, cause?.isKnown]),
+      custom,
+    });
     let isSettled = false;
     group.settled.then(
       () => (isSettled = true),
@@ -174,17 +174,10 @@ test('the watch of a custom API reports its own error with the advice, and excus
 test('if all controllers need a custom API, the start waits for its list', async () => {
   failure = 404;
   let failures = 0;
-  const group = new WatchGroup(
-    {
-      api,
-      target: { collection: 'things', path: '/apis/custom/v1/things', metadataOnly: true },
-      sink: new HeldObjects(),
-      reconnect: { baseMs: 5, maxMs: 20, stableMs: 10_000 },
-      onTrouble: () => (failures += 1),
-      custom: { advice: 'install it', isOptional: false, isAwaited: true },
-    },
-    undefined,
-  ).start();
+  const group = watchCustom({
+    onTrouble: () => (failures += 1),
+    custom: { advice: 'install it', isOptional: false, isAwaited: true },
+  });
   const order: string[] = [];
   const settled = group.settled.then(() => order.push('settled'));
   await waitFor(() => failures > 1, { message: 'two failures' });
@@ -198,17 +191,10 @@ test('if all controllers need a custom API, the start waits for its list', async
 test('nothing waits for a watch that no rule needs, and its failure is excused', async () => {
   failure = 503;
   let failures = 0;
-  const group = new WatchGroup(
-    {
-      api,
-      target: { collection: 'things', path: '/apis/custom/v1/things', metadataOnly: true },
-      sink: new HeldObjects(),
-      reconnect: { baseMs: 5, maxMs: 20, stableMs: 10_000 },
-      onTrouble: () => (failures += 1),
-      isUnneeded: true,
-    },
-    undefined,
-  ).start();
+  const group = watchCustom({
+    onTrouble: () => (failures += 1),
+    isUnneeded: true,
+  });
   await group.synced;
   await waitFor(() => failures > 0, { message: 'a failure' });
   assert.deepEqual([group.isSynced, group.health.map(({ isExcused }) => isExcused)], [false, [true]]);

@@ -47,8 +47,8 @@ export const NOTHING_CHOSEN: Choices = {
 const MAX_KEYS = 100;
 /**
  * Maximum size of the compiled patterns of `copyLabels` and `copyAnnotations` together, in instructions. 200 simple
- * patterns, as many as the CRD permits, have 4,000. At this maximum it takes a few ms to match one key of 316
- * characters, and a source can have thousands of keys.
+ * patterns, as many as the CRD permits, have 4,000. At this maximum most patterns need a few ms to match one key of 316
+ * characters, some (`.*a.{0,60}b`) much longer, and a source can have thousands of keys: so the matches pause.
  */
 const MAX_PATTERN_SIZE = 5000;
 const MAX_NAMED = 5;
