@@ -16,7 +16,7 @@ export interface EnsureOptions {
   /** The environment. Default: `process.env`. */
   readonly env?: NodeJS.ProcessEnv;
   readonly signal?: AbortSignal;
-  /** Called when a build begins. Not called if the server exists or another process builds it. */
+  /** Called when this process begins to build. Not called if the server exists or another process builds it. */
   readonly onBuild?: () => void;
   /** Whether the build runs at low process priority, so that other work goes first. Default: false. */
   readonly lowPriority?: boolean;
@@ -58,7 +58,9 @@ export async function ensureServer(name: ServerName, options: EnsureOptions = {}
   return withLock(
     path.join(cacheFolder(env), 'build.lock'),
     async () => {
-      if (!isExecutable(target)) await goBuild(serverRecipe(name, env), target, { ...options, onProgress, env });
+      if (isExecutable(target)) return target;
+      options.onBuild?.();
+      await goBuild(serverRecipe(name, env), target, { ...options, onProgress, env });
       return target;
     },
     (holder) => {

@@ -22,7 +22,6 @@ export interface BuildOptions {
   readonly onProgress: (line: string) => void;
   readonly env: NodeJS.ProcessEnv;
   readonly signal?: AbortSignal | undefined;
-  readonly onBuild?: () => void;
   readonly lowPriority?: boolean;
 }
 
@@ -59,7 +58,6 @@ async function runBuild(go: string, recipe: ServerRecipe, output: string, option
   const startedAt = performance.now();
   const label = `${recipe.name} ${recipe.version}`;
   options.onProgress(`building ${label}`);
-  options.onBuild?.();
   const progress = setInterval(() => {
     const seconds = Math.round((performance.now() - startedAt) / 1000);
     options.onProgress(`building ${label}: ${seconds} s (a few minutes at first, then cached)`);
