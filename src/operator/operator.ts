@@ -134,7 +134,6 @@ export class Operator {
       this.#events.record(component, event);
     };
     const reach = reachOf(config.limits);
-    cluster.namespaces.keep(reach.labelKeys);
     this.#consents = new ConsentWatch(cluster.namespaces, reach.consents, (event) => {
       recordEvent(EVENT_COMPONENT, event, { namespace: event.subject.name });
     });
@@ -156,7 +155,6 @@ export class Operator {
         namespaces: cluster.namespaces,
         served: cluster.served,
         reach,
-        labelsKnown: async (keys) => await cluster.namespaceReads.labelsKnown(keys, ended),
         onRoom: (rule) => engine.enqueueRule(rule, 'low'),
       },
       namespaceChanges,

@@ -31,7 +31,6 @@ import { observe, type Observed, PLACE_ANNOTATION } from '../../src/copy/model/o
 import { decide, type FactSource, type TargetState } from '../../src/copy/plan/decide.ts';
 import type { KubeObject } from '../../src/kube/api.ts';
 import type { RunResult } from '../../src/runtime/queue/keyed-queue-options.ts';
-import { SingleFlight } from '../../src/runtime/queue/single-flight.ts';
 import { ManualClock } from './manual-clock.ts';
 import type { LimitsState, NamespaceState } from './reach-oracle.ts';
 import { lifeOf } from './life.ts';
@@ -152,7 +151,6 @@ export class ReachProcess {
     mirrors: [],
     objects: [],
   };
-  readonly #relists = new SingleFlight<void>();
   readonly errors: unknown[] = [];
 
   constructor(cluster: ReachCluster, options: ProcessOptions) {
@@ -170,9 +168,7 @@ export class ReachProcess {
       excludedNamespaces: limits.excluded && { patterns: limits.excluded },
       requireConsent: limits.requireConsent ?? false,
     });
-    this.namespaces.keep(reach.labelKeys);
-    const labelsKnown = async (keys: readonly string[]): Promise<void> => await this.#labelsKnown(keys);
-    const scope = ruleScope({ cluster: CLUSTER, namespaces: this.namespaces, labelsKnown, onRoom, reach });
+    const scope = ruleScope({ cluster: CLUSTER, namespaces: this.namespaces, onRoom, reach });
     this.#mirrorRules = new MirrorRules(scope, { mirrors: this.mirrors, viewOf: (source) => this.#viewOf(source) });
     this.#pushRules = new ReplicatorRules(scope, {
       observed: (_kind, namespace, name) => this.#objects.get(secretKey(namespace, name)),
@@ -272,19 +268,6 @@ export class ReachProcess {
     return state !== undefined && this.namespaces.isKnown(namespaceObject(namespace, state, '1'));
   }
 
-  async #labelsKnown(keys: readonly string[]): Promise<void> {
-    this.namespaces.keep(keys);
-    while (!this.namespaces.knows(keys)) await this.#relists.run('labels', async () => await this.#relist());
-  }
-
-  async #relist(): Promise<void> {
-    await this.namespaces.relist(async (take) => {
-      await turn();
-      for (const [name, state] of this.#cluster.namespaces) take(namespaceObject(name, state, '1'));
-      await turn();
-    });
-  }
-
   #liveMirror(rule: RuleKey): string | undefined {
     const mirror = this.#cluster.mirrors.get(ruleName(rule));
     return mirror && this.mirrors.versionOf(mirror);
@@ -363,8 +346,6 @@ export class ReachProcess {
 }
 
 const unread = async (): Promise<never> => await Promise.reject(new Error('nothing has to be read'));
-
-const turn = async (): Promise<void> => await new Promise((resolve) => setImmediate(resolve));
 
 function destinationsOf({ destinations, destinationsWith }: LimitsState): NamespaceLimit | undefined {
   if (destinationsWith !== undefined) return { selector: destinationsWith };

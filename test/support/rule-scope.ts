@@ -12,7 +12,6 @@ export function ruleScope(parts: Partial<RuleScope> = {}): RuleScope {
     namespaces: new Namespaces(),
     served: undefined,
     reach: new Reach(),
-    labelsKnown: async () => await Promise.resolve(),
     onRoom: () => undefined,
     ...parts,
   };

@@ -116,7 +116,7 @@ export interface InventoryOptions {
 
 export class Inventory {
   readonly objects = new Map<ResourceKey, Observed>();
-  readonly namespaces = new Namespaces('all');
+  readonly namespaces = new Namespaces();
   readonly served: ServedNamespaces | undefined;
   readonly only: string | undefined;
   /** Why a kind that the command can do without could not be listed: the caller has no permission. */

@@ -107,8 +107,6 @@ export class Snapshot implements SnapshotView {
       namespaces: inventory.namespaces,
       served: inventory.served,
       reach,
-      // An inventory has all labels.
-      labelsKnown: async () => await Promise.resolve(),
       // No rule shrinks or goes in a snapshot.
       onRoom: () => undefined,
     };

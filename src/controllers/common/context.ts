@@ -28,8 +28,6 @@ export interface RuleScope {
   readonly served: ServedNamespaces | undefined;
   /** Decides which namespaces rules may copy from and into. */
   readonly reach: Reach;
-  /** Settles when the labels with these keys are known for all namespaces. @throws ApiError */
-  readonly labelsKnown: (keys: readonly string[]) => Promise<void>;
   /** Called if there may be room now for a rule that the limits refused. The rule must be evaluated again. */
   readonly onRoom: (rule: RuleKey) => unknown;
 }

@@ -17,7 +17,7 @@ import { findRule } from '../common/annotated/found-rule.ts';
 import { AnnotatedObjects, type FindObject, type Place } from '../common/annotated/objects.ts';
 import { SUSPEND_ANNOTATION, SUSPENDED } from '../common/annotated/report.ts';
 import type { RuleScope } from '../common/context.ts';
-import { maySelect } from '../common/namespaces/selection.ts';
+import { selectsNow } from '../common/namespaces/selection.ts';
 import { RuleTargets } from '../common/rules/rule-targets.ts';
 import { type Clusters, clustersText, type Far, farOf, UNIDENTIFIED } from './other-clusters.ts';
 import { SyncShape, type SyncShapeOptions } from './shape.ts';
@@ -26,7 +26,6 @@ import {
   farSourceIn,
   isAnnotated,
   isRule,
-  labelKeysIn,
   originConflict,
   otherClusterIn,
   selectionIn,
@@ -39,7 +38,6 @@ export class ConfigSyncerRules implements AnnotatedRules {
   readonly objects: AnnotatedObjects;
   readonly targets: RuleTargets;
   readonly isKept = isAnnotated;
-  readonly labelKeysIn = labelKeysIn;
   readonly #scope: RuleScope;
   readonly #find: FindObject;
   readonly #clusters: Clusters | undefined;
@@ -209,6 +207,6 @@ export class ConfigSyncerRules implements AnnotatedRules {
     if (selection === undefined) return undefined;
     // A selector that cannot be read selects nothing.
     if ('reason' in selection) return false;
-    return maySelect(selection, namespace, this.#scope.namespaces);
+    return selectsNow(selection, namespace, this.#scope.namespaces);
   }
 }

@@ -11,7 +11,7 @@ import { PatternCache } from '../../runtime/text/name-patterns.ts';
 import { clipped } from '../../runtime/text/texts.ts';
 import type { Place } from '../common/annotated/objects.ts';
 import { SUSPEND_ANNOTATION } from '../common/annotated/report.ts';
-import { labelKeysOf, type NamespaceSelection } from '../common/namespaces/selection.ts';
+import type { NamespaceSelection } from '../common/namespaces/selection.ts';
 
 type Texts = Readonly<Record<string, string>>;
 
@@ -76,12 +76,6 @@ export function selectionIn(annotations: Texts): NamespaceSelection | Cause | un
     if (!(error instanceof RangeError)) throw error;
     return illFormed(NAMES.sync, text, error.message);
   }
-}
-
-/** The keys of the labels in the selector of a source. */
-export function labelKeysIn(annotations: Texts): readonly string[] {
-  const selection = selectionIn(annotations);
-  return selection === undefined || 'reason' in selection ? [] : labelKeysOf(selection);
 }
 
 export function illFormed(annotation: string, value: string, why: string): Cause {

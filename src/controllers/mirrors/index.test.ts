@@ -1,18 +1,15 @@
 /**
- * What the controller of mirrors asks for and tells: which labels an evaluation awaits, which entries of Vault a mirror
- * uses, and that a mirror that is gone without its finalizer is kept until its copies and leases are dealt with.
+ * What the controller of mirrors asks for and tells: which entries of Vault a mirror uses, and that a mirror that is gone
+ * without its finalizer is kept until its copies and leases are dealt with.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { setImmediate as turn } from 'node:timers/promises';
 
 import { asKey } from '../../../test/support/keys.ts';
 import { nullLog } from '../../../test/support/null-log.ts';
 import { ruleLife } from '../../../test/support/rule-life.ts';
 import { ruleScope } from '../../../test/support/rule-scope.ts';
-import { waitFor } from '../../../test/support/wait-for.ts';
 import type { Entry } from '../../copy/book/claim-book.ts';
-import { Namespaces } from '../../copy/cluster/watch/namespaces.ts';
 import type { RuleLife } from '../../copy/engine/life/rule-life.ts';
 import { type Outcome, PENDING, RELEASED, SYNCED } from '../../copy/model/claim.ts';
 import { userCause } from '../../copy/model/cause.ts';
@@ -41,9 +38,6 @@ interface SceneOptions {
 class Scene {
   now = 7;
   readonly enqueued: string[] = [];
-  readonly labels: string[] = [];
-  readonly kept: string[] = [];
-  labelsList = Promise.resolve();
   readonly used: string[] = [];
   readonly events: string[] = [];
   readonly mirrors: Mirrors;
@@ -61,7 +55,6 @@ class Scene {
         book: { of: () => [] },
       },
       cluster: {
-        namespaces: { keep: (keys: readonly string[]) => this.kept.push(...keys) },
         store: () => ({ index: { get: () => undefined } }),
       },
       config: { mirrors: { allowCrossNamespaceAuth: false }, vault: { environment: {} } },
@@ -77,13 +70,7 @@ class Scene {
       metrics: { registry: new MetricRegistry() },
       clock,
       log: nullLog,
-      scope: ruleScope({
-        namespaces: new Namespaces(),
-        labelsKnown: async (keys) => {
-          this.labels.push(...keys);
-          await this.labelsList;
-        },
-      }),
+      scope: ruleScope(),
     };
     this.mirrors = new Mirrors(context as unknown as ControllerContext);
     this.life = ruleLife(this.mirrors, {
@@ -103,23 +90,6 @@ class Scene {
     return await this.life.report(RULE, entries, progress, signal);
   }
 }
-
-test('the evaluation of a mirror waits for the labels in its selector', async () => {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  const scene = new Scene();
-  scene.labelsList = promise;
-  const namespaceSelector = { matchLabels: { tier: 'x' }, matchExpressions: [{ key: 'team', operator: 'Exists' }] };
-  const spec = { destination: { namespaces: ['a.*'], namespaceSelector } };
-  scene.mirrors.store.put({ metadata: META, spec } as SecretMirror);
-  assert.deepEqual(scene.kept, ['tier', 'team'], 'kept before the evaluation');
-  let isOver = false;
-  const evaluated = scene.mirrors.rules.evaluate(RULE, { ownedBy: () => [] }).finally(() => (isOver = true));
-  await waitFor(() => scene.labels.length > 0, { message: 'the evaluation to ask for labels' });
-  await turn();
-  assert.deepEqual([scene.labels, isOver], [['tier', 'team'], false]);
-  resolve();
-  await evaluated;
-});
 
 test('an evaluation tells the Vault backend which entries a mirror uses; if the mirror is deleted or gone, it uses none', async () => {
   const { mirrors, used } = new Scene();

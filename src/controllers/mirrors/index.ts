@@ -67,8 +67,6 @@ export class Mirrors implements Controller<StoredMirror, SecretMirrorStatus> {
       // Called for each changed SecretMirror. Its source is announced first: at the start all sources share one list.
       if (mirrors.get(rule)?.spec.source?.type === 'configmap') this.#watchConfigMaps();
       engine.expectSources(rule, this.rules.sourcesOf(rule));
-      // All label keys are kept before the first evaluation, so that one list brings the labels for all mirrors.
-      cluster.namespaces.keep(this.rules.labelKeysOf(rule));
       engine.enqueueRule(rule, initial ? 'low' : 'normal');
     }));
     this.#metrics = new MirrorMetrics(metrics.registry);

@@ -21,7 +21,7 @@ import { findRule, type FoundRule } from '../common/annotated/found-rule.ts';
 import { AnnotatedObjects, type FindObject, type Place } from '../common/annotated/objects.ts';
 import { SUSPEND_ANNOTATION, SUSPENDED } from '../common/annotated/report.ts';
 import type { RuleScope } from '../common/context.ts';
-import { maySelect, selectsWith } from '../common/namespaces/selection.ts';
+import { selectsNow, selectsWith } from '../common/namespaces/selection.ts';
 import { RuleTargets } from '../common/rules/rule-targets.ts';
 import { KeysShape, PushShape, remainsOf } from './shape.ts';
 import {
@@ -31,7 +31,6 @@ import {
   isAnnotated,
   isOwnCopy,
   isRule,
-  labelKeysIn,
   markedSource,
   marksText,
   NAMES,
@@ -58,7 +57,6 @@ export class MittwaldRules implements AnnotatedRules {
   readonly objects: AnnotatedObjects;
   readonly targets: RuleTargets;
   readonly isKept = isAnnotated;
-  readonly labelKeysIn = labelKeysIn;
   readonly #scope: RuleScope;
   readonly #dialect: Dialect;
   readonly #excluded: readonly NamePattern[];
@@ -223,6 +221,6 @@ export class MittwaldRules implements AnnotatedRules {
     if (annotations === undefined || !isRule(annotations) || own.kind !== kind || place.name !== name) return undefined;
     if (place.namespace === namespace || referenceIn(place, annotations) !== undefined) return undefined;
     if (isQuick && !this.#dialect.whole.isPrepared(patternTexts(annotations))) return true;
-    return maySelect(this.#push(annotations).selection, namespace, this.#scope.namespaces);
+    return selectsNow(this.#push(annotations).selection, namespace, this.#scope.namespaces);
   }
 }

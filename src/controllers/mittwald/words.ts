@@ -211,12 +211,6 @@ export function readPush(dialect: Dialect, annotations: Annotations, excluded: r
   return { selection: { ...selectionOf(patterns), orLabels, excluded }, half, problems: all };
 }
 
-/** The keys of the labels in the selector of a source. */
-export function labelKeysIn(annotations: Annotations): readonly string[] {
-  const matching = matcherIn(annotations[NAMES.toMatching]);
-  return matching === undefined || 'reason' in matching ? [] : matching.keys;
-}
-
 /** The empty selector selects every namespace. */
 function matcherIn(text: string | undefined): LabelMatcher | Cause | undefined {
   if (text === undefined) return undefined;

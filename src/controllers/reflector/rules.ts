@@ -11,11 +11,10 @@ import { because, type Cause } from '../../copy/model/cause.ts';
 import { claimAll, leavingClaims } from '../../copy/model/claim.ts';
 import { parseResourceKey, resourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import { CONFIG_MAP, SECRET } from '../../copy/model/kind.ts';
-import type { LabelMatcher } from '../../runtime/text/label-selector.ts';
 import type { Observed } from '../../copy/model/observed.ts';
 import type { EngineView, Evaluation, Mark, OutOfReach } from '../../copy/model/rule-set.ts';
 import type { RuleScope } from '../common/context.ts';
-import { labelKeysOf, maySelect, misreadPatterns, selectsWith } from '../common/namespaces/selection.ts';
+import { misreadPatterns, selectsNow, selectsWith } from '../common/namespaces/selection.ts';
 import type { AnnotatedRules } from '../common/annotated/controller.ts';
 import { findRule, type FoundRule } from '../common/annotated/found-rule.ts';
 import { AnnotatedObjects, type FindObject, type Place } from '../common/annotated/objects.ts';
@@ -29,7 +28,6 @@ import {
   isAnnotated,
   isMadeByReflector,
   isRule,
-  labelKeysIn,
   listsOfNobody,
   NAMES,
   patternTexts,
@@ -56,7 +54,6 @@ export class ReflectorRules implements AnnotatedRules {
   readonly objects: AnnotatedObjects;
   readonly targets: RuleTargets;
   readonly isKept = isAnnotated;
-  readonly labelKeysIn = labelKeysIn;
   readonly userText = userText;
   readonly #scope: RuleScope;
   readonly #find: FindObject;
@@ -100,7 +97,7 @@ export class ReflectorRules implements AnnotatedRules {
     const mirror = this.#mirroredBy(place, annotations);
     if (mirror === undefined) return await this.#pushes(rule, found, view);
     this.targets.leave(rule);
-    return 'reason' in mirror ? refused(mirror) : await this.#pulls(rule, mirror, nothing);
+    return 'reason' in mirror ? refused(mirror) : this.#pulls(rule, mirror, nothing);
   }
 
   /** The source of a direct mirror, or why it has none; `undefined`: the object is no direct mirror. */
@@ -115,38 +112,28 @@ export class ReflectorRules implements AnnotatedRules {
       : source;
   }
 
-  async #pulls(rule: RuleKey, source: Place, nothing: Evaluation): Promise<Evaluation> {
-    const { namespaces, labelsKnown } = this.#scope;
+  #pulls(rule: RuleKey, source: Place, nothing: Evaluation): Evaluation {
+    const { namespaces } = this.#scope;
     const { kind, place } = this.objects.of(rule);
     const sources = [this.objects.keyOf(rule, source)];
-    const labelsNow = (): LabelMatcher | undefined => {
-      const annotations = this.#find(kind, source.namespace, source.name)?.annotations;
-      return annotations && this.read(annotations).allowed.orLabels;
-    };
-    let labels = labelsNow();
-    while (!namespaces.knows(labels?.keys ?? [])) {
-      await labelsKnown(labels?.keys ?? []);
-      // The source may have got another selector during the wait.
-      labels = labelsNow();
-    }
+    const annotations = this.#find(kind, source.namespace, source.name)?.annotations;
+    const labels = annotations && this.read(annotations).allowed.orLabels;
     const refused = this.targets.pullFrom(rule, source.namespace, labels);
     const excluded = this.#excludedCause(source.namespace);
     const outOfReach = excluded === undefined ? refused : ({ ...excluded, part: 'all' } as const);
     if (outOfReach !== undefined) return { ...nothing, sources, outOfReach };
     const known = namespaces.factsOf(place.namespace)?.labels ?? {};
     const facts = JSON.stringify((labels?.keys ?? []).map((key) => [key, known[key] ?? null]));
-    const permits = (given: Annotations): boolean | undefined => this.permits(given, place.namespace);
+    const permits = (given: Annotations): boolean => this.permits(given, place.namespace);
     const shape = new DirectShape(place, source, permits, facts);
     const claim = { owner: nothing.owner, mode: 'fill', source: sources[0], shape } as const;
     return { ...nothing, claims: [{ target: this.objects.keyOf(rule, place), claim }], sources };
   }
 
-  /** Whether a source with these annotations may be mirrored into a namespace; `undefined`: a label is not known yet. */
-  permits(annotations: Annotations, namespace: string): boolean | undefined {
-    const { namespaces } = this.#scope;
+  /** Whether a source with these annotations may be mirrored into a namespace. */
+  permits(annotations: Annotations, namespace: string): boolean {
     const { isAllowed, allowed } = this.read(annotations);
-    if (!namespaces.knows(labelKeysOf(allowed))) return undefined;
-    return isAllowed && selectsWith(allowed, namespace, namespaces.factsOf(namespace)?.labels ?? {});
+    return isAllowed && selectsWith(allowed, namespace, this.#scope.namespaces.factsOf(namespace)?.labels ?? {});
   }
 
   async #pushes(rule: RuleKey, found: FoundRule, view: EngineView): Promise<Evaluation> {
@@ -231,7 +218,7 @@ export class ReflectorRules implements AnnotatedRules {
     if (place.namespace === namespace || this.#mirroredBy(place, annotations) !== undefined) return undefined;
     if (isQuick && !this.#patterns.isPrepared(patternTexts(annotations))) return true;
     const { isAllowed, isAuto, targets } = this.read(annotations);
-    return isAllowed && isAuto ? maySelect(targets, namespace, this.#scope.namespaces) : undefined;
+    return isAllowed && isAuto ? selectsNow(targets, namespace, this.#scope.namespaces) : undefined;
   }
 }
 

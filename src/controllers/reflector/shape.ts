@@ -7,7 +7,6 @@ import {
   type FieldPatch,
   type Shape,
   type SourceView,
-  UNREAD,
 } from '../../copy/model/claim.ts';
 import { COPY_LABEL, type Observed } from '../../copy/model/observed.ts';
 import type { Place } from '../common/annotated/objects.ts';
@@ -66,13 +65,13 @@ export class AutoShape implements Shape {
 
 /** A direct mirror: an object of a user that gets the data of its source. */
 export class DirectShape extends PullShape {
-  readonly #permits: (annotations: Annotations) => boolean | undefined;
+  readonly #permits: (annotations: Annotations) => boolean;
 
   /**
-   * @param permits whether a source with these annotations permits the target; `undefined`: not known yet
+   * @param permits whether a source with these annotations permits the target
    * @param facts the facts besides the annotations on which `permits` depends, as text
    */
-  constructor(target: Place, source: Place, permits: (annotations: Annotations) => boolean | undefined, facts: string) {
+  constructor(target: Place, source: Place, permits: (annotations: Annotations) => boolean, facts: string) {
     super({ target, source, permission: NAMES, version: NAMES.version }, facts);
     this.#permits = permits;
   }
@@ -88,9 +87,7 @@ export class DirectShape extends PullShape {
   }
 
   protected from(source: PresentSource, { annotations }: Observed, now: number): DesiredState {
-    const isPermitted = this.#permits(source.annotations);
-    if (isPermitted === undefined) return UNREAD;
-    if (!isPermitted) return failing(this.denied());
+    if (!this.#permits(source.annotations)) return failing(this.denied());
     const isMarked = annotations[NAMES.autoReflects]?.trim().toLowerCase() === 'false';
     // The bookkeeping of an object that has the data already is completed; another version alone is not written.
     const missing: FieldPatch = annotations[NAMES.version] ? {} : { [NAMES.version]: source.version };

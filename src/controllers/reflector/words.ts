@@ -159,33 +159,20 @@ export function readSource(cache: PatternCache, annotations: Annotations): Sourc
     return good;
   };
   const matcherIn = (name: string, text: string): LabelMatcher | undefined => {
-    const matcher = readSelector(text);
-    if (!('problem' in matcher)) return matcher;
-    problems.push(illFormed(name, text, matcher.problem));
-    return undefined;
+    try {
+      const problem = lengthProblem(text);
+      if (problem !== undefined) throw new RangeError(problem);
+      return reflectorSelector(text);
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error;
+      problems.push(illFormed(name, text, error.message));
+      return undefined;
+    }
   };
   const [isAllowed, isAuto] = [boolIn(NAMES.allowed), boolIn(NAMES.auto)];
   const allowed = selectionIn(NAMES.allowedNamespaces, NAMES.allowedSelector);
   const targets = { ...selectionIn(NAMES.autoNamespaces, NAMES.autoSelector), and: allowed };
   return { isAllowed, isAuto, allowed, targets, problems, suspects };
-}
-
-/** The keys of the labels in the selectors of a source. */
-export function labelKeysIn(annotations: Annotations): readonly string[] {
-  return [NAMES.allowedSelector, NAMES.autoSelector].flatMap((name) => {
-    const matcher = readSelector(annotations[name] ?? '');
-    return 'problem' in matcher ? [] : matcher.keys;
-  });
-}
-
-function readSelector(text: string): LabelMatcher | { readonly problem: string } {
-  try {
-    const problem = lengthProblem(text);
-    return problem === undefined ? reflectorSelector(text) : { problem };
-  } catch (error) {
-    if (!(error instanceof RangeError)) throw error;
-    return { problem: error.message };
-  }
 }
 
 /** All patterns in the annotations, to compile them with pauses. */

@@ -21,8 +21,6 @@ export interface AnnotatedRules extends RuleSet {
   isKept(annotations: Readonly<Record<string, string>> | undefined): boolean;
   /** A text that changes when the rule must be evaluated again; `undefined`: the object is no rule. */
   versionOf(observed: Observed): string | undefined;
-  /** The keys of the labels that are in the selectors of a rule. Quick: it compiles no patterns. Default: none. */
-  labelKeysIn?(annotations: Observed['annotations']): readonly string[];
   /** The annotations of a source that decide for the rules that pull from it, as text. Default: none do. */
   userText?(annotations: Observed['annotations']): string;
 }
@@ -50,11 +48,7 @@ export function annotatedController(
     else if (before !== undefined && was !== undefined && engine.claims.versionOf(rule) !== undefined)
       left.set(rule, { before, copies: [...engine.claims.ownedBy(rule)] });
     const priority = initial ? 'low' : 'normal';
-    if (was !== is) {
-      // All label keys are kept before the first evaluation, so that one list brings the labels for all rules.
-      if (is !== undefined) cluster.namespaces.keep(rules.labelKeysIn?.(after?.annotations ?? {}) ?? []);
-      engine.enqueueRule(rule, priority);
-    }
+    if (was !== is) engine.enqueueRule(rule, priority);
     if (rules.userText === undefined) return;
     if (before && after && rules.userText(before.annotations) === rules.userText(after.annotations)) return;
     // Which labels of their namespaces decide for those that pull from the object, it may say in another way now.

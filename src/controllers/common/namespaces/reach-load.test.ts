@@ -45,7 +45,6 @@ class Scene {
       const metadata = { name, namespace: 'home', uid: name, resourceVersion: '1', creationTimestamp: '' };
       const mirror: SecretMirror = { metadata, spec: { source: { name }, destination } };
       mirrors.put(mirror);
-      this.namespaces.keep([key]);
     }
     const scope = ruleScope({ namespaces: this.namespaces, reach });
     const rules = new MirrorRules(scope, { mirrors, viewOf: () => ({ state: 'unknown' }) });
@@ -119,7 +118,6 @@ test('when a label of 10,000 namespaces changes, only the rules that select by t
 
 test('after a change of a label by which a limit decides, all rules are enqueued', async () => {
   const scene = new Scene('zone');
-  scene.namespaces.keep(['zone']);
   scene.label('n-0', { zone: 'a' });
   await scene.searched();
   assert.equal(scene.enqueued.size, SELECTING + IDLE);
@@ -144,7 +142,6 @@ test('two labels of a namespace take at most 512 bytes of memory, including the 
     return process.memoryUsage().heapUsed;
   };
   const namespaces = new Namespaces();
-  namespaces.keep(['tier', 'team']);
   const fill = (labels: (index: number) => string): void => {
     for (let index = 0; index < NAMESPACES; index += 1)
       namespaces.sink.upsert(

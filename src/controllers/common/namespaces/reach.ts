@@ -66,7 +66,7 @@ export class Reach {
   /**
    * The rules that must be evaluated after changes of namespaces. If a label changed: the rules that select the
    * namespace's name and whose selector has this label. If the namespace was added or deleted, or if its consent or a
-   * label in the selector of a limit changed: all rules that select the name. Pauses after each rule and namespace.
+   * label in the selector of a limit changed: all rules that select the name. Pauses before each rule and namespace.
    */
   async concernedBy(
     changes: Changes,
@@ -81,6 +81,7 @@ export class Reach {
     }
     const found: RuleKey[] = [];
     for (const [rule, selection] of rules) {
+      await pause();
       if (await this.#isConcerned(rule, selection, namespaces)) found.push(rule);
     }
     return found;

@@ -78,16 +78,6 @@ export function selectsNow(selection: NamespaceSelection, namespace: string, the
   return there.has(namespace) && selectsWith(selection, namespace, there.factsOf(namespace)?.labels ?? {});
 }
 
-/** As `selectsNow`, but also if labels that decide are not known yet. */
-export function maySelect(
-  selection: NamespaceSelection,
-  namespace: string,
-  there: There & Pick<Namespaces, 'knows'>,
-): boolean {
-  if (there.knows(labelKeysOf(selection))) return selectsNow(selection, namespace, there);
-  return there.has(namespace) && selects(selection, namespace);
-}
-
 /** Above this number of instructions, a pattern takes so long to compile that a pause follows. */
 const LARGE = 50;
 

@@ -10,7 +10,7 @@ import type { OutOfReach } from '../../../copy/model/rule-set.ts';
 import type { RuleScope } from '../context.ts';
 import { LeftOut } from '../namespaces/left-out.ts';
 import type { RulesInNamespaces } from '../namespaces/namespace-changes.ts';
-import { labelKeysOf, type NamespaceSelection } from '../namespaces/selection.ts';
+import type { NamespaceSelection } from '../namespaces/selection.ts';
 import { patternSize, RuleLimits } from './rule-limits.ts';
 
 /** What a rule wants. */
@@ -104,9 +104,8 @@ export class RuleTargets implements RulesInNamespaces {
       this.dependsOn(rule, [home]);
       return { targets: NONE, outOfReach: { ...forbidden, part: 'all' } };
     }
-    // Stored before the wait and the search, so that a namespace that changes meanwhile causes another evaluation.
+    // Stored before the search, so that a namespace that changes meanwhile causes another evaluation.
     this.#selections.set(rule, selection);
-    await this.#scope.labelsKnown(labelKeysOf(selection));
     const leftOut = new LeftOut(home);
     const found =
       find === undefined ? new Set(await reach.reachedBy(selection, namespaces, leftOut, home)) : await find(leftOut);

@@ -20,7 +20,7 @@ async function read(
   destination: SecretMirrorDestination,
   served?: ServedNamespaces,
 ): Promise<readonly [string, readonly string[]]> {
-  const namespaces = new Namespaces('all');
+  const namespaces = new Namespaces();
   for (const [name, labels] of THERE) {
     const metadata = { name, uid: name, resourceVersion: '1', creationTimestamp: '', labels };
     namespaces.sink.upsert({ metadata }, true);

@@ -12,12 +12,12 @@ import { parseResourceKey, resourceKey, type ResourceKey, type RuleKey } from '.
 import { CONFIG_MAP, SECRET } from '../../../copy/model/kind.ts';
 import { isMarkedElsewhere, PLACE_ANNOTATION, type Observed } from '../../../copy/model/observed.ts';
 import type { EngineView, Evaluation, Mark, RuleSet } from '../../../copy/model/rule-set.ts';
-import { type LabelMatcher, readSelector } from '../../../runtime/text/label-selector.ts';
+import type { LabelMatcher } from '../../../runtime/text/label-selector.ts';
 import { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import type { RuleScope } from '../../common/context.ts';
 import { LeftOut } from '../../common/namespaces/left-out.ts';
 import type { Changes } from '../../common/namespaces/reach.ts';
-import { maySelect, misreadPatterns, type NamespaceSelection } from '../../common/namespaces/selection.ts';
+import { misreadPatterns, type NamespaceSelection, selectsNow } from '../../common/namespaces/selection.ts';
 import { ruleVersion } from '../../../copy/engine/life/rule-store.ts';
 import { MAX_TARGETS, patternSize, RuleLimits } from '../../common/rules/rule-limits.ts';
 import {
@@ -82,12 +82,6 @@ export class MirrorRules implements RuleSet {
     return mirror && this.specOf(mirror).namespaces.labels;
   }
 
-  /** The label keys in a mirror's selector, as in the object: it may be slow to compute the effective spec. */
-  labelKeysOf(rule: RuleKey): readonly string[] {
-    const { namespaceSelector } = this.#options.mirrors.get(rule)?.spec.destination ?? {};
-    return (namespaceSelector && readSelector(namespaceSelector, '', []))?.keys ?? [];
-  }
-
   *#selections(): Iterable<[RuleKey, NamespaceSelection]> {
     for (const [rule, mirror] of this.#options.mirrors.all()) {
       // Without a spec, the mirror is still to be evaluated. It will see the change, and to compute the spec is slow.
@@ -126,7 +120,6 @@ export class MirrorRules implements RuleSet {
     const shape = new MirrorShape({ owner: `${home}/${name}`, retain, vaultPath, sourceType, choices });
     const kept = { owner, mode: 'own', source: undefined, shape: new RetainShape(`${home}/${name}`) } as const;
     const source = this.sourceOf(rule, mirror, spec);
-    await this.#scope.labelsKnown(spec.namespaces.labels?.keys ?? []);
     if (deletionTimestamp !== undefined) {
       // All targets, because a copy that is being created now has no mark yet.
       const { targets } = await this.#targets(mirror, spec, source);
@@ -201,7 +194,7 @@ export class MirrorRules implements RuleSet {
     if (isQuick && !this.#specs.has(mirror.spec)) return true;
     const spec = this.specOf(mirror);
     if (spec.copyName !== name) return undefined;
-    return maySelect(spec.namespaces, namespace, this.#scope.namespaces);
+    return selectsNow(spec.namespaces, namespace, this.#scope.namespaces);
   }
 
   markOn({ annotations }: Observed, target: ResourceKey): Mark | undefined {

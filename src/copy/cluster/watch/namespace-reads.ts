@@ -1,4 +1,4 @@
-/** Reads namespaces besides their watch: for labels that were not kept, or to check labels before a copy is deleted. */
+/** Reads namespaces besides their watch, to check labels and consent before a copy is deleted. */
 import type { KubeApi, KubeObject } from '../../../kube/api.ts';
 import { listEach } from '../../../kube/list-each.ts';
 import type { ServedNamespaces } from '../../../kube/watch/served-namespaces.ts';
@@ -7,8 +7,6 @@ import { SingleFlight } from '../../../runtime/queue/single-flight.ts';
 import type { Namespaces } from './namespaces.ts';
 
 const PATH = '/api/v1/namespaces';
-/** Time limit for each page of a list of all namespaces, ms. */
-const PAGE_TIMEOUT_MS = 60_000;
 /** More namespaces are read by a list of all. Their names would make a URL above 8 KiB, which many proxies refuse. */
 const MAX_SELECTED = 100;
 
@@ -19,12 +17,11 @@ export interface NamespaceReadsOptions {
 }
 
 /**
- * All rules of a cluster share one running list of all labels, and one running read of single namespaces: what is asked
- * meanwhile is read together by the next one, so that a thousand deletions need few reads. Throws as `api.request`.
+ * All rules of a cluster share one running read: what is asked meanwhile is read together by the next one, so that a
+ * thousand deletions need few reads. Throws as `api.request`.
  */
 export class NamespaceReads {
   readonly #cluster: NamespaceReadsOptions;
-  readonly #lists = new SingleFlight<void>();
   readonly #reads = new SingleFlight<ReadonlyMap<string, KubeObject>>();
   /** The number of the next read, and the namespaces that it reads. */
   #number = 0;
@@ -36,16 +33,6 @@ export class NamespaceReads {
     this.#cluster = cluster;
   }
 
-  /** Settles when the labels with these keys are known for all namespaces. */
-  async labelsKnown(keys: readonly string[], signal: AbortSignal): Promise<void> {
-    const { namespaces } = this.#cluster;
-    namespaces.keep(keys);
-    // At most two lists: if a list already ran before `keep`, it does not bring these keys. The next list does.
-    while (!namespaces.knows(keys)) {
-      await this.#lists.run('the labels of namespaces', (shared) => this.#relist(shared), signal);
-    }
-  }
-
   /**
    * Whether a namespace has the same labels and consent on the server as in memory. They differ if the watch is late.
    * Always `true` with `--namespaces`: then Keyferry has no permission to read them.
@@ -55,12 +42,6 @@ export class NamespaceReads {
     if (served !== undefined) return true;
     const item = await this.#read(name, signal);
     return item !== undefined && namespaces.isKnown(item);
-  }
-
-  async #relist(signal: AbortSignal): Promise<void> {
-    const { api, namespaces } = this.#cluster;
-    const options = { metadataOnly: true, timeoutMs: PAGE_TIMEOUT_MS, signal };
-    await namespaces.relist(async (take) => await listEach(api, PATH, take, options));
   }
 
   async #read(name: string, signal: AbortSignal): Promise<KubeObject | undefined> {

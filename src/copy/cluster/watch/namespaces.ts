@@ -1,9 +1,6 @@
 /**
  * The namespaces of one cluster, with their labels and consents. A namespace that is being deleted counts as absent,
  * because nothing can be created in it.
- *
- * To save memory, only labels with requested keys are kept (`keep`): a cluster may have thousands of namespaces. For a
- * namespace without these labels and without a consent, only name and uid are kept.
  */
 import type { KubeObject, ObjectMeta } from '../../../kube/api.ts';
 import type { WatchSink } from '../../../kube/watch/watcher.ts';
@@ -16,9 +13,8 @@ export const ACCEPT_FROM_ANNOTATION = 'keyferry.dev/accept-from';
 /** Maximum length of a consent, characters. A longer consent is cut to one character more, so it is still too long. */
 export const MAX_CONSENT = 16 * 1024;
 
-/** The labels and the consent of a namespace, as far as they are kept. */
+/** The labels and the consent of a namespace. */
 export interface NamespaceFacts {
-  /** The labels whose keys are kept. */
   readonly labels: Labels;
   /** The value of `keyferry.dev/accept-from`, if there is one. */
   readonly acceptFrom?: string | undefined;
@@ -39,17 +35,6 @@ export class Namespaces {
   /** The names of namespaces, by the labels in `#facts`. */
   readonly #labelled = new LabelIndex();
   readonly #handlers: OnNamespace[] = [];
-  /** The keys of the labels that are kept; `undefined`: all labels are. */
-  readonly #kept: Set<string> | undefined;
-  /** The kept keys whose labels are known for all namespaces, because a list has brought them since `keep`. */
-  readonly #known = new Set<string>();
-  /** The namespaces that the watch has changed since a `relist` began; `undefined`: no `relist` runs. */
-  #changedSince: Set<string> | undefined;
-
-  /** @param labels `all`: all labels are kept. Default: only the labels with keys that `keep` got */
-  constructor(labels?: 'all') {
-    this.#kept = labels === 'all' ? undefined : new Set();
-  }
 
   /** Calls the handler for every change from now on. */
   onChange(handler: OnNamespace): void {
@@ -76,14 +61,14 @@ export class Namespaces {
     return this.#uids.get(name);
   }
 
-  /** `undefined`: the namespace has none of the kept labels, and no consent. */
+  /** `undefined`: the namespace does not exist, or has neither labels nor a consent. */
   factsOf(name: string): NamespaceFacts | undefined {
     return this.#facts.get(name);
   }
 
   /** Whether the watch has brought the namespace with the same uid, labels and consent. */
   isKnown({ metadata: { name, uid, labels, annotations } }: KubeObject): boolean {
-    const facts = this.#factsIn(labels, annotations?.[ACCEPT_FROM_ANNOTATION]);
+    const facts = factsIn(labels, annotations?.[ACCEPT_FROM_ANNOTATION]);
     return this.#uids.get(name) === uid && differences(this.#facts.get(name), facts).size === 0;
   }
 
@@ -92,44 +77,10 @@ export class Namespaces {
     this.sink.upsert({ metadata: { name, uid: '', resourceVersion: '', creationTimestamp: '' } }, true);
   }
 
-  /** Keeps labels with these keys from now on. An existing namespace has them after its next event or a `relist`. */
-  keep(keys: readonly string[]): void {
-    for (const key of keys) {
-      // Before the watch's first list the keys count as known: this list will bring their labels without a `relist`.
-      if (this.#uids.size === 0) this.#known.add(key);
-      this.#kept?.add(key);
-    }
-  }
-
-  /** Whether the labels with these keys are known for all namespaces. */
-  knows(keys: readonly string[]): boolean {
-    return this.#kept === undefined || keys.every((key) => this.#known.has(key));
-  }
-
-  /**
-   * Reads the labels with new keys from a list. Facts that are already known stay unchanged, even if the list has newer
-   * facts. The watch will bring these, and reports to the rules only facts that differ from the known facts.
-   * @param list calls `take` for each namespace
-   */
-  async relist(list: (take: (item: KubeObject) => void) => Promise<unknown>): Promise<void> {
-    const changed = (this.#changedSince = new Set());
-    const keys = new Set([...(this.#kept ?? [])].filter((key) => !this.#known.has(key)));
-    try {
-      await list(({ metadata }) => {
-        const isSame = this.#uids.get(metadata.name) === metadata.uid;
-        if (isSame && !changed.has(metadata.name)) this.#learnLabels(metadata, keys);
-      });
-      for (const key of keys) this.#known.add(key);
-    } finally {
-      this.#changedSince = undefined;
-    }
-  }
-
   /** The sink for a watch of the metadata of namespaces. */
   readonly sink: WatchSink = {
     upsert: ({ metadata }: KubeObject, initial) => {
       const { name, uid, deletionTimestamp } = metadata;
-      this.#changedSince?.add(name);
       if (deletionTimestamp !== undefined) {
         this.#drop(name);
         return true;
@@ -141,10 +92,7 @@ export class Namespaces {
       else if (changed.size > 0) this.#changed(name, true, initial, changed);
       return true;
     },
-    remove: ({ metadata }) => {
-      this.#changedSince?.add(metadata.name);
-      this.#drop(metadata.name);
-    },
+    remove: ({ metadata }) => this.#drop(metadata.name),
     prune: (keys) => {
       for (const name of this.#uids.keys()) if (!keys.has(name)) this.#drop(name);
     },
@@ -152,7 +100,7 @@ export class Namespaces {
 
   /** @returns the changed facts. @see NamespaceChange */
   #learn({ name, labels, annotations }: ObjectMeta): ReadonlySet<string> {
-    const facts = this.#factsIn(labels, annotations?.[ACCEPT_FROM_ANNOTATION]);
+    const facts = factsIn(labels, annotations?.[ACCEPT_FROM_ANNOTATION]);
     const changed = differences(this.#facts.get(name), facts);
     if (changed.size > 0) this.#put(name, facts);
     return changed;
@@ -164,24 +112,6 @@ export class Namespaces {
     else this.#facts.set(name, facts);
   }
 
-  #learnLabels({ name, labels = {} }: Pick<ObjectMeta, 'name' | 'labels'>, keys: ReadonlySet<string>): void {
-    const { labels: before = {}, acceptFrom } = this.#facts.get(name) ?? {};
-    const known = Object.entries(before).filter(([key]) => !keys.has(key));
-    const added = Object.entries(labels).filter(([key]) => keys.has(key));
-    this.#put(name, this.#factsIn(Object.fromEntries([...known, ...added]), acceptFrom));
-  }
-
-  #factsIn(all: Labels | undefined, acceptFrom: string | undefined): NamespaceFacts | undefined {
-    const kept = this.#kept;
-    const labels: Record<string, string> = {};
-    for (const key in kept?.size === 0 ? {} : all) {
-      const value = all?.[key];
-      if (value !== undefined && kept?.has(key) !== false) labels[key] = value;
-    }
-    if (acceptFrom !== undefined) return { labels, acceptFrom: acceptFrom.slice(0, MAX_CONSENT + 1) };
-    return Object.keys(labels).length === 0 ? undefined : { labels };
-  }
-
   #drop(name: string): void {
     this.#put(name, undefined);
     if (this.#uids.delete(name)) this.#changed(name, false, false, 'existence');
@@ -190,6 +120,11 @@ export class Namespaces {
   #changed(...change: Parameters<OnNamespace>): void {
     for (const handler of this.#handlers) handler(...change);
   }
+}
+
+function factsIn(labels: Labels = {}, acceptFrom?: string): NamespaceFacts | undefined {
+  if (acceptFrom !== undefined) return { labels, acceptFrom: acceptFrom.slice(0, MAX_CONSENT + 1) };
+  return Object.keys(labels).length === 0 ? undefined : { labels };
 }
 
 const NOTHING: ReadonlySet<string> = new Set();
