@@ -1,12 +1,9 @@
 /**
  * After a namespace was added or deleted, or its labels or consent changed: enqueues the rules that select it.
  *
- * Hundreds of namespaces can appear at the same time, and a search looks at all rules. So only the first change starts
- * a search immediately. If this search finds rules, later changes wait up to a second and share one search. A search
- * pauses often, because it may try thousands of patterns.
- *
- * A label can change many times a second. So after a change of labels or consent, further such changes of the same
- * namespace wait for a second and share one search. An added or deleted namespace never waits for this second.
+ * Hundreds of namespaces can appear at the same time, a label can change many times a second, and a search looks at all
+ * rules. So only the first change starts a search immediately. If this search finds rules, later changes wait up to a
+ * second and share one search. A search pauses often, because it may try thousands of patterns.
  *
  * State: the waiting changes, and the changes of the running search. Invariant: from the event of a namespace until its
  * rules are enqueued, `isOutdated` is true, so Keyferry deletes no copy there as an orphan. Example: a namespace is
@@ -26,12 +23,13 @@ import type { LabelMatcher } from '../../../runtime/text/label-selector.ts';
 import { someOf } from '../../../runtime/text/texts.ts';
 import type { Changes } from './reach.ts';
 
-/** How long changes wait for further changes, ms. The more rules a search finds, the longer the next changes wait. */
+/**
+ * How long changes wait for further changes, ms. The more rules a search finds, the longer the next changes wait; after a
+ * change of labels or consent, as long as possible.
+ */
 const BATCH_MS = { least: 250, most: 1000 };
 /** The wait for each pair of a found rule and a namespace, ms: five times the evaluation of the pair (2 to 10 µs). */
 const BATCH_MS_EACH = 0.05;
-/** After a change of labels or consent: how long further such changes of the same namespace wait, ms. */
-const FLIP_MS = 1000;
 
 /** The part of a `ControllerContext` that this file needs. */
 export interface NamespaceChangesContext {
@@ -70,10 +68,8 @@ export class NamespaceChanges {
   #waiting = new Map<string, Change>();
   /** The changes of the running search; `undefined`: no search runs. */
   #searched: ReadonlyMap<string, Change> | undefined;
-  /** The namespaces whose labels or consent changed in the last second. Value: a further change, which waits. */
-  readonly #flipping = new Map<string, Change | undefined>();
+  /** Runs while changes wait. */
   #timer: Timer | undefined;
-  #flipTimer: Timer | undefined;
   #isStopped = false;
 
   constructor(context: NamespaceChangesContext) {
@@ -100,43 +96,21 @@ export class NamespaceChanges {
     const decisive = outOfReach?.part === 'all' ? namespaceOf(rule) : namespace;
     const isByFacts = outOfReach !== undefined || affected.labelsOf?.(rule) !== undefined;
     if (isByFacts && !(await cluster.namespaceReads.isCurrent(decisive, signal))) return true;
-    const isPending = this.#waiting.has(decisive) || this.#searched?.has(decisive) === true;
-    return isPending || this.#flipping.get(decisive) !== undefined;
+    return this.#waiting.has(decisive) || this.#searched?.has(decisive) === true;
   }
 
   readonly add: OnNamespace = (namespace, _there, initial, changed) => {
-    if (!this.#isStopped) this.#add(namespace, { changed, initial });
+    if (this.#isStopped) return;
+    this.#waiting.set(namespace, merged(this.#waiting.get(namespace), { changed, initial }));
+    // All namespaces of a list arrive in the same turn of the event loop, so one search finds them all without a wait.
+    if (initial) this.#endWait();
+    if (this.#timer === undefined) void this.#search();
   };
 
   stop(): void {
     this.#isStopped = true;
-    this.#timer?.cancel();
-    this.#flipTimer?.cancel();
+    this.#endWait();
     this.#waiting.clear();
-    this.#flipping.clear();
-  }
-
-  #add(namespace: string, change: Change): void {
-    const isFlip = change.changed !== 'existence' && this.#flipping.has(namespace);
-    if (change.changed !== 'existence') this.#delay(namespace, isFlip ? change : undefined);
-    if (isFlip) return;
-    this.#waiting.set(namespace, merged(this.#waiting.get(namespace), change));
-    // All namespaces of a list arrive in the same turn of the event loop, so one search finds them all without a wait.
-    if (change.initial) this.#endWait();
-    if (this.#timer === undefined) void this.#search();
-  }
-
-  /** Delays further changes of labels or consent for a second. @param change is delayed and merged, too */
-  #delay(namespace: string, change?: Change): void {
-    this.#flipping.set(namespace, change && merged(this.#flipping.get(namespace), change));
-    this.#flipTimer ??= this.#context.clock.setTimeout(() => this.#searchDelayed(), FLIP_MS, { unref: true });
-  }
-
-  #searchDelayed(): void {
-    this.#flipTimer = undefined;
-    const delayed = [...this.#flipping];
-    this.#flipping.clear();
-    for (const [namespace, change] of delayed) if (change !== undefined) this.#add(namespace, change);
   }
 
   #endWait(): void {
@@ -152,35 +126,42 @@ export class NamespaceChanges {
     while (this.#waiting.size > 0 && this.#timer === undefined) {
       const changes = (this.#searched = this.#waiting);
       this.#waiting = new Map();
+      let waitMs: number = BATCH_MS.most;
       try {
-        await this.#searchFor(changes);
+        waitMs = await this.#searchFor(changes);
       } catch (error) {
         // The changes wait for the next search. Until then `isOutdated` is true, so no copy there is deleted.
-        for (const [namespace, change] of changes) this.#delay(namespace, change);
+        for (const [namespace, change] of changes)
+          this.#waiting.set(namespace, merged(this.#waiting.get(namespace), change));
         const namespace = someOf([...changes.keys()], NAMED);
         this.#context.log.error('cannot find the rules that a change of a namespace concerns, retrying', {
           namespace,
           error,
         });
       }
+      if (waitMs > 0 && !this.#isStopped) this.#timer = this.#context.clock.setTimeout(this.#next, waitMs, { unref: true });
     }
     this.#searched = undefined;
   }
 
-  async #searchFor(changes: ReadonlyMap<string, Change>): Promise<void> {
-    const { engine, clock, cluster } = this.#context;
+  readonly #next = (): void => {
+    this.#endWait();
+    void this.#search();
+  };
+
+  /** @returns how long further changes wait, ms */
+  async #searchFor(changes: ReadonlyMap<string, Change>): Promise<number> {
+    const { engine, cluster } = this.#context;
     const found: RuleKey[] = [];
     for (const rules of this.#affected.values()) found.push(...(await rules.rulesFor(changes)));
-    if (this.#isStopped) return;
-    const isListed = [...changes.values()].every(({ initial }) => initial);
+    if (this.#isStopped) return 0;
+    const all = [...changes.values()];
+    const isListed = all.every(({ initial }) => initial);
     for (const rule of found) engine.enqueueRule(rule, isListed ? 'low' : 'normal');
-    if (isListed || found.length === 0) return;
+    if (isListed || found.length === 0) return 0;
+    if (all.some(({ changed }) => changed !== 'existence')) return BATCH_MS.most;
     const waitMs = Math.max(BATCH_MS.least, found.length * cluster.namespaces.size * BATCH_MS_EACH);
-    const next = (): void => {
-      this.#endWait();
-      void this.#search();
-    };
-    this.#timer = clock.setTimeout(next, Math.min(waitMs, BATCH_MS.most), { unref: true });
+    return Math.min(waitMs, BATCH_MS.most);
   }
 }
 
