@@ -34,7 +34,6 @@ import {
   markedSource,
   marksText,
   NAMES,
-  patternTexts,
   type PushRule,
   readPush,
   referenceIn,
@@ -94,7 +93,6 @@ export class MittwaldRules implements AnnotatedRules {
   }
 
   async evaluate(rule: RuleKey, view: EngineView): Promise<Evaluation | undefined> {
-    await this.#dialect.whole.prepare(() => patternTexts(this.objects.of(rule).observed?.annotations ?? {}));
     const found = findRule(this, rule, view);
     if (found === undefined) return undefined;
     const { place, observed, nothing, refused } = found;
@@ -220,7 +218,7 @@ export class MittwaldRules implements AnnotatedRules {
     const { annotations } = observed ?? {};
     if (annotations === undefined || !isRule(annotations) || own.kind !== kind || place.name !== name) return undefined;
     if (place.namespace === namespace || referenceIn(place, annotations) !== undefined) return undefined;
-    if (isQuick && !this.#dialect.whole.isPrepared(patternTexts(annotations))) return true;
+    if (isQuick) return true;
     return selectsNow(this.#push(annotations).selection, namespace, this.#scope.namespaces);
   }
 }

@@ -146,12 +146,6 @@ export function readList({ whole, original, isOriginal }: Dialect, annotation: s
   return { patterns, half, problems: problems.slice(0, MAX_PROBLEMS) };
 }
 
-/** The patterns in the annotations of a source, to compile them with pauses. */
-export function patternTexts(annotations: Annotations): string[] {
-  const lists = [annotations[NAMES.to], annotations[NAMES.allowedNamespaces]];
-  return lists.flatMap((list = '') => (lengthProblem(list) === undefined ? listItems(list).map(meant) : []));
-}
-
 function listItems(text: string): string[] {
   return text
     .split(',')

@@ -30,7 +30,6 @@ import {
   isRule,
   listsOfNobody,
   NAMES,
-  patternTexts,
   readSource,
   referenceIn,
   reflectorPatterns,
@@ -86,7 +85,6 @@ export class ReflectorRules implements AnnotatedRules {
   }
 
   async evaluate(rule: RuleKey, view: EngineView): Promise<Evaluation | undefined> {
-    await this.#patterns.prepare(() => patternTexts(this.objects.of(rule).observed?.annotations ?? {}));
     const found = findRule(this, rule, view);
     if (found === undefined) return undefined;
     const { place, observed, nothing, refused } = found;
@@ -216,7 +214,7 @@ export class ReflectorRules implements AnnotatedRules {
     const { annotations } = observed ?? {};
     if (annotations === undefined || own.kind !== kind || place.name !== name) return undefined;
     if (place.namespace === namespace || this.#mirroredBy(place, annotations) !== undefined) return undefined;
-    if (isQuick && !this.#patterns.isPrepared(patternTexts(annotations))) return true;
+    if (isQuick) return true;
     const { isAllowed, isAuto, targets } = this.read(annotations);
     return isAllowed && isAuto ? selectsNow(targets, namespace, this.#scope.namespaces) : undefined;
   }

@@ -175,12 +175,6 @@ export function readSource(cache: PatternCache, annotations: Annotations): Sourc
   return { isAllowed, isAuto, allowed, targets, problems, suspects };
 }
 
-/** All patterns in the annotations, to compile them with pauses. */
-export function patternTexts(annotations: Annotations): string[] {
-  const lists = [annotations[NAMES.allowedNamespaces], annotations[NAMES.autoNamespaces]];
-  return lists.flatMap((list = '') => (lengthProblem(list) === undefined ? listItems(list) : []));
-}
-
 /** The lists of a source that have only commas, and so select no namespace. Some users mean this. */
 export function listsOfNobody(annotations: Annotations): string[] {
   const lists = [NAMES.allowedNamespaces, NAMES.autoNamespaces];

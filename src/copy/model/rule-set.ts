@@ -91,7 +91,7 @@ export interface RuleSet {
   problemOf?(rule: RuleKey): Cause | undefined;
   /**
    * Whether a rule selects the object's namespace. `undefined`: the rule never copies objects of this kind or name.
-   * @param isQuick the answer is `true`, too, if it takes long to compute: the rule's patterns are not compiled yet
+   * @param isQuick patterns and labels are not looked at: the rule may select any namespace
    */
   selects?(rule: RuleKey, object: ResourceKey, isQuick?: boolean): boolean | undefined;
 }

@@ -5,7 +5,6 @@
  */
 import { RE2JS } from 're2js';
 import { ByteCache } from '../maps.ts';
-import { pause } from '../pause.ts';
 
 type RegexMode = 'full' | 'search';
 
@@ -41,7 +40,7 @@ const MAX_PATTERN_SIZE = 1000;
  * repetitions, and for others. Compiling takes 5 µs for each.
  */
 const MAX_ROUGH_SIZE = { list: 8192, other: 2 * MAX_PATTERN_SIZE };
-/** Largest number of instructions in all patterns of one rule: it matches a namespace in a few ms at most. */
+/** Largest number of instructions in all patterns of one rule: they are compiled in 50 ms, and match a namespace in a few ms. */
 const MAX_RULE_SIZE = 10_000;
 
 /**
@@ -112,9 +111,6 @@ export class RulePatterns {
     return this.isFull ? TOO_COMPLEX_TOGETHER : pattern;
   }
 }
-
-/** How often the patterns of a rule are prepared if they change meanwhile. */
-const MAX_PREPARATIONS = 3;
 
 /** Largest size of the cache of patterns, bytes. Their compiled programs do not count. */
 const PATTERNS_BYTES = 4 * 1024 * 1024;
@@ -217,33 +213,6 @@ export class PatternCache {
       this.#patterns.set(source, pattern, 2 * source.length + BYTES_PER_PATTERN);
     }
     return pattern;
-  }
-
-  /**
-   * Compiles the patterns of a rule, with pauses. Stops above the limit, because such a rule is refused.
-   * @param sources the present patterns. If the rule has others after the pauses, these are compiled, too, but a rule
-   *   that changes all the time does not hold up its evaluation
-   */
-  async prepare(sources: () => readonly string[]): Promise<void> {
-    for (let round = 0; round < MAX_PREPARATIONS && !this.isPrepared(sources()); round += 1) {
-      const patterns = new RulePatterns(this);
-      for (const source of sources()) {
-        patterns.add(source);
-        if (patterns.isFull) break;
-        await pause();
-      }
-    }
-  }
-
-  /** Whether all patterns of a rule are compiled, as far as the limit permits. */
-  isPrepared(sources: readonly string[]): boolean {
-    const patterns = new RulePatterns(this);
-    for (const source of sources) {
-      if (patterns.isFull) return true;
-      if (this.#patterns.get(source) === undefined) return false;
-      patterns.add(source);
-    }
-    return true;
   }
 
   get size(): number {

@@ -103,7 +103,6 @@ export class MirrorRules implements RuleSet {
   async evaluate(rule: RuleKey, view: EngineView): Promise<Evaluation | undefined> {
     const limits = this.#limits;
     const { mirrors, vault } = this.#options;
-    await this.#patterns.prepare(() => this.#patternsIn(rule));
     const mirror = mirrors.get(rule);
     const isActive = mirror !== undefined && mirror.metadata.deletionTimestamp === undefined;
     if (!isActive) limits.leave(rule);
@@ -163,15 +162,6 @@ export class MirrorRules implements RuleSet {
     return this.#options.observed?.(copy)?.annotations[RETAIN_ANNOTATION] === 'true';
   }
 
-  #patternsIn(rule: RuleKey): string[] {
-    const mirror = this.#options.mirrors.get(rule);
-    if (mirror === undefined || this.#specs.has(mirror.spec)) return [];
-    const { namespaces, excludedNamespaces, copyLabels, copyAnnotations } = mirror.spec?.destination ?? {};
-    // In an object that is older than the schema, these fields may have any content.
-    const texts = [namespaces, excludedNamespaces, copyLabels, copyAnnotations].flatMap((list) => list ?? []);
-    return texts.filter((text) => typeof text === 'string');
-  }
-
   /** The source of a mirror; `undefined`: the spec has no valid source. */
   sourceOf(rule: RuleKey, { metadata }: SecretMirror, spec: EffectiveSpec): ResourceKey | undefined {
     if (spec.sourceType === 'vault') return this.#options.vault?.sourceOf(rule, spec);
@@ -191,7 +181,7 @@ export class MirrorRules implements RuleSet {
     const { kind, namespace, name } = parseResourceKey(object);
     const copyName = destination?.name || source?.name || mirror.metadata.name;
     if (copyName !== name || kindOf(source?.type ?? MIRROR_DEFAULTS.sourceType) !== kind) return undefined;
-    if (isQuick && !this.#specs.has(mirror.spec)) return true;
+    if (isQuick) return true;
     const spec = this.specOf(mirror);
     if (spec.copyName !== name) return undefined;
     return selectsNow(spec.namespaces, namespace, this.#scope.namespaces);

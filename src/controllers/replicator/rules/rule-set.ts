@@ -28,7 +28,7 @@ import type { RuleScope } from '../../common/context.ts';
 import { misreadPatterns, selectsNow, unionOf } from '../../common/namespaces/selection.ts';
 import { type Found, RuleTargets } from '../../common/rules/rule-targets.ts';
 import type { RuleEvent } from '../../../copy/engine/controller.ts';
-import { annotationNames, isAnnotated, isName, listItems } from './annotations.ts';
+import { annotationNames, isAnnotated, listItems } from './annotations.ts';
 import { warning } from '../../../copy/engine/life/warnings.ts';
 import { warningsOf } from '../words.ts';
 import {
@@ -95,7 +95,6 @@ export class ReplicatorRules implements AnnotatedRules {
   async evaluate(rule: RuleKey, view: EngineView): Promise<Evaluation | undefined> {
     const { settings } = this;
     const { config } = this.#scope;
-    await settings.patterns.prepare(() => this.#patternsIn(rule));
     const found = findRule(this, rule, view);
     if (found === undefined) {
       this.#shapes.delete(rule);
@@ -131,13 +130,6 @@ export class ReplicatorRules implements AnnotatedRules {
       await pause();
     }
     return { ...nothing, claims, outOfReach };
-  }
-
-  #patternsIn(rule: RuleKey): string[] {
-    const { to, toNamespaces, allowedNamespaces } = this.settings.names;
-    const { annotations = {} } = this.objects.of(rule).observed ?? {};
-    const items = [to, toNamespaces, allowedNamespaces].flatMap((name) => listItems(annotations[name] ?? ''));
-    return items.map((item) => item.split('/')[0] ?? '').filter((item) => !isName(item));
   }
 
   /** The names of the targets, in any namespace, as in the annotations. */
@@ -210,7 +202,7 @@ export class ReplicatorRules implements AnnotatedRules {
 
   selects(rule: RuleKey, object: ResourceKey, isQuick = false): boolean | undefined {
     const { kind, namespace, name } = parseResourceKey(object);
-    if (isQuick && !this.settings.patterns.isPrepared(this.#patternsIn(rule)))
+    if (isQuick)
       return parseRuleKey(rule).kind === kind && this.#namesIn(rule).includes(name) ? true : undefined;
     const groups = this.#targetsOf(rule)?.groups.filter(({ names }) => names.includes(name)) ?? [];
     if (groups.length === 0 || parseRuleKey(rule).kind !== kind || this.objects.ruleOf(object) === rule)
