@@ -47,27 +47,22 @@ test('if mirrors differ in deletePolicy, Vault path or choices, the ids of their
   assert.equal(new MirrorShape({ owner: 'default/m', retain: false, vaultPath: path }).id, ids[3]);
 });
 
-test('each label key of the source is matched one time for all copies, with pauses', async () => {
+test('each label key of a source is matched one time for all copies; too many keys for large patterns are refused', () => {
   let matched = 0;
   const travels = (): boolean => (matched += 1) > 0;
-  const choices = { ...NOTHING_CHOSEN, copiesLabel: travels, copiesAnnotation: travels };
+  const choices = { ...NOTHING_CHOSEN, copiesLabel: travels, copiesAnnotation: travels, patternSize: 100 };
   const shape = new MirrorShape({ owner: 'default/m', retain: false, choices });
-  const labels = Object.fromEntries(Array.from({ length: 1000 }, (_, index) => [`l${index}`, '']));
-  const source = (version: string) => ({ state: 'present', version, labels, annotations: { a: '' } }) as const;
-  const [first, second] = [shape.prepare?.(source('1')), shape.prepare?.(source('1'))];
-  assert.equal(matched, 1, 'the others are matched after a pause');
-  await Promise.all([first, second]);
-  assert.equal(matched, 1001);
-  assert.equal(shape.prepare?.(source('1')), undefined);
-  const desired = shape.desiredState(source('1'), undefined, 0);
-  assert.equal(desired.kind === 'be' && Object.keys(desired.labels).length, 1001, 'with the label of all copies');
-  assert.equal(matched, 1001);
-  assert.notEqual(shape.prepare?.(source('2')), undefined);
-  const [late, next] = [shape.prepare?.(source('3')), shape.prepare?.({ ...source('4'), labels: {} })];
-  await Promise.all([next, late]);
-  assert.equal(shape.prepare?.(source('4')), undefined, 'the late result for an earlier version is not used');
-  const plain = new MirrorShape({ owner: 'default/m', retain: false, choices: NOTHING_CHOSEN });
-  assert.equal(plain.prepare?.(source('1')), undefined);
+  const desired = (version: string, count: number) => {
+    const labels = Object.fromEntries(Array.from({ length: count }, (_, index) => [`label-${1000 + index}`, '']));
+    return shape.desiredState({ state: 'present', version, labels, annotations: {} }, undefined, 0);
+  };
+  for (let copy = 0; copy < 3; copy += 1) {
+    const state = desired('1', 1000);
+    assert.equal(state.kind === 'be' && Object.keys(state.labels).length, 1001, 'with the label of all copies');
+  }
+  assert.equal(matched, 1000);
+  const refused = desired('2', 2001);
+  assert.deepEqual([refused.kind, refused.kind === 'fail' && refused.reason, matched], ['fail', 'TooLarge', 1000]);
 });
 
 describe('a retained copy', () => {

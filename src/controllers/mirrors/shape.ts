@@ -1,6 +1,6 @@
 /** The desired state of a SecretMirror's copies: as ktsstudio/mirrors makes them, but without forbidden metadata. */
 import { createHash } from 'node:crypto';
-import type { Choices, Travels } from './rules/choices.ts';
+import type { Choices } from './rules/choices.ts';
 import { because, causeOf } from '../../copy/model/cause.ts';
 import {
   type DesiredState,
@@ -12,7 +12,6 @@ import {
   UNREAD,
 } from '../../copy/model/claim.ts';
 import { COPY_LABEL, type Observed } from '../../copy/model/observed.ts';
-import { pause } from '../../runtime/pause.ts';
 import { copiedMetadata, isCopied, TOO_LARGE } from '../common/excluded-metadata.ts';
 import { MIRROR_ANNOTATIONS, type SourceType } from './api.ts';
 
@@ -51,18 +50,26 @@ export interface MirrorShapeOptions {
   readonly choices?: Choices | undefined;
 }
 
+/** Most characters of the keys of a source, times the instructions in the patterns for them: this takes about 50 ms. */
+const MAX_MATCHING = 2_000_000;
+
+const TOO_MANY_KEYS: DesiredState = {
+  kind: 'fail',
+  ...because(
+    'TooLarge',
+    'the patterns in copyLabels and copyAnnotations are too large for so many labels and annotations of the source',
+  ),
+};
+
 type PresentSource = Extract<SourceView, { state: 'present' }>;
 
 export class MirrorShape implements Shape {
   readonly id: string;
-  readonly prepare: Shape['prepare'];
   readonly #options: MirrorShapeOptions;
   /** @see CHOICE_ANNOTATION */
   readonly #choice: string | undefined;
   /** The labels and annotations of the copies for one version of the source. All copies share them. */
   #last: { version: string; labels: FieldPatch; annotations: FieldPatch } | undefined;
-  /** The unfinished computation of `#last`, if it is long. The runs of all copies wait for this one computation. */
-  #work: { readonly version: string; readonly done: Promise<void> } | undefined;
 
   constructor(options: MirrorShapeOptions) {
     this.#options = options;
@@ -72,43 +79,14 @@ export class MirrorShape implements Shape {
     this.#choice = isChosen ? createHash('sha256').update(JSON.stringify(what)).digest('base64url') : undefined;
     // The id is JSON, because a path in Vault may contain spaces.
     this.id = JSON.stringify(['mirror', owner, retain, vaultPath, choices?.id]);
-    const isSlow = choices?.copiesLabel !== undefined || choices?.copiesAnnotation !== undefined;
-    // `prepare` is set only if it is needed, because with it each run of a target looks up the source once more.
-    this.prepare = isSlow ? (source) => this.#preparing(source) : undefined;
   }
 
-  /** Computes `#last` with pauses: a source may have thousands of labels, and each is matched with up to 200 patterns. */
-  #preparing(source: SourceView): Promise<void> | undefined {
-    if (source.state !== 'present' || this.#last?.version === source.version) return undefined;
-    if (this.#work?.version !== source.version)
-      this.#work = { version: source.version, done: this.#matchSlowly(source) };
-    return this.#work.done;
-  }
-
-  async #matchSlowly(source: PresentSource): Promise<void> {
-    const { copiesLabel = isCopied, copiesAnnotation = isCopied } = this.#options.choices ?? {};
-    const [labels, annotations] = [
-      await matching(source.labels, copiesLabel),
-      await matching(source.annotations, copiesAnnotation),
-    ];
-    // If the source has another version by now, its own computation follows or has ended.
-    if (this.#work?.version !== source.version) return;
-    this.#learn(
-      source,
-      (key) => labels.has(key),
-      (key) => annotations.has(key),
-    );
-  }
-
-  #learn(
-    { version, lease, ...source }: PresentSource,
-    copiesLabel: Travels = this.#options.choices?.copiesLabel ?? isCopied,
-    copiesAnnotation: Travels = this.#options.choices?.copiesAnnotation ?? isCopied,
-  ): void {
+  #copiedFrom({ version, lease, ...source }: PresentSource) {
     const { choices, vaultPath } = this.#options;
+    const { copiesLabel = isCopied, copiesAnnotation = isCopied } = choices ?? {};
     const labels = copiedMetadata(source.labels, copiesLabel);
     const annotations = copiedMetadata(vaultPath === undefined ? source.annotations : {}, copiesAnnotation);
-    this.#last = {
+    return {
       version,
       labels: { ...labels, ...choices?.labels, [COPY_LABEL]: 'mirrors' },
       annotations: {
@@ -120,7 +98,6 @@ export class MirrorShape implements Shape {
         [RETAIN_ANNOTATION]: this.#options.retain ? 'true' : null,
       },
     };
-    this.#work = undefined;
   }
 
   desiredState(source: SourceView, observed: Observed | undefined, now: number): DesiredState {
@@ -138,11 +115,15 @@ export class MirrorShape implements Shape {
         return source satisfies never;
     }
     const { choices } = this.#options;
-    if (this.#last?.version !== source.version) this.#learn(source);
+    if (this.#last?.version !== source.version) {
+      if (isTooMuch(source, choices)) return TOO_MANY_KEYS;
+      this.#last = this.#copiedFrom(source);
+    }
+    const { labels, annotations } = this.#last;
     return {
       kind: 'be',
-      labels: this.#last?.labels ?? {},
-      annotations: this.#last?.annotations ?? {},
+      labels,
+      annotations,
       bookkeeping: { ...this.#bookkeeping(source), [MIRROR_ANNOTATIONS.lastSyncAt]: goTime(now) },
       data: 'source',
       ...(choices?.type === undefined ? {} : { type: choices.type }),
@@ -176,13 +157,10 @@ export class MirrorShape implements Shape {
   }
 }
 
-async function matching(map: Readonly<Record<string, string>>, travels: Travels): Promise<ReadonlySet<string>> {
-  const keys = new Set<string>();
-  for (const [key, value] of Object.entries(map)) {
-    if (travels(key, value)) keys.add(key);
-    await pause();
-  }
-  return keys;
+/** Whether the patterns for the keys of labels and annotations would take longer than one step may. */
+function isTooMuch({ labels, annotations }: PresentSource, choices: Choices | undefined): boolean {
+  const keys = [...Object.keys(labels), ...Object.keys(annotations)];
+  return keys.join('').length * (choices?.patternSize ?? 0) > MAX_MATCHING;
 }
 
 /**

@@ -167,33 +167,6 @@ test('objects that are filled from one source have the turn of its namespace, an
   }
 });
 
-test("a shape's slow work is done before its target is decided, and again if the source changed meanwhile", async () => {
-  const backend = stubBackend('c');
-  const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
-  engine.backends.add(backend);
-  const owner: Owner = { key: RULE, title: 'rule', rank: '' };
-  /** How often the work is still to be done: two times, because the source changes during the first work. */
-  let left = 2;
-  const prepare = async (): Promise<void> => {
-    await setImmediate();
-    assert.equal(backend.reconciled.length, 0);
-    left -= 1;
-  };
-  const shape = Object.assign(new LeaveShape(userCause('Left', '')), {
-    prepare: () => (left === 0 ? undefined : prepare()),
-  });
-  const claims = claimAll([TARGET], { owner, mode: 'own', source: undefined, shape });
-  engine.claims.put(RULE, { owner, version: '1', claims, sources: [] });
-  engine.enqueueTarget(TARGET);
-  try {
-    await engine.start(new AbortController().signal);
-    await waitFor(() => backend.reconciled.length === 1);
-    assert.equal(left, 0);
-  } finally {
-    await engine.stop();
-  }
-});
-
 test('if thousands of changed rules claim one target, the target is decided only a few times', async () => {
   const clock = new ManualClock();
   const backend = stubBackend('c');

@@ -62,8 +62,6 @@ const NORMAL_PRIORITY_TARGETS = 250;
 /** A decision takes time for each claim on its target. Above this number, each claim delays it by `MS_PER_CLAIM`. */
 const FEW_CLAIMS = 100;
 const MS_PER_CLAIM = 0.25;
-/** If a source changed during the slow work of a shape, its target waits this long, ms. */
-const PREPARE_AGAIN_MS = 1000;
 /**
  * How long a rule that is not evaluated yet may keep a copy that nobody else wants, ms. Otherwise any user could stop the
  * deletion of other users' copies, by a rule that is slow to evaluate and changes again and again.
@@ -320,14 +318,6 @@ export class Engine implements ObjectEvents {
 
   async #runTarget(target: ResourceKey, signal: AbortSignal, since: number): Promise<RunResult | undefined> {
     await pause();
-    for (const { claim } of this.book.on(target)) {
-      const work = (): Promise<void> | undefined => claim.shape.prepare?.(this.backends.view(claim.source));
-      const first = work();
-      if (first === undefined) continue;
-      await first;
-      // The source changed during the work. If it keeps changing, it must not occupy a worker, so the target waits.
-      if (work() !== undefined) return { requeueAfterMs: PREPARE_AGAIN_MS };
-    }
     this.cycles.visited(target);
     this.#running.set(target, since);
     try {

@@ -172,8 +172,6 @@ export function failing(cause: Cause): DesiredState {
 export interface Shape {
   /** Two shapes with the same id give the same desired state. */
   readonly id: string;
-  /** Does the slow work of `desiredState` for a source, with pauses; `undefined`: it is done. Absent: no work is slow. */
-  readonly prepare?: ((source: SourceView) => Promise<void> | undefined) | undefined;
   desiredState(source: SourceView, observed: Observed | undefined, now: number): DesiredState;
   /** The version of the source whose content the target has, according to the target's annotations. */
   heldVersion(observed: Observed): string | undefined;

@@ -94,6 +94,11 @@ export class RulePatterns {
     this.#maxSize = maxSize;
   }
 
+  /** Number of instructions in the added patterns. */
+  get size(): number {
+    return this.#size;
+  }
+
   /** Whether the added patterns together are above the limit. */
   get isFull(): boolean {
     return this.#size > this.#maxSize;

@@ -28,9 +28,11 @@ export interface Choices {
   /** Decides whether copies get a label of the source; `undefined`: `isCopied` decides. */
   readonly copiesLabel: Travels | undefined;
   readonly copiesAnnotation: Travels | undefined;
+  /** Number of instructions in the patterns of `copiesLabel` and `copiesAnnotation`. */
+  readonly patternSize: number;
 }
 
-export type Travels = (key: string, value: string) => boolean;
+type Travels = (key: string, value: string) => boolean;
 
 /** The choices of all mirrors without a choice. They share this object, which saves memory. */
 export const NOTHING_CHOSEN: Choices = {
@@ -42,13 +44,13 @@ export const NOTHING_CHOSEN: Choices = {
   annotations: {},
   copiesLabel: undefined,
   copiesAnnotation: undefined,
+  patternSize: 0,
 };
 
 const MAX_KEYS = 100;
 /**
  * Maximum size of the compiled patterns of `copyLabels` and `copyAnnotations` together, in instructions. 200 simple
- * patterns, as many as the CRD permits, have 4,000. At this maximum most patterns need a few ms to match one key of 316
- * characters, some (`.*a.{0,60}b`) much longer, and a source can have thousands of keys: so the matches pause.
+ * patterns, as many as the CRD permits, have 4,000.
  */
 const MAX_PATTERN_SIZE = 5000;
 const MAX_NAMED = 5;
@@ -97,6 +99,7 @@ export function choicesOf(
     annotations: added('annotations', annotations, refuse),
     copiesLabel: travels('copyLabels', copyLabels, compiled, refuse),
     copiesAnnotation: travels('copyAnnotations', copyAnnotations, compiled, refuse),
+    patternSize: compiled.size,
   };
 }
 
