@@ -3,7 +3,7 @@ import type { AnnotatedRules } from '../../controllers/common/annotated/controll
 import type { FindObject } from '../../controllers/common/annotated/objects.ts';
 import { eventsOf, type WarningRules } from '../../controllers/common/annotated/report.ts';
 import type { Entry } from '../../copy/book/claim-book.ts';
-import { because, type Cause, withReason } from '../../copy/model/cause.ts';
+import { because, withReason } from '../../copy/model/cause.ts';
 import { parseResourceKey, parseRuleKey, resourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import type { Observed } from '../../copy/model/observed.ts';
 import type { Evaluation, OutOfReach } from '../../copy/model/rule-set.ts';
@@ -44,29 +44,69 @@ export abstract class AnnotatedReader<Rules extends AnnotatedRules & WarningRule
     const annotations = this.inventory.objects.get(object)?.annotations;
     if (key === undefined || evaluation === undefined || annotations === undefined) return undefined;
     const { refusal, outOfReach } = evaluation;
-    const rule = { key, evaluation, annotations, ...parseResourceKey(object) };
-    const { notes = [], ...described } = this.described(rule, snapshot);
-    const all = [...this.ruleSet.warningsOf(key, outOfReach).map(withReason), ...notes];
+    const described = this.described({ key, evaluation, annotations, ...parseResourceKey(object) }, snapshot);
+    if (described === undefined) return undefined;
+    const all = [this.warningsOn(key, outOfReach), ...(described.notes ?? [])].filter((note) => note !== '');
     return {
       problems: refusal === undefined ? [] : [refusal.message],
-      // If not all namespaces could be listed, the namespaces that a pattern matches are unknown.
-      notes: all.length === 0 || this.inventory.only !== undefined ? [] : [all.join('; ')],
       ...described,
+      notes: all.length === 0 ? [] : [all.join('; ')],
     };
   }
 
-  /** What is said of a rule besides its warnings and its refusal. */
-  protected abstract described(rule: ReadRule, snapshot: SnapshotView): Description;
+  /** What is said of a rule besides its warnings and its refusal; `undefined`: its annotations ask for nothing. */
+  protected abstract described(rule: ReadRule, snapshot: SnapshotView): Description | undefined;
 
-  /** The state of a rule. @param isPush whether it makes copies @param at the time of its last copy */
+  /** If not all namespaces could be listed, the namespaces that a pattern matches are unknown. */
+  protected warningsOn(key: RuleKey, outOfReach: OutOfReach | undefined): string {
+    return this.inventory.only === undefined
+      ? this.ruleSet.warningsOf(key, outOfReach).map(withReason).join('; ')
+      : '';
+  }
+
+  /**
+   * The state of a rule, from the outcomes of its claims.
+   * @param isPush whether it makes copies
+   * @param at the time of its last copy
+   */
   protected stateOf(
     { evaluation: { refusal, outOfReach } }: ReadRule,
-    entries: Iterable<Entry>,
+    claims: Iterable<Entry>,
     isPush: boolean,
     at: string | undefined,
   ): ReturnType<Description['state']> {
-    const state = annotatedState(this.inventory, { refusal, isPush }, [...entries], problemIn(outOfReach));
-    return { ...state, lastSyncTime: at ?? null };
+    const entries = [...claims];
+    const problem = problemIn(outOfReach);
+    const told = (): RuleState => {
+      const [pending, settled] = [entries.filter(isPending), entries.filter((entry) => !isPending(entry))];
+      const [first, ...more] = eventsOf(refusal, settled) ?? [];
+      if (first !== undefined) {
+        const message = [first, ...more].map((remark) => remark.message).join('; ');
+        // As for a SecretMirror, a conflict is no error: all that the rule may write is up to date.
+        const state = settled.some(({ outcome }) => outcome.state === 'error') ? 'Error' : 'Active';
+        return notReady(refusal === undefined ? state : 'Suspended', { reason: first.reason, message });
+      }
+      if (isPush ? this.inventory.only !== undefined : entries.some((entry) => this.#isUnread(entry)))
+        return notReady('Unknown', because(LIMITED));
+      if (pending.length > 0) {
+        const message = `${pending.length} of ${entries.length} not up to date; check that Keyferry is running and see the events of this object`;
+        return notReady('Outdated', because('Outdated', message));
+      }
+      const waiting = entries.find(({ outcome }) => outcome.state === 'waiting')?.outcome;
+      if (waiting !== undefined) return notReady('Waiting', waiting);
+      const message = `${entries.length} ${entries.length === 1 ? 'object is' : 'objects are'} up to date`;
+      if (problem === undefined) return { state: 'Active', ready: true, reason: 'Synced', message };
+      const state = problem.part === 'all' ? 'Error' : 'Active';
+      return notReady(state, { reason: problem.reason, message: `${problem.message}; ${message}` });
+    };
+    return { ...told(), lastSyncTime: at ?? null };
+  }
+
+  /** Whether the user has no permission to list the source. */
+  #isUnread({ claim: { source } }: Entry): boolean {
+    if (source === undefined) return false;
+    const { kind, namespace } = parseResourceKey(source);
+    return !this.inventory.isListed(kind, namespace);
   }
 
   unwanted(object: ResourceKey, observed: Observed, { claims, rules }: SnapshotView): Unwanted | undefined {
@@ -92,56 +132,9 @@ export function whyUnwanted(evaluation: Evaluation | undefined): string {
     : 'its source does not select its namespace';
 }
 
-interface AnnotatedRule {
-  readonly refusal: Cause | undefined;
-  readonly isPush: boolean;
-}
-
 /** Why the rule copies nothing, or cannot copy into a namespace that it names; `undefined`: no such problem. */
 export function problemIn(outOfReach: OutOfReach | undefined): OutOfReach | undefined {
   return outOfReach?.part === 'others' ? undefined : outOfReach;
-}
-
-/** The state of a rule from the outcomes of its claims. @param rule why it is refused, and whether it makes copies */
-export function annotatedState(
-  inventory: Inventory,
-  rule: AnnotatedRule,
-  entries: readonly Entry[],
-  outOfReach: OutOfReach | undefined,
-): RuleState {
-  const [pending, settled] = [entries.filter(isPending), entries.filter((entry) => !isPending(entry))];
-  const [first, ...more] = eventsOf(rule.refusal, settled) ?? [];
-  if (first !== undefined) {
-    const message = [first, ...more].map((remark) => remark.message).join('; ');
-    // As for a SecretMirror, a conflict is no error: all that the rule may write is up to date.
-    const state = settled.some(({ outcome }) => outcome.state === 'error') ? 'Error' : 'Active';
-    return notReady(rule.refusal === undefined ? state : 'Suspended', { reason: first.reason, message });
-  }
-  if (dependsOnUnlisted(inventory, rule, entries)) {
-    return notReady('Unknown', because(LIMITED));
-  }
-  if (pending.length > 0) {
-    const message = `${pending.length} of ${entries.length} not up to date; check that Keyferry is running and see the events of this object`;
-    return notReady('Outdated', because('Outdated', message));
-  }
-  const waiting = entries.find(({ outcome }) => outcome.state === 'waiting')?.outcome;
-  if (waiting !== undefined) return notReady('Waiting', waiting);
-  const message = `${entries.length} ${entries.length === 1 ? 'object is' : 'objects are'} up to date`;
-  if (outOfReach !== undefined) {
-    const state = outOfReach.part === 'all' ? 'Error' : 'Active';
-    return notReady(state, { reason: outOfReach.reason, message: `${outOfReach.message}; ${message}` });
-  }
-  return { state: 'Active', ready: true, reason: 'Synced', message };
-}
-
-/** Whether the state of the rule depends on namespaces that the user has no permission to list. */
-function dependsOnUnlisted(inventory: Inventory, { isPush }: AnnotatedRule, entries: readonly Entry[]): boolean {
-  if (isPush) return inventory.only !== undefined;
-  return entries.some(({ claim }) => {
-    if (claim.source === undefined) return false;
-    const { kind, namespace } = parseResourceKey(claim.source);
-    return !inventory.isListed(kind, namespace);
-  });
 }
 
 function isPending({ outcome }: Entry): boolean {
