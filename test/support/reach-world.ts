@@ -178,7 +178,7 @@ export class ReachProcess {
     const reads = { namespaces: this.namespaces, namespaceReads: { isCurrent }, watchNamespaces: () => undefined };
     const context = { engine, cluster: reads, clock: this.#clock, log };
     this.#changes = new NamespaceChanges(context);
-    for (const rules of [this.#mirrorRules, this.#pushRules.targets]) this.#changes.serve(rules);
+    for (const { targets } of [this.#mirrorRules, this.#pushRules]) this.#changes.serve(targets);
     engine.add(this.#lifeOf(this.#mirrorRules, (rule) => this.#liveMirror(rule)));
     engine.add(this.#lifeOf(this.#pushRules, (rule) => this.#livePush(rule)));
     const backend = stubBackend(CLUSTER);

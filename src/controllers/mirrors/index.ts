@@ -86,7 +86,7 @@ export class Mirrors implements Controller<StoredMirror, SecretMirrorStatus> {
   /** An evaluation must know all copies of the mirror. Only the lists of all copies show them. */
   async open(): Promise<void> {
     const { cluster, namespaceChanges } = this.#context;
-    namespaceChanges.serve(this.rules);
+    namespaceChanges.serve(this.rules.targets);
     const watches = [this.#watchMirrors(), watchCopies(cluster, SECRET, 'copies', MIRRORS_CONTROLLER)];
     await Promise.all(watches.map(async ({ synced }) => await synced));
     await this.#configMaps?.synced;

@@ -31,7 +31,13 @@ class Scene {
   readonly enqueued = new Map<RuleKey, number>();
   #version = 0;
 
-  constructor(limitKeys?: string) {
+  static async open(limitKeys?: string): Promise<Scene> {
+    const scene = new Scene();
+    await scene.#open(limitKeys);
+    return scene;
+  }
+
+  async #open(limitKeys: string | undefined): Promise<void> {
     const reach = reachOf({
       sourceNamespaces: undefined,
       destinationNamespaces: limitKeys === undefined ? undefined : { selector: limitKeys },
@@ -48,7 +54,7 @@ class Scene {
     }
     const scope = ruleScope({ namespaces: this.namespaces, reach });
     const rules = new MirrorRules(scope, { mirrors, viewOf: () => ({ state: 'unknown' }) });
-    for (const [, mirror] of mirrors.all()) rules.specOf(mirror);
+    for (const [rule] of mirrors.all()) await rules.evaluate(rule, { ownedBy: () => [] });
     const engine = {
       enqueueRule: (rule: RuleKey) => void this.enqueued.set(rule, (this.enqueued.get(rule) ?? 0) + 1),
       claims: { findingsOf: () => ({}) },
@@ -57,7 +63,7 @@ class Scene {
     const isCurrent = async (): Promise<boolean> => await Promise.resolve(true);
     const cluster = { namespaces: this.namespaces, namespaceReads: { isCurrent }, watchNamespaces: () => undefined };
     const changes = new NamespaceChanges({ engine, cluster, clock: this.clock, log });
-    changes.serve(rules);
+    changes.serve(rules.targets);
     for (let index = 0; index < NAMESPACES; index += 1) this.label(`n-${index}`, {});
     this.namespaces.onChange((...change) => changes.add(...change));
   }
@@ -106,7 +112,7 @@ function namespaceObject(name: string, labels: Record<string, string>, resourceV
 }
 
 test('when a label of 10,000 namespaces changes, only the rules that select by this label are enqueued: one time for the first namespace, one time for all others', async () => {
-  const scene = new Scene();
+  const scene = await Scene.open();
   scene.label('n-0', { tier: 'prod' });
   await scene.search();
   assert.deepEqual(scene.result, ['selecting 1']);
@@ -117,14 +123,14 @@ test('when a label of 10,000 namespaces changes, only the rules that select by t
 });
 
 test('after a change of a label by which a limit decides, all rules are enqueued', async () => {
-  const scene = new Scene('zone');
+  const scene = await Scene.open('zone');
   scene.label('n-0', { zone: 'a' });
   await scene.searched();
   assert.equal(scene.enqueued.size, SELECTING + IDLE);
 });
 
 test('while a label changes 50 times a second, a rule is enqueued at most once a second', async () => {
-  const scene = new Scene();
+  const scene = await Scene.open();
   const seconds = 5;
   for (let flip = 0; flip < 50 * seconds; flip += 1) {
     scene.label('n-0', flip % 2 === 0 ? { tier: 'prod' } : {});

@@ -46,11 +46,11 @@ export class RuleTargets implements RulesInNamespaces {
   /** The namespaces whose changes concern each rule, from its last evaluation. */
   readonly #selections = new Map<RuleKey, NamespaceSelection>();
 
-  /** @param name of the controller */
-  constructor(scope: RuleScope, name: string) {
+  /** @param name of the controller @param rules what its rules are called in messages */
+  constructor(scope: RuleScope, name: string, rules = 'the annotated objects') {
     this.name = name;
     this.#scope = scope;
-    this.#limits = new RuleLimits('the annotated objects', scope.namespaces, scope.onRoom);
+    this.#limits = new RuleLimits(rules, scope.namespaces, scope.onRoom);
   }
 
   readonly rulesFor: RulesInNamespaces['rulesFor'] = (changes) => {

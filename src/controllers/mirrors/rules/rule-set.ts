@@ -12,14 +12,13 @@ import { parseResourceKey, resourceKey, type ResourceKey, type RuleKey } from '.
 import { CONFIG_MAP, SECRET } from '../../../copy/model/kind.ts';
 import { isMarkedElsewhere, PLACE_ANNOTATION, type Observed } from '../../../copy/model/observed.ts';
 import type { EngineView, Evaluation, Mark, RuleSet } from '../../../copy/model/rule-set.ts';
-import type { LabelMatcher } from '../../../runtime/text/label-selector.ts';
 import { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import type { RuleScope } from '../../common/context.ts';
 import { LeftOut } from '../../common/namespaces/left-out.ts';
-import type { Changes } from '../../common/namespaces/reach.ts';
-import { misreadPatterns, type NamespaceSelection, selectsNow } from '../../common/namespaces/selection.ts';
+import { misreadPatterns, selectsNow } from '../../common/namespaces/selection.ts';
 import { ruleVersion } from '../../../copy/engine/life/rule-store.ts';
-import { MAX_TARGETS, patternSize, RuleLimits } from '../../common/rules/rule-limits.ts';
+import { MAX_TARGETS } from '../../common/rules/rule-limits.ts';
+import { type Found, RuleTargets } from '../../common/rules/rule-targets.ts';
 import {
   MIRROR_ANNOTATIONS,
   MIRROR_DEFAULTS,
@@ -47,7 +46,7 @@ export interface MirrorRulesOptions {
 
 export class MirrorRules implements RuleSet {
   readonly name = MIRRORS_CONTROLLER;
-  readonly #limits: RuleLimits;
+  readonly targets: RuleTargets;
   readonly #scope: RuleScope;
   readonly #options: MirrorRulesOptions;
   readonly #patterns: PatternCache;
@@ -58,7 +57,7 @@ export class MirrorRules implements RuleSet {
     this.#scope = scope;
     this.#options = options;
     this.#patterns = new PatternCache(scope.config.mirrors.regexMode);
-    this.#limits = new RuleLimits('the SecretMirrors', scope.namespaces, scope.onRoom);
+    this.targets = new RuleTargets(scope, this.name, 'the SecretMirrors');
   }
 
   /** The effective spec of a mirror. It is computed once for each spec, because every namespace change needs it. */
@@ -69,25 +68,6 @@ export class MirrorRules implements RuleSet {
       this.#specs.set(mirror.spec, (spec = effectiveSpec(mirror, this.#patterns, options)));
     }
     return spec;
-  }
-
-  /** The mirrors that must be evaluated again after changes of namespaces. @see RulesInNamespaces */
-  rulesFor(changes: Changes): Promise<readonly RuleKey[]> {
-    return this.#scope.reach.concernedBy(changes, this.#selections());
-  }
-
-  /** The label selector of a mirror for namespaces; `undefined`: it has none. */
-  labelsOf(rule: RuleKey): LabelMatcher | undefined {
-    const mirror = this.#options.mirrors.get(rule);
-    return mirror && this.specOf(mirror).namespaces.labels;
-  }
-
-  *#selections(): Iterable<[RuleKey, NamespaceSelection]> {
-    for (const [rule, mirror] of this.#options.mirrors.all()) {
-      // Without a spec, the mirror is still to be evaluated. It will see the change, and to compute the spec is slow.
-      const spec = this.#specs.get(mirror.spec);
-      if (spec !== undefined) yield [rule, spec.namespaces];
-    }
   }
 
   /** The Secret or ConfigMap that is the source of a mirror; empty: the source is in Vault, or has no valid name. */
@@ -101,11 +81,10 @@ export class MirrorRules implements RuleSet {
   }
 
   async evaluate(rule: RuleKey, view: EngineView): Promise<Evaluation | undefined> {
-    const limits = this.#limits;
     const { mirrors, vault } = this.#options;
     const mirror = mirrors.get(rule);
     const isActive = mirror !== undefined && mirror.metadata.deletionTimestamp === undefined;
-    if (!isActive) limits.leave(rule);
+    if (!isActive) this.targets.leave(rule);
     vault?.use(rule, isActive ? this.specOf(mirror) : undefined);
     if (mirror === undefined) return undefined;
     const { namespace: home = '', name, creationTimestamp, uid, deletionTimestamp } = mirror.metadata;
@@ -119,9 +98,10 @@ export class MirrorRules implements RuleSet {
     const shape = new MirrorShape({ owner: `${home}/${name}`, retain, vaultPath, sourceType, choices });
     const kept = { owner, mode: 'own', source: undefined, shape: new RetainShape(`${home}/${name}`) } as const;
     const source = this.sourceOf(rule, mirror, spec);
+    const keyIn = (namespace: string): ResourceKey => this.#keyOf(namespace, spec.copyName ?? '', kindOf(sourceType));
     if (deletionTimestamp !== undefined) {
       // All targets, because a copy that is being created now has no mark yet.
-      const { targets } = await this.#targets(mirror, spec, source);
+      const targets = Array.from(await this.#reached(spec, source, new LeftOut(home)), keyIn);
       const released = { owner, mode: 'release', source: undefined, shape } as const;
       // The source is never deleted, even if it was a copy of this mirror before.
       const selected = new Set(targets);
@@ -132,16 +112,15 @@ export class MirrorRules implements RuleSet {
       });
       return { owner, version, claims, sources: [] };
     }
-    const { targets, outOfReach } = await this.#targets(mirror, spec, source);
-    const common = { owner, version, sources: source === undefined ? [] : [source], outOfReach };
-    const leaving = (cause: Cause): Claimed[] => leavingClaims(owner, view.ownedBy(rule), cause);
-    const mistake = mistakeIn(mirror, spec, targets.length);
+    const sources = source === undefined ? [] : [source];
+    const mistake = mistakeIn(mirror, spec);
     // With a mistake, the mirror counts as before, because its copies stay.
-    const refusal =
-      mistake ??
-      limits.take(rule, { targets: targets.length, patterns: patternSize(spec.namespaces) }) ??
-      (spec.isSuspended ? SUSPENDED : undefined);
-    if (refusal !== undefined) return { ...common, claims: leaving(refusal), refusal };
+    const found: Partial<Found> = mistake ? { refusal: mistake } : await this.#find(rule, spec, source);
+    const { outOfReach } = found;
+    const common = { owner, version, sources, outOfReach };
+    const refusal = found.refusal ?? (spec.isSuspended ? SUSPENDED : undefined);
+    if (refusal !== undefined) return { ...common, claims: leavingClaims(owner, view.ownedBy(rule), refusal), refusal };
+    const targets = Array.from(found.targets ?? [], keyIn);
     const entry = vault && entryAt(spec.destinationLocation);
     if (entry !== undefined && source !== undefined && outOfReach?.part !== 'all') targets.push(entry);
     const sourcePlace = vault && entryAt(spec.sourceLocation);
@@ -155,6 +134,19 @@ export class MirrorRules implements RuleSet {
       claims.push(...leavingClaims(owner, left, because('InvalidSpec', 'the spec of its SecretMirror is invalid')));
     }
     return { ...common, claims };
+  }
+
+  async #find(rule: RuleKey, spec: EffectiveSpec, source: ResourceKey | undefined): Promise<Found> {
+    return await this.targets.find(rule, {
+      selection: spec.namespaces,
+      find: async (leftOut) => {
+        const reached = await this.#reached(spec, source, leftOut);
+        if (reached.size <= MAX_TARGETS) return reached;
+        return wrongSelection(`matches ${reached.size} namespaces; the maximum is ${MAX_TARGETS}`);
+      },
+      least: 0,
+      misread: () => misreadPatterns(spec.suspects, this.#scope.namespaces.names()),
+    });
   }
 
   /** Whether the mirror, or an earlier one of its name, let the copy go to keep it. */
@@ -225,7 +217,9 @@ export class MirrorRules implements RuleSet {
     const spec = this.specOf(mirror);
     const [problem] = spec.problems;
     if (problem !== undefined) return because('InvalidSpec', problem);
-    const refused = this.#sourceRefusal(mirror);
+    const { reach, namespaces } = this.#scope;
+    const { namespace = '' } = mirror.metadata;
+    const refused = reach.fromRefusal(namespace, namespaces.factsOf(namespace));
     if (refused !== undefined) return refused;
     const source = this.sourceOf(rule, mirror, spec);
     const view = viewOf(source);
@@ -233,41 +227,24 @@ export class MirrorRules implements RuleSet {
     return source === undefined ? undefined : vault?.trouble(source);
   }
 
-  /** Why the mirror must not copy from its namespace; `undefined`: it may. */
-  #sourceRefusal({ metadata: { namespace = '' } }: SecretMirror): Cause | undefined {
-    const { reach, namespaces } = this.#scope;
-    return reach.fromRefusal(namespace, namespaces.factsOf(namespace));
-  }
-
-  /** The targets of a mirror in the namespaces that it selects; none for a destination in Vault. */
-  async #targets(
-    mirror: SecretMirror,
-    { copyName, sourceType, namespaces: selected, suspects }: EffectiveSpec,
+  /** The namespaces that get a copy: none for a destination in Vault. */
+  async #reached(
+    { copyName, sourceType, namespaces: selection }: EffectiveSpec,
     source: ResourceKey | undefined,
-  ): Promise<Pick<Evaluation, 'outOfReach'> & { readonly targets: ResourceKey[] }> {
+    leftOut: LeftOut,
+  ): Promise<ReadonlySet<string>> {
+    if (copyName === undefined) return new Set();
     const { namespaces, reach } = this.#scope;
-    const { namespace: home = '' } = mirror.metadata;
-    const refused = this.#sourceRefusal(mirror);
-    if (refused !== undefined) return { targets: [], outOfReach: { ...refused, part: 'all' } };
-    if (copyName === undefined) return { targets: [] };
-    const leftOut = new LeftOut(home);
-    const kind = kindOf(sourceType);
-    const own = this.#keyOf(home, copyName, kind) === source ? home : undefined;
-    const reached = await reach.reachedBy(selected, namespaces, leftOut, own);
-    const targets = reached.map((namespace) => this.#keyOf(namespace, copyName, kind));
-    const outOfReach = leftOut.outOfReach(() => misreadPatterns(suspects, namespaces.names()));
-    return { targets, outOfReach };
+    const own = this.#keyOf(leftOut.home, copyName, kindOf(sourceType)) === source ? leftOut.home : undefined;
+    return new Set(await reach.reachedBy(selection, namespaces, leftOut, own));
   }
 }
 
 /** A mistake with which nothing may be copied, because every copy could be wrong; `undefined`: there is none. */
-function mistakeIn({ tooLongPatterns }: StoredMirror, { halt }: EffectiveSpec, targets: number): Cause | undefined {
+function mistakeIn({ tooLongPatterns }: StoredMirror, { halt }: EffectiveSpec): Cause | undefined {
   if (halt !== undefined) return because('InvalidSpec', halt);
-  if (tooLongPatterns !== undefined) {
-    return wrongSelection(`the patterns have ${tooLongPatterns} characters in total; the maximum is ${MAX_LIST}`);
-  }
-  if (targets <= MAX_TARGETS) return undefined;
-  return wrongSelection(`matches ${targets} namespaces; the maximum is ${MAX_TARGETS}`);
+  if (tooLongPatterns === undefined) return undefined;
+  return wrongSelection(`the patterns have ${tooLongPatterns} characters in total; the maximum is ${MAX_LIST}`);
 }
 
 function wrongSelection(problem: string): Cause {
