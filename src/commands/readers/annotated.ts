@@ -1,7 +1,7 @@
 /** What the readers of annotated objects share: such a rule has no status, so its state comes from its outcomes. */
 import type { AnnotatedRules } from '../../controllers/common/annotated/controller.ts';
 import type { FindObject } from '../../controllers/common/annotated/objects.ts';
-import { eventsOf, type WarningRules } from '../../controllers/common/annotated/report.ts';
+import { eventsOf, warningsOf } from '../../controllers/common/annotated/report.ts';
 import type { Entry } from '../../copy/book/claim-book.ts';
 import { because, withReason } from '../../copy/model/cause.ts';
 import { parseResourceKey, parseRuleKey, resourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
@@ -23,7 +23,7 @@ export interface ReadRule {
   readonly name: string;
 }
 
-export abstract class AnnotatedReader<Rules extends AnnotatedRules & WarningRules> implements RuleReader {
+export abstract class AnnotatedReader<Rules extends AnnotatedRules> implements RuleReader {
   readonly ruleSet: Rules;
   readonly versionMark: string;
   protected readonly inventory: Inventory;
@@ -59,9 +59,8 @@ export abstract class AnnotatedReader<Rules extends AnnotatedRules & WarningRule
 
   /** If not all namespaces could be listed, the namespaces that a pattern matches are unknown. */
   protected warningsOn(key: RuleKey, outOfReach: OutOfReach | undefined): string {
-    return this.inventory.only === undefined
-      ? this.ruleSet.warningsOf(key, outOfReach).map(withReason).join('; ')
-      : '';
+    if (this.inventory.only !== undefined) return '';
+    return warningsOf(this.ruleSet, key, outOfReach).map(withReason).join('; ');
   }
 
   /**
@@ -75,7 +74,7 @@ export abstract class AnnotatedReader<Rules extends AnnotatedRules & WarningRule
     isPush: boolean,
     at: string | undefined,
   ): ReturnType<Description['state']> {
-    const entries = [...claims];
+    const entries = [...(this.ruleSet.named?.(claims) ?? claims)];
     const problem = problemIn(outOfReach);
     const told = (): RuleState => {
       const [pending, settled] = [entries.filter(isPending), entries.filter((entry) => !isPending(entry))];

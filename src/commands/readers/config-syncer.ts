@@ -21,7 +21,7 @@ export class ConfigSyncerReader extends AnnotatedReader<ConfigSyncerRules> {
     return {
       source: `${kind.toLowerCase()} ${namespace}/${name}`,
       destinations: annotations[NAMES.sync] === undefined ? [] : [annotations[NAMES.sync] || 'every namespace'],
-      state: () => this.stateOf(rule, this.ruleSet.named(claims.book.of(key)), true, undefined),
+      state: () => this.stateOf(rule, claims.book.of(key), true, undefined),
       warnings: [],
     };
   }

@@ -1,4 +1,5 @@
 /** Reads objects with annotations of reflector for `status`, `plan` and `explain`. */
+import { warningsOf } from '../../controllers/common/annotated/report.ts';
 import type { RuleScope } from '../../controllers/common/context.ts';
 import { ReflectorRules } from '../../controllers/reflector/rules.ts';
 import { NAMES, referenceIn } from '../../controllers/reflector/words.ts';
@@ -30,7 +31,7 @@ export class ReflectorReader extends AnnotatedReader<ReflectorRules> {
 
   protected left(rule: RuleKey, { annotations }: Observed, evaluation: Evaluation | undefined): Unwanted {
     // A list that cannot be read, or a limit, may be why the source does not ask for the mirror.
-    const [warning] = this.ruleSet.warningsOf(rule, evaluation?.outOfReach);
+    const [warning] = warningsOf(this.ruleSet, rule, evaluation?.outOfReach);
     return {
       owner: annotations[NAMES.reflects] ?? '',
       why: whyUnwanted(evaluation),

@@ -7,7 +7,6 @@ import { type Cause, sameCause } from '../../copy/model/cause.ts';
 import type { RuleKey } from '../../copy/model/keys.ts';
 import type { Cluster } from '../../copy/cluster/cluster.ts';
 import { annotatedController, watchedObjects } from '../common/annotated/controller.ts';
-import { reportOf } from '../common/annotated/report.ts';
 import type { ControllerContext, ControllerEntry, OtherCluster } from '../common/context.ts';
 import { watchCopies } from '../common/watch-copies.ts';
 import type { Clusters } from './other-clusters.ts';
@@ -62,9 +61,7 @@ function create(context: ControllerContext): Controller {
     };
     await Promise.all(others.map(openOther));
   };
-  const controller = annotatedController(context, rules, (facts) =>
-    reportOf(rules, { ...facts, claims: rules.named(facts.claims) }),
-  );
+  const controller = annotatedController(context, rules);
   return {
     ...controller,
     open: (signal) => {

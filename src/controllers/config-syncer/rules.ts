@@ -11,7 +11,7 @@ import { type Claim, claimAll, type Claimed, leavingClaims } from '../../copy/mo
 import { parseResourceKey, resourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import { CONFIG_MAP, SECRET } from '../../copy/model/kind.ts';
 import type { Observed } from '../../copy/model/observed.ts';
-import type { EngineView, Evaluation, Mark, OutOfReach } from '../../copy/model/rule-set.ts';
+import type { EngineView, Evaluation, Mark } from '../../copy/model/rule-set.ts';
 import type { AnnotatedRules } from '../common/annotated/controller.ts';
 import { findRule } from '../common/annotated/found-rule.ts';
 import { AnnotatedObjects, type FindObject, type Place } from '../common/annotated/objects.ts';
@@ -186,14 +186,13 @@ export class ConfigSyncerRules implements AnnotatedRules {
     });
   }
 
-  warningsOf(rule: RuleKey, outOfReach: OutOfReach | undefined): readonly RuleEvent[] {
+  warningsOf(rule: RuleKey): readonly RuleEvent[] {
     const annotations = this.objects.of(rule).observed?.annotations ?? {};
     const { problems, unknown } = this.#farOf(rule);
     const selection = this.isFar(rule) ? selectionIn(annotations) : undefined;
     const found: Pick<Cause, 'reason' | 'message'>[] = [...problems, ...unknown.filter((one) => one !== UNIDENTIFIED)];
     // The event of a refusal, if the mistake does not concern the other clusters.
     if (selection !== undefined && 'reason' in selection) found.push(selection);
-    if (outOfReach !== undefined && outOfReach.part !== 'none') found.push(outOfReach);
     return found.map(warning);
   }
 

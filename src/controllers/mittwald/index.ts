@@ -5,7 +5,7 @@ import { warning } from '../../copy/engine/life/warnings.ts';
 import type { WatchSink } from '../../kube/watch/watcher.ts';
 import { jsonReply, textReply } from '../../observe/routes.ts';
 import { annotatedController, watchedObjects } from '../common/annotated/controller.ts';
-import { reportOf, SUSPEND_ANNOTATION } from '../common/annotated/report.ts';
+import { SUSPEND_ANNOTATION } from '../common/annotated/report.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
 import { MittwaldRules } from './rules.ts';
 import { isReadAnnotation, isRule } from './words.ts';
@@ -28,8 +28,7 @@ export const mittwald: ControllerEntry = {
   create: (context) => {
     const grace = context.config.replicator.sourceGraceMs;
     const rules = new MittwaldRules(context.scope, watchedObjects(context.cluster), grace);
-    const controller = annotatedController(context, rules, (facts) => reportOf(rules, facts));
-    return { ...controller, work: unsupportedWatches(context) };
+    return { ...annotatedController(context, rules), work: unsupportedWatches(context) };
   },
   // As in the original, the process is alive while it answers. A check that is stuck must still restart it.
   healthz: (_context, stuck) => textReply(stuck.length === 0 ? 200 : 503, stuck.join('\n')),

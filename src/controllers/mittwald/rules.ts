@@ -185,13 +185,12 @@ export class MittwaldRules implements AnnotatedRules {
     return isLetGo && this.objects.of(rule).observed !== undefined ? 0 : this.#graceMs;
   }
 
-  warningsOf(rule: RuleKey, outOfReach: OutOfReach | undefined): readonly RuleEvent[] {
+  warningsOf(rule: RuleKey): readonly RuleEvent[] {
     const { observed, place } = this.objects.of(rule);
     if (observed === undefined || !isRule(observed.annotations)) return [];
     const found: Pick<Cause, 'reason' | 'message'>[] = [];
     if (referenceIn(place, observed.annotations) === undefined)
       found.push(...this.#push(observed.annotations).problems);
-    if (outOfReach !== undefined && outOfReach.part !== 'none') found.push(outOfReach);
     const misread = this.misreadOf(rule).map((message) => ({ reason: 'MisreadPattern', message }));
     return [...found, ...misread].map(warning);
   }

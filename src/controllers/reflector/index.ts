@@ -1,6 +1,6 @@
 /** The reflector controller: its rules are objects with annotations of emberstack/kubernetes-reflector. */
 import { annotatedController, watchedObjects } from '../common/annotated/controller.ts';
-import { reportOf, SUSPEND_ANNOTATION } from '../common/annotated/report.ts';
+import { SUSPEND_ANNOTATION } from '../common/annotated/report.ts';
 import type { ControllerEntry } from '../common/context.ts';
 import { ReflectorRules } from './rules.ts';
 import { isReadAnnotation } from './words.ts';
@@ -11,6 +11,6 @@ export const reflector: ControllerEntry = {
   annotationReader: () => (annotation) => annotation === SUSPEND_ANNOTATION || isReadAnnotation(annotation),
   create: (context) => {
     const rules = new ReflectorRules(context.scope, watchedObjects(context.cluster));
-    return annotatedController(context, rules, (facts) => reportOf(rules, facts));
+    return annotatedController(context, rules);
   },
 };

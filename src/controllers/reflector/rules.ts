@@ -185,7 +185,7 @@ export class ReflectorRules implements AnnotatedRules {
     return 'delete';
   }
 
-  warningsOf(rule: RuleKey, outOfReach: OutOfReach | undefined): readonly RuleEvent[] {
+  warningsOf(rule: RuleKey): readonly RuleEvent[] {
     const { observed, place } = this.objects.of(rule);
     if (observed === undefined) return [];
     const { annotations } = observed;
@@ -193,7 +193,6 @@ export class ReflectorRules implements AnnotatedRules {
     const reference = mirror === undefined && !isMadeByReflector(annotations) ? referenceIn(annotations) : undefined;
     const found: Pick<Cause, 'reason' | 'message'>[] = [...this.read(annotations).problems];
     if (reference !== undefined && 'reason' in reference) found.push(reference);
-    if (outOfReach !== undefined && outOfReach.part !== 'none') found.push(outOfReach);
     const misread = this.misreadOf(rule).map((message) => ({ reason: 'MisreadPattern', message }));
     const nobody = listsOfNobody(annotations).map((name): RuleEvent => {
       return { type: 'Normal', reason: 'MisreadPattern', message: `annotation ${name} selects no namespace` };

@@ -3,7 +3,7 @@ import type { Controller } from '../../copy/engine/controller.ts';
 import { jsonReply, type Reply } from '../../observe/routes.ts';
 import { annotatedController, watchedObjects } from '../common/annotated/controller.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
-import { reportOf, SUSPEND_ANNOTATION } from '../common/annotated/report.ts';
+import { SUSPEND_ANNOTATION } from '../common/annotated/report.ts';
 import { annotationNames, isReplicatorAnnotation } from './rules/annotations.ts';
 import { REPLICATED_KINDS, ReplicatorRules } from './rules/rule-set.ts';
 
@@ -48,5 +48,5 @@ function create(context: ControllerContext): Controller {
   const { createWithLabels, sourceGraceMs } = context.config.replicator;
   const options = { createWithLabels, graceMs: sourceGraceMs, observed: watchedObjects(context.cluster) };
   const rules = new ReplicatorRules(context.scope, options);
-  return annotatedController(context, rules, (facts) => reportOf(rules, facts));
+  return annotatedController(context, rules);
 }

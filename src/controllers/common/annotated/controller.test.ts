@@ -35,7 +35,6 @@ test('what a rule that went leaves is told again until it was told', () => {
   const controller = annotatedController(
     context as unknown as ControllerContext,
     rules as unknown as AnnotatedRules,
-    () => undefined,
   );
   void controller.open(new AbortController().signal);
   engine.claims.add(controller.rules);

@@ -1,17 +1,17 @@
 /** A controller whose rules are annotated objects: its store, its watches, and which change enqueues which rule. */
 import type { Cluster } from '../../../copy/cluster/cluster.ts';
 import type { OnObjectChange } from '../../../copy/engine/backend.ts';
-import type { Controller, Report, RuleFacts } from '../../../copy/engine/controller.ts';
+import type { Controller } from '../../../copy/engine/controller.ts';
 import type { KeptRules, RuleObject } from '../../../copy/engine/life/rule-store.ts';
 import { controllerOf, type RuleKey } from '../../../copy/model/keys.ts';
 import { observe, type Observed } from '../../../copy/model/observed.ts';
-import { type Left, removalWarnings } from './report.ts';
+import { type Left, removalWarnings, reportOf, type TellingRules } from './report.ts';
 import type { RuleSet } from '../../../copy/model/rule-set.ts';
 import type { ControllerContext } from '../context.ts';
 import type { RuleTargets } from '../rules/rule-targets.ts';
 import type { AnnotatedObjects, FindObject } from './objects.ts';
 
-export interface AnnotatedRules extends RuleSet {
+export interface AnnotatedRules extends RuleSet, TellingRules {
   readonly objects: AnnotatedObjects;
   readonly targets: RuleTargets;
   /**
@@ -30,12 +30,7 @@ export function watchedObjects(cluster: Pick<Cluster, 'store'>): FindObject {
   return (kind, namespace, name) => cluster.store(kind).index.get(namespace, name);
 }
 
-/** @param report what is told of a rule: its object has no status, so these are events */
-export function annotatedController(
-  context: ControllerContext,
-  rules: AnnotatedRules,
-  report: (facts: RuleFacts) => Report | undefined,
-): Controller {
+export function annotatedController(context: ControllerContext, rules: AnnotatedRules): Controller {
   const { engine, cluster, namespaceChanges } = context;
   const { objects } = rules;
   /** What the rules that went in this process leave, until it is told. */
@@ -65,7 +60,7 @@ export function annotatedController(
       return undefined;
     },
     report: (facts) => {
-      if (facts.rule !== undefined) return report(facts);
+      if (facts.rule !== undefined) return reportOf(rules, facts);
       // Before it is evaluated as gone, its copies still look wanted. Another report follows.
       const gone = engine.claims.versionOf(facts.key) === undefined ? left.get(facts.key) : undefined;
       const written = (): undefined => {

@@ -16,16 +16,26 @@ export const SUSPENDED = because(
   `annotation ${SUSPEND_ANNOTATION} is true: targets are neither written nor deleted`,
 );
 
-/** The rules of such a controller, as far as they say what is wrong with the annotations themselves. */
-export interface WarningRules {
-  warningsOf(rule: RuleKey, outOfReach: OutOfReach | undefined): readonly RuleEvent[];
+/** What such a controller says of its rules. */
+export interface TellingRules {
+  /** What is wrong with the annotations themselves. Default: nothing. */
+  warningsOf?(rule: RuleKey): readonly RuleEvent[];
+  /** The claims, where an outcome has a better reason than that of the engine. Default: all as they are. */
+  named?(claims: Iterable<Entry>): readonly Entry[];
+}
+
+/** What is wrong with the annotations of a rule, and which of its targets are out of reach. */
+export function warningsOf(rules: TellingRules, rule: RuleKey, outOfReach: OutOfReach | undefined): RuleEvent[] {
+  // Of patterns that select nothing, the warnings say more.
+  const limited = outOfReach === undefined || outOfReach.part === 'none' ? [] : [warning(outOfReach)];
+  return [...limited, ...(rules.warningsOf?.(rule) ?? [])];
 }
 
 /** Only warnings are told: Normal events about one user's rules would displace warnings about those of others. */
-export function reportOf(rules: WarningRules, facts: RuleFacts): Report | undefined {
+export function reportOf(rules: TellingRules, facts: RuleFacts): Report | undefined {
   const { key, claims, refusal, outOfReach, undeleted } = facts;
-  const found = eventsOf(refusal, claims);
-  const warnings = rules.warningsOf(key, outOfReach).filter(({ type }) => type === 'Warning');
+  const found = eventsOf(refusal, rules.named?.(claims) ?? claims);
+  const warnings = warningsOf(rules, key, outOfReach).filter(({ type }) => type === 'Warning');
   return found && { remarks: [...found, ...undeletedWarnings(undeleted), ...warnings] };
 }
 

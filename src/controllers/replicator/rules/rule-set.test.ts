@@ -11,6 +11,7 @@ import { Slot } from '../../../copy/model/observed.ts';
 import type { RuleState } from '../../../copy/model/rule-set.ts';
 import { PushShape } from '../shape/push.ts';
 import { REPLICATOR_CONTROLLER, ReplicatorRules } from './rule-set.ts';
+import { warningsOf } from '../../common/annotated/report.ts';
 import { ruleScope } from '../../../../test/support/rule-scope.ts';
 
 const RULE = ruleKeyOfKind(REPLICATOR_CONTROLLER, 'Secret', 'home', 'db');
@@ -53,7 +54,7 @@ test('of a pattern that looks like a glob and selects no namespace, one warning 
   const claims = new Claims();
   const outOfReach = (await ruleSet.evaluate(RULE, claims))?.outOfReach;
   assert.equal(outOfReach?.part, 'none');
-  const reasons = ruleSet.warningsOf(RULE, outOfReach).map(({ reason }) => reason);
+  const reasons = warningsOf(ruleSet, RULE, outOfReach).map(({ reason }) => reason);
   assert.deepEqual(reasons, ['MisreadPattern']);
 });
 

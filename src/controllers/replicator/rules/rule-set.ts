@@ -29,7 +29,6 @@ import { misreadPatterns, selectsNow, unionOf } from '../../common/namespaces/se
 import { type Found, RuleTargets } from '../../common/rules/rule-targets.ts';
 import type { RuleEvent } from '../../../copy/engine/controller.ts';
 import { annotationNames, isAnnotated, listItems } from './annotations.ts';
-import { warning } from '../../../copy/engine/life/warnings.ts';
 import { warningsOf } from '../words.ts';
 import {
   isRule,
@@ -175,12 +174,10 @@ export class ReplicatorRules implements AnnotatedRules {
   }
 
   /** The events about the annotations themselves, for example a namespace that does not exist; none about outcomes. */
-  warningsOf(rule: RuleKey, outOfReach: OutOfReach | undefined): readonly RuleEvent[] {
+  warningsOf(rule: RuleKey): readonly RuleEvent[] {
     const { served, namespaces } = this.#scope;
     const targets = this.#targetsOf(rule);
-    const warnings = targets === undefined ? [] : warningsOf(targets, namespaces, served);
-    // Of patterns that look like globs, the warnings say more.
-    return outOfReach === undefined || outOfReach.part === 'none' ? warnings : [warning(outOfReach), ...warnings];
+    return targets === undefined ? [] : warningsOf(targets, namespaces, served);
   }
 
   /** The targets of a rule that pushes; `undefined`: the rule does not push. */
