@@ -2,7 +2,8 @@
 import { type Cause, nobodyCause } from '../../copy/model/cause.ts';
 import { resourceKey, type ResourceKey } from '../../copy/model/keys.ts';
 import type { Place } from '../common/annotated/objects.ts';
-import { illFormed, isItself, NAMES } from './words.ts';
+import { illFormed } from '../common/annotated/values.ts';
+import { isItself, NAMES } from './words.ts';
 
 /** Another cluster that a source may name, by its context. */
 export interface OtherTarget {

@@ -7,9 +7,10 @@ import { because, type Cause } from '../../copy/model/cause.ts';
 import { lengthProblem, PLACE_ANNOTATION } from '../../copy/model/observed.ts';
 import { isDnsLabel } from '../../runtime/text/dns-names.ts';
 import { parseSelector } from '../../runtime/text/label-selector.ts';
-import { PatternCache } from '../../runtime/text/name-patterns.ts';
+import { ANY_NAME } from '../../runtime/text/name-patterns.ts';
 import { clipped } from '../../runtime/text/texts.ts';
 import type { Place } from '../common/annotated/objects.ts';
+import { illFormed } from '../common/annotated/values.ts';
 import { SUSPEND_ANNOTATION } from '../common/annotated/report.ts';
 import type { NamespaceSelection } from '../common/namespaces/selection.ts';
 
@@ -57,9 +58,6 @@ export function userText(annotations: Texts): string {
   return JSON.stringify([NAMES.sync, NAMES.contexts, SUSPEND_ANNOTATION].map((name) => annotations[name] ?? null));
 }
 
-const everywhere = new PatternCache('full').get('.*');
-const EVERYWHERE = 'error' in everywhere ? [] : [everywhere];
-
 /** The namespaces that a source selects, or what is wrong with the annotation; `undefined`: there is none. */
 export function selectionIn(annotations: Texts): NamespaceSelection | Cause | undefined {
   const text = annotations[NAMES.sync];
@@ -69,18 +67,13 @@ export function selectionIn(annotations: Texts): NamespaceSelection | Cause | un
   try {
     return {
       names: new Set(),
-      patterns: EVERYWHERE,
+      patterns: [ANY_NAME],
       labels: parseSelector(text === 'true' ? '' : text),
     };
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
     return illFormed(NAMES.sync, text, error.message);
   }
-}
-
-export function illFormed(annotation: string, value: string, why: string): Cause {
-  const shown = value === '' ? '' : ` (${JSON.stringify(clipped(value, 100))})`;
-  return because('IllFormed', `annotation ${annotation}${shown}: ${why}`);
 }
 
 /** The labels of a copy that name its source. */

@@ -13,7 +13,7 @@ import { claimAll, leavingClaims } from '../../copy/model/claim.ts';
 import { namespaceOf, parseResourceKey, resourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import { CONFIG_MAP, SECRET } from '../../copy/model/kind.ts';
 import { type Observed, ownersIn } from '../../copy/model/observed.ts';
-import type { EngineView, Evaluation, Mark, OrphanAction, OutOfReach } from '../../copy/model/rule-set.ts';
+import type { EngineView, Evaluation, Mark, OrphanAction } from '../../copy/model/rule-set.ts';
 import { type NamePattern, PatternCache } from '../../runtime/text/name-patterns.ts';
 import { someOf } from '../../runtime/text/texts.ts';
 import type { AnnotatedRules } from '../common/annotated/controller.ts';
@@ -42,10 +42,6 @@ import {
 
 type Annotations = Readonly<Record<string, string>>;
 
-const NO_PUSH: OutOfReach = {
-  ...because('NotPermitted', 'annotations must not push copies: --mittwald-push is false'),
-  part: 'all',
-};
 const PUSHED_INTO = because('Conflict', `annotation ${NAMES.from} is ignored: Keyferry pushes into the object`);
 /** Most namespaces that an event names, and most patterns that are tried for it. */
 const NAMED = 5;
@@ -121,14 +117,11 @@ export class MittwaldRules implements AnnotatedRules {
     const { config } = this.#scope;
     const { place, observed, owner, nothing, refused } = found;
     const { annotations } = observed;
-    if (!config.limits.mittwaldPush) {
-      this.targets.leave(rule);
-      return { ...nothing, outOfReach: NO_PUSH };
-    }
     const { selection, problems } = this.#push(annotations);
     const [problem] = problems;
-    const { targets, refusal, outOfReach } = await this.targets.find(rule, { selection });
+    const { targets, refusal, outOfReach } = await this.targets.find(rule, { selection, mayPush: config.limits.mittwaldPush });
     if (refusal !== undefined) return refused(refusal, outOfReach);
+    if (outOfReach?.part === 'all') return { ...nothing, outOfReach };
     const owned = [...view.ownedBy(rule)];
     const keys = new Set<ResourceKey>(
       Array.from(targets, (namespace) => this.objects.keyOf(rule, { namespace, name: place.name })),

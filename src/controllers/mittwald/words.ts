@@ -2,14 +2,14 @@
  * The annotations of mittwald/kubernetes-replicator, and how their values are read. What the original ignores or only logs
  * is a problem here, which becomes an event. Pure.
  */
-import { because, type Cause } from '../../copy/model/cause.ts';
+import type { Cause } from '../../copy/model/cause.ts';
 import { MERGED_FROM, lengthProblem, type Observed, PLACE_ANNOTATION, placeText } from '../../copy/model/observed.ts';
 import { isDnsLabel, isSubdomain } from '../../runtime/text/dns-names.ts';
 import { parseBool } from '../../runtime/text/go-bool.ts';
 import { type LabelMatcher, parseSelector } from '../../runtime/text/label-selector.ts';
 import { type NamePattern, PatternCache, RulePatterns } from '../../runtime/text/name-patterns.ts';
-import { clipped } from '../../runtime/text/texts.ts';
 import type { Place } from '../common/annotated/objects.ts';
+import { illFormed, listItems } from '../common/annotated/values.ts';
 import { OWN_PREFIX } from '../common/excluded-metadata.ts';
 import { type NamespaceSelection, selectionOf } from '../common/namespaces/selection.ts';
 
@@ -146,13 +146,6 @@ export function readList({ whole, original, isOriginal }: Dialect, annotation: s
   return { patterns, half, problems: problems.slice(0, MAX_PROBLEMS) };
 }
 
-function listItems(text: string): string[] {
-  return text
-    .split(',')
-    .map((item) => item.trim())
-    .filter((item) => item !== '');
-}
-
 /** A star at the begin repeats the anchor that the original puts before it, so it matches any text. */
 function meant(item: string): string {
   return item.replace(/^\^?\*/, '.*');
@@ -216,9 +209,4 @@ function matcherIn(text: string | undefined): LabelMatcher | Cause | undefined {
     if (!(error instanceof RangeError)) throw error;
     return illFormed(NAMES.toMatching, text, error.message);
   }
-}
-
-export function illFormed(annotation: string, value: string, why: string): Cause {
-  const shown = value === '' ? '' : ` (${JSON.stringify(clipped(value, 100))})`;
-  return because('IllFormed', `annotation ${annotation}${shown}: ${why}`);
 }

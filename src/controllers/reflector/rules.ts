@@ -12,19 +12,19 @@ import { claimAll, leavingClaims } from '../../copy/model/claim.ts';
 import { parseResourceKey, resourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import { CONFIG_MAP, SECRET } from '../../copy/model/kind.ts';
 import type { Observed } from '../../copy/model/observed.ts';
-import type { EngineView, Evaluation, Mark, OutOfReach } from '../../copy/model/rule-set.ts';
+import type { EngineView, Evaluation, Mark } from '../../copy/model/rule-set.ts';
 import type { RuleScope } from '../common/context.ts';
 import { misreadPatterns, selectsNow, selectsWith } from '../common/namespaces/selection.ts';
 import type { AnnotatedRules } from '../common/annotated/controller.ts';
 import { findRule, type FoundRule } from '../common/annotated/found-rule.ts';
 import { AnnotatedObjects, type FindObject, type Place } from '../common/annotated/objects.ts';
 import { SUSPEND_ANNOTATION, SUSPENDED } from '../common/annotated/report.ts';
+import { illFormed } from '../common/annotated/values.ts';
 import { RuleTargets } from '../common/rules/rule-targets.ts';
 import { AutoShape, DirectShape } from './shape.ts';
 import {
   autoSourceOf,
   globs,
-  illFormed,
   isAnnotated,
   isMadeByReflector,
   isRule,
@@ -43,10 +43,6 @@ type Annotations = Readonly<Record<string, string>>;
 
 /** An automatic mirror of reflector has exactly these annotations, and no labels. */
 const MIRROR_NAMES: ReadonlySet<string> = new Set([NAMES.reflects, NAMES.autoReflects, NAMES.version, NAMES.at]);
-const NO_PUSH: OutOfReach = {
-  ...because('NotPermitted', 'annotations must not push copies: --reflector-push is false'),
-  part: 'all',
-};
 
 export class ReflectorRules implements AnnotatedRules {
   readonly name = REFLECTOR_CONTROLLER;
@@ -150,13 +146,13 @@ export class ReflectorRules implements AnnotatedRules {
       this.targets.leave(rule);
       return problem === undefined ? nothing : { ...nothing, claims: left(problem) };
     }
-    if (!config.limits.reflectorPush) {
-      this.targets.leave(rule);
-      return { ...nothing, outOfReach: NO_PUSH };
-    }
-    const misread = (): readonly string[] => this.misreadOf(rule);
-    const { targets, refusal, outOfReach } = await this.targets.find(rule, { selection, misread });
+    const { targets, refusal, outOfReach } = await this.targets.find(rule, {
+      selection,
+      mayPush: config.limits.reflectorPush,
+      misread: () => this.misreadOf(rule),
+    });
     if (refusal !== undefined) return refused(refusal, outOfReach);
+    if (outOfReach?.part === 'all') return { ...nothing, outOfReach };
     const keys = Array.from(targets, (namespace) => this.objects.keyOf(rule, { namespace, name: place.name }));
     const shape = new AutoShape(place, userText(observed.annotations));
     const claims = claimAll(keys, { owner, mode: 'own', source: this.objects.keyOf(rule, place), shape });

@@ -6,8 +6,7 @@ import { because, type Cause } from '../../copy/model/cause.ts';
 import { isMarkedElsewhere, lengthProblem, PLACE_ANNOTATION, placeText } from '../../copy/model/observed.ts';
 import { isDnsLabel, isSubdomain } from '../../runtime/text/dns-names.ts';
 import { type LabelMatcher, parseSelector } from '../../runtime/text/label-selector.ts';
-import { type NamePattern, PatternCache, RulePatterns } from '../../runtime/text/name-patterns.ts';
-import { clipped } from '../../runtime/text/texts.ts';
+import { ANY_NAME, type NamePattern, PatternCache, RulePatterns } from '../../runtime/text/name-patterns.ts';
 import {
   selectionOf,
   type NamespaceSelection,
@@ -15,6 +14,7 @@ import {
   suspectPattern,
 } from '../common/namespaces/selection.ts';
 import type { Place } from '../common/annotated/objects.ts';
+import { illFormed, listItems, shown } from '../common/annotated/values.ts';
 
 type Annotations = Readonly<Record<string, string>>;
 
@@ -134,7 +134,7 @@ export function readSource(cache: PatternCache, annotations: Annotations): Sourc
   };
   const selectionIn = (listName: string, selectorName: string): NamespaceSelection => {
     const [list = '', selector = ''] = [annotations[listName]?.trim(), annotations[selectorName]?.trim()];
-    if (selector === '' && list === '') return selectionOf(everywhere(cache));
+    if (selector === '' && list === '') return selectionOf([ANY_NAME]);
     const named = list === '' ? [] : patternsIn(listName, list);
     return { ...selectionOf(named), orLabels: selector === '' ? undefined : matcherIn(selectorName, selector) };
   };
@@ -181,18 +181,6 @@ export function listsOfNobody(annotations: Annotations): string[] {
   return lists.filter((name) => /^[\s,]*,[\s,]*$/.test(annotations[name] ?? ''));
 }
 
-function everywhere(cache: PatternCache): NamePattern[] {
-  const pattern = cache.get('.*');
-  return 'error' in pattern ? [] : [pattern];
-}
-
-function listItems(text: string): string[] {
-  return text
-    .split(',')
-    .map((item) => item.trim())
-    .filter((item) => item !== '');
-}
-
 /**
  * A selector in the grammar of reflector: as that of `kubectl get -l`, but no value and no set may be empty.
  * @throws RangeError that says what is wrong
@@ -216,14 +204,6 @@ function isUnsupported(item: string): boolean {
 function unsupported(annotation: string, item: string): Cause {
   const what = `annotation ${annotation} (${shown(item)}): look-around other than at the begin of the pattern, and references to groups, are not supported; it matches no namespace`;
   return because('Unsupported', what);
-}
-
-export function illFormed(annotation: string, value: string, why: string): Cause {
-  return because('IllFormed', `annotation ${annotation}${value === '' ? '' : ` (${shown(value)})`}: ${why}`);
-}
-
-function shown(text: string): string {
-  return JSON.stringify(clipped(text, 100));
 }
 
 /** Namespaces by globs: `*` stands for any text, `?` for one character. The case of letters has no meaning. */

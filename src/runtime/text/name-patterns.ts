@@ -148,9 +148,16 @@ function prefixOf(source: string): string {
   return /^[*?{]/.test(source.slice(prefix.length)) ? prefix.slice(0, -1) : prefix;
 }
 
-function always(): boolean {
-  return true;
-}
+const always = (): boolean => true;
+
+/** Matches every name. */
+export const ANY_NAME: NamePattern = {
+  size: 1,
+  literal: undefined,
+  matches: always,
+  matchesWhole: always,
+  occursIn: always,
+};
 
 /** A prefix and any rest, as most other patterns are. */
 const PREFIX = /^([a-z0-9-]+)\.([*+])$/;
@@ -248,7 +255,7 @@ export class PatternCache {
         (name) => name.includes(source),
       );
     }
-    if (MATCH_ALL.has(source)) return this.#pattern(1, undefined, always, always);
+    if (MATCH_ALL.has(source)) return ANY_NAME;
     const [, start, sign] = PREFIX.exec(source) ?? [];
     if (start !== undefined) {
       const shortest = start.length + (sign === '+' ? 1 : 0);

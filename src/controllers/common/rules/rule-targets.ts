@@ -3,7 +3,7 @@
  * and the room that there is. Remembers what each rule selects, so that a change of a namespace finds the rules that it
  * concerns.
  */
-import type { Cause } from '../../../copy/model/cause.ts';
+import { because, type Cause } from '../../../copy/model/cause.ts';
 import { namespaceOf, type RuleKey } from '../../../copy/model/keys.ts';
 import type { LabelMatcher } from '../../../runtime/text/label-selector.ts';
 import type { OutOfReach } from '../../../copy/model/rule-set.ts';
@@ -17,6 +17,8 @@ import { patternSize, RuleLimits } from './rule-limits.ts';
 export interface Wanted {
   /** All namespaces that the rule selects. */
   readonly selection: NamespaceSelection;
+  /** Whether the administrator permits that annotations push copies. Default: yes. */
+  readonly mayPush?: boolean;
   /**
    * Finds the targets; a cause: why the rule is refused. Default: the names of the selected namespaces, without the
    * rule's own: then the rule has one target in each.
@@ -94,10 +96,15 @@ export class RuleTargets implements RulesInNamespaces {
 
   async find(
     rule: RuleKey,
-    { selection, find, least = selection.names.size, misread = () => [] }: Wanted,
+    { selection, mayPush = true, find, least = selection.names.size, misread = () => [] }: Wanted,
   ): Promise<Found> {
     const { namespaces, reach } = this.#scope;
     const home = namespaceOf(rule);
+    if (!mayPush) {
+      this.leave(rule);
+      const message = `annotations must not push copies: --${this.name}-push is false`;
+      return { targets: NONE, outOfReach: { ...because('NotPermitted', message), part: 'all' } };
+    }
     const forbidden = reach.fromRefusal(home, namespaces.factsOf(home));
     if (forbidden !== undefined) {
       this.leave(rule);

@@ -1,6 +1,6 @@
 /** Reads which namespaces a SecretMirror selects: by patterns, by labels or by both, except those that it excludes. */
 import { type LabelMatcher, readSelector } from '../../../runtime/text/label-selector.ts';
-import { type NamePattern, type PatternCache, RulePatterns } from '../../../runtime/text/name-patterns.ts';
+import { ANY_NAME, type NamePattern, type PatternCache, RulePatterns } from '../../../runtime/text/name-patterns.ts';
 import {
   type NamespaceSelection,
   selectionOf,
@@ -21,7 +21,6 @@ export interface Destinations {
 
 /** The selection of a mirror with a mistake in an exclusion or selector: it makes no copy in a wrong namespace. */
 const NOTHING: NamespaceSelection = { names: new Set(), patterns: [] };
-const EVERY_NAME = '.*';
 
 /**
  * Reads the selection in a destination. An invalid pattern is ignored. If an exclusion or the selector is invalid, no
@@ -66,10 +65,7 @@ export function readDestinations(
   const labels = namespaceSelector && readLabels(namespaceSelector, served, problems);
   const excluded = readExcluded(excludedNamespaces, rulePatterns, problems, suspects);
   if (problems.length > before) return { namespaces: NOTHING, suspects, unmatched };
-  if (list.length === 0 && labels !== undefined) {
-    const every = cache.get(EVERY_NAME);
-    if (!('error' in every)) matchers.push(every);
-  }
+  if (list.length === 0 && labels !== undefined) matchers.push(ANY_NAME);
   return { namespaces: { ...selectionOf(matchers), excluded, labels }, suspects, unmatched };
 }
 

@@ -8,7 +8,6 @@
  */
 import { getOrCreate } from '../../../runtime/maps.ts';
 import { pause } from '../../../runtime/pause.ts';
-import { because } from '../../../copy/model/cause.ts';
 import type { Claimed } from '../../../copy/model/claim.ts';
 import {
   parseResourceKey,
@@ -19,7 +18,7 @@ import {
 } from '../../../copy/model/keys.ts';
 import { CONFIG_MAP, SECRET } from '../../../copy/model/kind.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
-import type { EngineView, Evaluation, Mark, OutOfReach } from '../../../copy/model/rule-set.ts';
+import type { EngineView, Evaluation, Mark } from '../../../copy/model/rule-set.ts';
 import { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import type { AnnotatedRules } from '../../common/annotated/controller.ts';
 import { findRule } from '../../common/annotated/found-rule.ts';
@@ -44,11 +43,6 @@ import { FilledShape } from '../shape/pull.ts';
 import { PushShape } from '../shape/push.ts';
 
 export const REPLICATOR_CONTROLLER = 'replicator';
-
-const NO_PUSH: OutOfReach = {
-  ...because('NotPermitted', 'annotations must not push copies: --replicator-push is false'),
-  part: 'all',
-};
 
 /** The kinds that the replicator can copy, by their names in `--run-replicators`. */
 export const REPLICATED_KINDS = { secret: SECRET, configmap: CONFIG_MAP } as const;
@@ -93,7 +87,6 @@ export class ReplicatorRules implements AnnotatedRules {
 
   async evaluate(rule: RuleKey, view: EngineView): Promise<Evaluation | undefined> {
     const { settings } = this;
-    const { config } = this.#scope;
     const found = findRule(this, rule, view);
     if (found === undefined) {
       this.#shapes.delete(rule);
@@ -114,10 +107,6 @@ export class ReplicatorRules implements AnnotatedRules {
       const shape = new FilledShape(settings, { ...place, kind: kind.kind }, { namespace, name });
       const claim = { owner, mode: 'fill', source, shape } as const;
       return { ...nothing, claims: [{ target: self, claim }], sources: [source] };
-    }
-    if (!config.limits.replicatorPush) {
-      this.targets.leave(rule);
-      return { ...nothing, outOfReach: NO_PUSH };
     }
     const { targets, refusal, outOfReach } = await this.#find(rule, place, replication.targets);
     if (refusal !== undefined) return refused(refusal, outOfReach);
@@ -140,9 +129,10 @@ export class ReplicatorRules implements AnnotatedRules {
 
   /** The targets of a rule that pushes. */
   async #find(rule: RuleKey, place: Place, targets: Targets): Promise<Found> {
-    const { namespaces: there, reach } = this.#scope;
+    const { namespaces: there, reach, config } = this.#scope;
     return await this.targets.find(rule, {
       selection: unionOf(targets.groups.map(({ namespaces }) => namespaces)),
+      mayPush: config.limits.replicatorPush,
       find: async (leftOut) => await targetsIn(targets, place, there, reach, leftOut),
       least: targets.named,
       misread: () => this.misreadOf(rule),
