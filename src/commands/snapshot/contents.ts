@@ -1,13 +1,13 @@
 /**
  * Reads contents that a command must compare, and keeps only their fingerprints. Objects that are requested at the same
- * time are read together: many objects with the same name or namespace by one list, the others by a GET each.
+ * time are read together: many objects with the same name by one list, the others by a GET each.
  */
 import { setImmediate } from 'node:timers/promises';
 import { getObject } from '../../copy/cluster/objects/get-object.ts';
 import { Content, type Fingerprint } from '../../copy/model/content.ts';
 import type { KeySelection } from '../../copy/model/key-selection.ts';
 import { isEntryKey, type ObjectKey, parseResourceKey, type ResourceKey, resourceKey } from '../../copy/model/keys.ts';
-import { collectionPath, type Kind } from '../../copy/model/kind.ts';
+import type { Kind } from '../../copy/model/kind.ts';
 import { versionOf } from '../../copy/model/observed.ts';
 import type { KubeApi } from '../../kube/api.ts';
 import { type Listed, listEach } from '../../kube/list-each.ts';
@@ -26,8 +26,6 @@ export interface ReadContent {
 
 /** If this number of objects with the same name, or more, are requested (copies of one source), one list reads them. */
 const MANY_OF_A_NAME = 8;
-/** As `MANY_OF_A_NAME`, for objects in one namespace. It is higher, because the list may have many other objects. */
-const MANY_OF_A_NAMESPACE = 50;
 /** Maximum number of GETs at the same time. */
 const PARALLEL = 8;
 
@@ -93,44 +91,36 @@ export class Contents {
     const keys = [...this.#requested];
     this.#requested.clear();
     this.#batch = undefined;
-    const few = await this.#readGroups(keys, 'name', MANY_OF_A_NAME);
-    const queue = (await this.#readGroups(few, 'namespace', MANY_OF_A_NAMESPACE)).values();
+    const groups = Map.groupBy(keys, (key) => {
+      const { kind, name } = parseResourceKey(key);
+      return `${kind} ${name}`;
+    });
+    const few: ObjectKey[] = [];
+    for (const group of groups.values()) {
+      if (group.length < MANY_OF_A_NAME) few.push(...group);
+      else await this.#list(group);
+    }
+    const queue = few.values();
     const worker = async (): Promise<void> => {
       for (const key of queue) this.#found.set(key, await this.#get(key));
     };
     await Promise.all(Array.from({ length: PARALLEL }, worker));
   }
 
-  /** Reads each group of at least `least` keys by a list. @returns the keys of the smaller groups */
-  async #readGroups(keys: readonly ObjectKey[], by: 'name' | 'namespace', least: number): Promise<ObjectKey[]> {
-    const groups = Map.groupBy(keys, (key) => {
-      const place = parseResourceKey(key);
-      return `${place.kind} ${place[by]}`;
-    });
-    const rest: ObjectKey[] = [];
-    for (const group of groups.values()) {
-      const [first] = group;
-      if (first === undefined || group.length < least) rest.push(...group);
-      else await this.#list(first, by, new Set(group));
-    }
-    return rest;
-  }
-
-  async #list(first: ObjectKey, by: 'name' | 'namespace', wanted: ReadonlySet<ObjectKey>): Promise<void> {
+  /** Reads objects of one kind and name by a list. */
+  async #list(keys: readonly ObjectKey[]): Promise<void> {
+    const [first] = keys;
+    if (first === undefined) return;
     const kind = this.#kindOf(first);
-    const options = { signal: this.#signal };
+    const wanted = new Set(keys);
     for (const key of wanted) this.#found.set(key, this.#foundIn(key, undefined));
     const take = (item: Listed): void => {
       const { metadata } = item;
       const key = resourceKey(this.#api.cluster, kind.kind, metadata.namespace ?? '', metadata.name);
       if (wanted.has(key)) this.#found.set(key, this.#foundIn(key, item));
     };
-    if (by === 'namespace') {
-      await listEach(this.#api, collectionPath(kind, first), take, options);
-    } else {
-      const fieldSelector = `metadata.name=${parseResourceKey(first).name}`;
-      await listEach(this.#api, `${kind.groupPath}/${kind.plural}`, take, { ...options, fieldSelector });
-    }
+    const fieldSelector = `metadata.name=${parseResourceKey(first).name}`;
+    await listEach(this.#api, `${kind.groupPath}/${kind.plural}`, take, { signal: this.#signal, fieldSelector });
   }
 
   async #get(key: ObjectKey): Promise<ReadContent | null> {
