@@ -1,18 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { z } from 'zod';
-import type { Same } from './same-type.ts';
-import type { SecretMirrorSpec, SecretMirrorStatus } from '../../src/controllers/mirrors/api.ts';
-import type { secretMirrorSpec, secretMirrorStatus } from './secret-mirror.ts';
 import { secretMirrorDefinition } from './secret-mirror-definition.ts';
-
-describe('the types of SecretMirror', () => {
-  it('the TypeScript types of SecretMirror are identical to the types of its CRD schema', () => {
-    const spec: Same<z.input<typeof secretMirrorSpec>, SecretMirrorSpec> = true;
-    const status: Same<z.input<typeof secretMirrorStatus>, SecretMirrorStatus> = true;
-    assert.ok(spec && status, 'checked by the compiler');
-  });
-});
 
 describe('the CustomResourceDefinition of SecretMirror', () => {
   const { spec } = secretMirrorDefinition as { spec: Record<string, unknown> };

@@ -150,8 +150,8 @@ function judgeOwn(file: string, { specifier, isType }: Import): string | undefin
   // Unit tests may import helpers of tests, and scripts. Keyferry itself may not.
   if (/^(test|scripts)\//.test(target) && file.endsWith('.test.ts')) return undefined;
   if (target.startsWith('test/')) return 'src never imports test/';
-  // Only this file describes the reports of commands, so the commands take the types of their reports from it.
-  if (isType && target === 'scripts/reports/schemas.ts') return undefined;
+  // Only these files describe the reports of commands and the custom resources, so their types come from there.
+  if (isType && ['scripts/reports/schemas.ts', 'scripts/crd/types.ts'].includes(target)) return undefined;
   // The page has a bundle of its own, which only its command loads. Its types say what the two exchange.
   if (isType && target === 'ui/data.ts') return undefined;
   if (file === 'src/commands/ui.ts' && target === 'ui/server/show-page.ts') return undefined;

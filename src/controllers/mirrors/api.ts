@@ -1,12 +1,9 @@
 /**
- * The types of the SecretMirror API, `mirrors.kts.studio/v1alpha2`. `scripts/crd/` generates the schema of the CRD, and
- * a test there compares the schema with these types.
- *
- * A field is optional if the API server accepts an object without it. Objects that are older than the CRD may have any
- * content.
+ * The SecretMirror API, `mirrors.kts.studio/v1alpha2`. Its fields are in `scripts/crd/`, from which come the schema of the
+ * CRD and the types. Objects that are older than the CRD may have any content.
  */
 import type { KubeObject } from '../../kube/api.ts';
-import type { Condition } from '../../copy/engine/life/condition.ts';
+import type { MirrorSpec, MirrorStatusFields } from '../../../scripts/crd/types.ts';
 import { crdAdvice } from '../common/custom-api.ts';
 import { MIRROR_OWNER } from '../common/excluded-metadata.ts';
 
@@ -78,131 +75,25 @@ export const NAMESPACES_ONLY = [
 /** The value of `status.lastSyncTime` before the first sync. */
 export const NEVER_SYNCED = '1970-01-01T00:00:00Z';
 
-export type SourceType = 'secret' | 'vault' | 'configmap';
-export type DestinationType = 'namespaces' | 'vault';
-export type DeletePolicy = 'delete' | 'retain';
-export type MirrorStatus = 'Pending' | 'Active' | 'Error';
-export type VaultEncoding = 'plain' | 'base64';
+export type SecretMirrorSpec = MirrorSpec;
+export type SecretMirrorDestination = NonNullable<MirrorSpec['destination']>;
+type SecretMirrorSource = NonNullable<MirrorSpec['source']>;
+
+export type SourceType = NonNullable<SecretMirrorSource['type']>;
+export type DestinationType = NonNullable<SecretMirrorDestination['type']>;
+export type DeletePolicy = NonNullable<MirrorSpec['deletePolicy']>;
+export type MirrorStatus = NonNullable<MirrorStatusFields['mirrorStatus']>;
+export type LabelSelector = NonNullable<SecretMirrorDestination['namespaceSelector']>;
+export type VaultBlock = NonNullable<SecretMirrorSource['vault']>;
+/** A Secret with credentials for a login. */
+export type SecretReference = NonNullable<NonNullable<NonNullable<VaultBlock['auth']>['token']>['secretRef']>;
 
 export interface SecretMirror extends KubeObject {
   readonly spec?: SecretMirrorSpec;
   readonly status?: SecretMirrorStatus;
 }
 
-export interface SecretMirrorSpec {
-  readonly source?: SecretMirrorSource;
-  readonly destination?: SecretMirrorDestination;
-  readonly deletePolicy?: DeletePolicy;
-  /** Seconds. 0: the default, 180. */
-  readonly pollPeriodSeconds?: number;
-  readonly suspend?: boolean;
-}
-
-export interface SecretMirrorSource {
-  readonly type?: SourceType;
-  /** Name of the source. Without `destination.name`, the copies have the same name. */
-  readonly name?: string;
-  readonly vault?: VaultBlock;
-}
-
-export interface SecretMirrorDestination {
-  readonly type?: DestinationType;
-  /** RE2 patterns of namespace names. */
-  readonly namespaces?: readonly string[];
-  readonly namespaceSelector?: LabelSelector;
-  /** RE2 patterns of namespace names that are never selected, not even by `namespaces`. */
-  readonly excludedNamespaces?: readonly string[];
-  /** Name of the copies. */
-  readonly name?: string;
-  readonly keys?: readonly MirroredKey[];
-  readonly vault?: VaultBlock;
-  /** Type of the copies. */
-  readonly secretType?: string;
-  readonly labels?: Readonly<Record<string, string>>;
-  readonly annotations?: Readonly<Record<string, string>>;
-  /** RE2 patterns for whole label keys: the copies get the labels of the source whose keys match. */
-  readonly copyLabels?: readonly string[];
-  readonly copyAnnotations?: readonly string[];
-}
-
-/** `metav1.LabelSelector` */
-export interface LabelSelector {
-  readonly matchLabels?: Readonly<Record<string, string>>;
-  readonly matchExpressions?: readonly LabelRequirement[];
-}
-
-export interface LabelRequirement {
-  readonly key: string;
-  readonly operator: 'In' | 'NotIn' | 'Exists' | 'DoesNotExist';
-  readonly values?: readonly string[];
-}
-
-export interface MirroredKey {
-  readonly from: string;
-  /** Default: `from`. */
-  readonly to?: string;
-  readonly optional?: boolean;
-}
-
-export interface VaultBlock {
-  /** `http://` or `https://` URL of the Vault server. */
-  readonly addr?: string;
-  readonly path?: string;
-  readonly auth?: VaultAuth;
-  readonly encoding?: VaultEncoding;
-  /** PEM certificates. */
-  readonly caBundle?: string;
-  readonly tlsServerName?: string;
-  /** Vault namespace, not a Kubernetes namespace. */
-  readonly namespace?: string;
-}
-
-/** If there are several methods, the first one is used: `approle` if it names a Secret, `token`, `kubernetes`. */
-export interface VaultAuth {
-  readonly approle?: VaultAppRoleAuth;
-  readonly token?: VaultTokenAuth;
-  readonly kubernetes?: VaultKubernetesAuth;
-  /** Vault namespace of the login. Default: that of the block. */
-  readonly namespace?: string;
-}
-
-export interface VaultAppRoleAuth {
-  readonly secretRef?: SecretReference;
-  readonly appRolePath?: string;
-  readonly roleIDKey?: string;
-  readonly secretIDKey?: string;
-}
-
-export interface VaultTokenAuth {
-  readonly secretRef?: SecretReference;
-  readonly tokenKey?: string;
-}
-
-export interface VaultKubernetesAuth {
-  readonly role: string;
-  readonly mountPath?: string;
-  readonly serviceAccountRef: ServiceAccountReference;
-}
-
-/** A ServiceAccount in the namespace of the mirror. */
-export interface ServiceAccountReference {
-  readonly name: string;
-  readonly audiences?: readonly string[];
-}
-
-export interface SecretReference {
-  readonly name?: string;
-  readonly namespace?: string;
-}
-
-export interface SecretMirrorStatus {
-  readonly mirrorStatus?: MirrorStatus;
-  /** RFC 3339. */
-  readonly lastSyncTime?: string;
-  /** The `metadata.generation` that this status describes. */
-  readonly observedGeneration?: number;
-  readonly conditions?: readonly Condition[];
-  readonly vaultSource?: VaultSourceStatus;
+export interface SecretMirrorStatus extends Omit<MirrorStatusFields, 'vaultLeases'> {
   /** One record: that of the lease in `vaultSource`. */
   readonly vaultLeases?: readonly VaultLeaseRecord[];
 }
@@ -216,10 +107,4 @@ export interface VaultLeaseRecord {
 }
 
 /** The lease of the dynamic credentials in the copies. */
-export interface VaultSourceStatus {
-  readonly leaseID?: string;
-  /** Seconds, as in Vault's last response to a read or renewal. */
-  readonly leaseDuration?: number;
-  /** When the token expires with which the lease was created, RFC 3339. Keyferry cannot renew it after a restart. */
-  readonly tokenExpirationTime?: string;
-}
+export type VaultSourceStatus = NonNullable<MirrorStatusFields['vaultSource']>;

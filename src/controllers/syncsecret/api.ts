@@ -1,13 +1,11 @@
 /**
- * The types of the SyncSecret API, `kubelb.k8c.io/v1alpha1`, and names from KubeLB and its documentation.
- *
- * `scripts/crd/` generates the schema of the CRD, and a test there compares it with these types. All fields are at the
- * root, so each change of a field makes a new generation.
+ * The SyncSecret API, `kubelb.k8c.io/v1alpha1`, and names from KubeLB and its documentation. Its fields are in
+ * `scripts/crd/`. All are at the root, so each change of a field makes a new generation.
  */
 import type { Kind } from '../../copy/model/kind.ts';
 import type { KubeObject } from '../../kube/api.ts';
 import { crdAdvice } from '../common/custom-api.ts';
-import type { Condition } from '../../copy/engine/life/condition.ts';
+import type { SyncSecretFields } from '../../../scripts/crd/types.ts';
 
 export const SYNC_SECRET_GROUP = 'kubelb.k8c.io';
 export const SYNC_SECRET_VERSION = 'v1alpha1';
@@ -52,25 +50,7 @@ export const SYNCED_CONDITION = 'Synced';
 
 export type SyncSecretPhase = 'Pending' | 'Synced' | 'Failed' | 'Terminating';
 
-export interface SyncSecret extends KubeObject, SyncSecretFields {
-  readonly status?: SyncSecretStatus;
-}
+export type SyncSecret = KubeObject & SyncSecretFields;
 
-/** The fields that a user writes, as in a Secret. */
-export interface SyncSecretFields {
-  /** Values in base64. Unlike in a Secret, the API server refuses an empty text here. */
-  readonly data?: Readonly<Record<string, string>>;
-  /** Values as text. They win over `data`. */
-  readonly stringData?: Readonly<Record<string, string>>;
-  readonly type?: string;
-  readonly immutable?: boolean;
-}
-
-export interface SyncSecretStatus {
-  /** The `metadata.generation` that this status describes. */
-  readonly observedGeneration?: number;
-  /** A `SyncSecretPhase`; the schema allows any text. */
-  readonly phase?: string;
-  /** The schema allows several conditions of one type. */
-  readonly conditions?: readonly Condition[];
-}
+/** Its `phase` is a `SyncSecretPhase`, but the schema allows any text, and several conditions of one type. */
+export type SyncSecretStatus = NonNullable<SyncSecretFields['status']>;
