@@ -5,7 +5,6 @@ import { ManualClock } from '../../../../test/support/manual-clock.ts';
 import { userCause } from '../../../copy/model/cause.ts';
 import type { RuleKey } from '../../../copy/model/keys.ts';
 import type { OutOfReach } from '../../../copy/model/rule-set.ts';
-import { parseSelector } from '../../../runtime/text/label-selector.ts';
 import { NamespaceChanges } from './namespace-changes.ts';
 import type { Changes } from './reach.ts';
 
@@ -52,7 +51,7 @@ class Scene {
     this.changes.serve({
       name: 'test',
       rulesFor: (changes) => this.#rulesFor(changes),
-      labelsOf: (rule) => (rule === 'test:home/selects' ? parseSelector('tier') : undefined),
+      readsLabels: (rule) => rule === 'test:home/selects',
     });
   }
 

@@ -19,7 +19,6 @@ import { controllerOf, namespaceOf, type RuleKey } from '../../../copy/model/key
 import type { Log } from '../../../observe/log.ts';
 import type { Clock, Timer } from '../../../runtime/clock.ts';
 import { pause } from '../../../runtime/pause.ts';
-import type { LabelMatcher } from '../../../runtime/text/label-selector.ts';
 import { someOf } from '../../../runtime/text/texts.ts';
 import type { Changes } from './reach.ts';
 
@@ -42,14 +41,11 @@ export interface NamespaceChangesContext {
   readonly log: Pick<Log, 'error'>;
 }
 
-/** The part of a rule set that this file needs. */
-export interface RulesInNamespaces {
-  /** @see RuleSet.name */
+/** The part of `RuleTargets` that this file needs. */
+interface RulesInNamespaces {
   readonly name: string;
-  /** Finds the rules that must be evaluated again after `changes`. */
-  readonly rulesFor: (changes: Changes) => Promise<readonly RuleKey[]>;
-  /** The label selector of a rule for namespaces; `undefined`: the rule has none. */
-  readonly labelsOf?: (rule: RuleKey) => LabelMatcher | undefined;
+  rulesFor(changes: Changes): Promise<readonly RuleKey[]>;
+  readsLabels(rule: RuleKey): boolean;
 }
 
 interface Change {
@@ -94,7 +90,7 @@ export class NamespaceChanges {
     const { outOfReach } = engine.claims.findingsOf(rule);
     // 'all': a limit of sources forbids all copies of the rule, by the labels of the rule's own namespace.
     const decisive = outOfReach?.part === 'all' ? namespaceOf(rule) : namespace;
-    const isByFacts = outOfReach !== undefined || affected.labelsOf?.(rule) !== undefined;
+    const isByFacts = outOfReach !== undefined || affected.readsLabels(rule);
     if (isByFacts && !(await cluster.namespaceReads.isCurrent(decisive, signal))) return true;
     return this.#waiting.has(decisive) || this.#searched?.has(decisive) === true;
   }

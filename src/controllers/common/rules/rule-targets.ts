@@ -9,8 +9,8 @@ import type { LabelMatcher } from '../../../runtime/text/label-selector.ts';
 import type { OutOfReach } from '../../../copy/model/rule-set.ts';
 import type { RuleScope } from '../context.ts';
 import { LeftOut } from '../namespaces/left-out.ts';
-import type { RulesInNamespaces } from '../namespaces/namespace-changes.ts';
-import type { NamespaceSelection } from '../namespaces/selection.ts';
+import type { Changes } from '../namespaces/reach.ts';
+import { labelKeysOf, type NamespaceSelection } from '../namespaces/selection.ts';
 import { patternSize, RuleLimits } from './rule-limits.ts';
 
 /** What a rule wants. */
@@ -41,7 +41,8 @@ export interface Found {
 
 const NONE: ReadonlySet<string> = new Set();
 
-export class RuleTargets implements RulesInNamespaces {
+export class RuleTargets {
+  /** @see RuleSet.name */
   readonly name: string;
   readonly #scope: RuleScope;
   readonly #limits: RuleLimits;
@@ -55,9 +56,10 @@ export class RuleTargets implements RulesInNamespaces {
     this.#limits = new RuleLimits(rules, scope.namespaces, scope.onRoom);
   }
 
-  readonly rulesFor: RulesInNamespaces['rulesFor'] = (changes) => {
-    return this.#scope.reach.concernedBy(changes, this.#selections);
-  };
+  /** Finds the rules that must be evaluated again after changes of namespaces. */
+  async rulesFor(changes: Changes): Promise<readonly RuleKey[]> {
+    return await this.#scope.reach.concernedBy(changes, this.#selections);
+  }
 
   /** The rule is gone, or has no targets that this class finds. */
   leave(rule: RuleKey): void {
@@ -65,11 +67,11 @@ export class RuleTargets implements RulesInNamespaces {
     this.#limits.leave(rule);
   }
 
-  /** The label selector of a rule for namespaces; `undefined`: it has none. */
-  readonly labelsOf = (rule: RuleKey): LabelMatcher | undefined => {
-    const { labels, orLabels, and } = this.#selections.get(rule) ?? {};
-    return labels ?? orLabels ?? and?.orLabels;
-  };
+  /** Whether labels of namespaces decide where a rule copies. */
+  readsLabels(rule: RuleKey): boolean {
+    const selection = this.#selections.get(rule);
+    return selection !== undefined && labelKeysOf(selection).length > 0;
+  }
 
   /**
    * The labels of these namespaces may decide whether the rule may copy, by the limits of the administrator.
