@@ -10,7 +10,6 @@ import {
   resourceKey,
   type ResourceKey,
   type RuleKey,
-  ruleName,
 } from '../../../copy/model/keys.ts';
 import { type Kind, SECRET } from '../../../copy/model/kind.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
@@ -78,8 +77,8 @@ export function oneClaim(
   claimed: { readonly target: ResourceKey; readonly shape: Shape; readonly withoutSource: Claim['mode'] | undefined },
 ): Evaluation {
   const { key, kind, version } = rule;
-  const { namespace = '', name, generation: sourceGeneration } = rule.object.metadata;
-  const owner = new ObjectOwner(key, kind, rule.object);
+  const { namespace = '', name, uid, creationTimestamp, generation: sourceGeneration } = rule.object.metadata;
+  const owner: Owner = { key, title: `${kind.kind} ${namespace}/${name}`, rank: rankOf(creationTimestamp, uid) };
   const { target, shape, withoutSource: mode } = claimed;
   if (mode !== undefined) {
     return { owner, version, sources: [], claims: [{ target, claim: { owner, mode, source: undefined, shape } }] };
@@ -92,29 +91,6 @@ export function oneClaim(
   const allowed = refusal === undefined ? shape : new LeaveShape(refusal);
   const claim = { owner, mode: 'own', source, isRuleSource: true, sourceGeneration, shape: allowed } as const;
   return { owner, version, sources: [], claims: [{ target, claim }] };
-}
-
-/** An owner whose texts are made at each read: kept texts would take memory for each of thousands of rules. */
-class ObjectOwner implements Owner {
-  readonly key: RuleKey;
-  readonly #kind: Kind;
-  readonly #created: string;
-  readonly #uid: string;
-
-  constructor(key: RuleKey, kind: Kind, { metadata: { creationTimestamp, uid } }: KubeObject) {
-    this.key = key;
-    this.#kind = kind;
-    this.#created = creationTimestamp;
-    this.#uid = uid;
-  }
-
-  get title(): string {
-    return `${this.#kind.kind} ${ruleName(this.key)}`;
-  }
-
-  get rank(): string {
-    return rankOf(this.#created, this.#uid);
-  }
 }
 
 export interface CcmRulesOptions extends SyncSecretRulesOptions {
