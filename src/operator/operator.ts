@@ -7,6 +7,7 @@
  */
 import type { Config } from '../config/config.ts';
 import type { ControllerContext, ControllerEntry } from '../controllers/common/context.ts';
+import { SUSPEND_ANNOTATION } from '../controllers/common/annotated/report.ts';
 import { ConsentWatch } from '../controllers/common/namespaces/consent.ts';
 import { goneRuleEvents } from '../copy/engine/life/warnings.ts';
 import { NamespaceChanges } from '../controllers/common/namespaces/namespace-changes.ts';
@@ -322,8 +323,9 @@ export function readAnnotations(config: Config): IsRead {
   const running = CONTROLLER_LIST.filter(({ name }) => config.controllers.includes(name));
   const isForTenants = running.every(({ hasTenants }) => hasTenants === true);
   const readers = (isForTenants ? running : CONTROLLER_LIST).map((entry) => entry.annotationReader(config));
+  const always: ReadonlySet<string> = new Set([PLACE_ANNOTATION, OVERWRITTEN_MARK, SUSPEND_ANNOTATION]);
   return (annotation) => {
-    if (annotation === PLACE_ANNOTATION || annotation === OVERWRITTEN_MARK) return true;
+    if (always.has(annotation)) return true;
     for (const isRead of readers) {
       const read = isRead(annotation);
       if (read !== false) return read;

@@ -50,7 +50,7 @@ export function isRule(annotations: Texts): boolean {
 }
 
 export function isReadAnnotation(annotation: string): boolean {
-  return annotation.startsWith(PREFIX) || annotation === MARK || annotation === SUSPEND_ANNOTATION;
+  return annotation.startsWith(PREFIX) || annotation === MARK;
 }
 
 /** The annotations that decide about the claims of an object, as text. */

@@ -5,7 +5,6 @@ import { warning } from '../../copy/engine/life/warnings.ts';
 import type { WatchSink } from '../../kube/watch/watcher.ts';
 import { jsonReply, textReply } from '../../observe/routes.ts';
 import { annotatedController, watchedObjects } from '../common/annotated/controller.ts';
-import { SUSPEND_ANNOTATION } from '../common/annotated/report.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
 import { MittwaldRules } from './rules.ts';
 import { isReadAnnotation, isRule } from './words.ts';
@@ -24,7 +23,7 @@ const UNSUPPORTED = [
 export const mittwald: ControllerEntry = {
   name: 'mittwald',
   component: 'kubernetes-replicator',
-  annotationReader: () => (annotation) => annotation === SUSPEND_ANNOTATION || isReadAnnotation(annotation),
+  annotationReader: () => isReadAnnotation,
   create: (context) => {
     const grace = context.config.replicator.sourceGraceMs;
     const rules = new MittwaldRules(context.scope, watchedObjects(context.cluster), grace);

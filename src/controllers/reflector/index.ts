@@ -1,6 +1,5 @@
 /** The reflector controller: its rules are objects with annotations of emberstack/kubernetes-reflector. */
 import { annotatedController, watchedObjects } from '../common/annotated/controller.ts';
-import { SUSPEND_ANNOTATION } from '../common/annotated/report.ts';
 import type { ControllerEntry } from '../common/context.ts';
 import { ReflectorRules } from './rules.ts';
 import { isReadAnnotation } from './words.ts';
@@ -8,7 +7,7 @@ import { isReadAnnotation } from './words.ts';
 export const reflector: ControllerEntry = {
   name: 'reflector',
   component: 'reflector',
-  annotationReader: () => (annotation) => annotation === SUSPEND_ANNOTATION || isReadAnnotation(annotation),
+  annotationReader: () => isReadAnnotation,
   create: (context) => {
     const rules = new ReflectorRules(context.scope, watchedObjects(context.cluster));
     return annotatedController(context, rules);

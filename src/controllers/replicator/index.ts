@@ -3,7 +3,6 @@ import type { Controller } from '../../copy/engine/controller.ts';
 import { jsonReply, type Reply } from '../../observe/routes.ts';
 import { annotatedController, watchedObjects } from '../common/annotated/controller.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
-import { SUSPEND_ANNOTATION } from '../common/annotated/report.ts';
 import { annotationNames, isReplicatorAnnotation } from './rules/annotations.ts';
 import { REPLICATED_KINDS, ReplicatorRules } from './rules/rule-set.ts';
 
@@ -15,7 +14,7 @@ export const replicator: ControllerEntry = {
   },
   annotationReader: (config) => {
     const names = annotationNames(config.replicator.annotationsPrefix);
-    return (annotation) => annotation === SUSPEND_ANNOTATION || isReplicatorAnnotation(names, annotation);
+    return (annotation) => isReplicatorAnnotation(names, annotation);
   },
   create,
   // A kind is ready when its objects and the namespaces were listed once, or when all watches of the cluster were.
