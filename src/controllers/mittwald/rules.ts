@@ -119,7 +119,10 @@ export class MittwaldRules implements AnnotatedRules {
     const { annotations } = observed;
     const { selection, problems } = this.#push(annotations);
     const [problem] = problems;
-    const { targets, refusal, outOfReach } = await this.targets.find(rule, { selection, mayPush: config.limits.mittwaldPush });
+    const { targets, refusal, outOfReach } = await this.targets.find(rule, {
+      selection,
+      mayPush: config.limits.mittwaldPush,
+    });
     if (refusal !== undefined) return refused(refusal, outOfReach);
     if (outOfReach?.part === 'all') return { ...nothing, outOfReach };
     const owned = [...view.ownedBy(rule)];

@@ -32,10 +32,7 @@ test('what a rule that went leaves is told again until it was told', () => {
     },
     namespaceChanges: { serve: () => undefined },
   };
-  const controller = annotatedController(
-    context as unknown as ControllerContext,
-    rules as unknown as AnnotatedRules,
-  );
+  const controller = annotatedController(context as unknown as ControllerContext, rules as unknown as AnnotatedRules);
   void controller.open(new AbortController().signal);
   engine.claims.add(controller.rules);
   const copy = observedObject({ annotations: { mark: 'x', [PLACE_ANNOTATION]: 'other/source' } });

@@ -135,7 +135,8 @@ export class NamespaceChanges {
           error,
         });
       }
-      if (waitMs > 0 && !this.#isStopped) this.#timer = this.#context.clock.setTimeout(this.#next, waitMs, { unref: true });
+      if (waitMs > 0 && !this.#isStopped)
+        this.#timer = this.#context.clock.setTimeout(this.#next, waitMs, { unref: true });
     }
     this.#searched = undefined;
   }

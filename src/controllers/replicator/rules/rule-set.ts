@@ -189,8 +189,7 @@ export class ReplicatorRules implements AnnotatedRules {
 
   selects(rule: RuleKey, object: ResourceKey, isQuick = false): boolean | undefined {
     const { kind, namespace, name } = parseResourceKey(object);
-    if (isQuick)
-      return parseRuleKey(rule).kind === kind && this.#namesIn(rule).includes(name) ? true : undefined;
+    if (isQuick) return parseRuleKey(rule).kind === kind && this.#namesIn(rule).includes(name) ? true : undefined;
     const groups = this.#targetsOf(rule)?.groups.filter(({ names }) => names.includes(name)) ?? [];
     if (groups.length === 0 || parseRuleKey(rule).kind !== kind || this.objects.ruleOf(object) === rule)
       return undefined;
