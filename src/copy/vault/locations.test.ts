@@ -1,4 +1,4 @@
-import { isEntryKey, serverOf } from '../model/keys.ts';
+import { type EntryKey, isEntryKey, serverOf } from '../model/keys.ts';
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
@@ -6,7 +6,6 @@ import {
   VaultLocations,
   type VaultLocation,
   vaultLeaseOrigin,
-  vaultPollKey,
   vaultSourceKey,
   vaultTargetKey,
   type VaultUse,
@@ -24,6 +23,7 @@ const at = (change: Partial<VaultLocation> = {}): VaultLocation => ({
   ...change,
 });
 const otherAuth = at({ auth: { method: 'token', token: { ...secret, namespace: 'other', key: 'token' } } });
+const sourceKey = (location = at()): EntryKey => vaultSourceKey(location, asKey('mirrors:a/one'));
 
 describe('the key of an entry', () => {
   it('the key of a Vault entry is the same for all spellings of address and path', () => {
@@ -31,7 +31,7 @@ describe('the key of an entry', () => {
       { path: '/secret//data/app' },
       { server: parseServer({ addr: 'HTTPS://vault.example:8200/v1/' }) },
     ]) {
-      assert.equal(vaultPollKey(at(change)), vaultPollKey(at()));
+      assert.equal(sourceKey(at(change)), sourceKey());
       assert.equal(vaultTargetKey(at(change)), vaultTargetKey(at()));
     }
   });
@@ -60,23 +60,22 @@ describe('the key of an entry', () => {
       { server: parseServer({ addr: 'https://vault.example:8200', namespace: 'team' }) },
     ];
     const keys = [at(), ...changes.map(at)];
-    assert.equal(new Set(keys.map(vaultPollKey)).size, keys.length);
+    assert.equal(new Set(keys.map(sourceKey)).size, keys.length);
     assert.equal(new Set(keys.map(vaultTargetKey)).size, keys.length);
   });
 
   it('as a source, a Vault entry has another key for each rule', () => {
     assert.equal(vaultSourceKey(at(), asKey('mirrors:a/one')), vaultSourceKey(at(), asKey('mirrors:a/one')));
     assert.notEqual(vaultSourceKey(at(), asKey('mirrors:a/one')), vaultSourceKey(at(), asKey('mirrors:a/two')));
-    assert.notEqual(vaultSourceKey(at(), asKey('mirrors:a/one')), vaultPollKey(at()));
     assert.equal(serverOf(vaultSourceKey(at(), asKey('mirrors:a/one'))), 'https://vault.example:8200');
   });
 
-  it('rules share the poll of a Vault entry only if their login, encoding, type of the copies and TLS settings are the same', () => {
+  it('the key of a source depends on login, encoding, type of the copies and TLS settings', () => {
     const caBundle = '';
-    assert.equal(vaultPollKey(at()), vaultPollKey(at({ server: parseServer({ addr: at().server.addr, caBundle }) })));
+    assert.equal(sourceKey(), sourceKey(at({ server: parseServer({ addr: at().server.addr, caBundle }) })));
     const named = parseServer({ addr: at().server.addr, tlsServerName: 'vault' });
     for (const other of [otherAuth, at({ encoding: 'base64' }), at({ secretType: undefined }), at({ server: named })]) {
-      assert.notEqual(vaultPollKey(other), vaultPollKey(at()));
+      assert.notEqual(sourceKey(other), sourceKey());
     }
   });
 
@@ -113,21 +112,21 @@ describe('the key of an entry', () => {
       'http://localhost:8200/x',
     );
     assert.equal(new Set(different.map(target)).size, different.length);
-    // The keys of polls differ, because credentials and leases belong to the address as it is written in the spec.
+    // The keys of sources differ, because credentials and leases belong to the address as it is written in the spec.
     const addr = 'http://localhost:8200';
     assert.notEqual(
-      vaultPollKey(at({ server: parseServer({ addr }) })),
-      vaultPollKey(at({ server: parseServer({ addr: 'http://127.0.0.1:8200' }) })),
+      sourceKey(at({ server: parseServer({ addr }) })),
+      sourceKey(at({ server: parseServer({ addr: 'http://127.0.0.1:8200' }) })),
     );
   });
 
   it('serverOf() reads the address of the server from the key of a Vault entry', () => {
-    assert.equal(serverOf(vaultPollKey(at())), 'https://vault.example:8200');
+    assert.equal(serverOf(sourceKey()), 'https://vault.example:8200');
     assert.equal(
       serverOf(vaultTargetKey(at({ server: parseServer({ addr: 'http://[fd00::1]:8200/behind/a/proxy' }) }))),
       'http://[fd00::1]:8200',
     );
-    assert.ok(isEntryKey(vaultPollKey(at())));
+    assert.ok(isEntryKey(sourceKey()));
     assert.ok(!isEntryKey(asKey('local:Secret/default/vault')));
   });
 });

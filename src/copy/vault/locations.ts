@@ -1,9 +1,8 @@
 /**
  * Finds the location of an entry in Vault (server, login, path) by its key, and the rules that use the entry.
  *
- * As a source, an entry has another key for each rule, because dynamic credentials are made for one rule. Rules that
- * read the same KV entry with the same login still share one poll (`vaultPollKey`). A key is only text
- * (`vault:https://vault.example:8200/secret/data/app#1f…`). So its location is stored as long as a rule uses the key.
+ * As a source, an entry has another key for each rule, because dynamic credentials are made for one rule. A key is only
+ * text (`vault:https://vault.example:8200/secret/data/app#1f…`). So its location is stored as long as a rule uses the key.
  */
 import { createHash } from 'node:crypto';
 
@@ -72,12 +71,8 @@ interface EntryLocation extends Pick<VaultLocation, 'path'> {
 
 /** The key that a location has as the source of `rule`. @throws VaultPathError */
 export function vaultSourceKey(location: VaultLocation, rule: RuleKey): EntryKey {
-  return keyOf(location, [...readParameters(location), rule]);
-}
-
-/** The key of a poll: equal for locations of one entry with the same login and settings. @throws VaultPathError */
-export function vaultPollKey(location: VaultLocation): EntryKey {
-  return keyOf(location, readParameters(location));
+  const { server, auth, encoding, secretType } = location;
+  return keyOf(location, [server.connectionKey, auth, encoding, secretType ?? null, rule]);
 }
 
 /**
@@ -87,10 +82,6 @@ export function vaultPollKey(location: VaultLocation): EntryKey {
  */
 export function vaultLeaseOrigin(location: VaultLocation): string {
   return hashOf(location, [location.auth, location.encoding]);
-}
-
-function readParameters({ server, auth, encoding, secretType }: VaultLocation): readonly unknown[] {
-  return [server.connectionKey, auth, encoding, secretType ?? null];
 }
 
 /**

@@ -1,4 +1,4 @@
-/** Checks which rules share a poll, and which rule gets the dynamic credentials. Vault's responses are made up. */
+/** Checks when a source is polled, and which rule gets the dynamic credentials. Vault's responses are made up. */
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
 
@@ -7,8 +7,8 @@ import { VaultError } from '../../vault/errors.ts';
 import type { KvEntry } from '../../vault/kv/answers.ts';
 import { VaultValues, type ValueEncoding } from '../../vault/kv/values.ts';
 import type { VaultAccess, VaultConnection } from './access/access.ts';
-import { VaultLocations, type VaultLocation, vaultPollKey, vaultSourceKey } from './locations.ts';
-import { type LeaseRecord, VaultLeases } from './leases/leases.ts';
+import { VaultLocations, type VaultLocation, vaultSourceKey } from './locations.ts';
+import { VaultLeases } from './leases/leases.ts';
 import { VaultSources } from './poll/sources.ts';
 import { asKey } from '../../../test/support/keys.ts';
 import type { RuleKey, EntryKey } from '../model/keys.ts';
@@ -26,8 +26,6 @@ function locationOf(encoding: ValueEncoding = 'plain'): VaultLocation {
 describe('a source in Vault', () => {
   let clock: ManualClock;
   let kind: 'kv2' | 'other';
-  /** Whether Vault's responses tell the kind of the mount. */
-  let known: boolean;
   /** The key of the only value in the entry. */
   let field: string;
   let value: string;
@@ -41,7 +39,6 @@ describe('a source in Vault', () => {
   let gone: () => boolean;
   let leaseSeconds: number;
   let renewable: boolean;
-  let record: LeaseRecord | undefined;
   /** Whether the status of the rule names each new lease at once. */
   let isRecording: boolean;
   let onRead: () => void;
@@ -80,7 +77,7 @@ describe('a source in Vault', () => {
     session,
     acquire: () => ({ session, key: '', release: () => undefined }),
     entries: {
-      resolve: async () => await Promise.resolve({ mount: { path: 'there/', kind }, known }),
+      resolve: async () => await Promise.resolve({ mount: { path: 'there/', kind }, known: true }),
       read: async () => {
         const read = ++reads;
         await Promise.resolve();
@@ -96,7 +93,7 @@ describe('a source in Vault', () => {
 
   beforeEach(() => {
     clock = new ManualClock();
-    [kind, known, field, reads, looks, revoked, record] = ['kv2', true, 'a', 0, 0, [], undefined];
+    [kind, field, reads, looks, revoked] = ['kv2', 'a', 0, 0, []];
     leaseSeconds = 3600;
     [gone, renewable, isRecording] = [() => false, true, true];
     value = 'x';
@@ -111,7 +108,7 @@ describe('a source in Vault', () => {
     leases = new VaultLeases({
       clock,
       random: () => 0,
-      leaseRecordOf: () => record,
+      leaseRecordOf: () => undefined,
       readCopy: async () => await Promise.resolve(undefined),
       onEvent: (key, { type, leaseId: id }) => {
         if (isRecording && type === 'granted') queueMicrotask(() => sources.leaseRecorded(key, id));
@@ -160,12 +157,10 @@ describe('a source in Vault', () => {
     return view.state === 'present' ? view.version : undefined;
   };
 
-  it('a KV entry that is the source of two rules is read one time for both, and polled one time in each period', async () => {
-    const keys = [follow(ONE), follow(TWO)];
-    assert.notEqual(keys[0], keys[1]);
+  it('a KV entry is read one time, and then only its version, one time in each period', async () => {
+    const key = follow(ONE);
     await settle();
-    for (const key of keys) assert.deepEqual([leaseOf(key), sources.fingerprint(key)?.keys], ['1 t', 'a']);
-    assert.deepEqual([reads, looks], [1, 0]);
+    assert.deepEqual([leaseOf(key), sources.fingerprint(key)?.keys, reads, looks], ['1 t', 'a', 1, 0]);
     await settle(POLL_MS);
     assert.deepEqual([reads, looks], [1, 1]);
   });
@@ -192,14 +187,13 @@ describe('a source in Vault', () => {
     assert.notEqual(leaseOf(key), second);
   });
 
-  it('if the read of a source in Vault fails, the error is reported with the rules that use the source', async () => {
+  it('if the read of a source in Vault fails, the error is reported with the rule that uses the source', async () => {
     onRead = () => {
       throw new VaultError('denied', { kind: 'permissionDenied', addr: 'x' });
     };
     follow(ONE);
-    follow(TWO);
     await settle();
-    assert.deepEqual([errors.length > 0, failedRules], [true, [ONE, TWO]]);
+    assert.deepEqual([errors.length > 0, failedRules], [true, [ONE]]);
   });
 
   it('if a rule stops using a source in Vault during its read, no error is reported', async () => {
@@ -225,23 +219,10 @@ describe('a source in Vault', () => {
     assert.equal(closes - before, 1);
   });
 
-  it('if another rule with a shorter poll period uses a source in Vault, the source is polled at once', async () => {
-    const location = locationOf();
-    const key = vaultSourceKey(location, ONE);
-    locations.set(ONE, [{ key, location, pollSeconds: 3600 }]);
-    sources.follow(key);
-    await settle();
-    assert.deepEqual([reads, looks], [1, 0]);
-    follow(TWO);
-    await settle();
-    assert.deepEqual([reads, looks], [1, 1]);
-  });
-
   it('if the credential of a source in Vault changes during a poll that fails, the source is polled again after half a second', async () => {
-    const location = locationOf();
     onRead = () => {
       onRead = () => undefined;
-      sources.retry(vaultPollKey(location));
+      sources.retry(key);
       throw new VaultError('denied', { kind: 'permissionDenied', addr: 'http://v' });
     };
     const key = follow(ONE);
@@ -249,11 +230,12 @@ describe('a source in Vault', () => {
     assert.deepEqual([reads, sources.view(key).state], [2, 'present']);
   });
 
-  it('a KV entry is polled until the last of its rules unfollows it', async () => {
+  it('a KV entry of two rules is polled for each of them until it unfollows the entry', async () => {
     const [one, two] = [follow(ONE), follow(TWO)];
+    assert.notEqual(one, two);
     await settle();
     sources.unfollow(one);
-    assert.deepEqual([sources.view(one).state, sources.view(two).state], ['unknown', 'present']);
+    assert.deepEqual([sources.view(one).state, sources.view(two).state, reads], ['unknown', 'present', 2]);
     await settle(POLL_MS);
     assert.equal(looks, 1);
     sources.unfollow(two);
@@ -268,23 +250,6 @@ describe('a source in Vault', () => {
     assert.deepEqual(new Set(keys.map(leaseOf)), new Set(['lease lease-1', 'lease lease-2']));
     assert.deepEqual([reads, revoked], [2, []]);
     assert.equal([...leases.of(ONE)].length, 1);
-  });
-
-  it('if only the first response shows that credentials are dynamic, one rule gets these credentials, and no credentials are revoked', async () => {
-    [kind, known] = ['other', false];
-    const keys = [follow(ONE), follow(TWO)];
-    await settle();
-    assert.deepEqual(new Set(keys.map(leaseOf)), new Set(['lease lease-1', 'lease lease-2']));
-    assert.deepEqual([reads, revoked], [2, []]);
-  });
-
-  it('if the status records a lease, each rule gets its own credentials, even if Vault does not show the kind of the mount', async () => {
-    [kind, known] = ['other', false];
-    record = { leaseId: 'old', durationSeconds: 3600, tokenExpiresAt: undefined, copies: [] };
-    const keys = [follow(ONE), follow(TWO)];
-    await settle();
-    assert.equal(new Set(keys.map(leaseOf)).size, 2);
-    assert.equal(reads, 2);
   });
 
   it('copies get dynamic credentials only when the status names their lease; until then they keep those of the lease before', async () => {
@@ -357,34 +322,32 @@ describe('a source in Vault', () => {
     assert.ok(view.state === 'failed' && view.reason === 'InvalidValues');
   });
 
-  for (const isMountKnown of [true, false]) {
-    it(`dynamic credentials that cannot be used are revoked, and new ones are requested after ten minutes (kind of the mount ${isMountKnown ? 'known' : 'unknown'})`, async () => {
-      [kind, known, field] = ['other', isMountKnown, 'no/key'];
-      const key = follow(ONE);
-      await settle();
-      assert.deepEqual([reads, revoked, sources.view(key).state], [1, ['lease-1'], 'failed']);
-      await settle(599_000);
-      assert.equal(reads, 1);
-      await settle(1000);
-      assert.deepEqual([reads, revoked], [2, ['lease-1', 'lease-2']]);
-      field = 'a';
-      await settle(600_000);
-      assert.equal(leaseOf(key), 'lease lease-3');
-      assert.equal(revoked.length, 2);
-    });
+  it('dynamic credentials that cannot be used are revoked, and new ones are requested after ten minutes', async () => {
+    [kind, field] = ['other', 'no/key'];
+    const key = follow(ONE);
+    await settle();
+    assert.deepEqual([reads, revoked, sources.view(key).state], [1, ['lease-1'], 'failed']);
+    await settle(599_000);
+    assert.equal(reads, 1);
+    await settle(1000);
+    assert.deepEqual([reads, revoked], [2, ['lease-1', 'lease-2']]);
+    field = 'a';
+    await settle(600_000);
+    assert.equal(leaseOf(key), 'lease lease-3');
+    assert.equal(revoked.length, 2);
+  });
 
-    it(`dynamic credentials are revoked if their source is unfollowed during the read (kind of the mount ${isMountKnown ? 'known' : 'unknown'})`, async () => {
-      [kind, known] = ['other', isMountKnown];
-      const key = follow(ONE);
-      onRead = () => {
-        locations.set(ONE, []);
-        sources.unfollow(key);
-      };
-      await settle();
-      assert.deepEqual([reads, revoked], [1, ['lease-1']]);
-      assert.equal([...leases.of(ONE)].length, 0);
-    });
-  }
+  it('dynamic credentials are revoked if their source is unfollowed during the read', async () => {
+    kind = 'other';
+    const key = follow(ONE);
+    onRead = () => {
+      locations.set(ONE, []);
+      sources.unfollow(key);
+    };
+    await settle();
+    assert.deepEqual([reads, revoked], [1, ['lease-1']]);
+    assert.equal([...leases.of(ONE)].length, 0);
+  });
 
   for (const [what, expected, enlarge] of [
     ['credentials', /take 6\d+ bytes/, () => void (value = 'x'.repeat(48 * 1024))],

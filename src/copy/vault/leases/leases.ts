@@ -161,11 +161,6 @@ export class VaultLeases {
     if (lease.state === 'live') this.#retire(lease, 'dropped');
   }
 
-  /** Whether the rule of a source has a recorded lease with the origin of this source. */
-  hasRecord(key: EntryKey): boolean {
-    return this.#options.leaseRecordOf(key) !== undefined;
-  }
-
   /** The lease with this id; `undefined`: it is not known, or has ended. */
   find(leaseId: string): VaultLease | undefined {
     return this.#known.get(leaseId);

@@ -1,8 +1,8 @@
 /**
- * Entries in Vault as sources: each entry is polled once in each period, and read if it has changed, however many rules
- * and copies it has.
+ * Entries in Vault as sources: the entry of a rule is polled once in each period, and read if it has changed, however
+ * many copies it has.
  *
- * `unit-reader.ts` reads the units, and says what a unit is. Only polls call Vault. There is one queue for each server,
+ * `source-reader.ts` reads them, and has their states. Only polls call Vault. There is one queue for each server,
  * whose workers the namespaces of the credentials share, so that a namespace does not block another, however many of
  * its mounts hang. If a mount hangs, the client refuses most of its calls (`vault/client/lanes.ts`). A slow Vault does
  * not delay writes of copies: `load` returns the cached content at once, or requests a poll and returns `undefined`.
@@ -28,8 +28,8 @@ import {
 import { VaultAuthMissingError } from '../access/login-tokens.ts';
 import { NotKnownYetError } from '../access/credentials.ts';
 import type { VaultLeases } from '../leases/leases.ts';
-import { credentialNamespaceOf, vaultPollKey, type VaultLocations } from '../locations.ts';
-import { type DynamicUnit, Unit, UNKNOWN, contentKey, leaseFacts, UnitReader } from './unit-reader.ts';
+import { credentialNamespaceOf, type VaultLocations } from '../locations.ts';
+import { leaseFacts, SourceReader, UNKNOWN, VaultSource } from './source-reader.ts';
 
 /** A failed poll. `retryInMs`: when it is tried again, ms; `undefined`: not by itself. */
 interface FailedPoll {
@@ -60,28 +60,21 @@ const UNUSED_POLL_MS = 60_000;
 
 export class VaultSources implements SourceProvider {
   readonly #options: VaultSourcesOptions;
-  readonly #units = new Map<EntryKey, Unit>();
-  readonly #byMember = new Map<EntryKey, Unit>();
+  readonly #sources = new Map<EntryKey, VaultSource>();
   readonly #contents = new ByteCache<Content>({ maxBytes: CONTENT_CACHE_BYTES });
-  readonly #reader: UnitReader;
+  readonly #reader: SourceReader;
   readonly #polls: QueueLanes<EntryKey>;
 
   constructor(options: VaultSourcesOptions) {
     this.#options = options;
-    this.#reader = new UnitReader({
-      clock: options.clock,
-      locations: options.locations,
-      leases: options.leases,
-      contents: this.#contents,
-      split: (unit) => this.#split(unit),
-      onChange: (unit) => this.#changed(unit),
-    });
+    const { clock, locations, leases } = options;
+    this.#reader = new SourceReader({ clock, locations, leases, contents: this.#contents });
     this.#polls = new QueueLanes<EntryKey>({
       name: 'polls',
-      clock: options.clock,
+      clock,
       random: options.random,
       concurrency: POLLS_AT_ONCE,
-      groupOf: (key) => credentialNamespaceOf(this.#units.get(key)?.location.auth),
+      groupOf: (key) => credentialNamespaceOf(this.#sources.get(key)?.location.auth),
       retryBaseMs: 500,
       retryAfterMs: vaultRetryAfterMs,
       retryMaxMsOf: vaultLongestWaitMs,
@@ -100,79 +93,77 @@ export class VaultSources implements SourceProvider {
   }
 
   follow(key: EntryKey): void {
-    const location = this.#options.locations.get(key);
-    if (location === undefined || this.#byMember.has(key)) return;
-    const shared = vaultPollKey(location);
-    const unit = this.#units.get(shared) ?? this.#open(new Unit(shared, location, undefined));
-    const sooner = this.#options.locations.pollMs(key) < unit.pollMs(this.#options.locations);
-    this.#join(unit, key);
-    if (sooner) this.#refresh(unit);
+    const { access, locations } = this.#options;
+    const location = locations.get(key);
+    const [rule] = locations.users(key);
+    if (location === undefined || rule === undefined || this.#sources.has(key)) return;
+    access.follow(key, location);
+    this.#sources.set(key, new VaultSource(key, location, rule));
+    this.refresh(key);
   }
 
   unfollow(key: EntryKey): void {
-    const unit = this.#byMember.get(key);
-    if (unit === undefined) return;
-    this.#byMember.delete(key);
-    unit.members.delete(key);
-    if (unit.members.size === 0) this.#close(unit);
+    const source = this.#sources.get(key);
+    if (source === undefined) return;
+    source.isClosed = true;
+    this.#sources.delete(key);
+    this.#lane(key).forget(key);
+    this.#release(source);
   }
 
   view(key: EntryKey): SourceView {
-    return this.#byMember.get(key)?.view ?? UNKNOWN;
+    return this.#sources.get(key)?.view ?? UNKNOWN;
   }
 
   /** Why a source cannot be polled now, although its content is known; `undefined`: it can be polled. */
   trouble(key: EntryKey): VaultTrouble | undefined {
-    return this.#byMember.get(key)?.trouble;
+    return this.#sources.get(key)?.trouble;
   }
 
   fingerprint(key: EntryKey): Fingerprint | undefined {
-    const unit = this.#byMember.get(key);
-    if (unit?.view.state !== 'present' || unit.fingerprint?.version !== unit.view.version) return undefined;
-    return unit.fingerprint.fingerprint;
+    const source = this.#sources.get(key);
+    if (source?.view.state !== 'present' || source.fingerprint?.version !== source.view.version) return undefined;
+    return source.fingerprint.fingerprint;
   }
 
   load(key: EntryKey): Promise<Content | undefined> {
-    const unit = this.#byMember.get(key);
-    if (unit?.view.state !== 'present') return Promise.resolve(undefined);
-    const { lease, view } = unit;
-    const content =
-      lease?.content.version === view.version ? lease.content : this.#contents.get(contentKey(unit, view.version));
+    const source = this.#sources.get(key);
+    if (source?.view.state !== 'present') return Promise.resolve(undefined);
+    const { lease, view } = source;
+    const content = [lease?.content, this.#contents.get(key)].find((one) => one?.version === view.version);
     // While the status does not name a new lease, a poll cannot bring content: `leaseRecorded` does.
     if (content === undefined && lease?.isRecorded !== false) {
-      unit.needsContent = true;
-      this.#refresh(unit);
+      source.needsContent = true;
+      this.refresh(key);
     }
     return Promise.resolve(content);
   }
 
   /** The lease of a source, which the status of its rule must name; `undefined`: no credentials were granted. */
   lease(key: EntryKey): SourceLease | undefined {
-    const unit = this.#byMember.get(key);
-    return unit?.lease && leaseFacts(unit.location, unit.lease);
+    const source = this.#sources.get(key);
+    return source?.lease && leaseFacts(source.location, source.lease);
   }
 
   /** Called when the status of a source's rule names a lease. Then copies get the credentials of this lease. */
   leaseRecorded(key: EntryKey, leaseId: string): void {
-    const unit = this.#byMember.get(key);
-    if (unit?.lease === undefined || unit.lease.leaseId !== leaseId || unit.lease.isRecorded) return;
-    unit.lease.isRecorded = true;
-    this.#reader.updateView(unit, unit.lease);
-    this.#changed(unit);
+    const source = this.#sources.get(key);
+    if (source?.lease === undefined || source.lease.leaseId !== leaseId || source.lease.isRecorded) return;
+    source.lease.isRecorded = true;
+    this.#reader.updateView(source, source.lease);
+    this.#options.onChange(key);
   }
 
   /** Polls a source now. */
   refresh(key: EntryKey): void {
-    const unit = this.#byMember.get(key);
-    if (unit !== undefined) this.#refresh(unit);
+    if (this.#sources.has(key)) this.#lane(key).add(key);
   }
 
-  /** Called when the credential of a unit may have changed: polls at once, because a failed poll may succeed now. */
-  retry(user: EntryKey): void {
-    const unit = this.#units.get(user);
-    if (unit === undefined) return;
-    this.#lane(unit).forget(user);
-    this.#refresh(unit);
+  /** Called when the credential of a source may have changed: polls at once, because a failed poll may succeed now. */
+  retry(key: EntryKey): void {
+    if (!this.#sources.has(key)) return;
+    this.#lane(key).forget(key);
+    this.refresh(key);
   }
 
   /** Ends all polls. Running polls get `drainMs`, so that new credentials in their responses are not lost. */
@@ -181,100 +172,57 @@ export class VaultSources implements SourceProvider {
     this.#contents.clear();
   }
 
-  #open<U extends Unit>(unit: U): U {
-    this.#options.access.follow(unit.key, unit.location);
-    this.#units.set(unit.key, unit);
-    return unit;
+  /** Releases the session and lease of a source that is no longer in use. */
+  #release(source: VaultSource): void {
+    this.#options.access.close(source.key);
+    if (source.lease !== undefined) this.#options.leases.dropped(source.lease);
   }
 
-  #join(unit: Unit, member: EntryKey): void {
-    unit.members.add(member);
-    this.#byMember.set(member, unit);
-  }
-
-  #close(unit: Unit): void {
-    unit.isClosed = true;
-    this.#units.delete(unit.key);
-    this.#lane(unit).forget(unit.key);
-    this.#release(unit);
-  }
-
-  /** Releases the session and lease of a unit that is no longer in use. */
-  #release(unit: Unit): void {
-    this.#options.access.close(unit.key);
-    if (unit.lease !== undefined) this.#options.leases.dropped(unit.lease);
-  }
-
-  /** Replaces a shared unit by one unit for each rule, because its credentials turned out to be dynamic. */
-  #split(unit: Unit): readonly DynamicUnit[] {
-    const { locations } = this.#options;
-    const members = [...unit.members];
-    this.#close(unit);
-    return members.flatMap((key) => {
-      const [rule] = locations.users(key);
-      const location = locations.get(key);
-      if (rule === undefined || location === undefined) return [];
-      const own = this.#open(new Unit(key, location, rule));
-      this.#join(own, key);
-      this.#refresh(own);
-      return [own];
-    });
-  }
-
-  #refresh(unit: Unit): void {
-    this.#lane(unit).add(unit.key);
-  }
-
-  #lane({ key }: Unit): KeyedQueue<EntryKey> {
+  #lane(key: EntryKey): KeyedQueue<EntryKey> {
     return this.#polls.of(serverOf(key));
   }
 
-  #changed(unit: Unit): void {
-    for (const member of unit.members) this.#options.onChange(member);
-  }
-
   async #poll(key: EntryKey, signal: AbortSignal): Promise<RunResult | undefined> {
-    const unit = this.#units.get(key);
-    if (unit === undefined) return undefined;
+    const source = this.#sources.get(key);
+    if (source === undefined) return undefined;
     const { access, random } = this.#options;
-    const before = stateOf(unit);
-    const { needsContent } = unit;
+    const before = stateOf(source);
+    const { needsContent } = source;
     try {
-      const connection = await access.open(key, unit.location, signal);
-      const waitMs = await this.#reader.read(unit, connection, signal);
-      unit.trouble = undefined;
-      if (!unit.isClosed) return nextPoll(waitMs ?? unit.pollMs(this.#options.locations) * (0.9 + 0.1 * random()));
+      const connection = await access.open(key, source.location, signal);
+      const waitMs = await this.#reader.read(source, connection, signal);
+      source.trouble = undefined;
+      if (!source.isClosed) return nextPoll(waitMs ?? this.#options.locations.pollMs(key) * (0.9 + 0.1 * random()));
     } catch (error) {
-      if (!unit.isClosed) {
-        if (!signal.aborted) return this.#failed(unit, error);
+      if (!source.isClosed) {
+        if (!signal.aborted) return this.#failed(source, error);
         throw error;
       }
     } finally {
-      const changed = needsContent || stateOf(unit) !== before;
-      if (changed && !unit.isClosed) this.#changed(unit);
+      const changed = needsContent || stateOf(source) !== before;
+      if (changed && !source.isClosed) this.#options.onChange(key);
     }
-    // The unit was closed during the poll. The poll may have opened a session or a lease, so both are released.
-    this.#release(unit);
+    // The source was closed during the poll. The poll may have opened a session or a lease, so both are released.
+    this.#release(source);
     return undefined;
   }
 
-  #failed(unit: Unit, error: unknown): RunResult | undefined {
+  #failed(source: VaultSource, error: unknown): RunResult | undefined {
     // The next poll starts when the watch brings the Secret with the credential.
     if (error instanceof NotKnownYetError) return undefined;
-    const reported = unit.trouble !== undefined || unit.view.state === 'failed';
+    const reported = source.trouble !== undefined || source.view.state === 'failed';
     if (!reported || !isSkippedCall(error)) {
-      const trouble = troubleOf(error, unit.location, 'reading from');
-      if (unit.view.state === 'present') unit.trouble = trouble;
-      else unit.view = { state: trouble.pending ? 'missing' : 'failed', ...causeOf(trouble) };
+      const trouble = troubleOf(error, source.location, 'reading from');
+      if (source.view.state === 'present') source.trouble = trouble;
+      else source.view = { state: trouble.pending ? 'missing' : 'failed', ...causeOf(trouble) };
     }
-    if (error instanceof VaultAuthMissingError) return nextPoll(unit.pollMs(this.#options.locations));
+    if (error instanceof VaultAuthMissingError) return nextPoll(this.#options.locations.pollMs(source.key));
     throw error;
   }
 
   #reportError(source: EntryKey, error: unknown, retryInMs: number | undefined): void {
     const { locations, onError } = this.#options;
-    const members = [...(this.#units.get(source)?.members ?? [])];
-    onError({ source, rules: members.flatMap((member) => Array.from(locations.users(member))), error, retryInMs });
+    onError({ source, rules: [...locations.users(source)], error, retryInMs });
   }
 }
 
@@ -282,7 +230,7 @@ function nextPoll(inMs: number): RunResult {
   return { requeueAfterMs: Number.isFinite(inMs) ? inMs : UNUSED_POLL_MS };
 }
 
-/** The view and trouble of a unit, as text to compare. */
-function stateOf({ view, trouble }: Unit): string {
+/** The view and trouble of a source, as text to compare. */
+function stateOf({ view, trouble }: VaultSource): string {
   return JSON.stringify([view, trouble]);
 }
