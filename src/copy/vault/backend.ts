@@ -19,7 +19,6 @@ import {
   VAULT_BACKEND,
 } from '../model/keys.ts';
 import {
-  LONGEST_WAIT_MS,
   VaultAccess,
   type VaultConnection,
   vaultLongestWaitMs,
@@ -113,7 +112,6 @@ export class VaultBackend implements Backend {
       clock,
       random,
       timeoutMs: Math.min(timeoutMs, CALL_LIMIT_MS),
-      downMaxMs: LONGEST_WAIT_MS,
       credentialsTimeoutMs: timeoutMs,
     });
     const credentials = (this.#credentials = new VaultCredentials(secrets, options.environmentToken));

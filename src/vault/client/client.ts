@@ -6,25 +6,23 @@
  * The client stores no token: each call brings its own. Invariants:
  * - A token is sent only to the configured origin (scheme, host and port). One redirect within this origin is followed.
  *   Any other redirect is an error that names the other origin.
- * - The time limit covers the wait for a health check, the connection and the whole answer.
- * - Failures of one identity do not delay other identities. Each identity has a lane for each mount (`lanes.ts`), and
- *   only the health check, which uses no identity, decides that the server is down (`health.ts`). A call that cannot be
- *   sent does not count as a failure. After a 429 nothing waits here: Vault's quota may concern one mount or identity,
- *   so the queue of the caller waits for the time of the Retry-After.
+ * - The time limit covers the connection and the whole answer.
+ * - Failures of one identity do not delay other identities: each identity has a lane for each mount (`lanes.ts`). A call
+ *   that cannot be sent does not count as a failure. After a 429 nothing waits here: Vault's quota may concern one mount
+ *   or identity, so the queue of the caller waits for the time of the Retry-After.
  * - An error contains no secret of its call: it quotes Vault's messages after `scrub`, and no other body.
  */
 import { AnswerTooLargeError } from '../../http/errors.ts';
 import type { Answer } from '../../http/exchange.ts';
 import type { Clock } from '../../runtime/clock.ts';
-import { AbortedError, anySignal, sleep, throwIfAborted, TimeLimitError, withTimeout } from '../../runtime/abort.ts';
+import { AbortedError, anySignal, sleep, throwIfAborted, TimeLimitError } from '../../runtime/abort.ts';
 import { KeyedLock } from '../../runtime/queue/keyed-lock.ts';
 import type { SecretBytes } from '../../runtime/secret-bytes.ts';
 import { VaultAddresses, type VaultServer, VaultServerError } from './server.ts';
 import { connectionFailure, describe, type Failure, readAnswer, type VaultResponse, scrub } from './answer.ts';
 import { isVaultError, VaultError, type VaultErrorDetails } from '../errors.ts';
-import { Health } from './health.ts';
 import { type ClientCertificate, Transport } from './transport.ts';
-import { isRefused, type Lane, lanes, mountOfPath } from './lanes.ts';
+import { type Lane, lanes, mountOfPath } from './lanes.ts';
 import { encodePath } from '../path.ts';
 
 export interface VaultRequest {
@@ -61,8 +59,6 @@ export interface VaultClientOptions {
   readonly random?: (() => number) | undefined;
   /** Time limit of a whole call, ms. Default 10,000. */
   readonly timeoutMs?: number | undefined;
-  /** Longest time without a health check while the server is down, ms. Default 10,000. */
-  readonly downMaxMs?: number | undefined;
   /** Which servers may be called. Default: all but link-local and metadata addresses. */
   readonly addresses?: VaultAddresses | undefined;
   /** URL of an HTTP proxy; `undefined`: direct connections. */
@@ -86,20 +82,14 @@ export interface VaultCalls {
   request(request: VaultRequest): Promise<VaultResponse>;
 }
 
-/** Time limit of a health check, ms. If the client's limit for calls is shorter, that limit applies. */
-const HEALTH_LIMIT_MS = 5_000;
-/** With these parameters a standby that forwards calls answers 200, as an active Vault does. */
-const HEALTH_PATH = '/v1/sys/health?standbyok=true&perfstandbyok=true';
 /**
- * A server that answers one of these may be unable to serve any call: a standby that serves none (472, 473), a Vault not
- * initialized (501) or sealed (503), a proxy without Vault.
+ * Not usable: the answer of a server that may be unable to serve any call. A standby that serves none (472, 473), a Vault
+ * not initialized (501) or sealed (503), a proxy without Vault.
  */
 const DOWN_STATUS: ReadonlySet<number> = new Set([472, 473, 501, 502, 503, 504]);
 /** Failures after which a repeatable call is sent again, as Vault's own client does, and the shortest pause, ms. */
 const RETRIED = ['connection', 'serverError', 'unavailable', 'sealed'] as const;
 const RETRY_MS = 1_000;
-/** If a call is refused because the mount does not answer, its error sets at least this wait before a retry, ms. */
-const REFUSED_MS = 1_000;
 /** Longest token, bytes. Tokens of Vault have about 100 characters, batch tokens at most 500. */
 const LONGEST_TOKEN = 16 * 1024;
 
@@ -110,9 +100,7 @@ export class VaultClient {
   readonly #maxRetries: number;
   readonly #onCall: ((call: VaultCall) => void) | undefined;
   readonly #transport: Transport;
-  readonly #health: Health;
-  /** The last failure while the server was up. If later calls are refused, their errors quote this failure. */
-  #lastFailure = 'calls without an answer';
+  readonly #random: (() => number) | undefined;
   #closed = false;
 
   /** @throws VaultServerError for a server that may not be called */
@@ -123,21 +111,16 @@ export class VaultClient {
     const { clock, random, timeoutMs = 10_000 } = options;
     this.server = server;
     this.#clock = clock;
+    this.#random = random;
     this.#timeoutMs = timeoutMs;
     this.#maxRetries = options.maxRetries ?? 0;
     this.#onCall = options.onCall;
     this.#transport = new Transport(server, { ...options, largeAnswers, addresses });
-    this.#health = new Health({ clock, random, maxMs: options.downMaxMs, sendCheck: () => this.#isServing() });
-  }
-
-  /** The last known state of the server. */
-  get state(): Health['state'] {
-    return this.#health.state;
   }
 
   /** Returns an object that sends the calls of one identity. It has its own lanes. */
   identity(): VaultCalls {
-    const laneOf = lanes();
+    const laneOf = lanes({ clock: this.#clock, random: this.#random });
     const request = (call: VaultRequest): Promise<VaultResponse> =>
       this.#limited(call, laneOf(call.mount ?? mountOfPath(call.path)));
     return { server: this.server, request };
@@ -160,7 +143,7 @@ export class VaultClient {
     try {
       for (let left = isRepeatable(request) ? this.#maxRetries : 0; ; left--) {
         try {
-          return await this.#guarded(request, headers, lane, linked.signal);
+          return await this.#sent(request, headers, lane, linked.signal);
         } catch (error) {
           if (left <= 0 || !isVaultError(error, ...RETRIED)) throw error;
         }
@@ -178,77 +161,31 @@ export class VaultClient {
     }
   }
 
-  async #guarded(
-    request: VaultRequest,
-    headers: readonly string[],
-    lane: Lane,
-    signal: AbortSignal,
-  ): Promise<VaultResponse> {
-    if (isRefused(lane)) throw this.#notSent(request, REFUSED_MS);
-    lane.running++;
-    try {
-      const waitMs = await this.#health.admit(signal);
-      if (waitMs !== undefined) throw this.#notSent(request, waitMs);
-      return await this.#sent(request, headers, lane, signal);
-    } finally {
-      lane.running--;
-    }
-  }
-
   async #sent(
     request: VaultRequest,
     headers: readonly string[],
     lane: Lane,
     signal: AbortSignal,
   ): Promise<VaultResponse> {
+    const { reason, retryAfterMs } = lane.refusal ?? {};
+    if (reason !== undefined) throw this.#error(request, reason, { kind: 'circuitOpen', retryAfterMs });
     let status: number | undefined;
     try {
-      const answer = await this.#exchange(request, headers, signal);
+      const answer = await lane.run(() => this.#exchange(request, headers, signal));
       status = answer.status;
       const response = readAnswer(answer, this.#clock.now());
       if ('kind' in response) throw this.#refused(request, answer, response);
-      this.#answered(lane);
+      lane.answered();
       return response;
     } catch (error) {
       const failure = this.#asVaultError(request, error);
       if (failure === undefined) throw error;
-      if (request.signal?.aborted !== true && !this.#closed) this.#report(lane, failure);
+      if (failure.status !== undefined && !DOWN_STATUS.has(failure.status)) lane.answered();
+      else if (request.signal?.aborted !== true && !this.#closed) lane.failed(failure.reason);
       throw failure;
     } finally {
       this.#onCall?.({ addr: this.server.origin, method: request.method, path: request.path, status });
     }
-  }
-
-  #report(lane: Lane, { status = 0, reason }: VaultError): void {
-    if (status !== 0 && !DOWN_STATUS.has(status)) {
-      this.#answered(lane);
-      return;
-    }
-    lane.failures++;
-    if (this.#health.state === 'up') this.#lastFailure = reason;
-    void this.#health.check();
-  }
-
-  /** Whether the server serves calls, by `sys/health`, without a token. `false`: no answer. Never rejects. */
-  async #isServing(): Promise<boolean> {
-    const call = { method: 'GET', path: HEALTH_PATH, headers: [], repeatable: true };
-    const limitMs = Math.min(this.#timeoutMs, HEALTH_LIMIT_MS);
-    const limit = { what: 'the health check', limitMs, clock: this.#clock };
-    let status: number | undefined;
-    try {
-      ({ status } = await withTimeout((signal) => this.#transport.send({ ...call, signal }), limit));
-      return !DOWN_STATUS.has(status);
-    } catch {
-      // The call that caused this check throws an error with the details.
-      return false;
-    } finally {
-      this.#onCall?.({ addr: this.server.origin, method: 'GET', path: 'sys/health', status });
-    }
-  }
-
-  #answered(lane: Lane): void {
-    this.#health.recordAnswer();
-    lane.failures = 0;
   }
 
   async #exchange(request: VaultRequest, headers: readonly string[], signal: AbortSignal): Promise<Answer> {
@@ -331,10 +268,6 @@ export class VaultClient {
     if (this.#closed) return this.#error(request, 'the connection was closed', { kind: 'closed', cause: error });
     const { kind, reason } = connectionFailure(error as NodeJS.ErrnoException);
     return this.#error(request, reason, { kind, cause: error });
-  }
-
-  #notSent(request: VaultRequest, retryAfterMs: number): VaultError {
-    return this.#error(request, `not sent, after ${this.#lastFailure}`, { kind: 'circuitOpen', retryAfterMs });
   }
 
   #error(

@@ -383,7 +383,7 @@ describe('a Vault that hangs', () => {
   it('a Vault that hangs gets few requests; when it answers again, the session uses the same token without a new login', async () => {
     await sessions.stop();
     const timeoutMs = Math.ceil(200 * (await currentStretch()));
-    sessions = new VaultSessions({ clock: systemClock, timeoutMs, downMaxMs: 1_000 });
+    sessions = new VaultSessions({ clock: systemClock, timeoutMs });
     const session = open(appRole(await newRole()));
     // The short time limit is for the time when Vault hangs. On a busy machine, the login before may need several
     // tries.
