@@ -4,9 +4,10 @@
  */
 import type { Clock } from '../../runtime/clock.ts';
 import { getOrCreate } from '../../runtime/maps.ts';
-import type { KubeApi, ObjectMeta } from '../../kube/api.ts';
+import type { KubeApi, KubeObject, ObjectMeta } from '../../kube/api.ts';
 import { isForbidden, isUnauthorized } from '../../kube/errors.ts';
 import { identified } from '../../kube/cluster-identity.ts';
+import { listEach } from '../../kube/list-each.ts';
 import { type WatchHealth, watchName, type WatchTarget } from '../../kube/watch/watch-target.ts';
 import type { ServedNamespaces } from '../../kube/watch/served-namespaces.ts';
 import {
@@ -23,7 +24,6 @@ import { kindOf, namespaceOf, type ObjectKey } from '../model/keys.ts';
 import type { Kind } from '../model/kind.ts';
 import type { IsRead, Observed } from '../model/observed.ts';
 import { type ContentUse, KubeStore } from './objects/store.ts';
-import { NamespaceReads } from './watch/namespace-reads.ts';
 import { Namespaces, type OnNamespace } from './watch/namespaces.ts';
 import { Reachability } from './watch/reachability.ts';
 import type { TargetReconcilerOptions } from './write/target-actions.ts';
@@ -80,6 +80,7 @@ interface ContentWatch {
 
 /** Longest wait after another cluster refused a write with 401 or 403, ms. */
 const REFUSED_WAIT_MS = 30_000;
+const NAMESPACES = '/api/v1/namespaces';
 
 export class Cluster implements Backend {
   readonly api: KubeApi;
@@ -87,7 +88,6 @@ export class Cluster implements Backend {
   readonly queueing: TargetQueueing;
   readonly queues = [];
   readonly namespaces = new Namespaces();
-  readonly namespaceReads: NamespaceReads;
   /** The only namespaces that are read and written; `undefined`: all. */
   readonly served: ServedNamespaces | undefined;
   readonly reachability: Reachability;
@@ -109,7 +109,6 @@ export class Cluster implements Backend {
     this.api = api;
     this.name = api.cluster;
     this.served = served;
-    this.namespaceReads = new NamespaceReads(this);
     this.#options = { ...options, api };
     this.reachability = new Reachability({
       cluster: this.name,
@@ -262,13 +261,27 @@ export class Cluster implements Backend {
     this.#watchesNamespaces = true;
     const { served, namespaces } = this;
     if (served === undefined)
-      this.watch({ collection: 'namespaces', path: '/api/v1/namespaces', metadataOnly: true }, namespaces.sink);
+      this.watch({ collection: 'namespaces', path: NAMESPACES, metadataOnly: true }, namespaces.sink);
     else for (const name of served.names) namespaces.assume(name);
   }
 
   /** Whether a namespace exists and is not being deleted. `true` without a watch: then the server refuses the write. */
   hasNamespace(name: string): boolean {
     return !this.#watchesNamespaces || this.namespaces.has(name);
+  }
+
+  /**
+   * Whether a namespace has the same labels and consent on the server as in memory. They differ if the watch is late.
+   * Always `true` with `--namespaces`: then Keyferry has no permission to read them. @throws as `api.request`
+   */
+  async isCurrent(namespace: string, signal: AbortSignal): Promise<boolean> {
+    if (this.served !== undefined) return true;
+    let isKnown = false;
+    const take = (item: KubeObject): void => void (isKnown = this.namespaces.isKnown(item));
+    // A list, because Keyferry has no permission to get a single namespace.
+    const options = { fieldSelector: `metadata.name=${namespace}`, metadataOnly: true, signal };
+    await listEach(this.api, NAMESPACES, take, options);
+    return isKnown;
   }
 
   /** Settles when every watch that is open now has its first list, or is known to have failed. */

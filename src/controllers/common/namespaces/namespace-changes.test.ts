@@ -36,11 +36,9 @@ class Scene {
     cluster: {
       watchNamespaces: () => undefined,
       namespaces: this.namespaces,
-      namespaceReads: {
-        isCurrent: async (namespace) => {
-          this.read.push(namespace);
-          return await Promise.resolve(namespace !== this.late);
-        },
+      isCurrent: async (namespace) => {
+        this.read.push(namespace);
+        return await Promise.resolve(namespace !== this.late);
       },
     },
     clock: this.clock,

@@ -12,7 +12,6 @@
  */
 import type { Claims } from '../../../copy/book/claims.ts';
 import type { Cluster } from '../../../copy/cluster/cluster.ts';
-import type { NamespaceReads } from '../../../copy/cluster/watch/namespace-reads.ts';
 import type { NamespaceChange, OnNamespace } from '../../../copy/cluster/watch/namespaces.ts';
 import type { Engine } from '../../../copy/engine/engine.ts';
 import { controllerOf, namespaceOf, type RuleKey } from '../../../copy/model/keys.ts';
@@ -33,10 +32,7 @@ const BATCH_MS_EACH = 0.05;
 /** The part of a `ControllerContext` that this file needs. */
 export interface NamespaceChangesContext {
   readonly engine: Pick<Engine, 'enqueueRule'> & { readonly claims: Pick<Claims, 'findingsOf'> };
-  readonly cluster: Pick<Cluster, 'watchNamespaces'> & {
-    readonly namespaces: { readonly size: number };
-    readonly namespaceReads: Pick<NamespaceReads, 'isCurrent'>;
-  };
+  readonly cluster: Pick<Cluster, 'watchNamespaces' | 'isCurrent'> & { readonly namespaces: { readonly size: number } };
   readonly clock: Clock;
   readonly log: Pick<Log, 'error'>;
 }
@@ -91,7 +87,7 @@ export class NamespaceChanges {
     // 'all': a limit of sources forbids all copies of the rule, by the labels of the rule's own namespace.
     const decisive = outOfReach?.part === 'all' ? namespaceOf(rule) : namespace;
     const isByFacts = outOfReach !== undefined || affected.readsLabels(rule);
-    if (isByFacts && !(await cluster.namespaceReads.isCurrent(decisive, signal))) return true;
+    if (isByFacts && !(await cluster.isCurrent(decisive, signal))) return true;
     return this.#waiting.has(decisive) || this.#searched?.has(decisive) === true;
   }
 

@@ -61,7 +61,7 @@ class Scene {
     };
     const log = { error: () => assert.fail('no search fails') };
     const isCurrent = async (): Promise<boolean> => await Promise.resolve(true);
-    const cluster = { namespaces: this.namespaces, namespaceReads: { isCurrent }, watchNamespaces: () => undefined };
+    const cluster = { namespaces: this.namespaces, isCurrent, watchNamespaces: () => undefined };
     const changes = new NamespaceChanges({ engine, cluster, clock: this.clock, log });
     changes.serve(rules.targets);
     for (let index = 0; index < NAMESPACES; index += 1) this.label(`n-${index}`, {});

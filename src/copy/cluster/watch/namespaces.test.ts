@@ -2,10 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
 
-import type { KubeApi, KubeObject } from '../../../kube/api.ts';
-import { ServedNamespaces } from '../../../kube/watch/served-namespaces.ts';
+import type { KubeObject } from '../../../kube/api.ts';
 import { parseSelector } from '../../../runtime/text/label-selector.ts';
-import { NamespaceReads } from './namespace-reads.ts';
 import { ACCEPT_FROM_ANNOTATION, Namespaces } from './namespaces.ts';
 
 type Texts = Record<string, string>;
@@ -114,60 +112,3 @@ test('if a selector needs several labels, only the namespaces with the rarest of
   const found = (text: string): number => [...namespaces.names(parseSelector(text))].length;
   assert.deepEqual(['tier,team=t-1', 'team in (t-1,t-2),tier', 'tier=prod,team=t-1', '!tier'].map(found), [3, 6, 3, 9]);
 });
-
-test('if a list names the served namespaces, they are not read, because there is no permission to read them', async () => {
-  const api: KubeApi = { cluster: 'c', request: refuse, stream: refuse };
-  const signal = new AbortController().signal;
-  const reads = new NamespaceReads({ api, namespaces: new Namespaces(), served: new ServedNamespaces(['a']) });
-  assert.equal(await reads.isCurrent('a', signal), true);
-  const unlimited = new NamespaceReads({ api, namespaces: new Namespaces(), served: undefined });
-  await assert.rejects(unlimited.isCurrent('a', signal), /must not be asked/);
-});
-
-test('while a read of namespaces runs, further questions wait, and one more read answers them all', async () => {
-  const lists: { readonly names: readonly string[]; readonly end: (error?: Error) => void }[] = [];
-  const request = async ({ query }: { query: { labelSelector: string } }): Promise<unknown> => {
-    const names = /\((.*)\)/.exec(query.labelSelector)?.[1]?.split(',') ?? [];
-    const gate = Promise.withResolvers<void>();
-    lists.push({ names, end: (error) => (error === undefined ? gate.resolve() : gate.reject(error)) });
-    await gate.promise;
-    const items = names.filter((name) => name !== 'gone').map((name) => namespace(name));
-    return { status: 200, body: Buffer.from(JSON.stringify({ metadata: {}, items })) };
-  };
-  const api = { cluster: 'c', request } as unknown as KubeApi;
-  const namespaces = new Namespaces();
-  for (let index = 0; index < 50; index += 1) namespaces.sink.upsert(namespace(`n${index}`), false);
-  const reads = new NamespaceReads({ api, namespaces, served: undefined });
-  const { signal } = new AbortController();
-  const turn = async (): Promise<void> => await new Promise((resolve) => void setImmediate(resolve));
-  const first = reads.isCurrent('n0', signal);
-  await turn();
-  const stopped = new AbortController();
-  const aborted = assert.rejects(reads.isCurrent('aborted', stopped.signal), /abort/i);
-  await turn();
-  stopped.abort(new Error('aborted'));
-  await aborted;
-  const names = ['gone', ...Array.from({ length: 50 }, (_, index) => `n${index}`)];
-  const others = names.map(async (name) => await reads.isCurrent(name, signal));
-  await turn();
-  assert.equal(lists.length, 1, 'the others wait');
-  lists[0]?.end(new Error('no answer'));
-  await assert.rejects(first, /no answer/);
-  await turn();
-  assert.equal(lists.length, 2, 'after a failed read, too');
-  assert.deepEqual(lists[1]?.names.toSorted(), ['aborted', ...names].toSorted());
-  const late = reads.isCurrent('n1', signal);
-  lists[1]?.end();
-  assert.deepEqual(
-    await Promise.all(others),
-    names.map((name) => name !== 'gone'),
-  );
-  await turn();
-  assert.deepEqual(lists[2]?.names, ['n1'], 'a read that began before the question does not answer it');
-  lists[2]?.end();
-  assert.equal(await late, true);
-});
-
-async function refuse(): Promise<never> {
-  return await Promise.reject(new Error('the server must not be asked'));
-}
