@@ -156,7 +156,7 @@ export class Operator {
         namespaces: cluster.namespaces,
         served: cluster.served,
         reach,
-        onRoom: (rule) => engine.enqueueRule(rule, 'low'),
+        onRoom: (rule) => engine.enqueueRule(rule),
       },
       namespaceChanges,
       signal: ended,

@@ -195,7 +195,7 @@ export class ReachProcess {
     for (const [name, state] of namespaces) this.namespaces.sink.upsert(namespaceObject(name, state, '1'), true);
     this.namespaces.onChange(this.#changes.add);
     for (const [key, object] of objects) this.learn(key, object, object.resourceVersion);
-    for (const mirror of mirrors.values()) this.mirrors.put(mirror, true);
+    for (const mirror of mirrors.values()) this.mirrors.put(mirror);
     this.#cluster.processes.add(this);
   }
 
@@ -246,7 +246,7 @@ export class ReachProcess {
     const before = this.#objects.get(key);
     if (object === undefined) this.#objects.delete(key);
     else this.#objects.set(key, object);
-    this.#engine.objectChanged(key, before, object, false, own);
+    this.#engine.objectChanged(key, before, object, own);
     const rule = this.#pushRules.objects.ruleOf(key);
     const [was, is] = [before, object].map((each) => each && this.#pushRules.versionOf(each));
     if (rule !== undefined && was !== is) this.#engine.enqueueRule(rule);

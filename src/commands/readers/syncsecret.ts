@@ -60,7 +60,7 @@ export class SyncSecretReader implements RuleReader {
       controller: MANAGER_CONTROLLER,
       toRule: (object) => ruleOf(object, lists),
       versionOf: ruleVersion,
-      onChange: (_key, _initial, rule) => {
+      onChange: (_key, rule) => {
         if (rule?.propagated !== undefined) this.#propagatedTo.add(rule.propagated);
         this.#hasManager ||= rule !== undefined && isManaged(rule);
       },

@@ -39,7 +39,7 @@ function create(context: ControllerContext): Controller {
     const before = uids.get(name);
     if (typeof before === 'object' && typeof uid === 'object' && sameCause(before, uid)) return;
     uids.set(name, uid);
-    for (const rule of far) engine.enqueueRule(rule, 'low');
+    for (const rule of far) engine.enqueueRule(rule);
   };
   const identify = async (one: Cluster, signal: AbortSignal): Promise<string> => {
     return await awaitClusterUid(one.api, signal, (error) =>

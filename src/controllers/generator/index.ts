@@ -58,15 +58,15 @@ async function create(context: ControllerContext): Promise<Controller> {
     controller: GENERATOR,
     toRule: (object) => ruleOf(object, config.generator.all),
     versionOf: ({ version }) => version,
-    onChange: (rule, initial) => {
-      engine.enqueueRule(rule, 'low');
-      lanes.add(rule, initial ? 'low' : 'normal');
+    onChange: (rule) => {
+      engine.enqueueRule(rule);
+      lanes.add(rule);
     },
   });
   const stores = new Stores(context, rights, ({ kind, name }, namespace) => {
     for (const [key, { metadata, requests }] of store.all()) {
       if (namespace !== '' && metadata.namespace !== namespace) continue;
-      if (requests.wanted.some(({ store }) => store.kind === kind && store.name === name)) lanes.add(key, 'normal');
+      if (requests.wanted.some(({ store }) => store.kind === kind && store.name === name)) lanes.add(key);
     }
   });
   const lanes = new Lanes({
@@ -100,7 +100,7 @@ async function create(context: ControllerContext): Promise<Controller> {
     mode: () => mode,
     stores,
     vault: vault.directAccess((user) => {
-      lanes.add(ruleOfLogin(user), 'normal');
+      lanes.add(ruleOfLogin(user));
     }),
     book: engine.book,
     writes: new Writes({
@@ -135,7 +135,7 @@ async function create(context: ControllerContext): Promise<Controller> {
   const setMode = (next: ConditionMode): void => {
     if (next === mode) return;
     mode = next;
-    for (const [key] of store.all()) lanes.add(key, 'low');
+    for (const [key] of store.all()) lanes.add(key);
   };
   /** Watches the CRD of ExternalSecrets, because its schema shows whether the condition `Created` is allowed. */
   const watchCrd = (): void => {

@@ -63,11 +63,11 @@ export class Mirrors implements Controller<StoredMirror, SecretMirrorStatus> {
       vaultAddresses: vault.addresses,
       vaultDefaults: config.vault.environment,
     };
-    const mirrors = (this.store = createMirrorStore((rule, initial) => {
+    const mirrors = (this.store = createMirrorStore((rule) => {
       // Called for each changed SecretMirror. Its source is announced first: at the start all sources share one list.
       if (mirrors.get(rule)?.spec.source?.type === 'configmap') this.#watchConfigMaps();
       engine.expectSources(rule, this.rules.sourcesOf(rule));
-      engine.enqueueRule(rule, initial ? 'low' : 'normal');
+      engine.enqueueRule(rule);
     }));
     this.#metrics = new MirrorMetrics(metrics.registry);
     this.#vault = new MirrorVault(context, { mirrors, specOptions, metrics: this.#metrics });

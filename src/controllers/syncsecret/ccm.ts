@@ -120,7 +120,7 @@ export class Ccm extends SyncSecretController {
           log.warn('the identity of the cluster cannot be read', { error, advice: `${advice}; ${until}` });
         this.#uid = uid;
         resolve();
-        for (const [rule] of this.store.all()) engine.enqueueRule(rule, 'low');
+        for (const [rule] of this.store.all()) engine.enqueueRule(rule);
         for (const copy of index.keys()) engine.enqueueTarget(copy, 'low');
       };
       let isKnownRefused = false;

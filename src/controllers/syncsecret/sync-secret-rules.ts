@@ -61,10 +61,10 @@ export abstract class SyncSecretController implements Controller<SyncSecretRule,
         return this.isRule(rule) ? rule : undefined;
       },
       versionOf: ruleVersion,
-      onChange: (rule, initial, object) => {
+      onChange: (rule, object) => {
         this.changed(rule, object);
         this.metrics.started(rule);
-        engine.enqueueRule(rule, initial ? 'low' : 'normal');
+        engine.enqueueRule(rule);
       },
     });
   }

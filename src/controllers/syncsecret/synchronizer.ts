@@ -33,7 +33,7 @@ export class OfferedSecrets extends RuleStore<SecretRule> {
   readonly #onRead: ((rule: RuleKey) => void) | undefined;
 
   /** @param onRead called when a Secret was read from the server */
-  constructor(onChange?: (rule: RuleKey, initial: boolean) => void, onRead?: (rule: RuleKey) => void) {
+  constructor(onChange?: (rule: RuleKey) => void, onRead?: (rule: RuleKey) => void) {
     super({
       controller: SYNCHRONIZER_CONTROLLER,
       toRule: secretRule,
@@ -90,7 +90,7 @@ export class Synchronizer implements Controller<SecretRule, object> {
     this.#context = context;
     const { engine, scope } = context;
     this.store = new OfferedSecrets(
-      (rule, initial) => engine.enqueueRule(rule, initial ? 'low' : 'normal'),
+      (rule) => engine.enqueueRule(rule),
       (rule) => this.#unread.delete(rule),
     );
     this.rules = new SynchronizerRules(scope, this.store);
@@ -104,10 +104,10 @@ export class Synchronizer implements Controller<SecretRule, object> {
       controller: SYNCHRONIZER_CONTROLLER,
       toRule: keptOfKubeLb,
       versionOf: ({ metadata: { uid } }) => uid,
-      onChange: (rule, _initial, found) => {
+      onChange: (rule, found) => {
         if (found === undefined) this.#unread.delete(rule);
         else this.#unread.add(rule);
-        if (found !== undefined) engine.enqueueRule(rule, 'low');
+        if (found !== undefined) engine.enqueueRule(rule);
       },
     });
     // Each change of a labelled Secret enqueues its rule.

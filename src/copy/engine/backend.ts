@@ -54,15 +54,14 @@ export interface TargetQueueing {
 }
 
 /**
- * Called for each change of an object. `before` or `after` is undefined if the object was or is unknown. `initial`: the
- * change comes from a list. `own`: Keyferry's own write made the change, and a watch may report it before the response
- * to the write. The run that wrote enqueues the target itself if more has to be done.
+ * Called for each change of an object. `before` or `after` is undefined if the object was or is unknown. `own`: Keyferry's
+ * own write made the change, and a watch may report it before the response to the write. The run that wrote enqueues the
+ * target itself if more has to be done.
  */
 export type OnObjectChange = (
   key: ObjectKey,
   before: Observed | undefined,
   after: Observed | undefined,
-  initial: boolean,
   own?: boolean,
 ) => void;
 

@@ -85,7 +85,7 @@ class Process {
     };
     this.engine.backends.add({ ...backend, targetsOf: () => writer });
     this.engine.add(lifeOf(reconcilerOn(cluster)));
-    for (const [key, object] of cluster.objects) this.engine.objectChanged(asKey(key), undefined, object, true);
+    for (const [key, object] of cluster.objects) this.engine.objectChanged(asKey(key), undefined, object);
     for (const rule of cluster.specs.keys()) this.engine.enqueueRule(rule);
   }
 
@@ -109,7 +109,7 @@ class Process {
     const before = this.#cluster.objects.get(target);
     if (object === undefined) this.#cluster.objects.delete(target);
     else this.#cluster.objects.set(target, object);
-    this.engine.objectChanged(target, before, object, false, own);
+    this.engine.objectChanged(target, before, object, own);
   }
 
   async #reconcile(target: ObjectKey, signal: AbortSignal): Promise<{ requeueAfterMs: number } | undefined> {

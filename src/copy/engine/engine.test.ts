@@ -110,12 +110,8 @@ for (const isLate of [false, true])
     );
     const listed = (copy: ResourceKey, owner: RuleKey): void => {
       const place = copy.slice('c:Secret/'.length);
-      engine.objectChanged(
-        asKey(copy),
-        undefined,
-        observedObject({ annotations: { owner, 'keyferry.dev/target': place } }),
-        true,
-      );
+      const annotations = { owner, 'keyferry.dev/target': place };
+      engine.objectChanged(asKey(copy), undefined, observedObject({ annotations }));
     };
     const orphans = Array.from({ length: 5 }, (_, index): ResourceKey => asKey(`c:Secret/ns-${index}/orphan`));
     const list = (): void => {
@@ -123,7 +119,7 @@ for (const isLate of [false, true])
       for (const orphan of orphans) listed(orphan, asKey(`rules:gone/${namespaceOf(orphan)}`));
     };
     if (!isLate) list();
-    for (const rule of copies.keys()) engine.enqueueRule(rule, 'low');
+    for (const rule of copies.keys()) engine.enqueueRule(rule);
     try {
       await engine.start(new AbortController().signal);
       if (isLate) list();
@@ -280,13 +276,13 @@ test('if a copy of a rule is deleted, the status of the rule is updated, because
   const copy: ObjectKey = asKey(TARGET);
   // A mark counts only in the namespace and name that this annotation contains.
   const marked = observedObject({ annotations: { 'keyferry.dev/target': 'b/copy' } });
-  engine.objectChanged(copy, undefined, marked, true);
+  engine.objectChanged(copy, undefined, marked);
   engine.enqueueRule(RULE);
   try {
     await engine.start(new AbortController().signal);
     await clock.advance(5000);
     updated.length = 0;
-    engine.objectChanged(copy, marked, undefined, false);
+    engine.objectChanged(copy, marked, undefined);
     await clock.advance(5000);
     assert.deepEqual(updated, [RULE]);
   } finally {

@@ -96,7 +96,7 @@ export class Engine implements ObjectEvents {
     this.cycles = new Cycles({
       book: this.book,
       contestOf: (target) => this.backends.of(target).targetsOf(target).contestOf(target),
-      onChange: (targets) => this.#enqueueTargets(targets, 'normal'),
+      onChange: (targets) => this.#enqueueTargets(targets),
     });
     this.#onWritten = options.onWritten;
     this.#onGone = options.onGone;
@@ -163,10 +163,7 @@ export class Engine implements ObjectEvents {
     this.#evaluatedOnce = true;
     // Each evaluation has enqueued the targets of its claims.
     for (const rule of this.claims.owners)
-      this.#enqueueTargets(
-        [...this.claims.ownedBy(rule)].filter((target) => !this.book.isClaimed(target)),
-        'normal',
-      );
+      this.#enqueueTargets([...this.claims.ownedBy(rule)].filter((target) => !this.book.isClaimed(target)));
     this.#rules.startFinalizers();
     this.backends.start((...run) => this.#runTarget(...run));
     this.#status.start((rule, running) => this.#runStatus(rule, running), { concurrency: STATUS_CONCURRENCY });
@@ -187,8 +184,8 @@ export class Engine implements ObjectEvents {
   }
 
   /** Called when a rule may have changed. */
-  enqueueRule(rule: RuleKey, priority: Priority = 'normal'): void {
-    this.#rules.enqueue(rule, priority);
+  enqueueRule(rule: RuleKey): void {
+    this.#rules.enqueue(rule);
   }
 
   /** Called when a target may differ from its desired state. */
@@ -205,17 +202,17 @@ export class Engine implements ObjectEvents {
   }
 
   /** Called when a source may have changed. */
-  enqueueSource(source: ResourceKey, priority: Priority = 'normal'): void {
-    this.#enqueueTargets(this.book.targetsOf(source), priority);
+  enqueueSource(source: ResourceKey): void {
+    this.#enqueueTargets(this.book.targetsOf(source));
     // A rule that was not evaluated yet has no status to update.
     for (const rule of this.book.rulesOn(source))
       if (this.claims.versionOf(rule) !== undefined) this.enqueueStatus(rule);
   }
 
-  /** The first targets get `priority`, the others a low one, so that thousands of targets do not delay other rules. */
-  #enqueueTargets(targets: Iterable<ResourceKey>, priority: Priority): void {
+  /** The first targets get normal priority, the others a low one, so that thousands of them do not delay other rules. */
+  #enqueueTargets(targets: Iterable<ResourceKey>): void {
     let touched = 0;
-    for (const target of targets) this.enqueueTarget(target, ++touched > NORMAL_PRIORITY_TARGETS ? 'low' : priority);
+    for (const target of targets) this.enqueueTarget(target, ++touched > NORMAL_PRIORITY_TARGETS ? 'low' : 'normal');
   }
 
   enqueueStatus(rule: RuleKey, delayMs = this.book.isUnderWay(rule) ? STATUS_PENDING_DELAY_MS : STATUS_DELAY_MS): void {
@@ -226,21 +223,18 @@ export class Engine implements ObjectEvents {
    * Called when an object has changed that may be a source, a target or both. Updates the index of marks, and enqueues
    * the keys concerned. `own`: Keyferry's own write changed the target, and the run that wrote goes on.
    */
-  readonly objectChanged: OnObjectChange = (key, before, after, initial, own = false) => {
+  readonly objectChanged: OnObjectChange = (key, before, after, own = false) => {
     const { lost, isMarked } = this.claims.objectChanged(key, before, after);
-    const priority = initial ? 'low' : 'normal';
     for (const rule of lost) {
       // If the rule is being deleted, it waits until its last copy is deleted.
       this.enqueueStatus(rule);
       // A refused rule claims only the copies that it has, so the loss of a copy changes its claims.
-      if (this.claims.findingsOf(rule).refusal !== undefined) this.enqueueRule(rule, priority);
+      if (this.claims.findingsOf(rule).refusal !== undefined) this.enqueueRule(rule);
     }
-    const isClaimed = this.book.isClaimed(key);
-    const isTarget = isMarked || isClaimed;
-    // Orphans have one turn together, so those of a list delay nobody.
-    if (!own && isTarget && this.#evaluatedOnce) this.enqueueTarget(key, isClaimed ? priority : 'normal');
-    this.enqueueSource(key, priority);
-    for (const { objectChanged } of this.#listeners) objectChanged?.(key, before, after, initial, own);
+    const isTarget = isMarked || this.book.isClaimed(key);
+    if (!own && isTarget && this.#evaluatedOnce) this.enqueueTarget(key);
+    this.enqueueSource(key);
+    for (const { objectChanged } of this.#listeners) objectChanged?.(key, before, after, own);
   };
 
   objectKnown(key: ObjectKey): void {
@@ -260,7 +254,7 @@ export class Engine implements ObjectEvents {
     const { owner } = claim;
     this.enqueueStatus(owner.key);
     // Whether an object without data empties those that are filled from it depends on this outcome.
-    if (claim.mode === 'fill') this.#enqueueTargets(this.book.targetsOf(target), 'normal');
+    if (claim.mode === 'fill') this.#enqueueTargets(this.book.targetsOf(target));
     if (!wrote) return;
     this.#writes.set(owner.key, (this.#writes.get(owner.key) ?? 0) + 1);
     const since = this.#running.get(target);
@@ -304,10 +298,10 @@ export class Engine implements ObjectEvents {
   #evaluated(rule: RuleKey, change: ClaimsChange): void {
     this.#follow(change);
     if (this.claims.versionOf(rule) === undefined) this.#writes.delete(rule);
-    this.#enqueueTargets(change.targets, 'normal');
+    this.#enqueueTargets(change.targets);
     // Keyferry keeps a copy that other claims use as their source. Now it may be an orphan.
-    this.#enqueueTargets(change.unusedSources, 'normal');
-    this.#enqueueTargets(change.orphans, 'normal');
+    this.#enqueueTargets(change.unusedSources);
+    this.#enqueueTargets(change.orphans);
     this.enqueueStatus(rule);
   }
 

@@ -56,7 +56,7 @@ test('the start waits for the answer whether an API is installed; if not, its co
   manager.addController('late', installed.promise, absent.promise);
   manager.addController('first', controller('first', log, manager));
   const change = (name: string): void => {
-    manager.engine.objectChanged(resourceKey('local', 'Secret', 'default', name), undefined, undefined, false);
+    manager.engine.objectChanged(resourceKey('local', 'Secret', 'default', name), undefined, undefined);
   };
   const { signal } = new AbortController();
   let isOpen = false;

@@ -10,7 +10,7 @@
 import { KeyedQueue } from '../../runtime/queue/keyed-queue.ts';
 import { systemClock } from '../../runtime/clock.ts';
 import { pause } from '../../runtime/pause.ts';
-import type { KeyedQueueOptions, Priority, StopOptions } from '../../runtime/queue/keyed-queue-options.ts';
+import type { KeyedQueueOptions, StopOptions } from '../../runtime/queue/keyed-queue-options.ts';
 import type { Claims, ClaimsChange } from '../book/claims.ts';
 import { type Cause, failureOf, sameCause } from '../model/cause.ts';
 import { controllerOf, namespaceOf, type ResourceKey, type RuleKey } from '../model/keys.ts';
@@ -82,9 +82,9 @@ export class RuleLoop {
   }
 
   /** Called when a rule may have changed. */
-  enqueue(rule: RuleKey, priority: Priority): void {
+  enqueue(rule: RuleKey): void {
     this.#changed.add(rule);
-    this.#rules.add(rule, { priority });
+    this.#rules.add(rule);
   }
 
   /** Whether the rule may have claims that are not in the book yet. */

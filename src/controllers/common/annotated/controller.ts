@@ -35,19 +35,18 @@ export function annotatedController(context: ControllerContext, rules: Annotated
   const { objects } = rules;
   /** What the rules that went in this process leave, until it is told. */
   const left = new Map<RuleKey, Left>();
-  const objectChanged: OnObjectChange = (key, before, after, initial) => {
+  const objectChanged: OnObjectChange = (key, before, after) => {
     const rule = objects.ruleOf(key);
     if (rule === undefined) return;
     const [was, is] = [before && rules.versionOf(before), after && rules.versionOf(after)];
     if (is !== undefined) left.delete(rule);
     else if (before !== undefined && was !== undefined && engine.claims.versionOf(rule) !== undefined)
       left.set(rule, { before, copies: [...engine.claims.ownedBy(rule)] });
-    const priority = initial ? 'low' : 'normal';
-    if (was !== is) engine.enqueueRule(rule, priority);
+    if (was !== is) engine.enqueueRule(rule);
     if (rules.userText === undefined) return;
     if (before && after && rules.userText(before.annotations) === rules.userText(after.annotations)) return;
     // Which labels of their namespaces decide for those that pull from the object, it may say in another way now.
-    for (const one of engine.book.rulesOn(key)) if (controllerOf(one) === rules.name) engine.enqueueRule(one, priority);
+    for (const one of engine.book.rulesOn(key)) if (controllerOf(one) === rules.name) engine.enqueueRule(one);
   };
   return {
     rules,

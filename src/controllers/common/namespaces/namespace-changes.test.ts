@@ -30,7 +30,7 @@ class Scene {
   counts = 0;
   readonly changes = new NamespaceChanges({
     engine: {
-      enqueueRule: (rule: RuleKey, priority?: string) => this.enqueued.push(`${rule} ${priority ?? 'normal'}`),
+      enqueueRule: (rule: RuleKey) => this.enqueued.push(rule),
       claims: { findingsOf: (rule) => ({ outOfReach: this.outOfReach.get(rule) }) },
     },
     cluster: {
@@ -87,18 +87,18 @@ class Scene {
 test('the rules for the first changed namespace are enqueued immediately, and the rules for the next 50 changes together after 250 ms', async () => {
   const scene = new Scene();
   await scene.add('ab');
-  assert.deepEqual(scene.take(), ['a normal', 'b normal']);
+  assert.deepEqual(scene.take(), ['a', 'b']);
   for (let event = 0; event < 50; event += 1) await scene.add('bc');
   assert.deepEqual(scene.take(), []);
   await scene.clock.advance(250);
-  assert.deepEqual(scene.take(), ['b normal', 'c normal']);
+  assert.deepEqual(scene.take(), ['b', 'c']);
   await scene.add('a');
   assert.deepEqual(scene.take(), []);
   await scene.clock.advance(250);
-  assert.deepEqual(scene.take(), ['a normal']);
+  assert.deepEqual(scene.take(), ['a']);
   await scene.clock.advance(250);
   await scene.add('d');
-  assert.deepEqual(scene.take(), ['d normal']);
+  assert.deepEqual(scene.take(), ['d']);
   assert.equal(scene.counts, 4, '4 searches: the 50 changes share one');
   await scene.add('e');
   scene.changes.stop();
@@ -116,11 +116,11 @@ test('after a change that concerns many rules in many namespaces, further change
     scene.namespaces.size = size;
     await scene.add('ab');
     await scene.add('cd');
-    assert.deepEqual(scene.take(), ['a normal', 'b normal'], 'the first change does not wait');
+    assert.deepEqual(scene.take(), ['a', 'b'], 'the first change does not wait');
     await scene.clock.advance(waitMs - 1);
     assert.deepEqual(scene.take(), []);
     await scene.clock.advance(1);
-    assert.deepEqual(scene.take(), ['c normal', 'd normal']);
+    assert.deepEqual(scene.take(), ['c', 'd']);
     await scene.clock.advance(waitMs);
   }
 });
@@ -132,22 +132,22 @@ test('after the event of a namespace, the evaluation of its rule counts as outda
   const during = scene.isOutdated('c', 'a');
   assert.equal(await during, true, 'the search is under way, so any rule may be found');
   await scene.add();
-  assert.deepEqual([scene.take(), await scene.isOutdated('a', 'a')], [['a normal'], false]);
+  assert.deepEqual([scene.take(), await scene.isOutdated('a', 'a')], [['a'], false]);
   await scene.add('b');
   assert.deepEqual(
     [scene.take(), await scene.isOutdated('b', 'a'), await scene.isOutdated('b', 'b')],
     [[], false, true],
   );
   await scene.clock.advance(250);
-  assert.deepEqual([scene.take(), await scene.isOutdated('b', 'b')], [['b normal'], false]);
+  assert.deepEqual([scene.take(), await scene.isOutdated('b', 'b')], [['b'], false]);
 });
 
-test('if a list contains new namespaces, their rules are enqueued immediately with low priority', async () => {
+test('if a list contains new namespaces, their rules are enqueued immediately', async () => {
   const scene = new Scene();
   scene.changes.add('ab', true, true, 'existence');
   scene.changes.add('c', true, true, 'existence');
   await scene.add();
-  assert.deepEqual(scene.take(), ['a low', 'b low', 'c low']);
+  assert.deepEqual(scene.take(), ['a', 'b', 'c']);
 });
 
 test('when a label changes 51 times in a row, the rules are enqueued immediately for the first change, and 1 s later for all others', async () => {
@@ -157,7 +157,7 @@ test('when a label changes 51 times in a row, the rules are enqueued immediately
     await scene.add();
   };
   await flip();
-  assert.deepEqual(scene.take(), ['a normal', 'b normal']);
+  assert.deepEqual(scene.take(), ['a', 'b']);
   for (let change = 0; change < 50; change += 1) await flip(change === 25 ? 'team' : 'tier');
   await scene.add('c');
   assert.equal(scene.counts, 1);
@@ -166,12 +166,12 @@ test('when a label changes 51 times in a row, the rules are enqueued immediately
   await scene.clock.advance(999);
   assert.deepEqual(scene.take(), []);
   await scene.clock.advance(1);
-  assert.deepEqual(scene.take(), ['a normal', 'b normal', 'c normal']);
+  assert.deepEqual(scene.take(), ['a', 'b', 'c']);
   assert.deepEqual(scene.searched, ['ab tier', 'ab tier team', 'c'], 'the later search has all changed labels');
   assert.equal(await scene.isOutdated('a', 'ab'), false);
   await scene.clock.advance(1000);
   await flip();
-  assert.deepEqual(scene.take(), ['a normal', 'b normal']);
+  assert.deepEqual(scene.take(), ['a', 'b']);
 });
 
 test('if labels or consent of a namespace decide on a rule, the evaluation counts as outdated while the watch of namespaces is behind the server', async () => {
@@ -214,7 +214,7 @@ test('if the search for the rules of a namespace fails, the error is logged, and
     assert.equal(await scene.isOutdated('c', 'd'), false);
     scene.changes.add('a', true, false, new Set(['team']));
     await scene.clock.advance(1000);
-    assert.deepEqual(scene.take(), ['a normal', 'b normal']);
+    assert.deepEqual(scene.take(), ['a', 'b']);
     assert.deepEqual(scene.searched.slice(-2), [changed === 'existence' ? 'a' : 'a tier team', 'b']);
     assert.deepEqual([await scene.isOutdated('c', 'a'), scene.errors.length], [false, 1]);
   }

@@ -150,7 +150,7 @@ export class NamespaceChanges {
     if (this.#isStopped) return 0;
     const all = [...changes.values()];
     const isListed = all.every(({ initial }) => initial);
-    for (const rule of found) engine.enqueueRule(rule, isListed ? 'low' : 'normal');
+    for (const rule of found) engine.enqueueRule(rule);
     if (isListed || found.length === 0) return 0;
     if (all.some(({ changed }) => changed !== 'existence')) return BATCH_MS.most;
     const waitMs = Math.max(BATCH_MS.least, found.length * cluster.namespaces.size * BATCH_MS_EACH);

@@ -23,10 +23,10 @@ test('if a store names another server during a run, its rule runs again in the q
     laneOf: () => server,
   });
   lanes.start(work.worker);
-  lanes.add(RULE, 'normal');
+  lanes.add(RULE);
   await settled();
   server = 'b';
-  lanes.add(RULE, 'normal');
+  lanes.add(RULE);
   // `ManualWorker` fails the test if the rule runs twice at the same time.
   await settled();
   assert.deepEqual(work.ran, [RULE]);

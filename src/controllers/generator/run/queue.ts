@@ -7,7 +7,7 @@ import type { NamedQueue } from '../../../copy/engine/controller.ts';
 import type { RuleKey } from '../../../copy/model/keys.ts';
 import { missingCredential } from '../../../copy/vault/access/login-tokens.ts';
 import { isForbidden } from '../../../kube/errors.ts';
-import type { Priority, Worker } from '../../../runtime/queue/keyed-queue-options.ts';
+import type { Worker } from '../../../runtime/queue/keyed-queue-options.ts';
 import { QueueLanes, type QueueLanesOptions } from '../../../runtime/queue/queue-lanes.ts';
 import { isVaultError } from '../../../vault/errors.ts';
 
@@ -40,13 +40,13 @@ export class Lanes {
   }
 
   /** Adds a rule to its lane, and removes it from its earlier lane. */
-  add(key: RuleKey, priority: Priority): void {
+  add(key: RuleKey): void {
     const lane = this.#options.laneOf(key);
     const before = this.#laneOf.get(key) ?? '';
     if (lane !== before) this.#lanes.of(before).forget(key);
     if (lane === '') this.#laneOf.delete(key);
     else this.#laneOf.set(key, lane);
-    this.#lanes.of(lane).add(key, { priority });
+    this.#lanes.of(lane).add(key);
   }
 
   start(worker: Worker<RuleKey>): void {

@@ -52,7 +52,7 @@ class World {
     this.index = new ObjectIndex(
       'c',
       'Secret',
-      (key, before, after, _initial, own) => {
+      (key, before, after, own) => {
         const name = key.slice(key.lastIndexOf('/') + 1);
         const known = this.reported.get(name);
         const isAgain = own !== true && known !== undefined && known === after?.resourceVersion;

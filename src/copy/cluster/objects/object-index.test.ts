@@ -15,7 +15,7 @@ const meta = (resourceVersion: string, uid = 'u1'): ObjectMeta => ({
 
 function setUp() {
   const changes: string[] = [];
-  const index = new ObjectIndex('c', 'Secret', (_key, before, after, _initial, own) =>
+  const index = new ObjectIndex('c', 'Secret', (_key, before, after, own) =>
     changes.push(`${before?.resourceVersion ?? '-'}>${after?.resourceVersion ?? '-'}${own === true ? ' own' : ''}`),
   );
   const { sink } = index.feed();

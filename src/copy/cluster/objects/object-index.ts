@@ -107,7 +107,7 @@ export class ObjectIndex {
       storeResponse: (meta) => {
         const { reported, deleted } = request;
         if (reported?.version === meta.resourceVersion) request.reported = undefined;
-        if (deleted === undefined || isOlder(deleted, meta.resourceVersion)) this.#put(OWN_WRITES, meta, false, own);
+        if (deleted === undefined || isOlder(deleted, meta.resourceVersion)) this.#put(OWN_WRITES, meta, own);
         const record = this.get(namespace, name);
         return record?.resourceVersion === meta.resourceVersion ? record : observe(meta, this.#observing);
       },
@@ -116,7 +116,7 @@ export class ObjectIndex {
         if (running.size === 0 && this.#running.get(key) === running) this.#running.delete(key);
         const record = this.get(namespace, name);
         if (request.reported !== undefined && record !== undefined)
-          this.#onChange(target, request.reported.before, record, false);
+          this.#onChange(target, request.reported.before, record);
       },
     };
   }
@@ -139,7 +139,7 @@ export class ObjectIndex {
         const { namespace = '', name } = metadata;
         if (initial) this.#noteOlder(metadata, olderInList);
         if (accepts === undefined || accepts(metadata)) {
-          this.#put(bit, metadata, initial, false, content);
+          this.#put(bit, metadata, false, content);
           return true;
         }
         this.#withdraw(bit, namespace, name);
@@ -221,7 +221,7 @@ export class ObjectIndex {
     return awaiting.length > 0;
   }
 
-  #put(bit: FeedBit, meta: ObjectMeta, initial: boolean, own = false, content?: KeptContent): void {
+  #put(bit: FeedBit, meta: ObjectMeta, own: boolean, content?: KeptContent): void {
     const { namespace = '' } = meta;
     const path = `${namespace}/${meta.name}`;
     const there = getOrCreate(this.#namespaces, namespace, () => {
@@ -232,7 +232,7 @@ export class ObjectIndex {
       const slot = this.#set(there, meta, bit, content);
       if (bit === OWN_WRITES) this.#pendingWrites.expect(path);
       const isOwn = own || this.#isAwaited(bit, path, undefined, meta.resourceVersion);
-      this.#onChange(this.#key(namespace, meta.name), undefined, slot, initial, isOwn);
+      this.#onChange(this.#key(namespace, meta.name), undefined, slot, isOwn);
       return;
     }
     const stale = isOlder(meta.resourceVersion, before.resourceVersion);
@@ -255,7 +255,7 @@ export class ObjectIndex {
     const isSame = before.uid === meta.uid;
     const after = this.#set(there, meta, isSame ? before.feeds : bit, content ?? (isSame ? before.content : undefined));
     const isOwn = own || this.#isAwaited(bit, path, before, meta.resourceVersion);
-    this.#onChange(this.#key(namespace, meta.name), before, after, initial, isOwn);
+    this.#onChange(this.#key(namespace, meta.name), before, after, isOwn);
   }
 
   #set(there: Namespace, meta: ObjectMeta, feeds: FeedBit, content: KeptContent | undefined): Slot {
@@ -298,7 +298,7 @@ export class ObjectIndex {
     if (slot.feeds !== 0) return;
     slots.delete(name);
     if (slots.size === 0) this.#namespaces.delete(namespace);
-    this.#onChange(this.#key(namespace, name), slot, undefined, false);
+    this.#onChange(this.#key(namespace, name), slot, undefined);
   }
 
   #key(namespace: string, name: string): ObjectKey {

@@ -84,10 +84,10 @@ export class KubeStore implements SourceProvider {
     this.index = new ObjectIndex(
       api.cluster,
       kind.kind,
-      (key, before, after, initial, own) => {
+      (key, before, after, own) => {
         // The fingerprint is dropped here, too: nobody calls `unfollow` for an object that is not followed by name.
         if (before !== undefined && after === undefined) this.#forget(key, before);
-        options.onChange(key, before, after, initial, own);
+        options.onChange(key, before, after, own);
       },
       { ...options, isCustom: kind.isCustom },
     );

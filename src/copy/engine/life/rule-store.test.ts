@@ -29,9 +29,9 @@ function storeWithChanges(): { readonly store: RuleStore<KubeObject>; readonly c
       return metadata.labels?.['other'] === undefined ? { metadata } : undefined;
     },
     versionOf: ruleVersion,
-    onChange: (key, initial, after) => {
+    onChange: (key, after) => {
       assert.equal(store.get(key), after, 'the store has the change already');
-      changes.push(`${key}${initial ? ' initial' : ''}: ${generation(last.get(key))} → ${generation(after)}`);
+      changes.push(`${key}: ${generation(last.get(key))} → ${generation(after)}`);
       last.set(key, after);
     },
   });
@@ -45,7 +45,7 @@ describe('a store of rules', () => {
   it('a store of rules reports an object that is added, changed or deleted, but not a change of its status', () => {
     const { store, changes } = storeWithChanges();
     assert.equal(store.sink.upsert(object(1), true), true);
-    assert.deepEqual(changes(), [`${KEY} initial: none → 1`]);
+    assert.deepEqual(changes(), [`${KEY}: none → 1`]);
     store.sink.upsert(object(2), false);
     assert.deepEqual(changes(), []);
     assert.equal(store.get(KEY)?.metadata.resourceVersion, '2');

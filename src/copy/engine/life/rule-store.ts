@@ -39,9 +39,8 @@ export interface RuleStoreOptions<Rule extends RuleObject> {
   /**
    * Called when a rule is added, is deleted or gets another version. If an object ceases to be a rule, the rule counts
    * as deleted.
-   * @param initial the object is part of a list
    */
-  readonly onChange?: ((key: RuleKey, initial: boolean, after: Rule | undefined) => void) | undefined;
+  readonly onChange?: ((key: RuleKey, after: Rule | undefined) => void) | undefined;
   /**
    * Whether a rule stays in the store as `isGone` if its object is gone before its deletion was dealt with (`end`):
    * without its finalizer, or because a user removed it. Only the rule says what has to be done.
@@ -113,12 +112,12 @@ export class RuleStore<Rule extends RuleObject> {
   end(key: RuleKey, rule: Rule, isGone: boolean): void {
     const { uid } = rule.metadata;
     if (this.#rules.get(key)?.metadata.uid !== uid) return;
-    if (isGone) this.#drop(key, false);
+    if (isGone) this.#drop(key);
     else this.#ended.set(key, uid);
   }
 
   readonly sink: WatchSink = {
-    upsert: (object, initial) => this.put(object, initial),
+    upsert: (object) => this.put(object),
     remove: (object) => {
       this.#removed(this.#keyOf(object), object.metadata.resourceVersion);
     },
@@ -130,22 +129,22 @@ export class RuleStore<Rule extends RuleObject> {
   };
 
   /** Stores an object, except if the stored one is newer. @returns whether the store now has a rule with this name */
-  put(object: KubeObject, initial = false): boolean {
-    return this.#put(object, initial, this.#onSameVersion);
+  put(object: KubeObject): boolean {
+    return this.#put(object, this.#onSameVersion);
   }
 
-  #put(object: KubeObject, initial = false, onSameVersion?: OnSameVersion<Rule>): boolean {
+  #put(object: KubeObject, onSameVersion?: OnSameVersion<Rule>): boolean {
     const { toRule, versionOf } = this.#options;
     const key = this.#keyOf(object);
     const before = this.#rules.get(key);
     if (before !== undefined && isOlder(object.metadata.resourceVersion, before.metadata.resourceVersion)) return true;
     const after = toRule(object);
     if (after === undefined) {
-      this.#drop(key, initial);
+      this.#drop(key);
       return false;
     }
     if (before === undefined || versionOf(before) !== versionOf(after)) {
-      this.#set(key, after, initial);
+      this.#set(key, after);
     } else {
       // The spec of a version is one object, because what is made of it is kept by that object.
       const merged = 'spec' in before ? { ...after, spec: before.spec } : after;
@@ -169,25 +168,25 @@ export class RuleStore<Rule extends RuleObject> {
     if (rule === undefined || rule.isGone === true) return;
     const isEnded = this.#ended.get(key) === rule.metadata.uid;
     if (isEnded || this.#options.outlives?.(rule) !== true) {
-      this.#drop(key, false);
+      this.#drop(key);
       return;
     }
     const { deletionTimestamp = new Date().toISOString() } = rule.metadata;
     const metadata = { ...rule.metadata, resourceVersion: version, deletionTimestamp };
-    this.#set(key, { ...rule, isGone: true, metadata }, false);
+    this.#set(key, { ...rule, isGone: true, metadata });
   }
 
   #keyOf({ metadata }: KubeObject): RuleKey {
     return this.key(metadata.namespace ?? '', metadata.name);
   }
 
-  #set(key: RuleKey, rule: Rule, initial: boolean): void {
+  #set(key: RuleKey, rule: Rule): void {
     this.#rules.set(key, rule);
-    this.#options.onChange?.(key, initial, rule);
+    this.#options.onChange?.(key, rule);
   }
 
-  #drop(key: RuleKey, initial: boolean): void {
+  #drop(key: RuleKey): void {
     this.#ended.delete(key);
-    if (this.#rules.delete(key)) this.#options.onChange?.(key, initial, undefined);
+    if (this.#rules.delete(key)) this.#options.onChange?.(key, undefined);
   }
 }
