@@ -257,13 +257,11 @@ export class Operator {
   #addMetrics(vault: VaultBackend): void {
     const { backends, book, claims } = this.manager.engine;
     this.#options.metrics.readFrom({
-      queues: () => {
-        const queues = this.manager.queues.map(({ name, queue }) => ({ name, ...queue.metrics() }));
-        const all = [...queues, ...backends.all.flatMap((backend) => backend.queues)];
-        return all.map(({ name, depth, oldestWaitingMs, retries }) => {
+      queues: () =>
+        this.manager.queues.map(({ name, queue }) => {
+          const { depth, oldestWaitingMs, retries } = queue.metrics();
           return { queue: name, depth, oldestAgeSeconds: oldestWaitingMs / 1000, retries };
-        });
-      },
+        }),
       watches: () =>
         backends.all.flatMap((backend) =>
           backend.watches.map(({ collection, scope = 'all', synced, connected, isExcused, silentMs }) => {

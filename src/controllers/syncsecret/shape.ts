@@ -11,7 +11,6 @@ import {
 } from '../../copy/model/claim.ts';
 import type { RuleKey } from '../../copy/model/keys.ts';
 import { COPY_LABEL, LAST_APPLIED, type Observed, PLACE_ANNOTATION } from '../../copy/model/observed.ts';
-import { flatText } from '../../runtime/text/texts.ts';
 import { ORIGIN_LABELS, SYNC_SECRET } from './api.ts';
 import {
   COPY_OF_SYNC_SECRET,
@@ -97,7 +96,7 @@ export class CopyShape extends SyncShape<CopyOf> {
     const isUnknown = of.cluster === UNKNOWN_CLUSTER;
     // Most shapes have the rule key as id, which saves memory. The uid of the cluster is the same for all rules.
     const isUsual = !of.immutable && !isUnknown;
-    super(isUsual ? rule : flatText(rule, of.immutable ? ' immutable' : '', isUnknown ? ' unknown' : ''), travel, of);
+    super(isUsual ? rule : `${rule}${of.immutable ? ' immutable' : ''}${isUnknown ? ' unknown' : ''}`, travel, of);
   }
 
   protected fieldsOf({ labels, annotations }: Present, observed: Observed | undefined): Fields {
@@ -134,7 +133,7 @@ export class SecretShape extends SyncShape<SecretOf> {
   constructor(travel: Travel, of: SecretOf) {
     const { uid, immutable, originalType } = of;
     const isUsual = !immutable && originalType === undefined;
-    super(isUsual ? uid : flatText(uid, ' ', immutable, ' ', originalType ?? ''), travel, of);
+    super(isUsual ? uid : `${uid} ${immutable} ${originalType ?? ''}`, travel, of);
   }
 
   protected fieldsOf({ labels, annotations }: Present): Fields {

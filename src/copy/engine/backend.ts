@@ -6,6 +6,7 @@
 import type { WatchHealth } from '../../kube/watch/watch-target.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import type { ObjectKey, ResourceKey } from '../model/keys.ts';
+import type { NamedQueue } from './controller.ts';
 import type { Observed } from '../model/observed.ts';
 import type { Contest } from '../plan/facts.ts';
 import type { SourceView } from '../model/claim.ts';
@@ -25,7 +26,7 @@ export interface Backend {
   objects?(): Iterable<readonly [ObjectKey, Observed]>;
   readonly watches: readonly WatchHealth[];
   /** Queues of the backend, besides those of the engine. */
-  readonly queues: readonly QueueFigures[];
+  readonly queues: readonly NamedQueue[];
   /** Memory that the cached contents take, bytes. */
   readonly cachedBytes: number;
   /** First part of a stop: waits for the work that is not in the queues of the engine. */
@@ -80,8 +81,6 @@ export interface SourceProvider {
   fingerprint(source: ResourceKey | undefined): Fingerprint | undefined;
   /** Reads the content at the version that `view` gives, or a newer one, which `view` then gives. `undefined`: gone. */
   load(source: ResourceKey, signal: AbortSignal): Promise<Content | undefined>;
-  /** Called when the only copy of the source has its content, so that the values can be dropped from memory. */
-  copied?(source: ResourceKey): void;
   follow(source: ResourceKey): void;
   unfollow(source: ResourceKey): void;
 }
@@ -92,11 +91,4 @@ export interface TargetWriter {
   contestOf(target: ResourceKey): Contest;
   /** Called if `reconcile` fails repeatedly, or with an error that is not transient. Reports the error to the rules. */
   failed(target: ResourceKey, error: unknown): void;
-}
-
-export interface QueueFigures {
-  readonly name: string;
-  readonly depth: number;
-  readonly oldestWaitingMs: number;
-  readonly retries: number;
 }

@@ -36,7 +36,7 @@ interface QueuedBackend {
 const UNKNOWN: SourceView = { state: 'unknown' };
 
 /** The sources of all backends, for the code that writes targets. */
-export type Sources = Pick<Backends, 'view' | 'fingerprint' | 'load'> & Partial<Pick<Backends, 'copied'>>;
+export type Sources = Pick<Backends, 'view' | 'fingerprint' | 'load'>;
 
 export class Backends {
   readonly #options: BackendsOptions;
@@ -97,10 +97,6 @@ export class Backends {
   async load(source: ResourceKey, signal: AbortSignal, selection?: KeySelection): Promise<Content | undefined> {
     const content = await this.of(source).sourcesOf(source).load(source, signal);
     return content === undefined || selection === undefined ? content : selection.select(content).chosen;
-  }
-
-  copied(source: ResourceKey): void {
-    this.#sources(source)?.copied?.(source);
   }
 
   follow(source: ResourceKey): void {

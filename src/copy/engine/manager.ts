@@ -153,9 +153,11 @@ export class Manager {
     return others.flatMap(({ name, watches }) => watches.map((watch) => ({ backend: name, ...freshness(watch) })));
   }
 
-  /** The queues of the engine, and those of controllers with their own work. */
+  /** The queues of the engine, of its backends, and of controllers with their own work. */
   get queues(): readonly NamedQueue[] {
-    return [...this.engine.queues, ...this.#open.flatMap(({ work }) => work?.queues ?? [])];
+    const { queues, backends } = this.engine;
+    const works = this.#open.flatMap(({ work }) => work ?? []);
+    return [...queues, ...[...backends.all, ...works].flatMap((part) => part.queues)];
   }
 
   /** For each rule of all controllers, whether it is ready; empty before the start. */

@@ -2,7 +2,6 @@
  * The keys of rules, objects, Vault entries and logins. A key is a reference as text, for maps, queues and logs. Only
  * this module makes keys and reads them. The types are branded, so that TypeScript refuses any other text as a key.
  */
-import { flatText } from '../../runtime/text/texts.ts';
 
 declare const BRAND: unique symbol;
 type Key<Of extends string> = string & { readonly [BRAND]: Of };
@@ -42,7 +41,7 @@ export interface RuleParts {
 
 /** The key of a namespaced object. */
 export function resourceKey(cluster: string, kind: string, namespace: string, name: string): ObjectKey {
-  return flatText(cluster, ':', kind, '/', namespace, '/', name) as ObjectKey;
+  return `${cluster}:${kind}/${namespace}/${name}` as ObjectKey;
 }
 
 /**
@@ -55,12 +54,12 @@ export function entryKey(server: string, path: string, digest: string): EntryKey
 
 /** The key of a rule. The controller has rules of only one kind. */
 export function ruleKey(controller: string, namespace: string, name: string): RuleKey {
-  return flatText(controller, ':', namespace, '/', name) as RuleKey;
+  return `${controller}:${namespace}/${name}` as RuleKey;
 }
 
 /** The key of a rule. The controller has rules of several kinds. */
 export function ruleKeyOfKind(controller: string, kind: string, namespace: string, name: string): RuleKey {
-  return flatText(controller, ':', kind, '/', namespace, '/', name) as RuleKey;
+  return `${controller}:${kind}/${namespace}/${name}` as RuleKey;
 }
 
 export function loginKey(rule: RuleKey, purpose: string): LoginKey {

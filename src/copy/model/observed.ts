@@ -12,7 +12,6 @@
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { ManagedFieldsEntry, ObjectMeta, OwnerReference } from '../../kube/api.ts';
-import { flatText } from '../../runtime/text/texts.ts';
 import { type Fingerprint, joinKeys } from './content.ts';
 import type { KeyLists } from './key-lists.ts';
 import type { ObjectName } from './keys.ts';
@@ -213,7 +212,7 @@ export function contentVersion({
 
 /** The content version of the object with this uid at this revision. */
 export function versionAt(uid: string, revision: number | string): string {
-  return typeof revision === 'string' ? revision : flatText(uid, ':', revision);
+  return typeof revision === 'string' ? revision : `${uid}:${revision}`;
 }
 
 /** Whether the kept metadata of two versions of an object are equal, apart from the resourceVersion. */

@@ -4,7 +4,8 @@ import type { Clock } from '../../runtime/clock.ts';
 import type { VaultAddresses } from '../../vault/client/server.ts';
 import { revokeLease } from '../../vault/lease-calls.ts';
 import { VaultSessions, type VaultSessionsOptions } from '../../vault/session/sessions.ts';
-import type { Backend, TargetQueueing, QueueFigures } from '../engine/backend.ts';
+import type { Backend, TargetQueueing } from '../engine/backend.ts';
+import type { NamedQueue } from '../engine/controller.ts';
 import type { KubeStore } from '../cluster/objects/store.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Content } from '../model/content.ts';
@@ -155,7 +156,7 @@ export class VaultBackend implements Backend {
     return this.targets;
   }
 
-  get queues(): readonly QueueFigures[] {
+  get queues(): readonly NamedQueue[] {
     return this.sources.queues;
   }
 

@@ -1,6 +1,6 @@
 /** The part of a SyncSecret that Keyferry keeps: metadata, type and status, but no values. */
 import type { KubeObject, ObjectMeta } from '../../../kube/api.ts';
-import { flatText, clipped } from '../../../runtime/text/texts.ts';
+import { clipped } from '../../../runtime/text/texts.ts';
 import { keptFinalizers } from '../../../copy/engine/life/rule-store.ts';
 import type { KeyLists } from '../../../copy/model/key-lists.ts';
 import { OWN_FINALIZERS, type SyncSecret, SYNCED_CONDITION, type SyncSecretStatus } from '../api.ts';
@@ -76,5 +76,5 @@ export function statusOf(object: KubeObject, lists: KeyLists): SyncSecretStatus 
 export function ruleVersion({ metadata, origin, propagated }: SyncSecretRule): string {
   const { uid, generation = 0, finalizers, deletionTimestamp } = metadata;
   const deleting = deletionTimestamp === undefined ? '' : ' deleting';
-  return flatText(uid, ' ', generation, ' ', finalizers.join(','), deleting, ' ', origin, ' ', propagated ?? '');
+  return `${uid} ${generation} ${finalizers.join(',')}${deleting} ${origin} ${propagated ?? ''}`;
 }

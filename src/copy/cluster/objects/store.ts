@@ -192,13 +192,6 @@ export class KubeStore implements SourceProvider {
     this.#contents.set(`${key}@${content.version}`, content, content.weight);
   }
 
-  /** Drops the values of a source, because its only copy was written with them. */
-  copied(key: ObjectKey): void {
-    const known = this.index.find(key);
-    const version = known && keptVersion(known);
-    if (version !== undefined) this.#contents.delete(`${key}@${version}`);
-  }
-
   /** The content in a response of the server. @param known its fingerprint, if that was computed before */
   contentOf(object: WholeObject, known?: Fingerprint): Content {
     return Content.ofObject(this.kind, object, versionOf(object.metadata, this.kind), known);

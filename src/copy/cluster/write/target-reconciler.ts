@@ -172,9 +172,6 @@ export class TargetReconciler {
       const changed = this.#options.claims.book.settle(entry, own);
       const wrote = entry.claim === wroteFor;
       if (changed || wrote) this.#options.onOutcome(entry, wrote);
-      const { isRuleSource, source } = entry.claim;
-      if (own.state === 'synced' && isRuleSource === true && source !== undefined)
-        this.#options.sources.copied?.(source);
     }
   }
 

@@ -12,7 +12,8 @@ import type { Clock } from '../../../runtime/clock.ts';
 import type { RunResult } from '../../../runtime/queue/keyed-queue-options.ts';
 import type { KeyedQueue } from '../../../runtime/queue/keyed-queue.ts';
 import { QueueLanes } from '../../../runtime/queue/queue-lanes.ts';
-import type { QueueFigures, SourceProvider } from '../../engine/backend.ts';
+import type { SourceProvider } from '../../engine/backend.ts';
+import type { NamedQueue } from '../../engine/controller.ts';
 import { causeOf } from '../../model/cause.ts';
 import type { SourceLease, SourceView } from '../../model/claim.ts';
 import type { Content, Fingerprint } from '../../model/content.ts';
@@ -87,9 +88,9 @@ export class VaultSources implements SourceProvider {
     return this.#contents.bytes;
   }
 
-  /** Figures of the queued polls of each server. */
-  get queues(): readonly QueueFigures[] {
-    return this.#polls.all.map(({ name, queue }) => ({ name, ...queue.metrics() }));
+  /** The polls of each server. */
+  get queues(): readonly NamedQueue[] {
+    return this.#polls.all;
   }
 
   follow(key: EntryKey): void {
