@@ -90,10 +90,9 @@ export interface KubeApi {
   readonly cluster: string;
   /**
    * Sends one call. After a failure the call is not sent again: the caller's queue does that. After an answer with
-   * Retry-After (429, 500, 503) all later calls of this client wait. If the time limit of a call ends before this wait,
-   * the call fails at once, with the status of that answer and the rest of the wait as `retryAfterMs`. While the server
-   * does not answer, one call at a time is sent, and the others wait within their time limits. Calls that must not wait
-   * for others, for example those for the Lease, need a client of their own.
+   * Retry-After (429, 500, 503) all later calls of this client wait. While the server does not answer, one call at a time
+   * is sent. Calls wait within their time limits. Those that must not wait for others, for example those for the Lease,
+   * need a client of their own.
    * @throws ApiError for any status outside 200–299, `ConnectionError` without an answer, `CredentialError` (a
    *   ConnectionError) without credentials, and the signal's reason on abort.
    */

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { ManualClock } from '../../test/support/manual-clock.ts';
 import { CallGate } from './call-gate.ts';
 import { CallLimit } from './call-limit.ts';
-import { ApiError, ConnectionError, isThrottled } from './errors.ts';
+import { ApiError, ConnectionError } from './errors.ts';
 
 const CALL = { cluster: 'local', method: 'GET', path: '/x' };
 
@@ -72,23 +72,6 @@ test('during a Retry-After, no call and no stream is admitted', async () => {
   assert.equal(fresh.state, 'in');
 });
 
-test('if the time limit of a call ends before the Retry-After, the call is refused at once, with the rest of the wait', async () => {
-  const { clock, gate, limit, throttled } = setUp(1);
-  gate.delay(throttled(5000));
-  await clock.advance(1000);
-  const short = watched(gate.enter(limit(4000)));
-  const long = watched(gate.enter(limit(4001)));
-  await clock.advance(0);
-  assert.equal(long.state, 'waiting');
-  assert.ok(isThrottled(short.error));
-  assert.equal(short.error.retryAfterMs, 4000);
-  // The new Retry-After ends later, so it also refuses calls that wait already.
-  gate.delay(throttled(9000));
-  await clock.advance(0);
-  assert.ok(isThrottled(long.error));
-  assert.equal(long.error.retryAfterMs, 9000);
-});
-
 test('a Retry-After above the maximum is limited to it, and a later, shorter Retry-After does not shorten the wait', async () => {
   const { clock, gate, limit, throttled } = setUp(1, 3000);
   gate.delay(throttled(3_600_000));
@@ -99,6 +82,10 @@ test('a Retry-After above the maximum is limited to it, and a later, shorter Ret
   await clock.advance(1);
   assert.equal(waiting.state, 'in');
   assert.equal(clock.pendingTimers, 1, 'only the time limit of the stream');
+  gate.delay(throttled(3000));
+  const late = watched(gate.enter(limit(2000)));
+  await clock.advance(2000);
+  assert.match(String(late.error), /while waiting for the end of a Retry-After/u);
 });
 
 test('after a call without an answer, one call at a time is tried at growing intervals, before any stream, and an answer admits all', async () => {

@@ -9,14 +9,13 @@
  * as a try, at growing intervals. So an outage costs one series of requests, and not one for each key in the queues.
  * The first answer admits all waiting calls.
  *
- * Invariants: `#active` ≤ `slots`; while delayed, no call is admitted; each waiting call is admitted or refused exactly
- * once; if the time limit of a call ends before the delay, the call is refused at once, so that its caller can schedule
- * it again. Streams wait for the end of a delay or outage but take no slot: each has its own connection.
+ * Invariants: `#active` ≤ `slots`; while delayed, no call is admitted; each waiting call is admitted once, or ends by its
+ * time limit. Streams wait for the end of a delay or outage but take no slot: each has its own connection.
  */
 import { Backoff } from '../runtime/queue/backoff.ts';
 import { type Clock, type Timer } from '../runtime/clock.ts';
 import type { CallLimit } from './call-limit.ts';
-import { ApiError } from './errors.ts';
+import type { ApiError } from './errors.ts';
 
 interface Waiter {
   readonly limit: CallLimit;
@@ -26,8 +25,6 @@ interface Waiter {
 interface Delay {
   /** Monotonic ms. */
   readonly until: number;
-  /** The error of the answer that had the Retry-After. */
-  readonly error: ApiError;
   readonly timer: Timer;
 }
 
@@ -94,8 +91,7 @@ export class CallGate {
       this.#delay = undefined;
       this.#admit();
     }, ms);
-    this.#delay = { until, error, timer };
-    for (const waiter of [...this.#calls, ...this.#streams]) this.#refuseIfTooLate(waiter);
+    this.#delay = { until, timer };
   }
 
   /** Called if a call had no answer: the connection was refused or reset, or a proxy answered that it has no server. */
@@ -158,23 +154,7 @@ export class CallGate {
         reject(reason);
       };
       line.add(waiter);
-      this.#refuseIfTooLate(waiter);
     });
-  }
-
-  #refuseIfTooLate({ limit }: Waiter): void {
-    if (this.#delay === undefined || limit.deadline > this.#delay.until) return;
-    const { status, reason } = this.#delay.error;
-    const retryAfterMs = Math.ceil(this.#delay.until - this.#options.clock.monotonic());
-    limit.abort(
-      new ApiError(limit.call, status, {
-        reason,
-        // The text leaves the time out. It is shown in the status of a rule, and each new text costs a status write.
-        message: 'not sent: the server requested a wait for all calls of this client (Retry-After)',
-        causes: [],
-        retryAfterMs,
-      }),
-    );
   }
 
   #admit(): void {

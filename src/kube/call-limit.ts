@@ -9,8 +9,6 @@ import { type CallContext, ConnectionError } from './errors.ts';
 
 export class CallLimit extends AbortController implements Disposable {
   readonly call: CallContext;
-  /** When the time is up, on the monotonic clock, in ms. */
-  readonly deadline: number;
   /** The current stage. The error message names it when the time is up. */
   stage = 'starting';
   /** Ends the stage. Called once, with the error of the call. `undefined`: nothing to end. */
@@ -25,7 +23,6 @@ export class CallLimit extends AbortController implements Disposable {
     super();
     this.call = call;
     this.#caller = caller;
-    this.deadline = clock.monotonic() + timeoutMs;
     this.#timer = clock.setTimeout(() => {
       const text = `${call.method} ${call.path}: no answer within ${timeoutMs} ms (while ${this.stage})`;
       this.abort(new ConnectionError('ETIMEDOUT', text));

@@ -233,22 +233,6 @@ test('if a watch gets a Retry-After because the server still fills its cache, no
   assert.equal((await api.request({ ...GET, timeoutMs: 5000 })).status, 200);
 });
 
-test('if the time limit of a call ends before a Retry-After is over, the call is refused without a request', async (t) => {
-  let asked = 0;
-  const { url } = await serve(t, (_request, response) => {
-    asked += 1;
-    response.writeHead(503, { 'Retry-After': '20' }).end();
-  });
-  const api = connect(t, url);
-  await assert.rejects(api.request(GET), ApiError);
-  await assert.rejects(api.request({ ...GET, timeoutMs: 5000 }), (error) => {
-    assert.ok(error instanceof ApiError && error.status === 503 && error.reason === 'ServiceUnavailable');
-    return (error.retryAfterMs ?? 0) > 10_000;
-  });
-  await assert.rejects(api.stream({ ...GET, timeoutMs: 5000 }), { status: 503 });
-  assert.equal(asked, 1);
-});
-
 test('after a 401 the credentials are read again, and the call or stream is repeated one time', async (t) => {
   const tokens: (string | undefined)[] = [];
   const { url } = await serve(t, (request, response) => {

@@ -3,19 +3,16 @@ import type { Cluster } from '../../copy/cluster/cluster.ts';
 import type { Kind } from '../../copy/model/kind.ts';
 import type { WatchGroup } from '../../kube/watch/watch-group.ts';
 
-/**
- * Watches the metadata of copies. Changes go to `Engine.objectChanged`. @param copyOf value of their label `COPY_LABEL`
- * @param isOptional if the permission for the watch is missing, the process is ready all the same, and no rule waits
- */
+/** Watches the metadata of copies. Changes go to `Engine.objectChanged`. @param copyOf value of their label `COPY_LABEL` */
 export function watchCopies(
   cluster: Cluster,
   kind: Kind,
   scope: string,
   copyOf: string,
-  isOptional = false,
+  neededBy?: 'some rules',
 ): WatchGroup {
   const path = `${kind.groupPath}/${kind.plural}`;
   const labelSelector = `${COPY_LABEL}=${copyOf}`;
   const target = { collection: kind.plural, scope, path, labelSelector, metadataOnly: true, inPages: true };
-  return cluster.watch(target, cluster.store(kind).index.feed().sink, { isOptional }, cluster.served);
+  return cluster.watch(target, cluster.store(kind).index.feed().sink, { neededBy }, cluster.served);
 }

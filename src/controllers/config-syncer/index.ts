@@ -55,7 +55,7 @@ function create(context: ControllerContext): Controller {
       if (uid !== home && !backends.has(uid)) {
         backends.set(uid, other.name);
         other.onReplaced = () => identified(other, isReplaced(other.name));
-        for (const kind of rules.objects.kinds) watchCopies(other, kind, 'copies', rules.name, true);
+        for (const kind of rules.objects.kinds) watchCopies(other, kind, 'copies', rules.name, 'some rules');
       }
       identified(other, uid);
     };

@@ -106,7 +106,7 @@ export class Mirrors implements Controller<StoredMirror, SecretMirrorStatus> {
 
   /** Opens the watch of copied ConfigMaps for the first mirror of a ConfigMap: others need no such permission. */
   #watchConfigMaps(): void {
-    this.#configMaps ??= watchCopies(this.#context.cluster, CONFIG_MAP, 'copies', MIRRORS_CONTROLLER, true);
+    this.#configMaps ??= watchCopies(this.#context.cluster, CONFIG_MAP, 'copies', MIRRORS_CONTROLLER, 'some rules');
   }
 
   /** The finalizer, with the defaults as in the original. Then Keyferry gives up the ownership of the defaults. */

@@ -72,7 +72,7 @@ function unsupportedWatches({ cluster, config, recordEvent }: ControllerContext)
       for (const one of UNSUPPORTED.filter(({ flag }) => config.mittwald[flag])) {
         const collection = one.path.slice(one.path.lastIndexOf('/') + 1);
         const target = { collection, path: one.path, metadataOnly: true, inPages: true };
-        cluster.watch(target, sinkOf(one), { isOptional: true, isUnneeded: true }, cluster.served);
+        cluster.watch(target, sinkOf(one), { neededBy: 'nobody' }, cluster.served);
       }
     },
     drain: async () => {

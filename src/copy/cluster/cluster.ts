@@ -200,7 +200,7 @@ export class Cluster implements Backend {
   watch(
     target: WatchTarget,
     sink: WatchSink,
-    options: Pick<WatchGroupOptions, 'custom' | 'isOptional' | 'isUnneeded'> = {},
+    options: Pick<WatchGroupOptions, 'custom' | 'neededBy'> = {},
     namespaces?: ServedNamespaces,
   ): WatchGroup {
     const common = { ...this.#watcherOptions(target), api: this.api };

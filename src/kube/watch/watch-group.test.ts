@@ -49,7 +49,7 @@ before(async () => {
 });
 
 /** Watches a custom API in the whole cluster. */
-function watchCustom(options: Pick<WatchGroupOptions, 'onTrouble' | 'custom' | 'isUnneeded'>): WatchGroup {
+function watchCustom(options: Pick<WatchGroupOptions, 'onTrouble' | 'custom' | 'neededBy'>): WatchGroup {
   const target = { collection: 'things', path: '/apis/custom/v1/things', metadataOnly: true };
   const reconnect = { baseMs: 5, maxMs: 20, stableMs: 10_000 };
   return new WatchGroup({ api, target, sink: new HeldObjects(), reconnect, ...options }, undefined).start();
@@ -193,7 +193,7 @@ test('nothing waits for a watch that no rule needs, and its failure is excused',
   let failures = 0;
   const group = watchCustom({
     onTrouble: () => (failures += 1),
-    isUnneeded: true,
+    neededBy: 'nobody',
   });
   await group.synced;
   await waitFor(() => failures > 0, { message: 'a failure' });

@@ -3,8 +3,8 @@
  * their events to the same sink. A list of one namespace says nothing about the objects of the others, so `prune` gets
  * the namespace.
  *
- * A missing permission (403) is *excused* in one of several namespaces, and for a watch that only some rules need: it is
- * reported and tried again, but nothing waits for this watch. Each watch of the group is excused on its own, but none is
+ * A missing permission (403) is *excused* in one of several namespaces, and for a watch that only some rules or none
+ * need: it is reported and tried again, but nothing waits for this watch. Each watch of the group is excused on its own, but none is
  * if no namespace permits the watch.
  */
 import { ApiError, isForbidden, isNotFound, isStorageStarting } from '../errors.ts';
@@ -50,10 +50,11 @@ export interface WatchGroupOptions extends Omit<WatcherOptions, 'onTrouble'> {
   /** @see WatcherOptions.onTrouble */
   readonly onTrouble?: (error: unknown, retryInMs: number, cause?: KnownCause) => void;
   readonly custom?: CustomApi | undefined;
-  /** Only some rules need the watch, and they themselves report a missing permission. */
-  readonly isOptional?: boolean;
-  /** No rule needs the watch: nothing waits for it, and the process is ready without it. */
-  readonly isUnneeded?: boolean;
+  /**
+   * `some rules` need the watch, and they themselves report a missing permission. `nobody` needs it: nothing waits for it,
+   * and the process is ready without it. Default: the process needs it.
+   */
+  readonly neededBy?: 'some rules' | 'nobody' | undefined;
 }
 
 /** Above every resourceVersion (a 64-bit number), so that answers which arrive later count as older. */
@@ -112,14 +113,14 @@ export class WatchGroup {
   }
 
   get health(): readonly WatchHealth[] {
-    const { custom, isUnneeded } = this.#options;
+    const { custom, neededBy } = this.#options;
     const isRefused = ({ connected, cause }: WatchHealth): boolean => !connected && isForbidden(cause);
     const isRefusedEverywhere =
       this.#served !== undefined && [...this.#members.values()].every(({ watcher }) => isRefused(watcher.health));
     return Array.from(this.#members, ([namespace, { watcher }]) => {
       const { health } = watcher;
       const advice = health.connected ? undefined : this.#excuse(health.cause, namespace);
-      if (isUnneeded === true) return { ...health, advice, isExcused: true };
+      if (neededBy === 'nobody') return { ...health, advice, isExcused: true };
       if (advice !== undefined) return { ...health, advice, isExcused: !isRefusedEverywhere };
       if (custom === undefined || health.connected || !isApiFailure(health.cause)) return health;
       return { ...health, advice: custom.advice, isExcused: custom.isOptional && isNotFound(health.cause) };
@@ -147,13 +148,12 @@ export class WatchGroup {
   #open(namespace: string | undefined): void {
     const { target, onTrouble, custom, ...options } = this.#options;
     const given = Promise.withResolvers<void>();
-    if (options.isUnneeded === true) given.resolve();
+    if (options.neededBy === 'nobody') given.resolve();
     let wasExcused = false;
     let wasFailure = false;
     const watcher = new Watcher({
       ...options,
       target: namespace === undefined ? target : targetIn(target, namespace),
-      isRefusalLasting: this.#served !== undefined || options.isOptional === true,
       onTrouble: (error, retryInMs) => {
         const advice = this.#excuse(error, namespace);
         if (advice === undefined) {
@@ -193,10 +193,10 @@ export class WatchGroup {
   /** @returns how the user can give the missing permission, if it is excused; `undefined`: not excused, not missing */
   #excuse(error: unknown, namespace: string | undefined): string | undefined {
     if (!isForbidden(error)) return undefined;
-    const { isOptional = false, target } = this.#options;
+    const { neededBy, target } = this.#options;
     const { collection } = target;
     if (namespace === undefined || this.#served === undefined)
-      return isOptional ? `give Keyferry the permission to list and watch ${collection}` : undefined;
+      return neededBy && `give Keyferry the permission to list and watch ${collection}`;
     return `--namespaces names the namespace ${namespace}, where Keyferry has no permission to watch ${collection}: bind its Role there`;
   }
 

@@ -20,7 +20,7 @@ import { type Clock, systemClock } from '../../runtime/clock.ts';
 import { sleep } from '../../runtime/abort.ts';
 import { Backoff, RECONNECT, type ReconnectOptions } from '../../runtime/queue/backoff.ts';
 import { type KubeApi, type KubeObject, METADATA_ONLY, isOlder } from '../api.ts';
-import { isBadRequest, isForbidden, isGone, isInvalid, isNotFound, isUnanswered, retryAfterMs } from '../errors.ts';
+import { isBadRequest, isGone, isInvalid, isUnanswered, retryAfterMs } from '../errors.ts';
 import { listEach } from '../list-each.ts';
 import { afterEnd, afterFailure, isConnected, type Listing, type Watching, type WatchState } from './watch-state.ts';
 import { StalledWatchError, type WatchEvent, watchError, WatchStream } from './watch-stream.ts';
@@ -53,18 +53,14 @@ export interface WatcherOptions {
   readonly idleLimitMs?: number;
   /** Called one time for each stream that failed, but not for a stream that ended as planned. */
   readonly onTrouble?: (error: unknown, retryInMs: number) => void;
-  /** A missing permission may last for long. `true`: after each 403 the wait grows, up to 30 s. */
-  readonly isRefusalLasting?: boolean;
   /** Called when a list has an older version than an earlier list: the server's etcd was restored from a backup. */
   readonly onRollback?: () => void;
 }
 
 /** If a stream ends as planned, but within this time, it counts as failed; ms. */
 const SHORT_STREAM_MS = 1000;
-/** Longest wait before a stream is opened again, ms: the sink must be up to date 10 s after any outage. */
-const LONGEST_WAIT_MS = 7000;
-/** Longest wait if the collection does not exist, ms: its CRD may be installed at any time. */
-const ABSENT_WAIT_MS = 4000;
+/** Longest wait before a stream is opened again, ms: a CRD or a permission may come at any time. */
+const LONGEST_WAIT_MS = 4000;
 /** Time limit of a page of a list, ms. */
 const PAGE_TIMEOUT_MS = 60_000;
 const INITIAL_END = 'k8s.io/initial-events-end';
@@ -73,7 +69,6 @@ export class Watcher {
   readonly #options: WatcherOptions;
   readonly #clock: Clock;
   readonly #backoff: Backoff;
-  readonly #refusals: Backoff;
   /** Whether the last try got no answer. */
   #wasUnanswered = false;
   readonly #stop = new AbortController();
@@ -90,7 +85,6 @@ export class Watcher {
     const { random = Math.random, reconnect } = options;
     this.#inPages = options.target.inPages === true;
     this.#backoff = new Backoff({ ...RECONNECT, maxMs: LONGEST_WAIT_MS, random, clock: this.#clock, ...reconnect });
-    this.#refusals = new Backoff({ ...RECONNECT, random, clock: this.#clock, ...reconnect });
     this.#state = { at: 'unlisted', since: this.#clock.monotonic() };
     this.#synced.promise.catch(() => {
       // A stop before the first list is an error only for callers that wait for `synced`.
@@ -203,7 +197,6 @@ export class Watcher {
       signal,
     });
     this.#backoff.opened();
-    this.#refusals.reset();
     return new WatchStream(stream, this.#clock, idleLimitMs);
   }
 
@@ -287,10 +280,8 @@ export class Watcher {
     // After an outage the waits start from the shortest again, because a starting server refuses some calls.
     const isOutageOver = this.#wasUnanswered && !isUnanswered(error);
     this.#wasUnanswered = isUnanswered(error);
-    if (this.#options.isRefusalLasting === true && isForbidden(error)) return this.#refusals.next(retryAfterMs(error));
     if (isOutageOver) this.#backoff.reset();
-    const waitMs = this.#backoff.next(retryAfterMs(error));
-    return isNotFound(error) ? Math.min(waitMs, ABSENT_WAIT_MS) : waitMs;
+    return this.#backoff.next(retryAfterMs(error));
   }
 }
 
