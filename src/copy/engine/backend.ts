@@ -55,9 +55,8 @@ export interface TargetQueueing {
 }
 
 /**
- * Called for each change of an object. `before` or `after` is undefined if the object was or is unknown. `own`: Keyferry's
- * own write made the change, and a watch may report it before the response to the write. The run that wrote enqueues the
- * target itself if more has to be done.
+ * Called for each change of an object. `before` or `after` is undefined if the object was or is unknown. `own`: the
+ * response to Keyferry's own write shows the change. The run that wrote enqueues the target itself if more has to be done.
  */
 export type OnObjectChange = (
   key: ObjectKey,

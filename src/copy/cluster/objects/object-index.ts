@@ -94,19 +94,17 @@ export class ObjectIndex {
   /**
    * Must be called before a request whose response will be stored. If a watch reports a deletion before the response
    * arrives, the response does not bring the object back.
-   * @param own whether Keyferry writes. A change that a watch reports before the response then counts as own. If the
-   * response has another version, somebody else made this change: it is reported again as not own
+   * @param own whether Keyferry writes: then the change that the response shows is its own
    */
   beginRequest(target: ObjectKey, own = false): RunningRequest {
     const { namespace, name } = parseResourceKey(target);
     const key = `${namespace}/${name}`;
-    const request: Running = { own, reported: undefined, deleted: undefined };
+    const request: Running = { deleted: undefined };
     const running = this.#running.get(key) ?? new Set();
     this.#running.set(key, running.add(request));
     return {
       storeResponse: (meta) => {
-        const { reported, deleted } = request;
-        if (reported?.version === meta.resourceVersion) request.reported = undefined;
+        const { deleted } = request;
         if (deleted === undefined || isOlder(deleted, meta.resourceVersion)) this.#put(OWN_WRITES, meta, own);
         const record = this.get(namespace, name);
         return record?.resourceVersion === meta.resourceVersion ? record : observe(meta, this.#observing);
@@ -114,9 +112,6 @@ export class ObjectIndex {
       [Symbol.dispose]: () => {
         running.delete(request);
         if (running.size === 0 && this.#running.get(key) === running) this.#running.delete(key);
-        const record = this.get(namespace, name);
-        if (request.reported !== undefined && record !== undefined)
-          this.#onChange(target, request.reported.before, record);
       },
     };
   }
@@ -212,15 +207,6 @@ export class ObjectIndex {
     }
   }
 
-  /** Notes the version that a watch reports. @returns whether a running own write may have made this version */
-  #isAwaited(bit: FeedBit, path: string, before: Slot | undefined, version: string): boolean {
-    const running = bit === OWN_WRITES ? undefined : this.#running.get(path);
-    if (running === undefined) return false;
-    const awaiting = [...running].filter(({ own }) => own);
-    for (const request of awaiting) request.reported = { before, ...request.reported, version };
-    return awaiting.length > 0;
-  }
-
   #put(bit: FeedBit, meta: ObjectMeta, own: boolean, content?: KeptContent): void {
     const { namespace = '' } = meta;
     const path = `${namespace}/${meta.name}`;
@@ -231,8 +217,7 @@ export class ObjectIndex {
     if (before === undefined) {
       const slot = this.#set(there, meta, bit, content);
       if (bit === OWN_WRITES) this.#pendingWrites.expect(path);
-      const isOwn = own || this.#isAwaited(bit, path, undefined, meta.resourceVersion);
-      this.#onChange(this.#key(namespace, meta.name), undefined, slot, isOwn);
+      this.#onChange(this.#key(namespace, meta.name), undefined, slot, own);
       return;
     }
     const stale = isOlder(meta.resourceVersion, before.resourceVersion);
@@ -254,8 +239,7 @@ export class ObjectIndex {
     // The other feeds have confirmed only the earlier object with the same name.
     const isSame = before.uid === meta.uid;
     const after = this.#set(there, meta, isSame ? before.feeds : bit, content ?? (isSame ? before.content : undefined));
-    const isOwn = own || this.#isAwaited(bit, path, before, meta.resourceVersion);
-    this.#onChange(this.#key(namespace, meta.name), before, after, isOwn);
+    this.#onChange(this.#key(namespace, meta.name), before, after, own);
   }
 
   #set(there: Namespace, meta: ObjectMeta, feeds: FeedBit, content: KeptContent | undefined): Slot {
@@ -312,12 +296,6 @@ interface Namespace extends KeptIn {
 }
 
 interface Running {
-  readonly own: boolean;
-  /**
-   * The last version that a watch reported as own during the request, and the object before the first such report.
-   * `undefined`: no watch reported a version, or the response has the last one.
-   */
-  reported: { readonly before: Slot | undefined; readonly version: string } | undefined;
   /** The version in which a watch reported the object as deleted or no longer matching; `undefined`: none did. */
   deleted: string | undefined;
 }
