@@ -140,7 +140,7 @@ export class Operator {
     });
     const namespaceChanges = new NamespaceChanges({ engine, cluster, clock: systemClock, log });
     ended.addEventListener('abort', () => namespaceChanges.stop());
-    const context: Omit<ControllerContext, 'recordEvent' | 'waitsFor' | 'startWithout'> = {
+    const context: Omit<ControllerContext, 'recordEvent' | 'startWithout'> = {
       config,
       engine,
       cluster,
@@ -166,14 +166,12 @@ export class Operator {
     };
     for (const entry of entries) {
       const component = componentOf(entry);
-      const absent = Promise.withResolvers<void>();
-      const controller = entry.create({
+      const own: ControllerContext = {
         ...context,
         recordEvent: (event) => recordEvent(component, event),
-        waitsFor: (what) => this.manager.waitsFor(entry.name, what),
-        startWithout: absent.resolve,
-      });
-      this.manager.addController(entry.name, controller, absent.promise);
+        startWithout: (missing) => this.manager.startWithout(entry.name, missing),
+      };
+      this.manager.addController(entry.name, () => entry.create(own));
       metrics.copySeconds.zero({ system: entry.name });
     }
     this.#addMetrics(vault);

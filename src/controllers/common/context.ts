@@ -57,10 +57,8 @@ export interface ControllerContext {
   readonly namespaceChanges: Pick<NamespaceChanges, 'serve'>;
   /** Aborted at the stop of the process. */
   readonly signal: AbortSignal;
-  /** Says what the controller waits for: until it has it, the process is not ready. `undefined`: for nothing. */
-  readonly waitsFor: (what: string | undefined) => void;
-  /** Says that the start need not wait for the controller: the API of its rules is not installed. */
-  readonly startWithout: () => void;
+  /** The start does not wait for the controller. @param missing what it lacks, if the process is not ready without it */
+  readonly startWithout: (missing?: string) => void;
   readonly log: Log;
   readonly metrics: Metrics;
   readonly clock: Clock;

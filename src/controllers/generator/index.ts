@@ -216,15 +216,14 @@ async function create(context: ControllerContext): Promise<Controller> {
  * so the process becomes ready without the generator. @throws the reason of `signal`
  */
 async function findRights(context: ControllerContext, served: ServedVersion): Promise<EsoRights> {
-  const { cluster, config, log, signal, waitsFor, startWithout } = context;
+  const { cluster, config, log, signal, startWithout } = context;
   const path = `/apis/${ESO_GROUP}`;
   const common = { api: cluster.api, path, controller: GENERATOR, log };
-  const awaited = { ...common, notInstalled: ESO_ADVICE, isOptional: true, onMissing: startWithout };
+  const missing = `${EXTERNAL_SECRETS}: the API ${ESO_GROUP} is not installed; ${ESO_ADVICE}`;
+  const onMissing = (): void => startWithout(config.controllersNamed ? missing : undefined);
+  const awaited = { ...common, notInstalled: ESO_ADVICE, isOptional: true, onMissing };
   for (let isTold = false; ;) {
-    const missing = `${EXTERNAL_SECRETS}: the API ${ESO_GROUP} is not installed; ${ESO_ADVICE}`;
-    waitsFor(config.controllersNamed ? missing : undefined);
     await apiInstalled(awaited, signal);
-    waitsFor(undefined);
     let waitMs = DISCOVERY_RETRY_MS;
     try {
       if (await served.refresh(signal)) {

@@ -46,15 +46,14 @@ function controller(name: string, log: string[], manager: Manager): Controller {
 
 test('the start waits for the answer whether an API is installed; if not, its controller and an unreachable remote cluster delay no other', async () => {
   const log: string[] = [];
-  const absent = Promise.withResolvers<void>();
   const installed = Promise.withResolvers<Controller>();
   const manager = new Manager(OPTIONS);
   const copy: ObjectKey = asKey('local:Secret/team/copy');
   const local = { ...stubBackend('local'), objects: () => [[copy, MARKED] as const] };
   manager.engine.backends.add(local);
   manager.engine.backends.add(stubBackend('away', new Promise(() => undefined)));
-  manager.addController('late', installed.promise, absent.promise);
-  manager.addController('first', controller('first', log, manager));
+  manager.addController('late', () => installed.promise);
+  manager.addController('first', () => controller('first', log, manager));
   const change = (name: string): void => {
     manager.engine.objectChanged(resourceKey('local', 'Secret', 'default', name), undefined, undefined);
   };
@@ -67,7 +66,7 @@ test('the start waits for the answer whether an API is installed; if not, its co
     [isOpen, manager.readiness()],
     [false, [{ ok: false, message: 'late: the server has not said yet whether it serves the API' }]],
   );
-  absent.resolve();
+  manager.startWithout('late');
   await opening;
   await manager.start(signal);
   change('a');
@@ -91,7 +90,7 @@ test('the start waits for the watches of the home cluster, and ends when its sig
   const stop = new AbortController();
   const manager = new Manager(OPTIONS);
   manager.engine.backends.add(stubBackend('local', new Promise(() => undefined)));
-  manager.addController('first', controller('first', [], manager));
+  manager.addController('first', () => controller('first', [], manager));
   const opening = manager.open(stop.signal);
   stop.abort(new Error('stopped'));
   await assert.rejects(opening);

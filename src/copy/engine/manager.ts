@@ -36,20 +36,16 @@ const STUCK_MS = 300_000;
 export class Manager {
   readonly engine: Engine;
   readonly #home: string;
-  readonly #controllers: {
-    readonly name: string;
-    readonly made: Promise<Controller>;
-    readonly absent?: Promise<void>;
-  }[] = [];
-  /** The controllers that the start waits for. */
-  readonly #awaited = new Set<string>();
+  readonly #controllers: { readonly name: string; readonly made: Promise<Controller> }[] = [];
+  /** By controller that the start waits for: settles when it need not wait. */
+  readonly #awaited = new Map<string, PromiseWithResolvers<void>>();
   readonly #open: Controller[] = [];
   #started = false;
 
   readonly #life: ManagerOptions['life'];
   readonly #ended = new AbortController();
-  /** By controller: what it waits for, if the process is not ready without it. */
-  readonly #waits = new Map<string, string>();
+  /** By controller that is not made yet: what is missing, if the process is not ready without it. */
+  readonly #missing = new Map<string, string>();
 
   constructor({ home, life, ...options }: ManagerOptions) {
     this.#home = home;
@@ -57,22 +53,20 @@ export class Manager {
     this.engine = new Engine(options);
   }
 
-  /**
-   * @param made settles when the API of its rules is installed
-   * @param absent settles when the start need not wait for the controller
-   */
-  addController(name: string, made: Controller | Promise<Controller>, absent?: Promise<void>): void {
-    const settled = Promise.resolve(made);
+  /** @param make makes the controller when the API of its rules is installed */
+  addController(name: string, make: () => Controller | Promise<Controller>): void {
+    this.#awaited.set(name, Promise.withResolvers());
+    const made = Promise.resolve(make());
     // `open` handles an error. If the process stops before, nobody does.
-    settled.catch(() => undefined);
-    this.#controllers.push({ name, made: settled, ...(absent === undefined ? {} : { absent }) });
-    this.#awaited.add(name);
+    made.catch(() => undefined);
+    this.#controllers.push({ name, made });
   }
 
-  /** Says what a controller waits for: until it has it, the process is not ready. `undefined`: for nothing. */
-  waitsFor(controller: string, what: string | undefined): void {
-    if (what === undefined) this.#waits.delete(controller);
-    else this.#waits.set(controller, what);
+  /** The start does not wait for this controller. @param missing what it lacks, if the process is not ready without it */
+  startWithout(controller: string, missing?: string): void {
+    this.#awaited.get(controller)?.resolve();
+    if (missing === undefined) this.#missing.delete(controller);
+    else this.#missing.set(controller, missing);
   }
 
   /** Aborted at the stop, when the controllers receive no more events. */
@@ -86,8 +80,9 @@ export class Manager {
     const failed = (error: unknown): void => {
       if (!signal.aborted && !this.ended.aborted) throw error;
     };
-    const opening = this.#controllers.map(async ({ made }) => {
+    const opening = this.#controllers.map(async ({ name, made }) => {
       const controller = await made;
+      this.startWithout(name);
       const enqueueStatus = (rule: RuleKey): void => this.engine.enqueueStatus(rule);
       const life = new RuleLife(controller, {
         ...this.#life,
@@ -101,8 +96,8 @@ export class Manager {
     });
     const all = Promise.all(opening);
     all.catch(failed);
-    const answered = this.#controllers.map(async ({ name, absent }, at) => {
-      await Promise.race([opening[at], ...(absent === undefined ? [] : [absent])]);
+    const answered = this.#controllers.map(async ({ name }, at) => {
+      await Promise.race([opening[at], this.#awaited.get(name)?.promise]);
       this.#awaited.delete(name);
     });
     await orAborted(Promise.all([Promise.any(opening), ...answered]), signal, 'waiting for an API');
@@ -139,10 +134,10 @@ export class Manager {
   readiness(): CheckResult[] {
     const { watches } = this.#homeBackend();
     const unknown = Array.from(
-      this.#awaited,
+      this.#awaited.keys(),
       (name) => `${name}: the server has not said yet whether it serves the API`,
     );
-    const missing = [...unknown, ...this.#waits.values()].map((message) => ({ ok: false, message }));
+    const missing = [...unknown, ...this.#missing.values()].map((message) => ({ ok: false, message }));
     const results = [...watches.map(freshness), ...missing];
     return results.length === 0 ? [{ ok: false, message: 'no watch is open yet' }] : results;
   }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, it } from 'node:test';
+import { describe, it, test } from 'node:test';
 import type { ObjectMeta } from '../../../kube/api.ts';
 import { ObjectIndex } from './object-index.ts';
 import { asKey } from '../../../../test/support/keys.ts';
