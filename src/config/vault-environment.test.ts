@@ -44,7 +44,6 @@ describe("the environment of Vault's own client", () => {
       VAULT_CLIENT_CERT: at('c.pem'),
       VAULT_CLIENT_KEY: at('k.pem'),
       VAULT_CLIENT_TIMEOUT: '30',
-      VAULT_MAX_RETRIES: '3',
       VAULT_HTTP_PROXY: 'http://old:1',
       VAULT_PROXY_ADDR: 'http://proxy:3128',
     });
@@ -59,7 +58,6 @@ describe("the environment of Vault's own client", () => {
       insecureSkipVerify: true,
       tlsServerName: 'vault.example',
       namespace: 'team/a',
-      maxRetries: 3,
       proxy: 'http://proxy:3128',
       timeoutMs: 30_000,
     });
@@ -78,7 +76,6 @@ describe("the environment of Vault's own client", () => {
       ['VAULT_CLIENT_CERT', at('c.pem')],
       ['VAULT_CLIENT_KEY', at('k.pem')],
       ['VAULT_CLIENT_TIMEOUT', 'soon'],
-      ['VAULT_MAX_RETRIES', '-1'],
       ['VAULT_PROXY_ADDR', 'socks5://u:secret@x'],
     ] as const) {
       assert.throws(

@@ -36,8 +36,6 @@ export function vaultEnvironment(env: ProcessInfo['env']) {
     tlsServerName: env['VAULT_TLS_SERVER_NAME'] || undefined,
     namespace: read(env, 'VAULT_NAMESPACE', parseNamespace),
     client: clientCertificate(env),
-    /** How often a call is retried after a transient failure, if it is safe to repeat. */
-    maxRetries: read(env, 'VAULT_MAX_RETRIES', (text) => parseCount(text, 0, 100)) ?? 0,
     /** URL of an HTTP proxy. As in Vault's client, VAULT_PROXY_ADDR wins. */
     proxy: read(env, 'VAULT_PROXY_ADDR', parseProxy) ?? read(env, 'VAULT_HTTP_PROXY', parseProxy),
     timeoutMs: read(env, 'VAULT_CLIENT_TIMEOUT', parseTimeout),

@@ -175,18 +175,10 @@ export class EventRecorder {
   async stop({ drainMs = 1000 }: { readonly drainMs?: number } = {}): Promise<void> {
     if (this.#stopped) return;
     this.#stopped = true;
-    const until = this.#clock.monotonic() + drainMs;
-    await this.#queue.stop({ drainMs, graceMs: 100 });
-    const limitMs = Math.max(0, until - this.#clock.monotonic());
-    let reason = new Error('the recorder was stopped');
-    try {
-      const flush = async (signal: AbortSignal): Promise<void> => {
-        for (const key of this.#pending.keys()) await this.#write(key, signal);
-      };
-      await withTimeout(flush, { what: 'writing the last events', limitMs, clock: this.#clock });
-    } catch (error) {
-      reason = toError(error);
-    }
+    const limit = { what: 'writing the last events', limitMs: drainMs, clock: this.#clock };
+    await withTimeout((signal) => this.#queue.idle(signal), limit).catch(() => undefined);
+    await this.#queue.stop({ graceMs: 100 });
+    const reason = new Error('the recorder was stopped');
     for (const record of this.#pending.values()) this.#options.onDrop?.(record, reason);
     this.#pending.clear();
   }
@@ -253,8 +245,6 @@ export class EventRecorder {
   #failed(key: string, error: unknown, retryInMs: number | undefined): void {
     const record = this.#pending.get(key);
     if (record === undefined || (retryInMs !== undefined && isWorthRetrying(error) && record.tries < MAX_TRIES)) return;
-    // After `stop`, `flush` tries this Event one more time.
-    if (retryInMs === undefined && this.#stopped) return;
     this.#pending.delete(key);
     this.#queue.forget(key);
     this.#options.onDrop?.(record, toError(error));

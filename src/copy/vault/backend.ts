@@ -46,7 +46,7 @@ export interface VaultBackendOptions {
   /** The addresses of the Vault servers that may be called. */
   readonly addresses: VaultAddresses;
   /** Settings of the Vault client that hold for every server, for example the proxy. */
-  readonly environment: Pick<VaultSessionsOptions, 'client' | 'maxRetries' | 'proxy'>;
+  readonly environment: Pick<VaultSessionsOptions, 'client' | 'proxy'>;
   /** Returns the token from the environment of the process, for logins with the method `environment`. */
   readonly environmentToken?: EnvironmentToken;
   readonly onCall: VaultSessionsOptions['onCall'];

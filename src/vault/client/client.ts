@@ -15,12 +15,12 @@
 import { AnswerTooLargeError } from '../../http/errors.ts';
 import type { Answer } from '../../http/exchange.ts';
 import type { Clock } from '../../runtime/clock.ts';
-import { AbortedError, anySignal, sleep, throwIfAborted, TimeLimitError } from '../../runtime/abort.ts';
+import { AbortedError, anySignal, throwIfAborted, TimeLimitError } from '../../runtime/abort.ts';
 import { KeyedLock } from '../../runtime/queue/keyed-lock.ts';
 import type { SecretBytes } from '../../runtime/secret-bytes.ts';
 import { VaultAddresses, type VaultServer, VaultServerError } from './server.ts';
 import { connectionFailure, describe, type Failure, readAnswer, type VaultResponse, scrub } from './answer.ts';
-import { isVaultError, VaultError, type VaultErrorDetails } from '../errors.ts';
+import { VaultError, type VaultErrorDetails } from '../errors.ts';
 import { type ClientCertificate, Transport } from './transport.ts';
 import { type Lane, lanes, mountOfPath } from './lanes.ts';
 import { encodePath } from '../path.ts';
@@ -55,8 +55,6 @@ export interface VaultCall {
 
 export interface VaultClientOptions {
   readonly clock: Clock;
-  /** Returns r, 0 ≤ r < 1, to spread waits at random. Default `Math.random`. */
-  readonly random?: (() => number) | undefined;
   /** Time limit of a whole call, ms. Default 10,000. */
   readonly timeoutMs?: number | undefined;
   /** Which servers may be called. Default: all but link-local and metadata addresses. */
@@ -64,8 +62,6 @@ export interface VaultClientOptions {
   /** URL of an HTTP proxy; `undefined`: direct connections. */
   readonly proxy?: string | undefined;
   readonly client?: ClientCertificate | undefined;
-  /** How often a repeatable call is sent again after a transient failure, each time after 1 s or more. Default 0. */
-  readonly maxRetries?: number | undefined;
   /** The turns of large answers, which all clients of a process share. Default: for this client alone. */
   readonly largeAnswers?: KeyedLock | undefined;
   readonly onCall?: ((call: VaultCall) => void) | undefined;
@@ -87,9 +83,6 @@ export interface VaultCalls {
  * not initialized (501) or sealed (503), a proxy without Vault.
  */
 const DOWN_STATUS: ReadonlySet<number> = new Set([472, 473, 501, 502, 503, 504]);
-/** Failures after which a repeatable call is sent again, as Vault's own client does, and the shortest pause, ms. */
-const RETRIED = ['connection', 'serverError', 'unavailable', 'sealed'] as const;
-const RETRY_MS = 1_000;
 /** Longest token, bytes. Tokens of Vault have about 100 characters, batch tokens at most 500. */
 const LONGEST_TOKEN = 16 * 1024;
 
@@ -97,10 +90,8 @@ export class VaultClient {
   readonly server: VaultServer;
   readonly #clock: Clock;
   readonly #timeoutMs: number;
-  readonly #maxRetries: number;
   readonly #onCall: ((call: VaultCall) => void) | undefined;
   readonly #transport: Transport;
-  readonly #random: (() => number) | undefined;
   #closed = false;
 
   /** @throws VaultServerError for a server that may not be called */
@@ -108,21 +99,19 @@ export class VaultClient {
     const { addresses = new VaultAddresses(), largeAnswers = new KeyedLock() } = options;
     const problem = addresses.problem(server.url);
     if (problem !== undefined) throw new VaultServerError('addr', problem, server.origin);
-    const { clock, random, timeoutMs = 10_000 } = options;
+    const { clock, timeoutMs = 10_000 } = options;
     this.server = server;
     this.#clock = clock;
-    this.#random = random;
     this.#timeoutMs = timeoutMs;
-    this.#maxRetries = options.maxRetries ?? 0;
     this.#onCall = options.onCall;
     this.#transport = new Transport(server, { ...options, largeAnswers, addresses });
   }
 
   /** Returns an object that sends the calls of one identity. It has its own lanes. */
   identity(): VaultCalls {
-    const laneOf = lanes({ clock: this.#clock, random: this.#random });
+    const laneOf = lanes(this.#clock);
     const request = (call: VaultRequest): Promise<VaultResponse> =>
-      this.#limited(call, laneOf(call.mount ?? mountOfPath(call.path)));
+      this.#call(call, laneOf(call.mount ?? mountOfPath(call.path)));
     return { server: this.server, request };
   }
 
@@ -132,46 +121,19 @@ export class VaultClient {
     this.#transport.destroy();
   }
 
-  async #limited(request: VaultRequest, lane: Lane): Promise<VaultResponse> {
+  async #call(request: VaultRequest, lane: Lane): Promise<VaultResponse> {
     const what = `calling vault ${this.server.origin}`;
     throwIfAborted(request.signal, what);
     if (this.#closed) throw this.#error(request, 'the connection was closed', { kind: 'closed' });
     const headers = this.#headers(request);
+    const { reason, retryAfterMs } = lane.refusal ?? {};
+    if (reason !== undefined) throw this.#error(request, reason, { kind: 'circuitOpen', retryAfterMs });
     const limitMs = request.timeoutMs ?? this.#timeoutMs;
     using linked = anySignal(request.signal);
     const timer = this.#clock.setTimeout(() => linked.abort(new TimeLimitError(what, limitMs)), limitMs);
-    try {
-      for (let left = isRepeatable(request) ? this.#maxRetries : 0; ; left--) {
-        try {
-          return await this.#sent(request, headers, lane, linked.signal);
-        } catch (error) {
-          if (left <= 0 || !isVaultError(error, ...RETRIED)) throw error;
-        }
-        await sleep(RETRY_MS * (1 + Math.random() / 2), linked.signal, this.#clock);
-      }
-    } catch (error) {
-      if (error instanceof VaultError) throw error;
-      if (request.signal?.aborted === true) throw new AbortedError(what, request.signal.reason);
-      if (error instanceof AbortedError) {
-        throw this.#error(request, `no answer within ${limitMs} ms`, { kind: 'timeout', cause: error });
-      }
-      throw error;
-    } finally {
-      timer.cancel();
-    }
-  }
-
-  async #sent(
-    request: VaultRequest,
-    headers: readonly string[],
-    lane: Lane,
-    signal: AbortSignal,
-  ): Promise<VaultResponse> {
-    const { reason, retryAfterMs } = lane.refusal ?? {};
-    if (reason !== undefined) throw this.#error(request, reason, { kind: 'circuitOpen', retryAfterMs });
     let status: number | undefined;
     try {
-      const answer = await lane.run(() => this.#exchange(request, headers, signal));
+      const answer = await lane.run(() => this.#exchange(request, headers, linked.signal));
       status = answer.status;
       const response = readAnswer(answer, this.#clock.now());
       if ('kind' in response) throw this.#refused(request, answer, response);
@@ -179,11 +141,12 @@ export class VaultClient {
       return response;
     } catch (error) {
       const failure = this.#asVaultError(request, error);
-      if (failure === undefined) throw error;
+      if (failure === undefined) throw new AbortedError(what, request.signal?.reason);
       if (failure.status !== undefined && !DOWN_STATUS.has(failure.status)) lane.answered();
       else if (request.signal?.aborted !== true && !this.#closed) lane.failed(failure.reason);
       throw failure;
     } finally {
+      timer.cancel();
       this.#onCall?.({ addr: this.server.origin, method: request.method, path: request.path, status });
     }
   }

@@ -7,7 +7,7 @@ import { Lane, lanes } from './lanes.ts';
 const clock = new ManualClock();
 
 test('if an identity calls 1,000 mounts, the lanes of mounts that are used often are kept, and the oldest are forgotten', () => {
-  const laneOf = lanes({ clock });
+  const laneOf = lanes(clock);
   const inUse = laneOf('secret');
   const first = laneOf('mount-0');
   for (let index = 1; index < 1000; index += 1) {
@@ -19,7 +19,7 @@ test('if an identity calls 1,000 mounts, the lanes of mounts that are used often
 });
 
 test('after two failures in a row a lane pauses, then one call at a time tries; pauses grow to 5 s, and an answer ends them', async () => {
-  const lane = new Lane({ clock, random: () => 0.999 });
+  const lane = new Lane(clock);
   lane.failed('a');
   lane.answered();
   lane.failed('a');
@@ -28,7 +28,8 @@ test('after two failures in a row a lane pauses, then one call at a time tries; 
   for (let call = 0; call < 5; call += 1) lane.failed('b');
   for (const seconds of [1, 2, 4, 5, 5]) {
     const { reason, retryAfterMs = 0 } = lane.refusal ?? {};
-    assert.deepEqual([reason, Math.round(retryAfterMs / 1000)], ['not sent, after b', seconds]);
+    assert.equal(reason, 'not sent, after b');
+    assert.ok(retryAfterMs >= seconds * 500 && retryAfterMs <= seconds * 1000, `${retryAfterMs} ms`);
     await clock.advance(seconds * 1000);
     await lane.run(async () => {
       assert.equal(lane.refusal?.retryAfterMs, 1000);

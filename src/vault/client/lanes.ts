@@ -20,16 +20,10 @@ const PAUSES = { baseMs: 1000, maxMs: 5000 };
 /** While the call that tries is under way, others wait this long, ms. */
 const TRYING_MS = 1000;
 
-interface LaneOptions {
-  readonly clock: Clock;
-  /** Returns r, 0 ≤ r < 1, to spread pauses at random. Default `Math.random`. */
-  readonly random?: (() => number) | undefined;
-}
-
 /** The calls of one identity to one mount. */
 export class Lane {
   readonly #clock: Clock;
-  readonly #pauses: Backoff;
+  readonly #pauses = new Backoff(PAUSES);
   /** Calls in a row without a usable answer. */
   #failures = 0;
   /** Monotonic, ms. */
@@ -38,9 +32,8 @@ export class Lane {
   /** Why the last call failed. */
   #reason = '';
 
-  constructor({ clock, random }: LaneOptions) {
+  constructor(clock: Clock) {
     this.#clock = clock;
-    this.#pauses = new Backoff({ ...PAUSES, clock, random });
   }
 
   /** Why a call must not be sent now, and when it may be tried again, ms; `undefined`: it may be sent. */
@@ -76,10 +69,10 @@ export class Lane {
 }
 
 /** Finds the lane of a mount. The least recently used lanes are forgotten. */
-export function lanes(options: LaneOptions): (mount: string) => Lane {
+export function lanes(clock: Clock): (mount: string) => Lane {
   const known = new ByteCache<Lane>({ maxBytes: MOST_MOUNTS });
   return (mount) => {
-    const lane = known.get(mount) ?? new Lane(options);
+    const lane = known.get(mount) ?? new Lane(clock);
     known.set(mount, lane, 1);
     return lane;
   };
