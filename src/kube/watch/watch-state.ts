@@ -3,7 +3,7 @@
  * is complete, the watcher is `unlisted` again. After a later failure it is `listed`: the next stream continues from
  * the last version. Only if the server no longer serves this version, everything is listed again.
  */
-import { ApiError, isGone, isNotFound } from '../errors.ts';
+import { ApiError, isGone, isNotFound, isThrottled } from '../errors.ts';
 import { StalledWatchError, type WatchStream } from './watch-stream.ts';
 
 interface Disconnected {
@@ -33,8 +33,6 @@ export interface Listing extends Disconnected {
 interface Listed extends Disconnected {
   readonly at: 'listed';
   readonly resourceVersion: string;
-  /** Number of streams in a row that sent only an error. */
-  readonly errorsInARow: number;
 }
 
 /** The stream sends the changes. */
@@ -43,22 +41,17 @@ export interface Watching {
   readonly stream: WatchStream;
   /** The version of the last event. */
   resourceVersion: string;
-  /** As in `Listed`. */
-  errorsInARow: number;
 }
 
 export type WatchState = Unlisted | Listing | Listed | Watching;
-
-/** If this many streams in a row from one version send only an error, everything is listed again. */
-const MOST_ERRORS = 3;
 
 export function isConnected(state: WatchState): state is Watching {
   return state.at === 'watching';
 }
 
 /** The state after the server ended the stream as planned, at `timeoutSeconds`. */
-export function afterEnd({ resourceVersion, errorsInARow }: Watching, now: number): Listed {
-  return { at: 'listed', resourceVersion, errorsInARow, since: now };
+export function afterEnd({ resourceVersion }: Watching, now: number): Listed {
+  return { at: 'listed', resourceVersion, since: now };
 }
 
 /**
@@ -72,14 +65,16 @@ export function afterFailure(state: WatchState, error: unknown, now: number): Un
     error: error instanceof Error ? error : new Error(String(error)),
   };
   if (state.at === 'unlisted' || state.at === 'listing') return { at: 'unlisted', newest: state.newest, ...failure };
-  const { resourceVersion, errorsInARow } = state;
+  const { resourceVersion } = state;
   // If the requested version does not exist yet, the server sends nothing on the stream, not even bookmarks.
   const isSilent = isStalled && isConnected(state) && state.stream.lastByteAt === state.stream.openedAt;
+  // An error that an open stream sends, for example of an object that cannot be decoded, may come again at this version.
+  const isSent = isConnected(state) && error instanceof ApiError && !isThrottled(error);
   // A 404 may mean that the server now serves another collection under this path.
-  const isUseless = isSilent || isGone(error) || isTooNew(error) || isNotFound(error) || errorsInARow >= MOST_ERRORS;
+  const isUseless = isSilent || isSent || isGone(error) || isTooNew(error) || isNotFound(error);
   return isUseless
     ? { at: 'unlisted', newest: resourceVersion, ...failure }
-    : { at: 'listed', resourceVersion, errorsInARow, ...failure };
+    : { at: 'listed', resourceVersion, ...failure };
 }
 
 /** Whether the requested version is newer than the server's, because its etcd was restored from a backup. */

@@ -104,10 +104,9 @@ export class WatchStream {
 }
 
 /** Makes the error of an ERROR event from its object, which should be a Status. */
-export function watchError(path: string, object: unknown): Error {
-  const status = statusOf(object);
+export function watchError(path: string, object: unknown): ApiError {
+  const status = statusOf(object) ?? { reason: 'InternalError', message: 'not a Status', causes: [] };
   const { code } = object as { readonly code?: unknown };
-  if (status === undefined) return new Error('the watch sent an ERROR event without a Status');
   return new ApiError({ method: 'GET', path }, typeof code === 'number' ? code : 500, status);
 }
 

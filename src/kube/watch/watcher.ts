@@ -158,7 +158,7 @@ export class Watcher {
           const resourceVersion = await listEach(api, target.path, (object) => this.#list(object, keys), options);
           this.#complete(state.newest, keys, resourceVersion);
           const { since, error } = state;
-          this.#state = { at: 'listed', resourceVersion, errorsInARow: 0, since, error };
+          this.#state = { at: 'listed', resourceVersion, since, error };
         } else {
           const stream = await this.#open({ sendInitialEvents: true, resourceVersionMatch: 'NotOlderThan' }, signal);
           this.#state = { ...state, at: 'listing', stream, keys: new Set() };
@@ -166,9 +166,9 @@ export class Watcher {
         break;
       }
       case 'listed': {
-        const { resourceVersion, errorsInARow } = state;
+        const { resourceVersion } = state;
         const stream = await this.#open({ resourceVersion }, signal);
-        this.#state = { at: 'watching', stream, resourceVersion, errorsInARow };
+        this.#state = { at: 'watching', stream, resourceVersion };
         break;
       }
       case 'listing':
@@ -216,21 +216,19 @@ export class Watcher {
       case 'BOOKMARK':
         break;
       case 'ERROR':
-        if (state.at === 'watching') state.errorsInARow += 1;
         throw watchError(target.path, object);
       default:
         throw new Error(`the watch sent an event of unknown type ${JSON.stringify(type)}`);
     }
     const { resourceVersion } = object.metadata;
     if (state.at === 'watching') {
-      state.errorsInARow = 0;
       state.resourceVersion = resourceVersion;
       return state;
     }
     // During a list the versions of single objects are not in order.
     if (type !== 'BOOKMARK' || !isListEnd(object)) return state;
     this.#complete(state.newest, state.keys, resourceVersion);
-    return { at: 'watching', stream: state.stream, resourceVersion, errorsInARow: 0 };
+    return { at: 'watching', stream: state.stream, resourceVersion };
   }
 
   #list(object: KubeObject, keys: Set<string>): void {
