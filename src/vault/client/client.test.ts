@@ -126,7 +126,7 @@ describe('an answer', () => {
   it('the error of an answer 429 has the time of the Retry-After, for which the caller waits', async () => {
     const client = connect(await serve(answer(429, '{"errors":["slow down"]}', { 'retry-after': '2' })));
     const error = await failure(get(client), 'throttled');
-    assert.deepEqual([error.retryAfterMs, client.state], [2_000, 'up']);
+    assert.equal(error.retryAfterMs, 2_000);
   });
 
   it('an answer above 2 MiB is refused by its Content-Length, or as soon as more bytes have arrived', async () => {
