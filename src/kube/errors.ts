@@ -233,11 +233,6 @@ function text(value: unknown): string | undefined {
   return clean.length > MAX_MESSAGE ? `${clean.slice(0, MAX_MESSAGE)}…` : clean;
 }
 
-/** Retry-After of an ApiError, ms; `undefined` for other errors. */
-export function retryAfterMs(error: unknown): number | undefined {
-  return error instanceof ApiError ? error.retryAfterMs : undefined;
-}
-
 function hasStatus(status: number): (error: unknown) => error is ApiError {
   return (error): error is ApiError => error instanceof ApiError && error.status === status;
 }

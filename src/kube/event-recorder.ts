@@ -23,7 +23,7 @@ import { ByteCache } from '../runtime/maps.ts';
 import { KeyedQueue } from '../runtime/queue/keyed-queue.ts';
 import { rfc3339 } from '../runtime/text/texts.ts';
 import type { KubeApi } from './api.ts';
-import { ApiError, isAlreadyExists, isNotFound, isServerFailure, retryAfterMs } from './errors.ts';
+import { ApiError, isAlreadyExists, isNotFound, isServerFailure } from './errors.ts';
 
 /** The object that an event is about. */
 export interface EventSubject {
@@ -113,7 +113,6 @@ export class EventRecorder {
     this.#queue = new KeyedQueue({
       name: 'events',
       clock,
-      retryAfterMs,
       retryBaseMs: 500,
       retryMaxMs: 10_000,
       groupOf: (key) => key.slice(0, key.indexOf('/')),

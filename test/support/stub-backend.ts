@@ -40,7 +40,6 @@ export function stubBackend(
       concurrency: 1,
       laneOf: undefined,
       shareBy,
-      retryAfterMs: () => undefined,
       longestWaitMs: () => undefined,
     },
     ready: async () => await synced,

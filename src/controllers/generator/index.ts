@@ -8,8 +8,7 @@ import { RuleStore } from '../../copy/engine/life/rule-store.ts';
 import { because, type Cause, nobodyCause } from '../../copy/model/cause.ts';
 import { PENDING, rankOf } from '../../copy/model/claim.ts';
 import { namespaceOf, type RuleKey, ruleName, ruleOfLogin } from '../../copy/model/keys.ts';
-import { vaultRetryAfterMs } from '../../copy/vault/access/access.ts';
-import { isForbidden, retryAfterMs } from '../../kube/errors.ts';
+import { isForbidden } from '../../kube/errors.ts';
 import type { ServedNamespaces } from '../../kube/watch/served-namespaces.ts';
 import type { WatchSink } from '../../kube/watch/watcher.ts';
 import { sleep } from '../../runtime/abort.ts';
@@ -88,7 +87,6 @@ async function create(context: ControllerContext): Promise<Controller> {
     concurrency: CONCURRENCY,
     clock,
     groupOf: namespaceOf,
-    retryAfterMs: (error) => retryAfterMs(error) ?? vaultRetryAfterMs(error),
     onError: (rule, error, retryInMs) => {
       // The author of the ExternalSecret finds all other failures in its result, so they are logged only as debug.
       const level = isForbidden(error) && error.call.method === 'PATCH' ? 'warn' : 'debug';

@@ -123,7 +123,6 @@ export class Cluster implements Backend {
       laneOf: undefined,
       // In another cluster all copies of a tenant are in one namespace, so the namespaces of the rules share.
       shareBy: isHome ? 'target' : 'rule',
-      retryAfterMs: () => undefined,
       // The wait is short, because an administrator of the other cluster may grant the permission at any time.
       longestWaitMs: (error) =>
         !isHome && (isForbidden(error) || isUnauthorized(error)) ? REFUSED_WAIT_MS : undefined,

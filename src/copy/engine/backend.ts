@@ -48,8 +48,6 @@ export interface TargetQueueing {
    * where these differ too little, those of the targets' rules.
    */
   readonly shareBy: 'target' | 'rule';
-  /** For errors of other APIs than Kubernetes: the wait that the server requested, ms; `undefined`: none. */
-  readonly retryAfterMs: (error: unknown) => number | undefined;
   /** Longest wait after a transient error of this backend, ms; `undefined`: another error. */
   readonly longestWaitMs: (error: unknown) => number | undefined;
 }

@@ -19,7 +19,7 @@ import type { KeySelection } from '../model/key-selection.ts';
 import { backendOf, namespaceOf, type ResourceKey } from '../model/keys.ts';
 import type { Backend, SourceProvider } from './backend.ts';
 
-export interface BackendsOptions extends Required<Pick<KeyedQueueOptions, 'clock' | 'retryAfterMs' | 'retryMaxMsOf'>> {
+export interface BackendsOptions extends Required<Pick<KeyedQueueOptions, 'clock' | 'retryMaxMsOf'>> {
   /** The namespace in whose turn a target is decided; '': the common turn of orphans. */
   readonly turnOf: (target: ResourceKey) => string;
   readonly onError: KeyedQueueOptions<ResourceKey>['onError'];
@@ -48,16 +48,15 @@ export class Backends {
   }
 
   add<B extends Backend>(backend: B): B {
-    const { clock, retryAfterMs, retryMaxMsOf, turnOf, onError } = this.#options;
-    const { name, concurrency, laneOf, shareBy, ...limits } = backend.queueing;
+    const { clock, retryMaxMsOf, turnOf, onError } = this.#options;
+    const { name, concurrency, laneOf, shareBy, longestWaitMs } = backend.queueing;
     const lanes = new QueueLanes<ResourceKey>({
       name,
       concurrency,
       clock,
       ownerOf: turnOf,
       groupOf: (target) => (shareBy === 'rule' && turnOf(target)) || namespaceOf(target),
-      retryAfterMs: (error) => retryAfterMs(error) ?? limits.retryAfterMs(error),
-      retryMaxMsOf: (error) => retryMaxMsOf(error) ?? limits.longestWaitMs(error),
+      retryMaxMsOf: (error) => retryMaxMsOf(error) ?? longestWaitMs(error),
       onError,
     });
     // If there is only one lane, it is created now, so that metrics show it before its first target.

@@ -10,7 +10,6 @@
  * for rules whose evaluation takes long is limited. Until they are evaluated, a copy that they may claim is deleted only
  * after a minute. Besides, a copy is deleted only after its owner was read from the server.
  */
-import { retryAfterMs } from '../../kube/errors.ts';
 import { type Clock, systemClock } from '../../runtime/clock.ts';
 import { KeyedQueue } from '../../runtime/queue/keyed-queue.ts';
 import { pause } from '../../runtime/pause.ts';
@@ -100,7 +99,7 @@ export class Engine implements ObjectEvents {
     });
     this.#onWritten = options.onWritten;
     this.#onGone = options.onGone;
-    const common = { clock, retryAfterMs, retryMaxMsOf: passingWaitMs };
+    const common = { clock, retryMaxMsOf: passingWaitMs };
     this.#rules = new RuleLoop({
       ...common,
       claims: this.claims,

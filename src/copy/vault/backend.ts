@@ -23,7 +23,6 @@ import {
   VaultAccess,
   type VaultConnection,
   vaultLongestWaitMs,
-  vaultRetryAfterMs,
   type VaultTrouble,
 } from './access/access.ts';
 import { VaultCredentials } from './access/credentials.ts';
@@ -81,7 +80,6 @@ export class VaultBackend implements Backend {
     concurrency: CONCURRENCY,
     laneOf: (target) => `vault ${isEntryKey(target) ? serverOf(target) : ''}`,
     shareBy: 'rule',
-    retryAfterMs: vaultRetryAfterMs,
     longestWaitMs: vaultLongestWaitMs,
   };
   readonly watches = [];

@@ -18,9 +18,9 @@
  */
 import { type Clock, systemClock } from '../../runtime/clock.ts';
 import { sleep } from '../../runtime/abort.ts';
-import { Backoff, RECONNECT, type ReconnectOptions } from '../../runtime/queue/backoff.ts';
+import { askedWaitMs, Backoff, RECONNECT, type ReconnectOptions } from '../../runtime/queue/backoff.ts';
 import { type KubeApi, type KubeObject, METADATA_ONLY, isOlder } from '../api.ts';
-import { isBadRequest, isGone, isInvalid, isUnanswered, retryAfterMs } from '../errors.ts';
+import { isBadRequest, isGone, isInvalid, isUnanswered } from '../errors.ts';
 import { listEach } from '../list-each.ts';
 import { afterEnd, afterFailure, isConnected, type Listing, type Watching, type WatchState } from './watch-state.ts';
 import { StalledWatchError, type WatchEvent, watchError, WatchStream } from './watch-stream.ts';
@@ -279,7 +279,7 @@ export class Watcher {
     const isOutageOver = this.#wasUnanswered && !isUnanswered(error);
     this.#wasUnanswered = isUnanswered(error);
     if (isOutageOver) this.#backoff.reset();
-    return this.#backoff.next(retryAfterMs(error));
+    return this.#backoff.next(askedWaitMs(error));
   }
 }
 

@@ -32,6 +32,12 @@ export function waitAfter({ baseMs, maxMs, random = Math.random }: BackoffOption
   };
 }
 
+/** The shortest wait that an error asks for, ms: its `retryAfterMs`, for example from a Retry-After. 0: none. */
+export function askedWaitMs(error: unknown): number {
+  const { retryAfterMs } = (error ?? {}) as { readonly retryAfterMs?: unknown };
+  return typeof retryAfterMs === 'number' ? retryAfterMs : 0;
+}
+
 export interface ReconnectOptions extends BackoffOptions {
   /** After a stream was open for this time, ms, the waits start again with the first. Default: never. */
   readonly stableMs?: number;

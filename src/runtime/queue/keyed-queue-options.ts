@@ -13,7 +13,8 @@ export interface AddOptions {
 }
 
 /**
- * Reconciles the key. If the worker rejects, the run has failed and is repeated with back-off. If it returns
+ * Reconciles the key. If the worker rejects, the run has failed and is repeated with back-off, but not before the
+ * `retryAfterMs` of the error. If it returns
  * `requeueAfterMs`, one more run is scheduled. The worker should end soon after the signal is aborted.
  * @param since when the run was requested, monotonic ms; after failures, when the first failed run was requested
  */
@@ -44,8 +45,6 @@ export interface KeyedQueueOptions<K extends string = string> {
   readonly name: string;
   /** Called after each failed run. Must not throw. */
   readonly onError: OnError<K>;
-  /** The Retry-After of a worker's error, ms; the key is not retried earlier. */
-  readonly retryAfterMs?: (error: unknown) => number | undefined;
   /** First back-off step, ms. Default 100. */
   readonly retryBaseMs?: number;
   /** Longest back-off, ms. Default 60,000. */

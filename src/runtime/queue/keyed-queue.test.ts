@@ -214,11 +214,11 @@ test('each key has its own back-off: failures and successes of other keys do not
 });
 
 test('if a run fails with a Retry-After, the key does not run before that time, not even after an add', async () => {
-  const { clock, queue } = makeQueue({ onError: () => undefined, retryAfterMs: () => 3000 });
+  const { clock, queue } = makeQueue({ onError: () => undefined });
   const ran: number[] = [];
   queue.start(async () => {
     ran.push(clock.monotonic());
-    if (ran.length === 1) throw new Error('too many requests');
+    if (ran.length === 1) throw Object.assign(new Error('too many requests'), { retryAfterMs: 3000 });
   });
   queue.add('a');
   await clock.advance(100);

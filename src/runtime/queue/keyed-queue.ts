@@ -20,7 +20,7 @@
  * at once, and later adds share one run.
  */
 import { orAborted } from '../abort.ts';
-import { Cooldowns, type WaitAfter, waitAfter } from './backoff.ts';
+import { askedWaitMs, Cooldowns, type WaitAfter, waitAfter } from './backoff.ts';
 import { type Clock, systemClock, type Timer } from '../clock.ts';
 import { DelayHeap } from './delay-heap.ts';
 import { GroupRuns, Turns } from './turns.ts';
@@ -286,7 +286,7 @@ export class KeyedQueue<K extends string = string> {
     let retryInMs: number | undefined;
     let attempt = 1;
     if (this.#stopped === undefined && !run.forgotten) {
-      const floorMs = this.#options.retryAfterMs?.(error) ?? 0;
+      const floorMs = askedWaitMs(error);
       attempt = (this.#failures.get(key)?.count ?? 0) + 1;
       this.#failures.set(key, { count: attempt, since: run.since });
       const wait = this.#waitAfter(attempt, floorMs, this.#options.retryMaxMsOf?.(error));

@@ -13,7 +13,7 @@
  *   that are relevant for the controller are then kept, too.
  */
 import { type KubeApi, METADATA_ONLY, type ObjectMeta } from '../../../kube/api.ts';
-import { isForbidden, retryAfterMs } from '../../../kube/errors.ts';
+import { isForbidden } from '../../../kube/errors.ts';
 import { RECONNECT } from '../../../runtime/queue/backoff.ts';
 import { KeyedQueue } from '../../../runtime/queue/keyed-queue.ts';
 import type { ServedNamespaces } from '../../../kube/watch/served-namespaces.ts';
@@ -73,7 +73,6 @@ export class ObjectWatches {
       name: 'look-ups',
       retryBaseMs,
       retryMaxMs,
-      retryAfterMs,
       onError: (key, error, retryInMs) => {
         if (retryInMs === undefined) return;
         watcher?.onTrouble?.(error, retryInMs);

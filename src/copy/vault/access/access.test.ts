@@ -12,7 +12,6 @@ import {
   isSkippedCall,
   troubleOf,
   vaultLongestWaitMs,
-  vaultRetryAfterMs,
   VaultAccess,
   type VaultLogin,
 } from './access.ts';
@@ -149,12 +148,6 @@ it('after a transient error of Vault the longest wait is a few seconds; after an
   for (const error of [failure('permissionDenied'), failure('invalidPath'), new Error('sealed')]) {
     assert.equal(vaultLongestWaitMs(error), undefined);
   }
-});
-
-it('if Vault requests a wait, the queue waits for this time', () => {
-  assert.equal(vaultRetryAfterMs(failure('throttled', { retryAfterMs: 1500 })), 1500);
-  assert.equal(vaultRetryAfterMs(failure('sealed')), undefined);
-  assert.equal(vaultRetryAfterMs(new Error('x')), undefined);
 });
 
 const { signal } = new AbortController();

@@ -179,8 +179,3 @@ export const LONGEST_WAIT_MS = 5000;
 export function vaultLongestWaitMs(error: unknown): number | undefined {
   return isVaultError(error) && error.transient ? LONGEST_WAIT_MS : undefined;
 }
-
-/** The wait before the next call that an error names, ms (for example Retry-After); `undefined`: none. */
-export function vaultRetryAfterMs(error: unknown): number | undefined {
-  return isVaultError(error) ? error.retryAfterMs : undefined;
-}

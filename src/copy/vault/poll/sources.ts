@@ -23,7 +23,6 @@ import {
   troubleOf,
   type VaultAccess,
   vaultLongestWaitMs,
-  vaultRetryAfterMs,
   type VaultTrouble,
 } from '../access/access.ts';
 import { VaultAuthMissingError } from '../access/login-tokens.ts';
@@ -77,7 +76,6 @@ export class VaultSources implements SourceProvider {
       concurrency: POLLS_AT_ONCE,
       groupOf: (key) => credentialNamespaceOf(this.#sources.get(key)?.location.auth),
       retryBaseMs: 500,
-      retryAfterMs: vaultRetryAfterMs,
       retryMaxMsOf: vaultLongestWaitMs,
       onError: (key, error, retryInMs) => this.#reportError(key, error, retryInMs),
     });
