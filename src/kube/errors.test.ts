@@ -18,7 +18,6 @@ import {
   isThrottled,
   isUnauthorized,
   parseStatus,
-  retryAfterMs,
   toConnectionError,
 } from './errors.ts';
 
