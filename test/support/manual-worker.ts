@@ -1,7 +1,6 @@
 /** For tests of the queue: a queue with a manual clock, and a worker whose runs end only when the test ends them. */
 import assert from 'node:assert/strict';
-import { KeyedQueue } from '../../src/runtime/queue/keyed-queue.ts';
-import type { KeyedQueueOptions, OnError } from '../../src/runtime/queue/keyed-queue-options.ts';
+import { KeyedQueue, type KeyedQueueOptions, type OnError } from '../../src/runtime/queue/keyed-queue.ts';
 import { ManualClock } from './manual-clock.ts';
 
 const unexpected: OnError = (key, error) => {

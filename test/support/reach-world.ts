@@ -30,7 +30,7 @@ import { SECRET } from '../../src/copy/model/kind.ts';
 import { observe, type Observed, PLACE_ANNOTATION } from '../../src/copy/model/observed.ts';
 import { decide, type FactSource, type TargetState } from '../../src/copy/plan/decide.ts';
 import type { KubeObject } from '../../src/kube/api.ts';
-import type { RunResult } from '../../src/runtime/queue/keyed-queue-options.ts';
+import type { RunResult } from '../../src/runtime/queue/keyed-queue.ts';
 import { ManualClock } from './manual-clock.ts';
 import type { LimitsState, NamespaceState } from './reach-oracle.ts';
 import { lifeOf } from './life.ts';

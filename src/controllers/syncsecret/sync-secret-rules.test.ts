@@ -6,7 +6,7 @@ import { userCause, type Cause } from '../../copy/model/cause.ts';
 import { type Claim, type Outcome, PENDING, RELEASED, LeaveShape } from '../../copy/model/claim.ts';
 import type { Entry } from '../../copy/book/claim-book.ts';
 import type { RuleLife } from '../../copy/engine/life/rule-life.ts';
-import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
+import type { RunResult } from '../../runtime/queue/keyed-queue.ts';
 import { SYNC_SECRET_FINALIZER } from './api.ts';
 import { MetricRegistry } from '../../observe/metrics/metric-registry.ts';
 import type { ControllerContext } from '../common/context.ts';

@@ -4,7 +4,7 @@
  * Each backend has its own queues and its own start, so that a backend that does not respond delays no other.
  */
 import type { WatchHealth } from '../../kube/watch/watch-target.ts';
-import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
+import type { RunResult } from '../../runtime/queue/keyed-queue.ts';
 import type { ObjectKey, ResourceKey } from '../model/keys.ts';
 import type { NamedQueue } from './controller.ts';
 import type { Observed } from '../model/observed.ts';

@@ -10,8 +10,7 @@
  * forge the mark of a rule, but only in namespaces that they may write to. Objects whose source is missing are with
  * them: everybody can name any source.
  */
-import type { KeyedQueue } from '../../runtime/queue/keyed-queue.ts';
-import type { KeyedQueueOptions, RunResult, StopOptions } from '../../runtime/queue/keyed-queue-options.ts';
+import type { KeyedQueue, KeyedQueueOptions, RunResult, StopOptions } from '../../runtime/queue/keyed-queue.ts';
 import { QueueLanes } from '../../runtime/queue/queue-lanes.ts';
 import type { SourceView } from '../model/claim.ts';
 import type { Content, Fingerprint } from '../model/content.ts';
@@ -25,7 +24,7 @@ export interface BackendsOptions extends Required<Pick<KeyedQueueOptions, 'clock
   readonly onError: KeyedQueueOptions<ResourceKey>['onError'];
 }
 
-/** @param since start of the target's latency; see `Worker` in `runtime/queue/keyed-queue-options.ts` */
+/** @param since start of the target's latency; see `Worker` in `runtime/queue/keyed-queue.ts` */
 type TargetWorker = (target: ResourceKey, signal: AbortSignal, since: number) => Promise<RunResult | undefined>;
 
 interface QueuedBackend {

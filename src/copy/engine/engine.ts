@@ -11,9 +11,8 @@
  * after a minute. Besides, a copy is deleted only after its owner was read from the server.
  */
 import { type Clock, systemClock } from '../../runtime/clock.ts';
-import { KeyedQueue } from '../../runtime/queue/keyed-queue.ts';
+import { KeyedQueue, type Priority, type RunResult, type StopOptions } from '../../runtime/queue/keyed-queue.ts';
 import { pause } from '../../runtime/pause.ts';
-import type { Priority, RunResult, StopOptions } from '../../runtime/queue/keyed-queue-options.ts';
 import type { ObjectEvents, OnObjectChange } from './backend.ts';
 import { Claims, type ClaimsChange } from '../book/claims.ts';
 import type { Entry } from '../book/claim-book.ts';

@@ -7,10 +7,9 @@
  * A rule is *outdated* from its change until its claims are in the book. Until then none of its copies counts as an
  * orphan, and no copy that it selects.
  */
-import { KeyedQueue } from '../../runtime/queue/keyed-queue.ts';
+import { KeyedQueue, type KeyedQueueOptions, type StopOptions } from '../../runtime/queue/keyed-queue.ts';
 import { systemClock } from '../../runtime/clock.ts';
 import { pause } from '../../runtime/pause.ts';
-import type { KeyedQueueOptions, StopOptions } from '../../runtime/queue/keyed-queue-options.ts';
 import type { Claims, ClaimsChange } from '../book/claims.ts';
 import { type Cause, failureOf, sameCause } from '../model/cause.ts';
 import { controllerOf, namespaceOf, type ResourceKey, type RuleKey } from '../model/keys.ts';

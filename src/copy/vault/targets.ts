@@ -8,7 +8,7 @@
  * changes, one read of the metadata in each poll period is enough. Without `lastWrite` the entry is read and compared.
  */
 import { getOrCreate } from '../../runtime/maps.ts';
-import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
+import type { RunResult } from '../../runtime/queue/keyed-queue.ts';
 import { isVaultError, VaultError } from '../../vault/errors.ts';
 import { toVaultValues, ValueConversionError } from '../../vault/kv/values.ts';
 import { because, causeOf, userCause } from '../model/cause.ts';

@@ -3,8 +3,7 @@
  * lane. A lane is created for its first key. If there are many lanes, unused lanes are removed, because users may name
  * more and more servers.
  */
-import { KeyedQueue } from './keyed-queue.ts';
-import type { KeyedQueueOptions, StopOptions, Worker } from './keyed-queue-options.ts';
+import { KeyedQueue, type KeyedQueueOptions, type StopOptions, type Worker } from './keyed-queue.ts';
 
 export interface QueueLanesOptions<K extends string = string> extends KeyedQueueOptions<K> {
   /** Largest number of runs at a time in each lane. Default 1. */

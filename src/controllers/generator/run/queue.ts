@@ -7,7 +7,7 @@ import type { NamedQueue } from '../../../copy/engine/controller.ts';
 import type { RuleKey } from '../../../copy/model/keys.ts';
 import { missingCredential } from '../../../copy/vault/access/login-tokens.ts';
 import { isForbidden } from '../../../kube/errors.ts';
-import type { Worker } from '../../../runtime/queue/keyed-queue-options.ts';
+import type { Worker } from '../../../runtime/queue/keyed-queue.ts';
 import { QueueLanes, type QueueLanesOptions } from '../../../runtime/queue/queue-lanes.ts';
 import { isVaultError } from '../../../vault/errors.ts';
 

@@ -10,7 +10,7 @@ import { NotKnownYetError } from '../../../copy/vault/access/credentials.ts';
 import { vaultTargetKey } from '../../../copy/vault/locations.ts';
 import type { Log } from '../../../observe/log.ts';
 import type { Counter, MetricRegistry } from '../../../observe/metrics/metric-registry.ts';
-import type { RunResult } from '../../../runtime/queue/keyed-queue-options.ts';
+import type { RunResult } from '../../../runtime/queue/keyed-queue.ts';
 import { TimeLimitError } from '../../../runtime/abort.ts';
 import type { Clock } from '../../../runtime/clock.ts';
 import { getOrCreate } from '../../../runtime/maps.ts';

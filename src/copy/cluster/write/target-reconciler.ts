@@ -1,5 +1,5 @@
 /** Reconciles the targets of one kind in a cluster: plans each target, carries out the plan, records the outcome. */
-import type { RunResult } from '../../../runtime/queue/keyed-queue-options.ts';
+import type { RunResult } from '../../../runtime/queue/keyed-queue.ts';
 import type { Failed, Waiting } from '../../model/claim.ts';
 import { failureOf } from '../../model/cause.ts';
 import { COPY_LABEL, type Observed, sameButVersion } from '../../model/observed.ts';

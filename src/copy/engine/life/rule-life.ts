@@ -15,7 +15,7 @@ import { isConflict, isForbidden, isInvalid, isObjectGone } from '../../../kube/
 import type { EventInput } from '../../../kube/event-recorder.ts';
 import type { Log } from '../../../observe/log.ts';
 import type { Clock } from '../../../runtime/clock.ts';
-import type { RunResult } from '../../../runtime/queue/keyed-queue-options.ts';
+import type { RunResult } from '../../../runtime/queue/keyed-queue.ts';
 import { SingleFlight } from '../../../runtime/queue/single-flight.ts';
 import { orAborted } from '../../../runtime/abort.ts';
 import { isDeepStrictEqual } from 'node:util';

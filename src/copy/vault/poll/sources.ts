@@ -9,8 +9,7 @@
  */
 import { ByteCache } from '../../../runtime/maps.ts';
 import type { Clock } from '../../../runtime/clock.ts';
-import type { RunResult } from '../../../runtime/queue/keyed-queue-options.ts';
-import type { KeyedQueue } from '../../../runtime/queue/keyed-queue.ts';
+import type { KeyedQueue, RunResult } from '../../../runtime/queue/keyed-queue.ts';
 import { QueueLanes } from '../../../runtime/queue/queue-lanes.ts';
 import type { SourceProvider } from '../../engine/backend.ts';
 import type { NamedQueue } from '../../engine/controller.ts';
