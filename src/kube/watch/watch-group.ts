@@ -149,28 +149,20 @@ export class WatchGroup {
     const { target, onTrouble, custom, ...options } = this.#options;
     const given = Promise.withResolvers<void>();
     if (options.neededBy === 'nobody') given.resolve();
-    let wasExcused = false;
-    let wasFailure = false;
+    let last: string | undefined;
     const watcher = new Watcher({
       ...options,
       target: namespace === undefined ? target : targetIn(target, namespace),
       onTrouble: (error, retryInMs) => {
-        const advice = this.#excuse(error, namespace);
-        if (advice === undefined) {
-          wasExcused = false;
-          const isFailure = custom !== undefined && isApiFailure(error);
-          onTrouble?.(error, retryInMs, {
-            advice: isFailure ? custom.advice : undefined,
-            isKnown: wasFailure && isFailure,
-          });
-          wasFailure = isFailure;
-          if (isFailure && isNotFound(error)) custom.onMissing?.();
-          if (isFailure && !custom.isAwaited) this.#apiFailed.resolve();
-          return;
-        }
-        given.resolve();
-        onTrouble?.(error, retryInMs, { advice, isKnown: wasExcused, excused: { namespace } });
-        wasExcused = true;
+        const excuse = this.#excuse(error, namespace);
+        const isFailure = excuse === undefined && custom !== undefined && isApiFailure(error);
+        const advice = isFailure ? custom.advice : excuse;
+        const excused = excuse === undefined ? {} : { excused: { namespace } };
+        onTrouble?.(error, retryInMs, { advice, isKnown: advice !== undefined && advice === last, ...excused });
+        last = advice;
+        if (excuse !== undefined) given.resolve();
+        if (isFailure && isNotFound(error)) custom.onMissing?.();
+        if (isFailure && !custom.isAwaited) this.#apiFailed.resolve();
       },
     });
     const listed = Promise.race([watcher.synced, given.promise]);
