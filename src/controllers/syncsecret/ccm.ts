@@ -121,7 +121,7 @@ export class Ccm extends SyncSecretController {
         this.#uid = uid;
         resolve();
         for (const [rule] of this.store.all()) engine.enqueueRule(rule);
-        for (const copy of index.keys()) engine.enqueueTarget(copy, 'low');
+        engine.enqueueTargets(index.keys());
       };
       let isKnownRefused = false;
       const onFailed = (error: unknown): void => {

@@ -11,7 +11,7 @@
  * after a minute. Besides, a copy is deleted only after its owner was read from the server.
  */
 import { type Clock, systemClock } from '../../runtime/clock.ts';
-import { KeyedQueue, type Priority, type RunResult, type StopOptions } from '../../runtime/queue/keyed-queue.ts';
+import { KeyedQueue, type RunResult, type StopOptions } from '../../runtime/queue/keyed-queue.ts';
 import { pause } from '../../runtime/pause.ts';
 import type { ObjectEvents, OnObjectChange } from './backend.ts';
 import { Claims, type ClaimsChange } from '../book/claims.ts';
@@ -94,7 +94,7 @@ export class Engine implements ObjectEvents {
     this.cycles = new Cycles({
       book: this.book,
       contestOf: (target) => this.backends.of(target).targetsOf(target).contestOf(target),
-      onChange: (targets) => this.#enqueueTargets(targets),
+      onChange: (targets) => this.enqueueTargets(targets),
     });
     this.#onWritten = options.onWritten;
     this.#onGone = options.onGone;
@@ -161,7 +161,7 @@ export class Engine implements ObjectEvents {
     this.#evaluatedOnce = true;
     // Each evaluation has enqueued the targets of its claims.
     for (const rule of this.claims.owners)
-      this.#enqueueTargets([...this.claims.ownedBy(rule)].filter((target) => !this.book.isClaimed(target)));
+      this.enqueueTargets([...this.claims.ownedBy(rule)].filter((target) => !this.book.isClaimed(target)));
     this.#rules.startFinalizers();
     this.backends.start((...run) => this.#runTarget(...run));
     this.#status.start((rule, running) => this.#runStatus(rule, running), { concurrency: STATUS_CONCURRENCY });
@@ -187,9 +187,18 @@ export class Engine implements ObjectEvents {
   }
 
   /** Called when a target may differ from its desired state. */
-  enqueueTarget(target: ResourceKey, priority: Priority = 'normal'): void {
-    const claims = this.book.countOn(target);
-    this.backends.queueOf(target).add(target, { priority, delayMs: claims > FEW_CLAIMS ? claims * MS_PER_CLAIM : 0 });
+  enqueueTarget(target: ResourceKey): void {
+    this.enqueueTargets([target]);
+  }
+
+  /** The first targets get normal priority, the others a low one, so that thousands of them do not delay other rules. */
+  enqueueTargets(targets: Iterable<ResourceKey>): void {
+    let touched = 0;
+    for (const target of targets) {
+      const priority = ++touched > NORMAL_PRIORITY_TARGETS ? 'low' : 'normal';
+      const claims = this.book.countOn(target);
+      this.backends.queueOf(target).add(target, { priority, delayMs: claims > FEW_CLAIMS ? claims * MS_PER_CLAIM : 0 });
+    }
   }
 
   /** As `enqueueTarget`, but ends a back-off of the target, so that it runs at once. */
@@ -201,16 +210,10 @@ export class Engine implements ObjectEvents {
 
   /** Called when a source may have changed. */
   enqueueSource(source: ResourceKey): void {
-    this.#enqueueTargets(this.book.targetsOf(source));
+    this.enqueueTargets(this.book.targetsOf(source));
     // A rule that was not evaluated yet has no status to update.
     for (const rule of this.book.rulesOn(source))
       if (this.claims.versionOf(rule) !== undefined) this.enqueueStatus(rule);
-  }
-
-  /** The first targets get normal priority, the others a low one, so that thousands of them do not delay other rules. */
-  #enqueueTargets(targets: Iterable<ResourceKey>): void {
-    let touched = 0;
-    for (const target of targets) this.enqueueTarget(target, ++touched > NORMAL_PRIORITY_TARGETS ? 'low' : 'normal');
   }
 
   enqueueStatus(rule: RuleKey, delayMs = this.book.isUnderWay(rule) ? STATUS_PENDING_DELAY_MS : STATUS_DELAY_MS): void {
@@ -252,7 +255,7 @@ export class Engine implements ObjectEvents {
     const { owner } = claim;
     this.enqueueStatus(owner.key);
     // Whether an object without data empties those that are filled from it depends on this outcome.
-    if (claim.mode === 'fill') this.#enqueueTargets(this.book.targetsOf(target));
+    if (claim.mode === 'fill') this.enqueueTargets(this.book.targetsOf(target));
     if (!wrote) return;
     this.#writes.set(owner.key, (this.#writes.get(owner.key) ?? 0) + 1);
     const since = this.#running.get(target);
@@ -296,10 +299,10 @@ export class Engine implements ObjectEvents {
   #evaluated(rule: RuleKey, change: ClaimsChange): void {
     this.#follow(change);
     if (this.claims.versionOf(rule) === undefined) this.#writes.delete(rule);
-    this.#enqueueTargets(change.targets);
+    this.enqueueTargets(change.targets);
     // Keyferry keeps a copy that other claims use as their source. Now it may be an orphan.
-    this.#enqueueTargets(change.unusedSources);
-    this.#enqueueTargets(change.orphans);
+    this.enqueueTargets(change.unusedSources);
+    this.enqueueTargets(change.orphans);
     this.enqueueStatus(rule);
   }
 

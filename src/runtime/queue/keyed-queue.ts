@@ -26,7 +26,7 @@ import { DelayHeap } from './delay-heap.ts';
 import { type GroupOf, GroupRuns, Turns } from './turns.ts';
 
 /** `low` is for the many keys of one change, so that later changes overtake them. */
-export type Priority = 'normal' | 'low';
+type Priority = 'normal' | 'low';
 
 interface AddOptions {
   /** The run starts this many ms from now at the earliest. Default 0. */
