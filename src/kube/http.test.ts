@@ -7,7 +7,7 @@ import { test, type TestContext } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import type { AuthHeaders, Connection } from './connection.ts';
 import { staticCredentials } from '../../test/support/static-credentials.ts';
-import { ApiError, ConnectionError, isThrottled, isUnauthorized } from './errors.ts';
+import { ConnectionError, isThrottled, isUnauthorized } from './errors.ts';
 import { HttpKubeApi, type HttpKubeApiOptions, type RequestObservation } from './http.ts';
 import { ManualClock } from '../../test/support/manual-clock.ts';
 import { waitFor } from '../../test/support/wait-for.ts';

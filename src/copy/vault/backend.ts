@@ -19,12 +19,7 @@ import {
   serverOf,
   VAULT_BACKEND,
 } from '../model/keys.ts';
-import {
-  VaultAccess,
-  type VaultConnection,
-  vaultLongestWaitMs,
-  type VaultTrouble,
-} from './access/access.ts';
+import { VaultAccess, type VaultConnection, vaultLongestWaitMs, type VaultTrouble } from './access/access.ts';
 import { VaultCredentials } from './access/credentials.ts';
 import type { EnvironmentToken } from './access/login-tokens.ts';
 import type { LeaseEvent } from './leases/lease.ts';

@@ -5,7 +5,7 @@
  * second login, and cannot evade the wait after a refused login. Sessions with the same server and TLS settings share
  * connections, which are closed together with the last of these sessions.
  */
-import type { Clock, Timer } from '../../runtime/clock.ts';
+import type { Timer } from '../../runtime/clock.ts';
 import { getOrCreate } from '../../runtime/maps.ts';
 import { KeyedLock } from '../../runtime/queue/keyed-lock.ts';
 import { VaultClient, type VaultClientOptions } from '../client/client.ts';

@@ -55,7 +55,9 @@ export class SourceReader {
       const { mount, known } = await connection.entries.resolve(location.path, signal);
       if (known && mount.kind === 'other') {
         const { path } = location;
-        source.view = invalid(`the vault path ${path} is not in a KV store, so its values are not base64; remove encoding`);
+        source.view = invalid(
+          `the vault path ${path} is not in a KV store, so its values are not base64; remove encoding`,
+        );
         return undefined;
       }
     }
@@ -88,7 +90,11 @@ export class SourceReader {
   }
 
   /** Reads the entry only if its version has changed. @returns `undefined`: the entry has not changed */
-  async #readIfChanged(source: VaultSource, { entries }: VaultConnection, signal: AbortSignal): Promise<KvEntry | undefined> {
+  async #readIfChanged(
+    source: VaultSource,
+    { entries }: VaultConnection,
+    signal: AbortSignal,
+  ): Promise<KvEntry | undefined> {
     const { path } = source.location;
     const { entryVersion, lease, needsContent, view } = source;
     if (view.state !== 'present' || needsContent || lease !== undefined || entryVersion === undefined) {

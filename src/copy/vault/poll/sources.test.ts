@@ -86,7 +86,9 @@ test('if a source is unfollowed during its poll, the session of the poll is clos
     };
     sources.follow(key);
     await waitFor(() => letGo, { message: 'the poll to read the credential' });
-    await waitFor(() => sources.queues.every(({ queue }) => queue.metrics().depth === 0), { message: 'the poll to end' });
+    await waitFor(() => sources.queues.every(({ queue }) => queue.metrics().depth === 0), {
+      message: 'the poll to end',
+    });
     const isClosed = (): boolean => acquired.mock.calls[0]?.result?.session.state === 'closed';
     await waitFor(isClosed, { message: 'a session to be opened, and closed again' });
     assert.deepEqual([...credentials.usersOf(secret)], []);

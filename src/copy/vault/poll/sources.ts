@@ -17,13 +17,7 @@ import { causeOf } from '../../model/cause.ts';
 import type { SourceLease, SourceView } from '../../model/claim.ts';
 import type { Content, Fingerprint } from '../../model/content.ts';
 import { type EntryKey, type RuleKey, serverOf } from '../../model/keys.ts';
-import {
-  isSkippedCall,
-  troubleOf,
-  type VaultAccess,
-  vaultLongestWaitMs,
-  type VaultTrouble,
-} from '../access/access.ts';
+import { isSkippedCall, troubleOf, type VaultAccess, vaultLongestWaitMs, type VaultTrouble } from '../access/access.ts';
 import { VaultAuthMissingError } from '../access/login-tokens.ts';
 import { NotKnownYetError } from '../access/credentials.ts';
 import type { VaultLeases } from '../leases/leases.ts';
