@@ -60,7 +60,7 @@ type Created = Ccm | Manager | Synchronizer;
 
 function create(name: string, api: KubeApi, synced: Promise<unknown> = Promise.resolve()): Created {
   const context = {
-    engine: { enqueueRule: () => undefined, enqueueStatus: () => undefined, enqueueTarget: () => undefined },
+    engine: { enqueueRule: () => undefined, enqueueStatus: () => undefined, enqueueTargets: () => undefined },
     cluster: clusterOf(api, synced),
     clock: { now: () => 0, monotonic: () => 0 },
     config: { controllers: [], syncsecret: { servedNamespaces: [] } },
