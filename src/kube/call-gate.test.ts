@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { fixRandom } from '../../test/support/fixed-random.ts';
 import { ManualClock } from '../../test/support/manual-clock.ts';
 import { CallGate } from './call-gate.ts';
 import { CallLimit } from './call-limit.ts';
@@ -9,7 +10,8 @@ const CALL = { cluster: 'local', method: 'GET', path: '/x' };
 
 function setUp(slots: number, maxWaitMs = 30_000) {
   const clock = new ManualClock();
-  const gate = new CallGate({ slots, maxWaitMs, clock, random: () => 1 });
+  fixRandom(1);
+  const gate = new CallGate({ slots, maxWaitMs, clock });
   const limit = (ms = 10_000, signal?: AbortSignal): CallLimit => new CallLimit(CALL, ms, signal, clock);
   const throttled = (ms: number): ApiError =>
     new ApiError(CALL, 429, { reason: 'TooManyRequests', message: '', causes: [], retryAfterMs: ms });

@@ -40,8 +40,6 @@ interface CallGateOptions {
   /** Longest time that one Retry-After delays the calls, ms. */
   readonly maxWaitMs: number;
   readonly clock: Clock;
-  /** Random number for the back-off, 0 ≤ r < 1. Default `Math.random`. */
-  readonly random?: () => number;
 }
 
 /** Pauses between two tries, ms. A server that works again gets no call until the current pause is over. */
@@ -58,8 +56,7 @@ export class CallGate {
 
   constructor(options: CallGateOptions) {
     this.#options = options;
-    const { clock, random = Math.random } = options;
-    this.#tries = new Backoff({ ...TRIES, clock, random });
+    this.#tries = new Backoff({ ...TRIES, clock: options.clock });
   }
 
   /** Takes a slot: at once (returns `undefined`) or when the promise resolves. `leave` must be called afterwards. */

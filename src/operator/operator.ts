@@ -120,7 +120,6 @@ export class Operator {
         engine,
         secrets: cluster.store(SECRET),
         clock: systemClock,
-        random: Math.random,
         timeoutMs: config.vault.timeoutMs,
         addresses: new VaultAddresses(config.vault.addresses.map(parseAddressPattern)),
         environment,

@@ -1,6 +1,7 @@
 /** For tests of the queue: a queue with a manual clock, and a worker whose runs end only when the test ends them. */
 import assert from 'node:assert/strict';
 import { KeyedQueue, type KeyedQueueOptions, type OnError } from '../../src/runtime/queue/keyed-queue.ts';
+import { fixRandom } from './fixed-random.ts';
 import { ManualClock } from './manual-clock.ts';
 
 const unexpected: OnError = (key, error) => {
@@ -9,8 +10,9 @@ const unexpected: OnError = (key, error) => {
 
 export function makeQueue(options: Partial<KeyedQueueOptions> = {}): { clock: ManualClock; queue: KeyedQueue } {
   const clock = new ManualClock();
-  // `random` always returns 0. So each back-off lasts exactly half of its maximum.
-  return { clock, queue: new KeyedQueue({ name: 'test', clock, random: () => 0, onError: unexpected, ...options }) };
+  // Each back-off lasts exactly half of its maximum.
+  fixRandom(0);
+  return { clock, queue: new KeyedQueue({ name: 'test', clock, onError: unexpected, ...options }) };
 }
 
 /** A worker for a queue. Each run lasts until the test ends it. */

@@ -33,8 +33,6 @@ export interface VaultBackendOptions {
   /** The Secrets of the home cluster: those with Vault credentials, and the copies of dynamic credentials. */
   readonly secrets: KubeStore;
   readonly clock: Clock;
-  /** Returns a number r, 0 ≤ r < 1. */
-  readonly random: () => number;
   /** Time limit of a call to Vault, ms. */
   readonly timeoutMs: number;
   /** The addresses of the Vault servers that may be called. */
@@ -91,7 +89,7 @@ export class VaultBackend implements Backend {
   #leaseObserver: LeaseObserver | undefined;
 
   constructor(options: VaultBackendOptions) {
-    const { addresses, clock, engine, random, secrets, timeoutMs } = options;
+    const { addresses, clock, engine, secrets, timeoutMs } = options;
     this.#options = options;
     this.addresses = addresses;
     this.locations = new VaultLocations((key) => {
@@ -104,7 +102,6 @@ export class VaultBackend implements Backend {
       onCall: options.onCall,
       onEvent: options.onSession,
       clock,
-      random,
       timeoutMs: Math.min(timeoutMs, CALL_LIMIT_MS),
       credentialsTimeoutMs: timeoutMs,
     });
@@ -113,14 +110,13 @@ export class VaultBackend implements Backend {
     const access = (this.#access = new VaultAccess({ sessions, credentials }));
     this.leases = new VaultLeases({
       clock,
-      random,
       leaseRecordOf: (key) => this.#leaseObserver?.leaseRecordOf(key),
       readCopy: (copy, { rule }, trace, signal) => this.#readCopy(copy, rule, trace, signal),
       onEvent: (key, event) => this.#leaseObserver?.onLease(key, event),
       onUncertain: (key) => this.sources.refresh(key),
       onRevokeFailed: options.onRevokeFailed,
     });
-    const common = { locations: this.locations, access, clock, random };
+    const common = { locations: this.locations, access, clock };
     this.sources = new VaultSources({
       ...common,
       leases: this.leases,

@@ -11,6 +11,7 @@ import type { VaultAccess, VaultConnection } from './access/access.ts';
 import { VaultError } from '../../vault/errors.ts';
 import { VaultLocations, type VaultLocation, vaultTargetKey } from './locations.ts';
 import { VaultTargets } from './targets.ts';
+import { fixRandom } from '../../../test/support/fixed-random.ts';
 import { asKey } from '../../../test/support/keys.ts';
 import type { RuleKey, ResourceKey } from '../model/keys.ts';
 import { parseServer } from '../../vault/client/server.ts';
@@ -28,6 +29,7 @@ const LOCATION: VaultLocation = {
 const TARGET = vaultTargetKey(LOCATION);
 
 test('if another client has recreated an entry in Vault, it is written again, even if its version number is the same', async () => {
+  fixRandom(0);
   const entry = { version: 0, createdTime: '' };
   let looks = 0;
   let isDown = false;
@@ -80,7 +82,6 @@ test('if another client has recreated an entry in Vault, it is written again, ev
       follow: () => undefined,
       close: () => undefined,
     } as unknown as VaultAccess,
-    random: () => 0,
     now: () => now,
     onOutcome: () => undefined,
     onWrite: () => undefined,
@@ -126,6 +127,7 @@ test('if another client has recreated an entry in Vault, it is written again, ev
 });
 
 test('if a Vault entry has the content of a rule, this rule keeps the entry; otherwise the oldest rule whose source exists gets it', async () => {
+  fixRandom(0);
   const written: string[] = [];
   const entries = {
     resolve: async () =>
@@ -178,7 +180,6 @@ test('if a Vault entry has the content of a rule, this rule keeps the entry; oth
       follow: () => undefined,
       close: () => undefined,
     } as unknown as VaultAccess,
-    random: () => 0,
     now: () => 0,
     onOutcome: () => undefined,
     onWrite: (_target, _addr, { claim }) => written.push(claim.owner.title),

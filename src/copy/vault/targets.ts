@@ -32,8 +32,6 @@ export interface VaultTargetsOptions extends Pick<FactSource, 'claims' | 'cycles
   readonly sources: Sources;
   readonly locations: VaultLocations;
   readonly access: VaultAccess;
-  /** Returns a number r, 0 ≤ r < 1. */
-  readonly random: () => number;
   /** Called when the outcome of a claim has changed, or its target was written. */
   readonly onOutcome: (entry: Entry, wrote: boolean) => void;
   /** Called when a version of an entry was written. `addr`: the address of the Vault server. */
@@ -215,7 +213,7 @@ export class VaultTargets implements TargetWriter {
   /** When the target runs again; `undefined`: no rule uses it. The engine enqueues it when a rule claims it. */
   #nextPoll(target: EntryKey): RunResult | undefined {
     const pollMs = this.#options.locations.pollMs(target);
-    return Number.isFinite(pollMs) ? { requeueAfterMs: pollMs * (0.9 + 0.1 * this.#options.random()) } : undefined;
+    return Number.isFinite(pollMs) ? { requeueAfterMs: pollMs * (0.9 + 0.1 * Math.random()) } : undefined;
   }
 
   /** The facts about a target that are known without a request. */

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
 
+import { fixRandom } from '../../../test/support/fixed-random.ts';
 import { ManualClock } from '../../../test/support/manual-clock.ts';
 import { VaultError } from '../../vault/errors.ts';
 import type { KvEntry } from '../../vault/kv/answers.ts';
@@ -93,6 +94,7 @@ describe('a source in Vault', () => {
 
   beforeEach(() => {
     clock = new ManualClock();
+    fixRandom(0);
     [kind, field, reads, looks, revoked] = ['kv2', 'a', 0, 0, []];
     leaseSeconds = 3600;
     [gone, renewable, isRecording] = [() => false, true, true];
@@ -107,7 +109,6 @@ describe('a source in Vault', () => {
     locations = new VaultLocations(() => undefined);
     leases = new VaultLeases({
       clock,
-      random: () => 0,
       leaseRecordOf: () => undefined,
       readCopy: async () => await Promise.resolve(undefined),
       onEvent: (key, { type, leaseId: id }) => {
@@ -129,7 +130,6 @@ describe('a source in Vault', () => {
       } as unknown as VaultAccess,
       leases,
       clock,
-      random: () => 0,
       onChange: (key) => onChange(key),
       onError: ({ error, rules }) => {
         errors.push(error);

@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
+import { fixRandom } from '../../../test/support/fixed-random.ts';
 import { ManualClock } from '../../../test/support/manual-clock.ts';
 import type { KubeRequest, KubeResponse } from '../api.ts';
 import { orAborted } from '../../runtime/abort.ts';
@@ -37,11 +38,11 @@ class World {
     renewDeadlineMs: DEADLINE_MS,
     leaseDurationMs: 15_000,
     clock: this.clock,
-    random: () => 0,
     onError: () => undefined,
   });
 
   start(): Promise<void> {
+    fixRandom(0);
     return this.elector.run({
       signal: this.stop.signal,
       onStartedLeading: async (signal) => {

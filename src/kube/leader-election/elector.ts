@@ -49,8 +49,6 @@ export interface LeaderElectorOptions {
   /** Called when the holder has changed; `undefined`: there is no holder. Must not throw. */
   readonly onLeader?: (leader: string | undefined) => void;
   readonly clock?: Clock;
-  /** Random number for the jitter, 0 ≤ r < 1. */
-  readonly random?: () => number;
 }
 
 interface ElectionOptions {
@@ -88,7 +86,7 @@ export class LeaderElector {
   failure: unknown;
 
   constructor(options: LeaderElectorOptions) {
-    this.#options = { clock: systemClock, random: Math.random, ...options };
+    this.#options = { clock: systemClock, ...options };
     const namespace = encodeURIComponent(options.namespace);
     this.#collection = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`;
   }
@@ -287,12 +285,12 @@ export class LeaderElector {
   }
 
   #standbyMs(): number {
-    const retry = this.#options.retryMs * (1 + this.#options.random() * JITTER);
+    const retry = this.#options.retryMs * (1 + Math.random() * JITTER);
     if (this.#lease === undefined) return retry;
     const now = this.#options.clock.monotonic();
     const step = this.#nextStep(this.#lease, now);
     if (step.do !== 'wait') return retry;
-    return Math.min(retry, step.until - now + this.#options.random() * EXPIRY_SPREAD_MS);
+    return Math.min(retry, step.until - now + Math.random() * EXPIRY_SPREAD_MS);
   }
 
   /** @returns false if the signal was aborted */

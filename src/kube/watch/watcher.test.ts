@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { after, afterEach, before, beforeEach, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 
+import { fixRandom } from '../../../test/support/fixed-random.ts';
 import { HeldObjects } from '../../../test/support/held-objects.ts';
 import { ManualClock } from '../../../test/support/manual-clock.ts';
 import { waitFor } from '../../../test/support/wait-for.ts';
@@ -108,6 +109,7 @@ interface Scene extends AsyncDisposable {
 }
 
 function start(options: Partial<WatcherOptions> = {}): Scene {
+  fixRandom(0.999);
   const held = new HeldObjects();
   const troubles: unknown[] = [];
   const watcher = new Watcher({
@@ -363,10 +365,7 @@ test('after a 410 a new list begins at once, and until it is complete the namesp
   const target = { collection: 'things', path: '/api/v1/things', metadataOnly: true };
   const reconnect = { baseMs: 600_000, maxMs: 600_000, stableMs: 10_000 };
   const sink = new HeldObjects();
-  const group = new WatchGroup(
-    { api, target, sink, reconnect, random: () => 0.9 },
-    new ServedNamespaces(['a']),
-  ).start();
+  const group = new WatchGroup({ api, target, sink, reconnect }, new ServedNamespaces(['a'])).start();
   try {
     await group.synced;
     const second = await call(1);
@@ -450,7 +449,6 @@ test('while the server refuses, the waits of a watcher grow, and are at least as
     open(listEnd(2)),
   ];
   await using scene = start({
-    random: () => 0.999,
     reconnect: { baseMs: 4, maxMs: 32, stableMs: 10_000 },
     onTrouble: (_, retryInMs) => waits.push(Math.round(retryInMs)),
   });
@@ -466,7 +464,6 @@ test('if a server refuses calls after an outage, the watcher tries again after a
   const gateway = ({ response }: Call): void => void response.writeHead(502, { Connection: 'close' }).end();
   script = [drop, gateway, drop, refuse(403, 'Forbidden'), refuse(403, 'Forbidden'), open(listEnd(5))];
   await using scene = start({
-    random: () => 0.999,
     reconnect: { baseMs: 4, maxMs: 32, stableMs: 10_000 },
     onTrouble: (_, retryInMs) => waits.push(Math.round(retryInMs)),
   });
@@ -476,7 +473,7 @@ test('if a server refuses calls after an outage, the watcher tries again after a
 
 test('if a server ends every watch at once, the watcher waits between its tries', async () => {
   script = [open(listEnd(2)), ...Array.from({ length: 500 }, () => whole())];
-  await using scene = start({ random: () => 0.999, reconnect: { baseMs: 100, maxMs: 400, stableMs: 10_000 } });
+  await using scene = start({ reconnect: { baseMs: 100, maxMs: 400, stableMs: 10_000 } });
   await scene.watcher.synced;
   const from = performance.now();
   (await call(0)).response.end();

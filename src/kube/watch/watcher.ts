@@ -47,7 +47,6 @@ export interface WatcherOptions {
   readonly target: WatchTarget;
   readonly sink: WatchSink;
   readonly clock?: Clock;
-  readonly random?: () => number;
   readonly reconnect?: ReconnectOptions;
   /** Longest silence of a stream, ms. A bookmark comes every 60 to 75 s. Default 90,000. */
   readonly idleLimitMs?: number;
@@ -82,9 +81,8 @@ export class Watcher {
   constructor(options: WatcherOptions) {
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
-    const { random = Math.random, reconnect } = options;
     this.#inPages = options.target.inPages === true;
-    this.#backoff = new Backoff({ ...RECONNECT, maxMs: LONGEST_WAIT_MS, random, clock: this.#clock, ...reconnect });
+    this.#backoff = new Backoff({ ...RECONNECT, maxMs: LONGEST_WAIT_MS, clock: this.#clock, ...options.reconnect });
     this.#state = { at: 'unlisted', since: this.#clock.monotonic() };
     this.#synced.promise.catch(() => {
       // A stop before the first list is an error only for callers that wait for `synced`.
@@ -186,9 +184,9 @@ export class Watcher {
   }
 
   async #open(from: Readonly<Record<string, string | boolean>>, signal: AbortSignal): Promise<WatchStream> {
-    const { api, target, idleLimitMs, random = Math.random } = this.#options;
+    const { api, target, idleLimitMs } = this.#options;
     const { path, labelSelector, fieldSelector, metadataOnly } = target;
-    const timeoutSeconds = Math.round(240 + 50 * random());
+    const timeoutSeconds = Math.round(240 + 50 * Math.random());
     const stream = await api.stream({
       method: 'GET',
       path,

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
 import { Backoff, RECONNECT } from './backoff.ts';
+import { fixRandom } from '../../../test/support/fixed-random.ts';
 import { ManualClock } from '../../../test/support/manual-clock.ts';
 
 const randoms = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
@@ -17,10 +18,9 @@ test('property: every wait of a back-off is within its limits, and not shorter t
       }),
       (baseMs, times, tries) => {
         const maxMs = baseMs * times;
-        let random = 0;
-        const backoff = new Backoff({ baseMs, maxMs, random: () => random });
+        const backoff = new Backoff({ baseMs, maxMs });
         for (const [index, [nextRandom, floorMs]] of tries.entries()) {
-          random = nextRandom;
+          fixRandom(nextRandom);
           const ceiling = Math.min(maxMs, baseMs * 2 ** index);
           const wait = backoff.next(floorMs);
           assert.ok(wait >= floorMs);
@@ -34,7 +34,8 @@ test('property: every wait of a back-off is within its limits, and not shorter t
 
 test('waits before reconnects grow; after a stream was open for stableMs, they start again with the first', async () => {
   const clock = new ManualClock();
-  const backoff = new Backoff({ ...RECONNECT, clock, random: () => 0 });
+  fixRandom(0);
+  const backoff = new Backoff({ ...RECONNECT, clock });
   assert.equal(backoff.next(), 400);
   backoff.opened();
   await clock.advance(9000);

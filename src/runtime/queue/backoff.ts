@@ -12,8 +12,6 @@ interface BackoffOptions {
   readonly baseMs: number;
   /** Longest wait, ms. Only a longer Retry-After exceeds this limit. */
   readonly maxMs: number;
-  /** Returns r, 0 ≤ r < 1. Default `Math.random`. */
-  readonly random?: (() => number) | undefined;
 }
 
 /** Up to this share is added to a Retry-After at random: otherwise all clients would try at the same instant. */
@@ -23,10 +21,10 @@ const FLOOR_SPREAD = 0.1;
 export type WaitAfter = (failures: number, floorMs: number, mostMs?: number) => number;
 
 /** The wait is random, between half of a ceiling and the ceiling. The ceiling doubles with each failure. */
-export function waitAfter({ baseMs, maxMs, random = Math.random }: BackoffOptions): WaitAfter {
+export function waitAfter({ baseMs, maxMs }: BackoffOptions): WaitAfter {
   return (failures, floorMs, mostMs = maxMs) => {
     const ceiling = Math.min(maxMs, mostMs, baseMs * 2 ** (failures - 1));
-    const share = random();
+    const share = Math.random();
     const wait = (ceiling * (1 + share)) / 2;
     return wait >= floorMs ? wait : floorMs * (1 + share * FLOOR_SPREAD);
   };

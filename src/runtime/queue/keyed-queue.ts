@@ -87,8 +87,6 @@ export interface KeyedQueueOptions<K extends string = string> {
    */
   readonly ownerOf?: GroupOf<K> | undefined;
   readonly clock?: Clock;
-  /** Returns r, 0 ≤ r < 1, for the random part of the back-off. Default `Math.random`. */
-  readonly random?: (() => number) | undefined;
 }
 
 export interface StopOptions {
@@ -149,14 +147,14 @@ export class KeyedQueue<K extends string = string> {
   #retries = 0;
 
   constructor(options: KeyedQueueOptions<K>) {
-    const { clock = systemClock, random, minIntervalMs = 0, retryBaseMs = 100, retryMaxMs = 60_000 } = options;
+    const { clock = systemClock, minIntervalMs = 0, retryBaseMs = 100, retryMaxMs = 60_000 } = options;
     this.#options = options;
     this.#waiting = new Turns<K>(options.groupOf, options.ownerOf);
     this.#clock = clock;
     this.#minIntervalMs = minIntervalMs;
     this.#cooldowns = new Cooldowns(Math.max(SWEEP_MS, minIntervalMs));
     this.#retryBaseMs = retryBaseMs;
-    this.#waitAfter = waitAfter({ baseMs: retryBaseMs, maxMs: retryMaxMs, random });
+    this.#waitAfter = waitAfter({ baseMs: retryBaseMs, maxMs: retryMaxMs });
   }
 
   /**

@@ -1,13 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
+import { fixRandom } from '../../../test/support/fixed-random.ts';
 import { ManualClock } from '../../../test/support/manual-clock.ts';
 import { QueueLanes } from './queue-lanes.ts';
 
 test('if there are many lanes, unused lanes are removed; lanes with a failed or delayed key stay', async () => {
   const clock = new ManualClock();
+  fixRandom(0);
   const worked: string[] = [];
-  const lanes = new QueueLanes({ name: 'lanes', clock, random: () => 0, onError: () => undefined });
+  const lanes = new QueueLanes({ name: 'lanes', clock, onError: () => undefined });
   lanes.start(async (key) => {
     worked.push(key);
     if (key === 'fails') throw new Error('no');

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { fixRandom } from '../../../test/support/fixed-random.ts';
 
 import { VaultError, type VaultErrorKind } from '../errors.ts';
 import { LoginBackoff } from './login.ts';
@@ -10,7 +11,8 @@ const failed = (kind: VaultErrorKind): VaultError => new VaultError('x', { kind,
 describe('LoginBackoff', () => {
   it('LoginBackoff waits so long that Vault never refuses an AppRole five times in 15 minutes, which would lock it', () => {
     for (const random of [0, 0.5, 0.999]) {
-      const backoff = new LoginBackoff(() => random);
+      fixRandom(random);
+      const backoff = new LoginBackoff();
       let now = 0;
       let row = 0;
       let last = -Infinity;
@@ -25,7 +27,8 @@ describe('LoginBackoff', () => {
   });
 
   it('LoginBackoff waits at most 5 s if Vault does not answer, and at most 5 min after other errors than a refused AppRole', () => {
-    const backoff = new LoginBackoff(() => 0.999);
+    fixRandom(0.999);
+    const backoff = new LoginBackoff();
     const waits = (method: 'approle' | 'kubernetes', kind: VaultErrorKind): number[] =>
       Array.from({ length: 10 }, () => Math.round(backoff.next(method, failed(kind)) / 1_000));
     assert.deepEqual(waits('approle', 'connection'), [1, 2, 4, 5, 5, 5, 5, 5, 5, 5]);
@@ -34,7 +37,8 @@ describe('LoginBackoff', () => {
   });
 
   it('after a successful login, LoginBackoff starts again with its first wait', () => {
-    const backoff = new LoginBackoff(() => 0);
+    fixRandom(0);
+    const backoff = new LoginBackoff();
     const first = backoff.next('approle', failed('authFailed'));
     backoff.next('approle', failed('authFailed'));
     backoff.reset();

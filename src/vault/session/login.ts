@@ -116,17 +116,9 @@ const REFUSED_DELAYS_MS = [30_000, 120_000, 480_000, 960_000];
  * which logs in without a wait.
  */
 export class LoginBackoff {
-  readonly #random: () => number;
-  readonly #unanswered: Backoff;
-  readonly #refused: Backoff;
+  readonly #unanswered = new Backoff({ baseMs: 1_000, maxMs: 5_000 });
+  readonly #refused = new Backoff({ baseMs: 5_000, maxMs: 300_000 });
   #refusals = 0;
-
-  /** @param random returns r, 0 ≤ r < 1 */
-  constructor(random: () => number) {
-    this.#random = random;
-    this.#unanswered = new Backoff({ baseMs: 1_000, maxMs: 5_000, random });
-    this.#refused = new Backoff({ baseMs: 5_000, maxMs: 300_000, random });
-  }
 
   /** Counts a failed login. @returns ms to wait */
   next(method: VaultIdentity['method'], error: VaultError): number {
@@ -134,7 +126,7 @@ export class LoginBackoff {
     if (method !== 'approle' || error.kind !== 'authFailed') return this.#refused.next(error.retryAfterMs);
     const delay = REFUSED_DELAYS_MS[this.#refusals++] ?? REFUSED_DELAYS_MS.at(-1) ?? 0;
     // The random part only lengthens the wait: a shorter wait would allow a fifth refused login within 15 minutes.
-    return delay * (1 + 0.1 * this.#random());
+    return delay * (1 + 0.1 * Math.random());
   }
 
   reset(): void {

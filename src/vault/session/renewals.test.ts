@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
+import { fixRandom } from '../../../test/support/fixed-random.ts';
 import { ManualClock } from '../../../test/support/manual-clock.ts';
 import { SecretBytes } from '../../runtime/secret-bytes.ts';
 import type { VaultRequest } from '../client/client.ts';
@@ -17,6 +18,7 @@ const LOGIN = { method: 'approle', roleId: secret, secretId: secret } as const;
 
 /** Makes a session that is used. Each renewal gives its token a new life of `answer(number of the renewal)` seconds. */
 async function setUp(random: number, answer: (calls: number) => number, given = false, renewable = true) {
+  fixRandom(random);
   const clock = new ManualClock();
   const renewedAt: number[] = [];
   const loginsAt: number[] = [];
@@ -42,7 +44,6 @@ async function setUp(random: number, answer: (calls: number) => number, given = 
     namespace: undefined,
     entryNamespace: undefined,
     clock,
-    random: () => random,
     identity: given ? CONFIGURED : LOGIN,
     onEvent: ({ type }) => events.push(type),
   });

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 
+import { fixRandom } from '../../../test/support/fixed-random.ts';
 import { ManualClock } from '../../../test/support/manual-clock.ts';
 import { SecretBytes } from '../../runtime/secret-bytes.ts';
 import type { TokenGrant, VaultResponse } from '../client/answer.ts';
@@ -21,6 +22,7 @@ const RENEWAL = { method: 'POST', path: 'sys/leases/renew' } as const;
 /** Makes a session whose logins return the tokens `t1`, `t2`, … Calls with a token in `refused` get a 403. */
 function setUp(limitedUses: boolean) {
   const clock = new ManualClock();
+  fixRandom(0.5);
   const server = parseServer({ addr: 'http://127.0.0.1:8200' });
   const refused = new Set<string>();
   const seen: string[] = [];
@@ -56,7 +58,6 @@ function setUp(limitedUses: boolean) {
     namespace: undefined,
     entryNamespace: undefined,
     clock,
-    random: () => 0.5,
     identity,
   });
   const count = (call: string): number => seen.filter((one) => one.startsWith(call)).length;

@@ -33,8 +33,6 @@ import {
 import { TokenCheck } from './token-check.ts';
 
 interface SessionOptions extends SessionContext {
-  /** Returns r, 0 ≤ r < 1, to spread waits at random. Default `Math.random`. */
-  readonly random?: (() => number) | undefined;
   /** The namespace of Vault for all calls except logins and token calls, which use `namespace`. */
   readonly entryNamespace: string | undefined;
   readonly onEvent?: SessionObserver | undefined;
@@ -69,7 +67,6 @@ export class VaultSession implements VaultCaller {
   readonly #options: SessionOptions;
   readonly #emit = (event: TokenEvent): void =>
     this.#options.onEvent?.({ ...event, addr: this.addr, identity: this.identity });
-  readonly #random: () => number;
   readonly #backoff: LoginBackoff;
   readonly #check: TokenCheck;
   /** When each of the last tokens before the current one expires, by its id, monotonic ms; `-Infinity`: it is lost. */
@@ -88,8 +85,7 @@ export class VaultSession implements VaultCaller {
 
   constructor(options: SessionOptions) {
     this.#options = options;
-    this.#random = options.random ?? Math.random;
-    this.#backoff = new LoginBackoff(this.#random);
+    this.#backoff = new LoginBackoff();
     this.#check = new TokenCheck(options);
   }
 
@@ -240,7 +236,7 @@ export class VaultSession implements VaultCaller {
     if (!this.#isKept(token) || !Number.isFinite(token.expiresAt) || this.#isEnding(token)) return;
     const left = token.expiresAt - this.#monotonic();
     // At two thirds of the token's life; a little earlier at random, so that many tokens are not renewed at once.
-    this.#renewIn(left - (token.lifeMs / 3) * (1 + 0.1 * this.#random()), token);
+    this.#renewIn(left - (token.lifeMs / 3) * (1 + 0.1 * Math.random()), token);
   }
 
   #renewIn(ms: number, token: SessionToken): void {

@@ -17,8 +17,6 @@ import type { SessionObserver } from './token.ts';
 import type { VaultServer } from '../client/server.ts';
 
 export interface VaultSessionsOptions extends VaultClientOptions {
-  /** Returns r, 0 ≤ r < 1, to spread waits at random. Default `Math.random`. */
-  readonly random?: (() => number) | undefined;
   readonly onEvent?: SessionObserver | undefined;
   /** How long a session without users stays logged in, ms. Default 60,000. */
   readonly lingerMs?: number | undefined;

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
+import { fixRandom } from '../../../../test/support/fixed-random.ts';
 import { ManualClock } from '../../../../test/support/manual-clock.ts';
 import { ManualWorker } from '../../../../test/support/manual-worker.ts';
 import { Lanes } from './queue.ts';
@@ -11,6 +12,7 @@ const RULE: RuleKey = asKey('generator:default/postgres');
 
 test('if a store names another server during a run, its rule runs again in the queue of the new server after this run, and no more in the old one', async () => {
   const clock = new ManualClock();
+  fixRandom(0);
   const work = new ManualWorker();
   const errors: unknown[] = [];
   const unanswered = new Error('the server a does not answer');
@@ -18,7 +20,6 @@ test('if a store names another server during a run, its rule runs again in the q
   const lanes = new Lanes({
     name: 'generator',
     clock,
-    random: () => 0,
     onError: (_, error) => errors.push(error),
     laneOf: () => server,
   });

@@ -32,7 +32,7 @@ export interface ObjectWatchesOptions {
   /** The only namespaces whose objects are read; `undefined`: all. */
   readonly served?: ServedNamespaces | undefined;
   readonly watcher?:
-    | Pick<WatchGroupOptions, 'clock' | 'random' | 'reconnect' | 'idleLimitMs' | 'onTrouble' | 'onRollback'>
+    | Pick<WatchGroupOptions, 'clock' | 'reconnect' | 'idleLimitMs' | 'onTrouble' | 'onRollback'>
     | undefined;
   /** Called when it is known whether an object exists, or that it may not be read (`refusalOf`). */
   readonly onKnown: (key: ObjectKey) => void;

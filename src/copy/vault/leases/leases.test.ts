@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
+import { fixRandom } from '../../../../test/support/fixed-random.ts';
 import { ManualClock } from '../../../../test/support/manual-clock.ts';
 import { SecretBytes } from '../../../runtime/secret-bytes.ts';
 import { VaultEntries } from '../../../vault/kv/entries.ts';
@@ -57,13 +58,16 @@ class Scene {
   };
   readonly leases = new VaultLeases({
     clock: this.clock,
-    random: () => 0,
     leaseRecordOf: () => this.recorded,
     readCopy: async () => await Promise.resolve(this.copied),
     onEvent: () => undefined,
     onUncertain: (key) => this.doubts.push(key),
     onRevokeFailed: (_, leaseId) => this.notRevoked.push(leaseId),
   });
+
+  constructor() {
+    fixRandom(0);
+  }
 
   granted(leaseId = 'l', user = USER): VaultLease {
     const grant = { leaseId, durationSeconds: 3600, renewable: true, issuedAt: this.clock.now(), tokenId: 't' };

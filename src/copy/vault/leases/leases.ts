@@ -42,8 +42,6 @@ export interface LeaseRecord {
 }
 
 interface VaultLeasesOptions extends UpkeepOptions {
-  /** Returns a number r, 0 ≤ r < 1. */
-  readonly random: () => number;
   /** The recorded lease of a source's rule, but only if it has the origin of this source. */
   readonly leaseRecordOf: (key: EntryKey) => LeaseRecord | undefined;
   /** The credentials in a copy; `undefined`: another client wrote to the copy. */
@@ -249,7 +247,7 @@ export class VaultLeases {
     facts: Omit<LeaseGrant, 'tokenId'> & { readonly tokenId?: string | undefined; readonly content: Content },
     isRecorded: boolean,
   ): VaultLease {
-    const { clock, random } = this.#options;
+    const { clock } = this.#options;
     const { leaseId, durationSeconds, renewable, issuedAt, tokenId, content } = facts;
     return this.#add({
       key,
@@ -265,7 +263,7 @@ export class VaultLeases {
       renewable,
       tokenId,
       tokenExpiresAt: undefined,
-      jitter: random(),
+      jitter: Math.random(),
       ref,
       checkedAt: clock.monotonic(),
       isLookupForbidden: false,

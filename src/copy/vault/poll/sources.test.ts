@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, mock, test } from 'node:test';
 
 import { type ControlPlane, startControlPlane } from '../../../../test/servers/control-plane.ts';
+import { fixRandom } from '../../../../test/support/fixed-random.ts';
 import { clientOf } from '../../../../test/support/kube-client.ts';
 import { waitFor } from '../../../../test/support/wait-for.ts';
 import type { KubeApi } from '../../../kube/api.ts';
@@ -45,6 +46,7 @@ after(async () => {
 });
 
 test('if a source is unfollowed during its poll, the session of the poll is closed, and no error is reported', async () => {
+  fixRandom(0);
   let onRead = (): void => undefined;
   const watched: KubeApi = {
     cluster: api.cluster,
@@ -55,7 +57,6 @@ test('if a source is unfollowed during its poll, the session of the poll is clos
     },
   };
   const store = new KubeStore({ api: watched, kind: SECRET, onChange: () => undefined, onKnown: () => undefined });
-  const random = (): number => 0;
   const sessions = new VaultSessions({ clock, lingerMs: 10 });
   const credentials = new VaultCredentials(store);
   const acquired = mock.method(sessions, 'acquire');
@@ -63,7 +64,6 @@ test('if a source is unfollowed during its poll, the session of the poll is clos
   const locations = new VaultLocations(() => undefined);
   const leases = new VaultLeases({
     clock,
-    random,
     leaseRecordOf: () => undefined,
     readCopy: async () => await Promise.resolve(undefined),
     onEvent: () => undefined,
@@ -72,7 +72,7 @@ test('if a source is unfollowed during its poll, the session of the poll is clos
   });
   let letGo = false;
   const onError = (): void => assert.fail('no error for an entry that is not followed');
-  const common = { locations, access, credentials, leases, clock, random };
+  const common = { locations, access, credentials, leases, clock };
   const sources = new VaultSources({ ...common, onChange: () => undefined, onError });
   const key = vaultSourceKey(LOCATION, RULE);
   try {

@@ -38,8 +38,6 @@ export interface VaultSourcesOptions {
   readonly access: VaultAccess;
   readonly leases: VaultLeases;
   readonly clock: Clock;
-  /** Returns a number r, 0 ≤ r < 1. */
-  readonly random: () => number;
   /** Called when the view or trouble of a source has changed, or its content is now in the cache. */
   readonly onChange: (key: EntryKey) => void;
   readonly onError: (failed: FailedPoll) => void;
@@ -65,7 +63,6 @@ export class VaultSources implements SourceProvider {
     this.#polls = new QueueLanes<EntryKey>({
       name: 'polls',
       clock,
-      random: options.random,
       concurrency: POLLS_AT_ONCE,
       groupOf: (key) => credentialNamespaceOf(this.#sources.get(key)?.location.auth),
       retryBaseMs: 500,
@@ -177,14 +174,15 @@ export class VaultSources implements SourceProvider {
   async #poll(key: EntryKey, signal: AbortSignal): Promise<RunResult | undefined> {
     const source = this.#sources.get(key);
     if (source === undefined) return undefined;
-    const { access, random } = this.#options;
+    const { access } = this.#options;
     const before = stateOf(source);
     const { needsContent } = source;
     try {
       const connection = await access.open(key, source.location, signal);
       const waitMs = await this.#reader.read(source, connection, signal);
       source.trouble = undefined;
-      if (!source.isClosed) return nextPoll(waitMs ?? this.#options.locations.pollMs(key) * (0.9 + 0.1 * random()));
+      if (!source.isClosed)
+        return nextPoll(waitMs ?? this.#options.locations.pollMs(key) * (0.9 + 0.1 * Math.random()));
     } catch (error) {
       if (!source.isClosed) {
         if (!signal.aborted) return this.#failed(source, error);
