@@ -47,7 +47,7 @@ test('the labels and the consent of a namespace are known, and their changes are
 
 test('property: after any history of events, the labels and consent of a namespace are those of its last state', () => {
   const name = fc.constantFrom('a', 'b');
-  const labels = fc.dictionary(fc.constantFrom('x', 'y'), fc.constantFrom('', '1'));
+  const labels = fc.dictionary(fc.constantFrom('x', 'y'), fc.constantFrom('', '1'), { noNullPrototype: true });
   const consent = fc.option(fc.constantFrom('', 'team'), { nil: undefined });
   const event = fc.record({ name, labels, consent, gone: fc.boolean() });
   fc.assert(
