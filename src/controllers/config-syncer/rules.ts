@@ -17,7 +17,7 @@ import { findRule } from '../common/annotated/found-rule.ts';
 import { AnnotatedObjects, type FindObject, type Place } from '../common/annotated/objects.ts';
 import { SUSPEND_ANNOTATION, SUSPENDED } from '../common/annotated/report.ts';
 import type { RuleScope } from '../common/context.ts';
-import { selectsNow } from '../common/namespaces/selection.ts';
+import { type NamespaceSelection, selectsNow } from '../common/namespaces/selection.ts';
 import { RuleTargets } from '../common/rules/rule-targets.ts';
 import { type Clusters, clustersText, type Far, farOf, UNIDENTIFIED } from './other-clusters.ts';
 import { SyncShape, type SyncShapeOptions } from './shape.ts';
@@ -32,6 +32,9 @@ import {
   sourceIn,
   userText,
 } from './words.ts';
+
+/** What a source without a selector selects in this cluster. */
+const NOWHERE: NamespaceSelection = { names: new Set(), patterns: [] };
 
 export class ConfigSyncerRules implements AnnotatedRules {
   readonly name = 'config-syncer';
@@ -74,13 +77,10 @@ export class ConfigSyncerRules implements AnnotatedRules {
       this.targets.leave(rule);
       return refused(refusal);
     }
-    const { reach, namespaces } = this.#scope;
-    const forbidden = reach.fromRefusal(place.namespace, namespaces.factsOf(place.namespace));
-    if (forbidden !== undefined) {
-      this.targets.leave(rule);
-      this.targets.dependsOn(rule, [place.namespace]);
-      return { ...nothing, outOfReach: { ...forbidden, part: 'all' } };
-    }
+    const selected = selectionIn(annotations) ?? NOWHERE;
+    const [selection, mistake] = 'reason' in selected ? [NOWHERE, selected] : [selected];
+    const { targets, refusal: tooMany, outOfReach } = await this.targets.find(rule, { selection });
+    if (outOfReach?.part === 'all') return { ...nothing, outOfReach };
     const options = {
       source: place,
       uid,
@@ -89,16 +89,12 @@ export class ConfigSyncerRules implements AnnotatedRules {
     };
     const claim = { owner, mode: 'own', source: this.objects.keyOf(rule, place) } as const;
     const far = this.#farClaims(rule, claim, options, view);
-    const selection = selectionIn(annotations);
-    if (selection === undefined || 'reason' in selection) {
-      this.targets.leave(rule);
-      if (selection === undefined) return { ...nothing, claims: far };
-      const left = leavingClaims(owner, this.#near(view.ownedBy(rule)), selection);
+    if (mistake !== undefined) {
+      const left = leavingClaims(owner, this.#near(view.ownedBy(rule)), mistake);
       // The event about the selector is that of a refusal, but it does not concern the other clusters.
-      return far.length === 0 ? refused(selection) : { ...nothing, claims: [...left, ...far] };
+      return far.length === 0 ? refused(mistake) : { ...nothing, claims: [...left, ...far] };
     }
-    const { targets, refusal: cause, outOfReach } = await this.targets.find(rule, { selection });
-    if (cause !== undefined) return refused(cause, outOfReach);
+    if (tooMany !== undefined) return refused(tooMany, outOfReach);
     const keys = Array.from(targets, (namespace) => this.objects.keyOf(rule, { namespace, name: place.name }));
     const claims = [...claimAll(keys, { ...claim, shape: new SyncShape(options) }), ...far];
     return { ...nothing, claims, outOfReach };

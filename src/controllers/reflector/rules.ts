@@ -49,9 +49,7 @@ export class ReflectorRules implements AnnotatedRules {
   readonly objects: AnnotatedObjects;
   readonly targets: RuleTargets;
   readonly isKept = isAnnotated;
-  readonly userText = userText;
   readonly #scope: RuleScope;
-  readonly #find: FindObject;
   readonly #isExcluded: (namespace: string) => boolean;
   readonly #patterns = reflectorPatterns();
   /** What the annotations of a source say. They are parsed once for all that pull from it. */
@@ -59,7 +57,6 @@ export class ReflectorRules implements AnnotatedRules {
 
   constructor(scope: RuleScope, find: FindObject) {
     this.#scope = scope;
-    this.#find = find;
     this.objects = new AnnotatedObjects({
       controller: this.name,
       cluster: scope.cluster,
@@ -107,19 +104,15 @@ export class ReflectorRules implements AnnotatedRules {
   }
 
   #pulls(rule: RuleKey, source: Place, nothing: Evaluation): Evaluation {
-    const { namespaces } = this.#scope;
-    const { kind, place } = this.objects.of(rule);
+    const { place } = this.objects.of(rule);
     const sources = [this.objects.keyOf(rule, source)];
-    const annotations = this.#find(kind, source.namespace, source.name)?.annotations;
-    const labels = annotations && this.read(annotations).allowed.orLabels;
-    const refused = this.targets.pullFrom(rule, source.namespace, labels);
+    const refused = this.targets.pullFrom(rule, source.namespace);
     const excluded = this.#excludedCause(source.namespace);
     const outOfReach = excluded === undefined ? refused : ({ ...excluded, part: 'all' } as const);
     if (outOfReach !== undefined) return { ...nothing, sources, outOfReach };
-    const known = namespaces.factsOf(place.namespace)?.labels ?? {};
-    const facts = JSON.stringify((labels?.keys ?? []).map((key) => [key, known[key] ?? null]));
+    const labels = JSON.stringify(this.#scope.namespaces.factsOf(place.namespace)?.labels);
     const permits = (given: Annotations): boolean => this.permits(given, place.namespace);
-    const shape = new DirectShape(place, source, permits, facts);
+    const shape = new DirectShape(place, source, permits, labels);
     const claim = { owner: nothing.owner, mode: 'fill', source: sources[0], shape } as const;
     return { ...nothing, claims: [{ target: this.objects.keyOf(rule, place), claim }], sources };
   }

@@ -3,7 +3,7 @@ import type { Cluster } from '../../../copy/cluster/cluster.ts';
 import type { OnObjectChange } from '../../../copy/engine/backend.ts';
 import type { Controller } from '../../../copy/engine/controller.ts';
 import type { KeptRules, RuleObject } from '../../../copy/engine/life/rule-store.ts';
-import { controllerOf, type RuleKey } from '../../../copy/model/keys.ts';
+import type { RuleKey } from '../../../copy/model/keys.ts';
 import { observe, type Observed } from '../../../copy/model/observed.ts';
 import { type Left, removalWarnings, reportOf, type TellingRules } from './report.ts';
 import type { RuleSet } from '../../../copy/model/rule-set.ts';
@@ -21,8 +21,6 @@ export interface AnnotatedRules extends RuleSet, TellingRules {
   isKept(annotations: Readonly<Record<string, string>> | undefined): boolean;
   /** A text that changes when the rule must be evaluated again; `undefined`: the object is no rule. */
   versionOf(observed: Observed): string | undefined;
-  /** The annotations of a source that decide for the rules that pull from it, as text. Default: none do. */
-  userText?(annotations: Observed['annotations']): string;
 }
 
 /** Finds the objects that the cluster's watches have brought. */
@@ -43,10 +41,6 @@ export function annotatedController(context: ControllerContext, rules: Annotated
     else if (before !== undefined && was !== undefined && engine.claims.versionOf(rule) !== undefined)
       left.set(rule, { before, copies: [...engine.claims.ownedBy(rule)] });
     if (was !== is) engine.enqueueRule(rule);
-    if (rules.userText === undefined) return;
-    if (before && after && rules.userText(before.annotations) === rules.userText(after.annotations)) return;
-    // Which labels of their namespaces decide for those that pull from the object, it may say in another way now.
-    for (const one of engine.book.rulesOn(key)) if (controllerOf(one) === rules.name) engine.enqueueRule(one);
   };
   return {
     rules,

@@ -150,7 +150,7 @@ describe('reach', () => {
             const isSelected = names.has(name) || others.some((pattern) => pattern.matches(name));
             const isForAll = what === 'existence' || what.has(ACCEPT_FROM_ANNOTATION) || (hasLimit && what.has('zone'));
             const isRead = isForAll || labels?.keys.some((key) => what.has(key)) === true;
-            return isRead && (isSelected || (hasLimit && name === 'home'));
+            return isRead && isSelected;
           }),
         );
         const found = await reach.concernedBy(new Map(Object.entries(some)), rules);

@@ -19,7 +19,7 @@ import {
   type NamespaceFacts,
 } from '../../../copy/cluster/watch/namespaces.ts';
 import type { Cause } from '../../../copy/model/cause.ts';
-import { namespaceOf, type RuleKey } from '../../../copy/model/keys.ts';
+import type { RuleKey } from '../../../copy/model/keys.ts';
 import { SetMap } from '../../../runtime/maps.ts';
 import { pause } from '../../../runtime/pause.ts';
 import { type Labels, parseSelector } from '../../../runtime/text/label-selector.ts';
@@ -82,26 +82,9 @@ export class Reach {
     const found: RuleKey[] = [];
     for (const [rule, selection] of rules) {
       await pause();
-      if (await this.#isConcerned(rule, selection, namespaces)) found.push(rule);
+      if (await isConcerned(selection, namespaces)) found.push(rule);
     }
     return found;
-  }
-
-  async #isConcerned(
-    rule: RuleKey,
-    selection: NamespaceSelection,
-    namespaces: Pick<SetMap<string, string>, 'get'>,
-  ): Promise<boolean> {
-    // A limit of sources may decide by the labels of the rule's own namespace. So their change concerns the rule, too.
-    const home = this.labelKeys.length > 0 ? namespaceOf(rule) : undefined;
-    for (const what of [ANYTHING, ...labelKeysOf(selection)]) {
-      for (const namespace of namespaces.get(what)) {
-        await pause();
-        await matchLarge(selection, () => [namespace]);
-        if (namespace === home || selects(selection, namespace)) return true;
-      }
-    }
-    return false;
   }
 
   /** Why no rule may copy from a namespace; `undefined`: rules may copy from it. */
@@ -199,4 +182,19 @@ function filterByName(sources: readonly string[]): NamespaceFilter {
 function filterByLabels(text: string): NamespaceFilter {
   const selector = parseSelector(text);
   return { keys: selector.keys, has: (_namespace, labels) => selector.matches(labels) };
+}
+
+/** @param namespaces by what has changed: the key of a label, or `ANYTHING` */
+async function isConcerned(
+  selection: NamespaceSelection,
+  namespaces: Pick<SetMap<string, string>, 'get'>,
+): Promise<boolean> {
+  for (const what of [ANYTHING, ...labelKeysOf(selection)]) {
+    for (const namespace of namespaces.get(what)) {
+      await pause();
+      await matchLarge(selection, () => [namespace]);
+      if (selects(selection, namespace)) return true;
+    }
+  }
+  return false;
 }

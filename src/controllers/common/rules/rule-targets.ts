@@ -5,7 +5,7 @@
  */
 import { because, type Cause } from '../../../copy/model/cause.ts';
 import { namespaceOf, type RuleKey } from '../../../copy/model/keys.ts';
-import type { LabelMatcher } from '../../../runtime/text/label-selector.ts';
+import { pause } from '../../../runtime/pause.ts';
 import type { OutOfReach } from '../../../copy/model/rule-set.ts';
 import type { RuleScope } from '../context.ts';
 import { LeftOut } from '../namespaces/left-out.ts';
@@ -46,8 +46,10 @@ export class RuleTargets {
   readonly name: string;
   readonly #scope: RuleScope;
   readonly #limits: RuleLimits;
-  /** The namespaces whose changes concern each rule, from its last evaluation. */
+  /** What each rule selects, by its last evaluation. */
   readonly #selections = new Map<RuleKey, NamespaceSelection>();
+  /** The namespace of a rule's source, if its labels, or those of the rule's own namespace, decide whether it may copy. */
+  readonly #sources = new Map<RuleKey, string>();
 
   /** @param name of the controller @param rules what its rules are called in messages */
   constructor(scope: RuleScope, name: string, rules = 'the annotated objects') {
@@ -58,12 +60,18 @@ export class RuleTargets {
 
   /** Finds the rules that must be evaluated again after changes of namespaces. */
   async rulesFor(changes: Changes): Promise<readonly RuleKey[]> {
-    return await this.#scope.reach.concernedBy(changes, this.#selections);
+    const found = new Set(await this.#scope.reach.concernedBy(changes, this.#selections));
+    for (const [rule, from] of this.#sources) {
+      await pause();
+      if (changes.has(from) || changes.has(namespaceOf(rule))) found.add(rule);
+    }
+    return [...found];
   }
 
   /** The rule is gone, or has no targets that this class finds. */
   leave(rule: RuleKey): void {
     this.#selections.delete(rule);
+    this.#sources.delete(rule);
     this.#limits.leave(rule);
   }
 
@@ -74,23 +82,13 @@ export class RuleTargets {
   }
 
   /**
-   * The labels of these namespaces may decide whether the rule may copy, by the limits of the administrator.
-   * @param labels the labels that decide besides
-   */
-  dependsOn(rule: RuleKey, namespaces: readonly string[], labels?: LabelMatcher): void {
-    if (labels !== undefined || this.#scope.reach.labelKeys.length > 0)
-      this.#selections.set(rule, { names: new Set(namespaces), patterns: [], labels });
-  }
-
-  /**
    * Why a rule must not pull from a namespace; `undefined`: it may. The target itself requests the data, so its own
-   * namespace need not consent.
-   * @param labels the labels that decide besides
+   * namespace need not consent. A change of either namespace concerns the rule.
    */
-  pullFrom(rule: RuleKey, from: string, labels?: LabelMatcher): OutOfReach | undefined {
+  pullFrom(rule: RuleKey, from: string): OutOfReach | undefined {
     const { reach, namespaces } = this.#scope;
     const home = namespaceOf(rule);
-    this.dependsOn(rule, [home, from], labels);
+    this.#sources.set(rule, from);
     const refusal =
       reach.fromRefusal(from, namespaces.factsOf(from)) ?? reach.toRefusal(home, home, namespaces.factsOf(home));
     return refusal && { ...refusal, part: 'all' };
@@ -110,11 +108,12 @@ export class RuleTargets {
     const forbidden = reach.fromRefusal(home, namespaces.factsOf(home));
     if (forbidden !== undefined) {
       this.leave(rule);
-      this.dependsOn(rule, [home]);
+      this.#sources.set(rule, home);
       return { targets: NONE, outOfReach: { ...forbidden, part: 'all' } };
     }
     // Stored before the search, so that a namespace that changes meanwhile causes another evaluation.
     this.#selections.set(rule, selection);
+    if (reach.labelKeys.length > 0) this.#sources.set(rule, home);
     const leftOut = new LeftOut(home);
     const found =
       find === undefined ? new Set(await reach.reachedBy(selection, namespaces, leftOut, home)) : await find(leftOut);
