@@ -1,16 +1,13 @@
-/**
- * Reads contents that a command must compare, and keeps only their fingerprints. Objects that are requested at the same
- * time are read together: many objects with the same name by one list, the others by a GET each.
- */
+/** Reads contents that a command must compare, several at the same time, and keeps only their fingerprints. */
 import { setImmediate } from 'node:timers/promises';
 import { getObject } from '../../copy/cluster/objects/get-object.ts';
 import { Content, type Fingerprint } from '../../copy/model/content.ts';
 import type { KeySelection } from '../../copy/model/key-selection.ts';
-import { isEntryKey, type ObjectKey, parseResourceKey, type ResourceKey, resourceKey } from '../../copy/model/keys.ts';
+import { isEntryKey, type ObjectKey, parseResourceKey, type ResourceKey } from '../../copy/model/keys.ts';
 import type { Kind } from '../../copy/model/kind.ts';
 import { versionOf } from '../../copy/model/observed.ts';
 import type { KubeApi } from '../../kube/api.ts';
-import { type Listed, listEach } from '../../kube/list-each.ts';
+import type { Listed } from '../../kube/list-each.ts';
 import { getOrCreate } from '../../runtime/maps.ts';
 import { type Changes, KINDS } from './inventory.ts';
 
@@ -24,8 +21,6 @@ export interface ReadContent {
   readonly part?: string | undefined;
 }
 
-/** If this number of objects with the same name, or more, are requested (copies of one source), one list reads them. */
-const MANY_OF_A_NAME = 8;
 /** Maximum number of GETs at the same time. */
 const PARALLEL = 8;
 
@@ -91,36 +86,11 @@ export class Contents {
     const keys = [...this.#requested];
     this.#requested.clear();
     this.#batch = undefined;
-    const groups = Map.groupBy(keys, (key) => {
-      const { kind, name } = parseResourceKey(key);
-      return `${kind} ${name}`;
-    });
-    const few: ObjectKey[] = [];
-    for (const group of groups.values()) {
-      if (group.length < MANY_OF_A_NAME) few.push(...group);
-      else await this.#list(group);
-    }
-    const queue = few.values();
+    const queue = keys.values();
     const worker = async (): Promise<void> => {
       for (const key of queue) this.#found.set(key, await this.#get(key));
     };
     await Promise.all(Array.from({ length: PARALLEL }, worker));
-  }
-
-  /** Reads objects of one kind and name by a list. */
-  async #list(keys: readonly ObjectKey[]): Promise<void> {
-    const [first] = keys;
-    if (first === undefined) return;
-    const kind = this.#kindOf(first);
-    const wanted = new Set(keys);
-    for (const key of wanted) this.#found.set(key, this.#foundIn(key, undefined));
-    const take = (item: Listed): void => {
-      const { metadata } = item;
-      const key = resourceKey(this.#api.cluster, kind.kind, metadata.namespace ?? '', metadata.name);
-      if (wanted.has(key)) this.#found.set(key, this.#foundIn(key, item));
-    };
-    const fieldSelector = `metadata.name=${parseResourceKey(first).name}`;
-    await listEach(this.#api, `${kind.groupPath}/${kind.plural}`, take, { signal: this.#signal, fieldSelector });
   }
 
   async #get(key: ObjectKey): Promise<ReadContent | null> {

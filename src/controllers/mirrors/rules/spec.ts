@@ -15,7 +15,7 @@ import {
 import type { VaultAddresses } from '../../../vault/client/server.ts';
 import type { VaultLocation } from '../../../copy/vault/locations.ts';
 import { type Choices, choicesOf } from './choices.ts';
-import { type BlockContext, isSameEntry, type VaultDefaults, vaultLocation } from './vault-spec.ts';
+import { type BlockContext, entryAt, type VaultDefaults, vaultLocation } from './vault-spec.ts';
 import { nameProblems } from '../../../runtime/text/dns-names.ts';
 import {
   type NamespaceSelection,
@@ -104,11 +104,10 @@ export function effectiveSpec(mirror: SecretMirror, patterns: PatternCache, opti
   const sourceLocation = sourceType === 'vault' ? vaultLocation(source?.vault, from, problems) : undefined;
   const to = { ...common, field: 'spec.destination.vault', secretType: undefined };
   let destinationLocation = destinationType === 'vault' ? vaultLocation(destination?.vault, to, problems) : undefined;
-  if (sourceLocation !== undefined && destinationLocation !== undefined) {
-    if (isSameEntry(sourceLocation, destinationLocation)) {
-      problems.push('spec.destination.vault.path: must not be the same entry as spec.source.vault');
-      destinationLocation = undefined;
-    }
+  // It would rewrite the entry endlessly.
+  if (destinationLocation !== undefined && entryAt(sourceLocation) === entryAt(destinationLocation)) {
+    problems.push('spec.destination.vault.path: must not be the same entry as spec.source.vault');
+    destinationLocation = undefined;
   }
   const poll = mirror.spec?.pollPeriodSeconds ?? 0;
   const name = source?.name || mirror.metadata.name;

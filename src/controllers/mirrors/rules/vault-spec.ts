@@ -77,11 +77,6 @@ export function entryAt(location: VaultLocation | undefined): EntryKey | undefin
   return location && vaultTargetKey(location);
 }
 
-/** Whether two locations are one entry. A mirror from an entry to the same entry could rewrite the entry endlessly. */
-export function isSameEntry(a: VaultLocation, b: VaultLocation): boolean {
-  return entryAt(a) === entryAt(b);
-}
-
 function serverOf(
   options: VaultServerOptions,
   { field, vaultAddresses }: BlockContext,
