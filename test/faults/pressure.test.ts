@@ -8,6 +8,7 @@ import { after, before, beforeEach, describe, test } from 'node:test';
 import { kubernetesFault } from '../servers/fault-rules.ts';
 import type { ProxyRequest } from '../servers/fault-rules.ts';
 import type { Keyferry } from '../support/keyferry.ts';
+import { rowsOf } from '../support/long.ts';
 import { waitFor } from '../support/wait-for.ts';
 import type { ProbeLog } from './probe-log.ts';
 import { COPIES, FaultScene, namespaceNames, RECOVERY_MS } from './scene.ts';
@@ -32,7 +33,7 @@ for (const controller of CONTROLLERS) {
     });
     after(() => scene.close());
 
-    for (const k of [0, 1, COPIES / 2, COPIES - 1]) {
+    for (const k of rowsOf([0, COPIES / 2, COPIES - 1, 1], 3)) {
       test(`${controller.name}: if the operator is killed after ${k} of ${COPIES} deletions, it deletes the rest after a restart`, async () => {
         let deletions = 0;
         const isBeyond = ({ method, path }: ProxyRequest): boolean =>
@@ -88,9 +89,9 @@ for (const controller of CONTROLLERS) {
       }
     });
 
-    test(`${controller.name}: if 80 namespaces are created while watches break at random, each copy in them is written one time`, async (t) => {
+    test(`${controller.name}: if 40 namespaces are created while watches break at random, each copy in them is written one time`, async (t) => {
       const from = performance.now();
-      const names = Array.from({ length: 80 }, (_, n) => `team-${1000 + n}`);
+      const names = Array.from({ length: 40 }, (_, n) => `team-${1000 + n}`);
       const stop = new AbortController();
       const cutting = (async () => {
         while (!stop.signal.aborted) {
@@ -99,8 +100,8 @@ for (const controller of CONTROLLERS) {
         }
       })();
       try {
-        for (let n = 0; n < names.length; n += 8) {
-          await scene.namespaces(...names.slice(n, n + 8));
+        for (let n = 0; n < names.length; n += 4) {
+          await scene.namespaces(...names.slice(n, n + 4));
           await new Promise((resolve) => setTimeout(resolve, Math.random() * 150));
         }
       } finally {

@@ -5,7 +5,6 @@
  */
 import assert from 'node:assert/strict';
 
-import { readCrds } from '../../scripts/crd/read-crds.ts';
 import { startControlPlane, type ControlPlane, type ControlPlaneOptions } from '../servers/control-plane.ts';
 import type { FaultProxy } from '../servers/fault-proxy.ts';
 import { proxied } from '../servers/proxied.ts';
@@ -59,10 +58,9 @@ export class FaultScene implements AsyncDisposable {
 
   /** Starts a control plane, and creates namespaces, sources and rules. Starts no operator. */
   static async open(options: SceneOptions = {}): Promise<FaultScene> {
-    const plane = await startControlPlane({ controllerManager: false, ...options });
+    const plane = await startControlPlane({ controllerManager: false, crds: true, ...options });
     const { proxy, kubeconfig } = await proxied(plane, options.user);
     const scene = new FaultScene(plane, proxy, kubeconfig, options);
-    await scene.api.apply(readCrds());
     await scene.namespaces(...namespaceNames());
     for (let n = 0; n < RULES; n += 1) {
       await scene.#controller.make(scene, n);

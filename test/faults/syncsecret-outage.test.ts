@@ -15,10 +15,10 @@ import { waitFor } from '../support/wait-for.ts';
 import { within } from '../support/yardstick.ts';
 
 const NAMESPACE = 'outage';
-/** How many SyncSecrets are created while the cluster is down. Together with the changed and deleted ones, 500. */
-const MADE = 200;
-const CHANGED = 150;
-const DELETED = 150;
+/** How many SyncSecrets are created while the cluster is down. Together with the changed and deleted ones, 100. */
+const MADE = 40;
+const CHANGED = 30;
+const DELETED = 30;
 /** Limit from the end of the outage until all Secrets are right on an idle machine, ms. */
 const RECOVERY_MS = 10_000;
 const PARALLEL = 16;
@@ -131,7 +131,7 @@ it('after etcd of the management cluster is restored from a backup, CCM and mana
   }
 });
 
-it('after an outage in which 500 SyncSecrets were created, changed and deleted, all Secrets are soon right, with one write for each object', async (t) => {
+it('after an outage in which 100 SyncSecrets were created, changed and deleted, all Secrets are soon right, with one write for each object', async (t) => {
   const { managementPlane } = scene.clusters;
   const { tenant, ccm, manager } = await scene.running();
   const [made, changed, deleted] = [named('made', MADE), named('changed', CHANGED), named('deleted', DELETED)];

@@ -79,7 +79,7 @@ let tenant: Tenant;
 const programs: Partial<Record<Program, Keyferry>> = {};
 
 before(async () => {
-  scene = await SyncSecretScene.open();
+  scene = await SyncSecretScene.open({ controllerManager: false });
   await scene.namespaces(NAMESPACE);
   tenant = await scene.tenant();
 });

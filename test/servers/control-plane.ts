@@ -8,6 +8,7 @@
  */
 import path from 'node:path';
 
+import { readCrds } from '../../scripts/crd/read-crds.ts';
 import { TestApi } from '../support/api.ts';
 import { CertificateAuthority, type Certificate, type Subject } from './certificates.ts';
 import { controllerManagerArgs } from './control-plane-args.ts';
@@ -33,6 +34,8 @@ export interface ControlPlaneOptions extends ControlPlaneServersOptions {
    * Default: true.
    */
   readonly controllerManager?: boolean;
+  /** Whether the CRDs of Keyferry are in place from the start. Borrowed servers have them already. Default: false. */
+  readonly crds?: boolean;
   /** Flags of kube-controller-manager, in addition to the default ones. */
   readonly controllerManagerFlags?: readonly string[];
   /**
@@ -160,7 +163,8 @@ export class ControlPlane {
  */
 export async function startControlPlane(options: ControlPlaneOptions = {}): Promise<ControlPlane> {
   const source =
-    (isBorrowable(options) ? await borrow(options) : undefined) ?? (await ControlPlaneServers.start(options));
+    (isBorrowable(options) ? await borrow({ crds: options.crds ?? false }) : undefined) ??
+    (await ControlPlaneServers.start(options));
   const isOwn = source instanceof ControlPlaneServers;
   const { layout, authority } = source.access;
   const folder = isOwn ? layout.folder : await Reaper.shared().temporaryFolder('keyferry-borrowed-plane-');
@@ -168,6 +172,7 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
   const kubeconfigPath = await writeKubeconfigFile(folder, { server, caPem: authority.certPem, token });
   const plane = new ControlPlane(source, folder, kubeconfigPath, options);
   try {
+    if (isOwn && options.crds === true) await plane.api.apply(readCrds());
     if (options.controllerManager ?? true) await plane.startControllerManager();
     return plane;
   } catch (error) {

@@ -1,6 +1,6 @@
 /**
  * Starts two real clusters: a tenant's and the management cluster. Each has etcd, kube-apiserver,
- * kube-controller-manager, RBAC and an audit log. Programs under test connect through fault proxies, tests directly.
+ * kube-controller-manager, the CRDs, RBAC and an audit log. Programs under test connect through fault proxies, tests directly.
  */
 import { startControlPlane } from '../servers/control-plane.ts';
 import type { ControlPlane, ControlPlaneOptions } from '../servers/control-plane.ts';
@@ -8,11 +8,6 @@ import { startFaultProxy } from '../servers/fault-proxy.ts';
 import type { FaultProxy } from '../servers/fault-proxy.ts';
 
 export interface PairOptions {
-  /**
-   * Manifests for both clusters, such as CRDs. (The garbage collector notices a kind that is created later only after
-   * half a minute.)
-   */
-  readonly manifests?: string;
   /**
    * Whether kube-controller-manager runs. Default: true. Without it, no garbage is collected, and a deleted namespace
    * stays.
@@ -34,7 +29,10 @@ export class ClusterPair implements AsyncDisposable {
 
   /** Starts both clusters at the same time. */
   static async start(options: PairOptions = {}): Promise<ClusterPair> {
-    const starts = [options.tenant, options.management].map((one) => startPlane(options, one));
+    const { controllerManager = true } = options;
+    const starts = [options.tenant, options.management].map((one) =>
+      startControlPlane({ audit: true, crds: true, controllerManager, ...one }),
+    );
     const results = await Promise.allSettled(starts);
     const planes = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
     const [tenant, management] = planes;
@@ -58,17 +56,5 @@ export class ClusterPair implements AsyncDisposable {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.stop();
-  }
-}
-
-async function startPlane(pair: PairOptions, options: ControlPlaneOptions = {}): Promise<ControlPlane> {
-  const plane = await startControlPlane({ audit: true, ...options, controllerManager: false });
-  try {
-    await plane.api.apply(pair.manifests ?? '');
-    if (options.controllerManager ?? pair.controllerManager ?? true) await plane.startControllerManager();
-    return plane;
-  } catch (error) {
-    await plane.stop();
-    throw error;
   }
 }

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
-import { readCrds } from '../../scripts/crd/read-crds.ts';
 import { startControlPlane } from '../servers/control-plane.ts';
 import type { ControlPlane } from '../servers/control-plane.ts';
 import { Keyferry } from './keyferry.ts';
@@ -12,8 +11,7 @@ import { within } from './yardstick.ts';
 describe('Keyferry as a process', () => {
   let plane: ControlPlane;
   before(async () => {
-    plane = await startControlPlane({ controllerManager: false });
-    await plane.api.apply(readCrds());
+    plane = await startControlPlane({ controllerManager: false, crds: true });
   });
   after(() => plane.stop());
 

@@ -3,7 +3,6 @@
  * `deploy/`. Each program gets a kubeconfig with the token of its ServiceAccount. Programs connect through fault
  * proxies only.
  */
-import { readCrd } from '../../scripts/crd/read-crds.ts';
 import type { ControlPlane } from '../servers/control-plane.ts';
 import type { FaultProxy } from '../servers/fault-proxy.ts';
 import { ClusterPair } from './cluster-pair.ts';
@@ -35,9 +34,6 @@ export interface Tenant {
    */
   readonly kubeconfig: string;
 }
-
-/** Options of both control planes. */
-export type ClustersOptions = Omit<PairOptions, 'manifests'>;
 
 /**
  * How a program is started. By default, with the original's command and flags; with `inRun`, as a controller of
@@ -77,8 +73,8 @@ export class SyncSecretClusters implements AsyncDisposable {
   }
 
   /** Starts and prepares both clusters. They have no tenant yet. */
-  static async start(options: ClustersOptions = {}): Promise<SyncSecretClusters> {
-    const pair = await ClusterPair.start({ ...options, manifests: readCrd('syncsecrets') });
+  static async start(options: PairOptions = {}): Promise<SyncSecretClusters> {
+    const pair = await ClusterPair.start(options);
     try {
       const { tenant, management } = pair;
       const [ccmToken, managerToken] = await Promise.all([installCcm(tenant), installManager(management)]);

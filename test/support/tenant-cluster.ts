@@ -1,5 +1,4 @@
 /** Starts another tenant cluster, besides the two of `SyncSecretClusters`. It has no proxy and no garbage collector. */
-import { readCrd } from '../../scripts/crd/read-crds.ts';
 import { type ControlPlane, startControlPlane } from '../servers/control-plane.ts';
 import type { TestApi } from './api.ts';
 import { installCcm } from './sync-secret-install.ts';
@@ -14,9 +13,8 @@ export interface TenantCluster {
 
 /** Starts the cluster and prepares it for a CCM. The caller must stop its control plane. */
 export async function startTenantCluster(): Promise<TenantCluster> {
-  const plane = await startControlPlane({ controllerManager: false });
+  const plane = await startControlPlane({ controllerManager: false, crds: true });
   try {
-    await plane.api.apply(readCrd('syncsecrets'));
     return { plane, api: plane.api, kubeconfig: await plane.writeKubeconfig({ token: await installCcm(plane) }) };
   } catch (error) {
     await plane.stop();

@@ -18,7 +18,7 @@ const LONGEST_STRETCH = 4;
 const REQUEST_MS = 1;
 const UNTIL_TRUE = {
   local: { leastMs: 20, share: 1 / 6, mostMs: 150 },
-  request: { leastMs: 20, share: 1 / 3, mostMs: 500 },
+  request: { leastMs: 50, share: 1 / 3, mostMs: 500 },
 };
 /** Most unwanted effects come at once, and last. */
 const STAYS_TRUE = {
@@ -47,7 +47,7 @@ export interface WaitOptions {
   /** Time limit, ms. Default: `PATIENCE_MS`. */
   readonly timeoutMs?: number;
   /**
-   * Pause between two checks, ms. Default: after a request, a third of the time that has passed, but 20 to 500 ms; else a
+   * Pause between two checks, ms. Default: after a request, a third of the time that has passed, but 50 to 500 ms; else a
    * sixth, but 20 to 150 ms; longer after a slow check.
    */
   readonly intervalMs?: number;

@@ -20,6 +20,7 @@ import type { Json } from '../../support/api.ts';
 import { readAuditLog } from '../../support/audit-log.ts';
 import { rightsIn, type RoleFile } from '../../support/granted.ts';
 import { Keyferry } from '../../support/keyferry.ts';
+import { rowsOf } from '../../support/long.ts';
 import { reviewRights, rolesIn } from '../../support/permissions.ts';
 import { requestToken, serviceAccountUser } from '../../support/service-account.ts';
 import { waitFor } from '../../support/wait-for.ts';
@@ -54,6 +55,8 @@ const MIRRORS = [
 ];
 const CONFIG_MAPS = ['core/configmaps: get list watch create patch delete'];
 const REPORTING = { 'mittwald.enabled': true, 'mittwald.reportUnsupported': true };
+/** A short run renders the chart with each system alone, with each pair, with all, and with all but one. */
+const FEW = 8 + 28 + 1 + 8;
 const UNSUPPORTED = [
   'rbac.authorization.k8s.io/roles: list watch',
   'rbac.authorization.k8s.io/rolebindings: list watch',
@@ -241,8 +244,13 @@ describe('the chart', () => {
       ['syncSecret.ccm.enabled', 'syncsecret-ccm'],
       ['generator.enabled', 'generator'],
     ] as const;
-    for (let bits = 1; bits < 2 ** switches.length; bits += 1) {
-      const isOn = (index: number): boolean => Math.floor(bits / 2 ** index) % 2 === 1;
+    const isIn = (combination: number, index: number): boolean => Math.floor(combination / 2 ** index) % 2 === 1;
+    const size = (combination: number): number => switches.filter((_, index) => isIn(combination, index)).length;
+    const combinations = Array.from({ length: 2 ** switches.length - 1 }, (_, n) => n + 1).toSorted(
+      (a, b) => Math.min(size(a), 9 - size(a)) - Math.min(size(b), 9 - size(b)),
+    );
+    for (const combination of rowsOf(combinations, FEW)) {
+      const isOn = (index: number): boolean => isIn(combination, index);
       const values = Object.fromEntries(switches.map(([key], index) => [key, isOn(index)]));
       const objects = objectsIn(await template({ ...values, 'syncSecret.ccm.clusterName': 'primary' }));
       const deployment = one(objects, 'Deployment');

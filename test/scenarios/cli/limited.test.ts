@@ -7,7 +7,6 @@ import { after, before, describe, it } from 'node:test';
 import { stringify } from 'yaml';
 
 import { explainSchema, planSchema, statusSchema } from '../../../scripts/reports/schemas.ts';
-import { readCrds } from '../../../scripts/crd/read-crds.ts';
 import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';
 import { waitForRights } from '../../support/permissions.ts';
 import { mirror, namespace, secret } from './objects.ts';
@@ -73,9 +72,12 @@ describe('the commands with few rights, few namespaces or limits', () => {
   };
 
   before(async () => {
-    plane = await startControlPlane({ controllerManager: false, users: [{ name: TENANT }, { name: READER }] });
+    plane = await startControlPlane({
+      controllerManager: false,
+      crds: true,
+      users: [{ name: TENANT }, { name: READER }],
+    });
     const { api } = plane;
-    await api.apply(readCrds());
     await api.createMany(['web', 'platform', 'other', 'sandbox'].map((name) => namespace(name)));
     const rules = [
       { apiGroups: [''], resources: ['secrets', 'configmaps'], verbs: ['get', 'list'] },

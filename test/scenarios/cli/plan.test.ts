@@ -10,7 +10,6 @@ import { after, before, describe, it } from 'node:test';
 import { parse, stringify } from 'yaml';
 
 import { planSchema } from '../../../scripts/reports/schemas.ts';
-import { readCrds } from '../../../scripts/crd/read-crds.ts';
 import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';
 import type { Json } from '../../support/api.ts';
 import { waitForRights } from '../../support/permissions.ts';
@@ -26,9 +25,8 @@ describe('keyferry plan', () => {
   let plane: ControlPlane;
   let folder: string;
   before(async () => {
-    plane = await startControlPlane({ controllerManager: false, audit: true, users: [{ name: READER }] });
+    plane = await startControlPlane({ controllerManager: false, crds: true, audit: true, users: [{ name: READER }] });
     folder = await mkdtemp(path.join(tmpdir(), 'keyferry-plan-test-'));
-    await plane.api.apply(readCrds());
     await plane.api.createMany(['to-a', 'to-b'].map((name) => namespace(name)));
     await plane.api.create(secret('default', 'one', 'x'));
   });

@@ -4,7 +4,6 @@
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
 
-import { readCrds } from '../../../scripts/crd/read-crds.ts';
 import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';
 import { readAuditLog } from '../../support/audit-log.ts';
 import { GRANTED, manifest } from '../../support/granted.ts';
@@ -24,8 +23,7 @@ const {
 
 let plane: ControlPlane;
 before(async () => {
-  plane = await startControlPlane({ controllerManager: false, audit: true, users: [KEYFERRY_ACCOUNT] });
-  await plane.api.apply(readCrds());
+  plane = await startControlPlane({ controllerManager: false, crds: true, audit: true, users: [KEYFERRY_ACCOUNT] });
   await plane.api.apply(manifest('rbac.yaml'));
 });
 after(() => plane.stop());

@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
-import { readCrds } from '../../../scripts/crd/read-crds.ts';
 import { explainSchema, statusSchema } from '../../../scripts/reports/schemas.ts';
 import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';
 import { waitFor } from '../../support/wait-for.ts';
@@ -14,8 +13,7 @@ const SERVED = 'served';
 describe('what keyferry status says about the operator', () => {
   let plane: ControlPlane;
   before(async () => {
-    plane = await startControlPlane({ controllerManager: false, users: [{ name: SERVED }] });
-    await plane.api.apply(readCrds());
+    plane = await startControlPlane({ controllerManager: false, crds: true, users: [{ name: SERVED }] });
     await plane.api.create(secret('default', 'one', 'x'));
     await plane.api.create(mirror('old', 'one', ['team-.+']));
   });

@@ -12,7 +12,6 @@ import { stripVTControlCharacters } from 'node:util';
 import { parse, stringify } from 'yaml';
 
 import { explainSchema, statusSchema } from '../../../scripts/reports/schemas.ts';
-import { readCrds } from '../../../scripts/crd/read-crds.ts';
 import type { StatusFindings } from '../../../src/commands/status/report.ts';
 import { watchStatus } from '../../../src/commands/status.ts';
 import type { Lister } from '../../../src/commands/snapshot/inventory.ts';
@@ -37,8 +36,7 @@ const ESCAPE = '\u001B';
 describe('keyferry status', () => {
   let plane: ControlPlane;
   before(async () => {
-    plane = await startControlPlane({ controllerManager: false, audit: true, users: [{ name: TENANT }] });
-    await plane.api.apply(readCrds());
+    plane = await startControlPlane({ controllerManager: false, crds: true, audit: true, users: [{ name: TENANT }] });
     await plane.api.createMany(['team-a', 'team-b', 'not-team-a', 'other'].map((name) => namespace(name)));
     await plane.api.create(secret('default', 'one', 'x'));
     await plane.api.create(mirror('old', 'one', ['team-.+']));

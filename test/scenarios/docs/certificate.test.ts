@@ -8,7 +8,6 @@ import { readFileSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
 import { parse, parseAllDocuments } from 'yaml';
 
-import { readCrds } from '../../../scripts/crd/read-crds.ts';
 import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';
 import { Keyferry } from '../../support/keyferry.ts';
 import { failOnLeaks } from '../../support/leaks.ts';
@@ -50,10 +49,9 @@ const resources = new AsyncDisposableStack();
 let plane: ControlPlane;
 
 before(async () => {
-  plane = await startControlPlane({ controllerManager: false });
+  plane = await startControlPlane({ controllerManager: false, crds: true });
   resources.defer(() => plane.stop());
   await plane.api.apply([CERTIFICATES]);
-  await plane.api.apply(readCrds());
   const args = ['--controllers=mirrors,replicator,reflector,mittwald,config-syncer'];
   const keyferry = resources.use(await Keyferry.start({ kubeconfig: plane.kubeconfigPath, args }));
   await keyferry.ready();

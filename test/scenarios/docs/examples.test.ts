@@ -7,7 +7,6 @@ import { globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
 
-import { readCrds } from '../../../scripts/crd/read-crds.ts';
 import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';
 import { installEsoCrds, startExternalSecrets } from '../../servers/external-secrets.ts';
 import { findPostgres, startPostgres } from '../../servers/postgres.ts';
@@ -33,12 +32,14 @@ let plane: ControlPlane;
 let shell: Shell;
 
 before(async () => {
-  const [cluster, vault] = await Promise.all([startControlPlane({ controllerManager: false }), startVault()]);
+  const [cluster, vault] = await Promise.all([
+    startControlPlane({ controllerManager: false, crds: true }),
+    startVault(),
+  ]);
   plane = cluster;
   resources.defer(() => plane.stop());
   resources.use(vault);
   shell = new Shell(plane, {});
-  await plane.api.apply(readCrds());
   await installEsoCrds(plane);
   // One cluster is the cluster of the team and the central one.
   await plane.api.createNamespaces([`tenant-${TENANT}`]);

@@ -9,7 +9,6 @@ import { after, before, describe, it } from 'node:test';
 import { parse, parseAllDocuments } from 'yaml';
 
 import { findControllerCommand } from '../../../src/config/commands.ts';
-import { readCrds } from '../../../scripts/crd/read-crds.ts';
 import { startControlPlane } from '../../servers/control-plane.ts';
 import type { ControlPlane } from '../../servers/control-plane.ts';
 import { findPostgres, startPostgres } from '../../servers/postgres.ts';
@@ -80,7 +79,7 @@ let shell: Shell;
 
 before(async () => {
   const [cluster, first, second] = await Promise.all([
-    startControlPlane({ controllerManager: false }),
+    startControlPlane({ controllerManager: false, crds: true }),
     startVault(),
     startVault(),
   ]);
@@ -92,7 +91,6 @@ before(async () => {
     'https://vault1.example.com': first,
     'https://vault2.example.com': second,
   });
-  await plane.api.apply(readCrds());
   await plane.api.apply(readFileSync(new URL('deploy/rbac.yaml', ROOT), 'utf8'));
   const ids = await approle(first);
   Object.assign(replacements, {

@@ -17,7 +17,7 @@ let scene: MirrorScene;
 let operator: Keyferry;
 
 before(async () => {
-  scene = await MirrorScene.open();
+  scene = await MirrorScene.open({ controllerManager: false });
   operator = await scene.operator({ command: 'run', args: ['--replicator-allow-all'] });
 });
 after(() => scene.close());

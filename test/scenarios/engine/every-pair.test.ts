@@ -5,7 +5,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
-import { readCrds } from '../../../scripts/crd/read-crds.ts';
 import type { Json } from '../../support/api.ts';
 import { rowsOf } from '../../support/long.ts';
 import { waitFor } from '../../support/wait-for.ts';
@@ -85,8 +84,7 @@ const FILLERS: readonly Filler[] = [
 
 let scene: SyncScene;
 before(async () => {
-  scene = await SyncScene.open();
-  await scene.api.apply(readCrds());
+  scene = await SyncScene.open({ crds: true });
   await scene.namespaces('one', 'two', 'team', 'next');
   const controllers = 'mirrors,replicator,reflector,mittwald,config-syncer';
   await scene.operator([], { command: 'run', args: [`--controllers=${controllers}`, '--source-grace=0'] });

@@ -26,7 +26,7 @@ let kubeconfig: string;
 let operator: Keyferry;
 
 before(async () => {
-  scene = await MirrorScene.open();
+  scene = await MirrorScene.open({ controllerManager: false });
   ({ proxy, kubeconfig } = await proxied(scene.plane));
   operator = await scene.operator({ kubeconfig });
 });

@@ -21,7 +21,7 @@ let scene: MirrorScene;
 let proxy: FaultProxy;
 
 before(async () => {
-  scene = await MirrorScene.open();
+  scene = await MirrorScene.open({ controllerManager: false });
   const through = await proxied(scene.plane);
   ({ proxy } = through);
   await scene.operator({ kubeconfig: through.kubeconfig, args: ['--controllers=mirrors,replicator'] });

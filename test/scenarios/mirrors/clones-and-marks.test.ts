@@ -24,7 +24,7 @@ let scene: MirrorScene;
 const RUN = { command: 'run', args: ['--controllers', 'mirrors,replicator'] } as const;
 
 before(async () => {
-  scene = await MirrorScene.open();
+  scene = await MirrorScene.open({ controllerManager: false });
   await scene.operator(RUN);
   await settled('bystander');
 });

@@ -6,8 +6,6 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, it } from 'node:test';
 
-import { readCrds } from '../../../scripts/crd/read-crds.ts';
-import { startControlPlane } from '../../servers/control-plane.ts';
 import { KEYFERRY_ACCOUNT } from '../../support/service-account.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { HOME, MirrorScene } from './support.ts';
@@ -18,8 +16,7 @@ const USER = KEYFERRY_ACCOUNT.name;
 
 let scene: MirrorScene;
 before(async () => {
-  scene = new MirrorScene(await startControlPlane({ controllerManager: false, users: [KEYFERRY_ACCOUNT] }));
-  await scene.api.apply(readCrds());
+  scene = await MirrorScene.open({ controllerManager: false, users: [KEYFERRY_ACCOUNT] });
   await scene.api.apply(RBAC);
   await scene.api.delete(BINDING);
 });

@@ -26,7 +26,7 @@ import {
 let scene: MirrorScene;
 
 before(async () => {
-  scene = await MirrorScene.open();
+  scene = await MirrorScene.open({ controllerManager: false });
   await scene.operator();
 });
 after(() => scene.close());

@@ -16,7 +16,7 @@ let watcher: AsyncDisposable;
 const deleted: string[] = [];
 
 before(async () => {
-  scene = await MirrorScene.open();
+  scene = await MirrorScene.open({ controllerManager: false });
   await scene.operator();
   watcher = await scene.api.watch('/api/v1/secrets', ({ type, object: { metadata } }) => {
     if (type === 'DELETED') deleted.push(secretPath(metadata.namespace, metadata.name));

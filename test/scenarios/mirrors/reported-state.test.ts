@@ -12,7 +12,7 @@ let scene: MirrorScene;
 let operator: Keyferry;
 
 before(async () => {
-  scene = await MirrorScene.open();
+  scene = await MirrorScene.open({ controllerManager: false });
   operator = await scene.operator();
 });
 after(() => scene.close());

@@ -1,5 +1,4 @@
 /** Shared by the scenarios of SecretMirrors: a cluster with the CRD, an operator, and helpers for the actions of users. */
-import { readCrds } from '../../../scripts/crd/read-crds.ts';
 import { startControlPlane } from '../../servers/control-plane.ts';
 import type { ControlPlane, ControlPlaneOptions } from '../../servers/control-plane.ts';
 import type { Json, TestApi } from '../../support/api.ts';
@@ -41,9 +40,7 @@ export class MirrorScene {
 
   /** Starts a control plane with the CRD. No operator runs yet. */
   static async open(options: ControlPlaneOptions = {}): Promise<MirrorScene> {
-    const scene = new MirrorScene(await startControlPlane(options));
-    await scene.api.apply(readCrds());
-    return scene;
+    return new MirrorScene(await startControlPlane({ crds: true, ...options }));
   }
 
   /** Starts an operator and waits until it is ready. */

@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
 
-import { readCrds } from '../../../scripts/crd/read-crds.ts';
 import type { Json } from '../../support/api.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { MittwaldScene, OPEN } from './support.ts';
@@ -13,8 +12,7 @@ const ACCEPT_A = { 'keyferry.dev/accept-push': 'a' };
 
 let scene: MittwaldScene;
 before(async () => {
-  scene = await MittwaldScene.open();
-  await scene.api.apply(readCrds());
+  scene = await MittwaldScene.open({ crds: true });
   await scene.namespaces('a', 'b', 'c', 't', 'u');
   const controllers = 'mirrors,replicator,reflector,mittwald,config-syncer';
   await scene.operator([], { command: 'run', args: [`--controllers=${controllers}`, '--source-grace=1s'] });

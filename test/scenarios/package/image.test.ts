@@ -10,7 +10,6 @@ import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 
-import { readCrds } from '../../../scripts/crd/read-crds.ts';
 import { buildImage } from '../../../scripts/image/build-image.ts';
 import { imageLabels, RUNTIME, USER_ID } from '../../../scripts/image/config.ts';
 import { areInputsCached } from '../../../scripts/image/inputs.ts';
@@ -50,8 +49,7 @@ describe('the container image', { skip }, () => {
     for (const layer of Layers) {
       await promisify(execFile)('tar', ['-xzpf', path.join(folder, 'first/oci', layer), '-C', root]);
     }
-    plane = await startControlPlane({ controllerManager: false });
-    await plane.api.apply(readCrds());
+    plane = await startControlPlane({ controllerManager: false, crds: true });
     await copyFile(plane.kubeconfigPath, path.join(root, 'tmp/kubeconfig'));
     await chmod(path.join(root, 'tmp/kubeconfig'), 0o644);
     await chmod(folder, 0o755);

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
 import type { Json } from '../../support/api.ts';
+import { rowsOf } from '../../support/long.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { annotations, autoInto, KINDS, mark, ReflectorScene } from './support.ts';
 
@@ -14,7 +15,7 @@ before(async () => {
 });
 after(() => scene.close());
 
-for (const kind of KINDS)
+for (const kind of rowsOf(KINDS))
   describe(`a ${kind.kind} with reflection-auto-enabled`, () => {
     it('has a mirror in each selected namespace, which follows its data and goes with it', async () => {
       const users = scene.of(kind);

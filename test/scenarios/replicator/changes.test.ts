@@ -27,7 +27,7 @@ for (const kind of rowsOf(KINDS)) {
       users = scene.of(kind);
     });
 
-    for (const length of [1, 2, 3, 5]) {
+    for (const length of rowsOf([1, 5, 2, 3], 2)) {
       it(`if a replicate-from closes a cycle of ${length + 1} pulls, writes stop and its object keeps its data; once it is removed, all others pull that data`, async () => {
         const names = Array.from({ length: length + 1 }, (_, index) => `team-a/cycle-${length}-${index}`);
         const [head = '', ...links] = names;

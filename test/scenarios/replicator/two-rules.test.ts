@@ -5,7 +5,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
-import { readCrds } from '../../../scripts/crd/read-crds.ts';
 import type { Json } from '../../support/api.ts';
 import { rowsOf } from '../../support/long.ts';
 import { waitFor } from '../../support/wait-for.ts';
@@ -25,8 +24,7 @@ describe('SecretMirrors and replicate-from on one object', () => {
     });
   };
   before(async () => {
-    scene = await ReplicatorScene.open({ controllerManager: false });
-    await scene.api.apply(readCrds());
+    scene = await ReplicatorScene.open({ controllerManager: false, crds: true });
     await scene.namespaces('home', 'source', 'team-a', 'team-b');
     users = scene.of(KINDS[0]!);
   });

@@ -12,7 +12,7 @@ import type { Chain } from './support.ts';
 import { ORIGINAL_FINALIZER, secretPath, syncSecretPath, SyncSecretScene } from './support.ts';
 
 let scene: SyncSecretScene;
-before(async () => (scene = await SyncSecretScene.open()));
+before(async () => (scene = await SyncSecretScene.open({ controllerManager: false })));
 afterEach(async () => await scene.clear());
 after(async () => await scene.close());
 

@@ -13,7 +13,7 @@ import { waitFor } from '../../support/wait-for.ts';
 import { SyncSecretScene, syncSecretPath } from './support.ts';
 
 let scene: SyncSecretScene;
-before(async () => (scene = await SyncSecretScene.open()));
+before(async () => (scene = await SyncSecretScene.open({ controllerManager: false })));
 afterEach(async () => await scene.clear());
 after(async () => await scene.close());
 

@@ -5,7 +5,6 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
 
-import { readCrd } from '../../../scripts/crd/read-crds.ts';
 import type { Json, TestApi } from '../../support/api.ts';
 import type { Tenant } from '../../support/sync-secret-clusters.ts';
 import { waitFor } from '../../support/wait-for.ts';
@@ -25,7 +24,6 @@ let sentinels = 0;
 before(async () => {
   scene = await SyncSecretScene.open();
   admin = scene.managementApi;
-  await admin.apply(readCrd('secretmirrors'));
   await admin.createNamespaces(['elsewhere', 'sentinels']);
   tenant = await scene.tenant();
   user = scene.clusters.managementPlane.client({ token: tenant.token });

@@ -5,7 +5,6 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
 
-import { readCrd } from '../../../scripts/crd/read-crds.ts';
 import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';
 import type { Json, TestApi } from '../../support/api.ts';
 import type { AuditEntry } from '../../support/audit-log.ts';
@@ -46,10 +45,8 @@ const kubeconfigs = { ccm: '', manager: '', both: '', away: '' };
 let programs: Keyferry[] = [];
 
 before(async () => {
-  plane = await startControlPlane({ audit: true, users: [{ name: BOTH }], controllerManager: false });
+  plane = await startControlPlane({ audit: true, crds: true, users: [{ name: BOTH }] });
   api = plane.api;
-  await api.apply(readCrd('syncsecrets'));
-  await plane.startControllerManager();
   const [ccm, manager, away] = [await installCcm(plane), await installManager(plane), await installTenant(plane, AWAY)];
   await api.createNamespaces([APP, OTHER_AWAY]);
   const roles = ['keyferry-syncsecret-ccm', 'keyferry-syncsecret-synchronizer', 'keyferry-syncsecret-manager'];

@@ -28,7 +28,7 @@ let other: Tenant;
 /** A client with the token of the tenant. */
 let user: TestApi;
 before(async () => {
-  scene = await SyncSecretScene.open();
+  scene = await SyncSecretScene.open({ controllerManager: false });
   [tenant, other] = await Promise.all([scene.tenant(), scene.tenant()]);
   user = scene.clusters.managementPlane.client({ token: tenant.token });
 });

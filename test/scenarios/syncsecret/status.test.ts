@@ -14,7 +14,7 @@ import { staysTrue, waitFor } from '../../support/wait-for.ts';
 import { syncSecretPath, syncSecretsPath, SyncSecretScene } from './support.ts';
 
 let scene: SyncSecretScene;
-before(async () => (scene = await SyncSecretScene.open()));
+before(async () => (scene = await SyncSecretScene.open({ controllerManager: false })));
 afterEach(async () => await scene.clear());
 after(async () => await scene.close());
 

@@ -6,9 +6,10 @@ import assert from 'node:assert/strict';
 
 import type { Json, TestApi } from '../../support/api.ts';
 import { assertNoCanaries, makeCanary } from '../../support/canary.ts';
+import type { PairOptions } from '../../support/cluster-pair.ts';
 import type { Keyferry } from '../../support/keyferry.ts';
 import { SyncSecretClusters } from '../../support/sync-secret-clusters.ts';
-import type { ClustersOptions, ProgramOptions, Tenant } from '../../support/sync-secret-clusters.ts';
+import type { ProgramOptions, Tenant } from '../../support/sync-secret-clusters.ts';
 import { PATIENCE_MS, waitFor } from '../../support/wait-for.ts';
 import { within } from '../../support/yardstick.ts';
 import { Requests } from './requests.ts';
@@ -68,7 +69,7 @@ export class SyncSecretScene {
   }
 
   /** Starts both clusters. No program runs yet. */
-  static async open(options: ClustersOptions = {}): Promise<SyncSecretScene> {
+  static async open(options: PairOptions = {}): Promise<SyncSecretScene> {
     return new SyncSecretScene(await SyncSecretClusters.start(options));
   }
 

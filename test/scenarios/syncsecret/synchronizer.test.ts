@@ -26,7 +26,7 @@ let scene: SyncSecretScene;
 /** One manager for all tests of this file. */
 let manager: Keyferry;
 before(async () => {
-  scene = await SyncSecretScene.open();
+  scene = await SyncSecretScene.open({ controllerManager: false });
   manager = await scene.manager();
 });
 afterEach(async () => {

@@ -8,7 +8,7 @@ import { refuse } from '../engine/admission.ts';
 import { pathOf, secretPath, syncSecretPath, SyncSecretScene } from './support.ts';
 
 let scene: SyncSecretScene;
-before(async () => (scene = await SyncSecretScene.open()));
+before(async () => (scene = await SyncSecretScene.open({ controllerManager: false })));
 afterEach(async () => await scene.clear());
 after(async () => await scene.close());
 

@@ -8,7 +8,6 @@ import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { gunzipSync } from 'node:zlib';
 
-import { readCrds } from '../../../scripts/crd/read-crds.ts';
 import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';
 import { proxied } from '../../servers/proxied.ts';
 import { Browser, type Tab, WITHOUT_BROWSER } from '../../support/browser.ts';
@@ -47,9 +46,8 @@ describe('the page of keyferry ui', { skip: WITHOUT_BROWSER }, () => {
   let tab: Tab;
 
   before(async () => {
-    plane = await startControlPlane({ controllerManager: false, users: [{ name: TENANT }] });
+    plane = await startControlPlane({ controllerManager: false, crds: true, users: [{ name: TENANT }] });
     resources.defer(() => plane.stop());
-    await plane.api.apply(readCrds());
     await plane.api.createMany(['team-a', 'team-b', 'team-c', 'constructor', 'closed'].map((name) => namespace(name)));
     await plane.api.patch('/api/v1/namespaces/closed', {
       metadata: { annotations: { 'keyferry.dev/accept-from': '' } },

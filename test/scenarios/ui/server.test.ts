@@ -7,7 +7,6 @@ import { after, before, describe, it } from 'node:test';
 import { text } from 'node:stream/consumers';
 
 import type { PageMessage } from '../../../ui/data.ts';
-import { readCrds } from '../../../scripts/crd/read-crds.ts';
 import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';
 import { ensureBundle } from '../../support/bundle.ts';
 import { waitFor } from '../../support/wait-for.ts';
@@ -27,8 +26,7 @@ describe('the server of keyferry ui', () => {
   let token: string;
 
   before(async () => {
-    plane = await startControlPlane({ controllerManager: false, users: [{ name: TENANT }] });
-    await plane.api.apply(readCrds());
+    plane = await startControlPlane({ controllerManager: false, crds: true, users: [{ name: TENANT }] });
     await plane.api.create(namespace('team-a'));
     await plane.api.create(secret('default', 'one', 'the-value'));
     await plane.api.create(mirror('one', 'one', ['team-.+']));

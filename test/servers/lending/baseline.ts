@@ -29,6 +29,8 @@ const CHANGED_BY_SERVER =
  * such an object, the servers are not lent again.
  */
 const NOT_FORGOTTEN = /^\/registry\/(validating|mutating)(admissionpolic|webhookconfiguration)/;
+/** Definitions that are in place when servers are lent. Servers whose test has changed one are not lent again. */
+const LENT_CRDS = /^\/registry\/apiextensions\.k8s\.io\/customresourcedefinitions\//;
 /** With more objects than this, deleting them takes longer than starting new servers. */
 const MOST_OBJECTS = 3000;
 const LOOK_MS = 50;
@@ -69,6 +71,7 @@ export class Baseline implements Disposable {
   async restore(): Promise<boolean> {
     const first = await listOf(this.#etcd);
     if (first.length > MOST_OBJECTS || first.some((entry) => NOT_FORGOTTEN.test(keyText(entry)))) return false;
+    if (!this.#hasCrds(first)) return false;
     for (let looks = 0; looks < LOOKS; looks += 1) {
       const isClean = await this.#clean(looks === 0 ? first : await listOf(this.#etcd));
       if (isClean && (await readApis(this.#api)) === this.#apis) return true;
@@ -81,6 +84,11 @@ export class Baseline implements Disposable {
   [Symbol.dispose](): void {
     this.#etcd[Symbol.dispose]();
     this.#api.close();
+  }
+
+  #hasCrds(entries: readonly Entry[]): boolean {
+    const found = new Map(entries.map(({ key, value }) => [key, value]));
+    return [...this.#entries].every(([key, value]) => !LENT_CRDS.test(keyText({ key })) || found.get(key) === value);
   }
 
   /** Deletes and restores entries. @returns whether there was nothing to do */

@@ -1,22 +1,55 @@
 /** Borrows servers for a test file. `protocol.ts` describes the lending. */
 import { connect, type Socket } from 'node:net';
+import { createInterface } from 'node:readline';
 
 import type { ControlPlaneAccess } from '../control-plane-servers.ts';
 import { type Offer, RETURN, SOCKET_VARIABLE, type Wish } from './protocol.ts';
+
+/** Connections over which this process has returned servers. The lender cleans and lends these servers to it again. */
+const returned: Connection[] = [];
+
+/** A connection to the lender. It ends with this process, at the latest. */
+class Connection {
+  readonly wish: Wish;
+  readonly #socket: Socket;
+  readonly #lines: AsyncIterator<string>;
+
+  constructor(path: string, wish: Wish) {
+    this.wish = wish;
+    this.#socket = connect(path);
+    this.#lines = createInterface({ input: this.#socket })[Symbol.asyncIterator]();
+  }
+
+  async ask(): Promise<Offer> {
+    this.#socket.ref();
+    this.#socket.write(`${JSON.stringify(this.wish)}\n`);
+    const line = await this.#lines.next();
+    // Without this, the connection would keep the test's process alive.
+    this.#socket.unref();
+    if (line.done === true) throw new Error('the lender of control planes ended');
+    return JSON.parse(line.value) as Offer;
+  }
+
+  async giveBack(): Promise<void> {
+    await new Promise<void>((resolve) => {
+      this.#socket.write(`${RETURN}\n`, () => resolve());
+    });
+    returned.push(this);
+  }
+}
 
 /** Servers that belong to the lender. This test file uses them until it returns them. */
 export class Loan {
   readonly access: ControlPlaneAccess;
   /** The process id of the API server. A test may suspend it, and must resume it before it returns the servers. */
   readonly apiServerPid: number;
-  /** The connection to the lender. It ends with this process, at the latest. */
-  readonly #socket: Socket;
+  readonly #connection: Connection;
   #isReturned = false;
 
-  constructor(access: ControlPlaneAccess, apiServerPid: number, socket: Socket) {
+  constructor(access: ControlPlaneAccess, apiServerPid: number, connection: Connection) {
     this.access = access;
     this.apiServerPid = apiServerPid;
-    this.#socket = socket;
+    this.#connection = connection;
   }
 
   /**
@@ -26,35 +59,17 @@ export class Loan {
   async stop(): Promise<void> {
     if (this.#isReturned) return;
     this.#isReturned = true;
-    await new Promise<void>((resolve) => {
-      this.#socket.write(`${RETURN}\n`, () => resolve());
-    });
+    await this.#connection.giveBack();
   }
 }
 
 /** Borrows servers. @returns `undefined` if there is no lender @throws Error if the lender could not start servers */
-export async function borrow(options: { readonly audit?: boolean }): Promise<Loan | undefined> {
+export async function borrow(wish: Wish): Promise<Loan | undefined> {
   const path = process.env[SOCKET_VARIABLE];
   if (path === undefined || path === '') return undefined;
-  const socket = connect(path);
-  const wish: Wish = { audit: options.audit ?? false };
-  socket.write(`${JSON.stringify(wish)}\n`);
-  const offer = await readOffer(socket);
-  // Without this, the connection would keep the test's process alive.
-  socket.unref();
+  const index = returned.findIndex((one) => one.wish.crds === wish.crds);
+  const connection = returned.splice(index, index < 0 ? 0 : 1)[0] ?? new Connection(path, wish);
+  const offer = await connection.ask();
   if ('error' in offer) throw new Error(`the lender of control planes: ${offer.error}`);
-  return new Loan(offer.access, offer.apiServerPid, socket);
-}
-
-async function readOffer(socket: Socket): Promise<Offer> {
-  let text = '';
-  socket.setEncoding('utf8');
-  return new Promise((resolve, reject) => {
-    socket.once('error', reject);
-    socket.once('close', () => reject(new Error('the lender of control planes ended')));
-    socket.on('data', (chunk: string) => {
-      text += chunk;
-      if (text.endsWith('\n')) resolve(JSON.parse(text) as Offer);
-    });
-  });
+  return new Loan(offer.access, offer.apiServerPid, connection);
 }

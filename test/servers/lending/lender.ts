@@ -3,15 +3,19 @@
  * lending.
  *
  * States of the servers: starting → lent → being cleaned → idle → lent → … → stopped. When the process of a test file
- * has ended after it returned the servers, they are cleaned (`baseline.ts`). They are stopped if the file did not
- * return them, if they cannot be cleaned, if too many are idle, or if the API server uses much memory.
+ * has ended after it returned the servers, or when it asks for servers again, they are cleaned (`baseline.ts`). They are
+ * stopped if the file did not return them, if they cannot be cleaned, if too many are idle, or if the API server uses
+ * much memory.
  */
 import { truncate } from 'node:fs/promises';
 import { createServer, type Server, type Socket } from 'node:net';
 import path from 'node:path';
 
-import { ControlPlaneServers } from '../control-plane-servers.ts';
+import { readCrds } from '../../../scripts/crd/read-crds.ts';
+import { apiServerUrl, ControlPlaneServers, tokenOf } from '../control-plane-servers.ts';
 import { Reaper } from '../reaper.ts';
+import { type Json, TestApi } from '../../support/api.ts';
+import { waitFor } from '../../support/wait-for.ts';
 import { Baseline } from './baseline.ts';
 import { LENT_USERS, type Offer, RETURN, type Wish } from './protocol.ts';
 
@@ -20,10 +24,10 @@ import { LENT_USERS, type Offer, RETURN, type Wish } from './protocol.ts';
  */
 const MOST_IDLE = 3;
 /**
- * If the API server uses more memory than this (bytes), it is not lent again. A new API server uses 250 MiB. After
+ * If the API server uses more memory than this (bytes), it is not lent again. A new API server uses 280 MiB. After
  * large CRDs, it keeps a gigabyte.
  */
-const MOST_MEMORY = 600 * 2 ** 20;
+const MOST_MEMORY = 800 * 2 ** 20;
 
 interface Lendable {
   readonly servers: ControlPlaneServers;
@@ -35,8 +39,8 @@ export class Lender implements AsyncDisposable {
   readonly path: string;
   readonly #folder: string;
   readonly #listener: Server;
-  readonly #audited = new Shelf(true);
-  readonly #others = new Shelf(false);
+  readonly #bare = new Shelf({ crds: false });
+  readonly #prepared = new Shelf({ crds: true });
   readonly #sockets = new Set<Socket>();
 
   private constructor(folder: string) {
@@ -53,11 +57,18 @@ export class Lender implements AsyncDisposable {
     return lender;
   }
 
+  /** How often servers were started, and how often they were lent. */
+  toString(): string {
+    const shelves = [this.#bare, this.#prepared];
+    const sum = (counts: number[]): number => counts.reduce((all, count) => all + count, 0);
+    return `${sum(shelves.map(({ starts }) => starts))} starts for ${sum(shelves.map(({ loans }) => loans))} loans`;
+  }
+
   /** Stops all servers. */
   async stop(): Promise<void> {
     this.#listener.close();
     for (const socket of this.#sockets) socket.destroy();
-    await Promise.all([this.#audited.stop(), this.#others.stop()]);
+    await Promise.all([this.#bare.stop(), this.#prepared.stop()]);
     await Reaper.shared().removeFolder(this.#folder);
   }
 
@@ -67,25 +78,32 @@ export class Lender implements AsyncDisposable {
 
   #serve(socket: Socket): void {
     this.#sockets.add(socket);
-    let received = '';
+    let rest = '';
     let shelf: Shelf | undefined;
     let lent: Promise<Lendable> | undefined;
-    socket.setEncoding('utf8').on('data', (text: string) => {
-      received += text;
-      if (shelf !== undefined || !received.includes('\n')) return;
-      const wish = JSON.parse(received.slice(0, received.indexOf('\n'))) as Wish;
-      shelf = wish.audit ? this.#audited : this.#others;
-      lent = shelf.take();
+    let isReturned = false;
+    const lend = (wish: Wish): void => {
+      shelf ??= wish.crds ? this.#prepared : this.#bare;
+      lent = lent === undefined ? shelf.take() : shelf.takeAgain(lent);
+      isReturned = false;
       lent.then(
         ({ servers }) => send(socket, { access: servers.access, apiServerPid: servers.apiServerPid }),
         (error: unknown) => send(socket, { error: error instanceof Error ? error.message : String(error) }),
       );
+    };
+    socket.setEncoding('utf8').on('data', (text: string) => {
+      const lines = (rest + text).split('\n');
+      rest = lines.pop() ?? '';
+      for (const line of lines) {
+        if (line === RETURN) isReturned = true;
+        else lend(JSON.parse(line) as Wish);
+      }
     });
     // If the borrower crashes, the connection may end with an error. The event `close` follows and does the work.
     socket.on('error', () => undefined);
     socket.once('close', () => {
       this.#sockets.delete(socket);
-      if (lent !== undefined) shelf?.giveBack(lent, received.endsWith(`\n${RETURN}\n`));
+      if (lent !== undefined) shelf?.giveBack(lent, isReturned);
     });
   }
 }
@@ -94,9 +112,11 @@ function send(socket: Socket, offer: Offer): void {
   socket.write(`${JSON.stringify(offer)}\n`);
 }
 
-/** All servers for one kind of `Wish` (with or without an audit log). */
+/** All servers for one kind of `Wish`. */
 class Shelf {
-  readonly #audit: boolean;
+  starts = 0;
+  loans = 0;
+  readonly #wish: Wish;
   /** Servers that are idle or being cleaned. The promise resolves to `undefined` if they could not be cleaned. */
   readonly #back: Promise<Lendable | undefined>[] = [];
   /** All running servers. `stop` ends them. */
@@ -104,16 +124,25 @@ class Shelf {
   readonly #busy = new Set<Promise<unknown>>();
   #isStopped = false;
 
-  constructor(audit: boolean) {
-    this.#audit = audit;
+  constructor(wish: Wish) {
+    this.#wish = wish;
   }
 
   async take(): Promise<Lendable> {
+    this.loans += 1;
     for (let next = this.#back.shift(); next !== undefined; next = this.#back.shift()) {
       const lendable = await next;
       if (lendable !== undefined) return lendable;
     }
     return this.#track(this.#start());
+  }
+
+  /** Cleans the servers that a borrower has returned, and lends them to it again; or lends others. */
+  async takeAgain(lent: Promise<Lendable>): Promise<Lendable> {
+    const cleaned = await this.#track(this.#receive(lent, true));
+    if (cleaned === undefined) return this.take();
+    this.loans += 1;
+    return cleaned;
   }
 
   giveBack(lent: Promise<Lendable>, isReturned: boolean): void {
@@ -127,8 +156,10 @@ class Shelf {
   }
 
   async #start(): Promise<Lendable> {
-    const servers = await ControlPlaneServers.start({ audit: this.#audit, users: LENT_USERS });
+    this.starts += 1;
+    const servers = await ControlPlaneServers.start({ audit: true, users: LENT_USERS });
     try {
+      if (this.#wish.crds) await installCrds(servers);
       const lendable = { servers, baseline: await Baseline.take(servers.access) };
       this.#all.add(lendable);
       return lendable;
@@ -150,7 +181,7 @@ class Shelf {
   async #isClean({ servers, baseline }: Lendable): Promise<boolean> {
     try {
       if ((await servers.apiServerMemory()) > MOST_MEMORY || !(await baseline.restore())) return false;
-      if (this.#audit) await truncate(servers.access.layout.auditLog);
+      await truncate(servers.access.layout.auditLog);
       return true;
     } catch (error) {
       process.stderr.write(`lender: a control plane cannot be lent again: ${String(error)}\n`);
@@ -172,4 +203,16 @@ class Shelf {
       this.#busy.delete(work);
     }
   }
+}
+
+async function installCrds({ access }: ControlPlaneServers): Promise<void> {
+  const { certPem: caPem } = access.authority;
+  using api = new TestApi({ url: apiServerUrl(access), caPem, token: tokenOf(access, 'admin') });
+  const crds = await api.apply(readCrds());
+  const versions = crds.flatMap(({ spec }) => spec.versions.map(({ name }: Json) => `${spec.group}/${name}`));
+  const served = async (): Promise<string[]> =>
+    (await api.get('/apis')).groups.flatMap((one: Json) => one.versions.map((of: Json) => of.groupVersion));
+  await waitFor(async () => (await served()).filter((one) => versions.includes(one)).length === versions.length, {
+    message: 'the APIs of the CRDs',
+  });
 }

@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
+import { createInterface } from 'node:readline';
 import { after, before, describe, it } from 'node:test';
 
 import { readCrds } from '../../../scripts/crd/read-crds.ts';
@@ -11,7 +12,7 @@ import { waitFor } from '../../support/wait-for.ts';
 import { apiServerUrl, type ControlPlaneAccess, tokenOf } from '../control-plane-servers.ts';
 import { EtcdClient, keyText } from '../etcd-client.ts';
 import { Lender } from './lender.ts';
-import { SOCKET_VARIABLE } from './protocol.ts';
+import { SOCKET_VARIABLE, type Wish } from './protocol.ts';
 
 let lender: Lender;
 const borrowers = new Set<Borrower>();
@@ -50,19 +51,44 @@ describe('a lent control plane', () => {
   });
 
   it('the audit log of a lent control plane has no requests of earlier borrowers', async () => {
-    const first = await borrow({ audit: true });
+    const first = await borrow();
     const { auditLog } = first.access.layout;
     using api = clientOf(first.access);
     await api.get('/api/v1/namespaces/default/secrets?of=first');
     await waitFor(async () => (await readFile(auditLog, 'utf8')).includes('of=first'));
     await first.end('return');
 
-    const second = await borrow({ audit: true });
+    const second = await borrow();
     assert.equal(second.access.layout.auditLog, auditLog);
     await api.get('/api/v1/namespaces/default/secrets?of=second');
     await waitFor(async () => (await readFile(auditLog, 'utf8')).includes('of=second'));
     assert.doesNotMatch(await readFile(auditLog, 'utf8'), /of=first|\0/);
     await second.end('return');
+  });
+
+  it('a process that returns its control plane and borrows again gets the same servers, without what it left there', async () => {
+    const borrower = await borrow();
+    using api = clientOf(borrower.access);
+    await api.createNamespaces(['team']);
+    const again = await borrower.again();
+    assert.equal(again.layout.folder, borrower.access.layout.folder);
+    assert.equal(await api.find('/api/v1/namespaces/team'), undefined);
+    await borrower.end('return');
+  });
+
+  it('a control plane that is lent with the CRDs has no objects of earlier borrowers; after a change of a CRD, it is stopped', async () => {
+    const first = await borrow({ crds: true });
+    using api = clientOf(first.access);
+    await api.createNamespaces(['team']);
+    await api.create(MIRROR);
+    await first.end('return');
+
+    const second = await borrow({ crds: true });
+    assert.equal(second.access.layout.folder, first.access.layout.folder, 'these are the same servers');
+    assert.deepEqual(await api.list(MIRRORS), []);
+    await api.patch(`${CRDS}/secretmirrors.mirrors.kts.studio`, { metadata: { labels: { left: 'behind' } } });
+    await second.end('return');
+    await waitFor(() => !existsSync(second.access.layout.folder), { message: 'its folder to go' });
   });
 
   it('two borrowers at the same time get different control planes', async () => {
@@ -90,6 +116,7 @@ describe('a lent control plane', () => {
   });
 });
 
+const CRDS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
 const MIRRORS = '/apis/mirrors.kts.studio/v1alpha2/namespaces/team/secretmirrors';
 const MIRROR = {
   apiVersion: 'mirrors.kts.studio/v1alpha2',
@@ -163,33 +190,42 @@ function clientOf(access: ControlPlaneAccess): TestApi {
 interface Borrower {
   readonly access: ControlPlaneAccess;
   readonly process: ChildProcess;
+  /** The process returns the control plane and borrows again. @returns what it gets */
+  readonly again: () => Promise<ControlPlaneAccess>;
   /** Ends the borrower's process, with or without returning the control plane. */
   readonly end: (how: 'return' | 'crash') => Promise<void>;
 }
 
 const SCRIPT = `
 const { borrow } = await import('./borrower.ts');
-const loan = await borrow(JSON.parse(process.argv[1]));
-console.log(JSON.stringify(loan.access));
-const { value: how } = await process.stdin[Symbol.asyncIterator]().next();
-if (how.toString() === 'crash') process.kill(process.pid, 'SIGKILL');
-await loan.stop();
+let loan;
+const lend = async () => console.log(JSON.stringify((loan = await borrow(JSON.parse(process.argv[1]))).access));
+await lend();
+for await (const how of process.stdin) {
+  if (how.toString() === 'crash') process.kill(process.pid, 'SIGKILL');
+  await loan.stop();
+  if (how.toString() === 'again') await lend();
+}
 `;
 
 /** Borrows a control plane in a separate process, as a test file does. */
-async function borrow(options: { readonly audit?: boolean } = {}): Promise<Borrower> {
-  const child = spawn(process.execPath, ['--input-type=module', '-e', SCRIPT, JSON.stringify(options)], {
+async function borrow(wish: Wish = { crds: false }): Promise<Borrower> {
+  const child = spawn(process.execPath, ['--input-type=module', '-e', SCRIPT, JSON.stringify(wish)], {
     cwd: import.meta.dirname,
     env: { ...process.env, [SOCKET_VARIABLE]: lender.path },
     stdio: ['pipe', 'pipe', 'inherit'],
   });
-  let text = '';
-  child.stdout.on('data', (chunk: Buffer) => (text += chunk.toString()));
-  await waitFor(() => text.endsWith('\n'), { message: 'the loan' });
+  const offers = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  const offered = async (): Promise<ControlPlaneAccess> =>
+    JSON.parse((await offers.next()).value as string) as ControlPlaneAccess;
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
   const borrower: Borrower = {
-    access: JSON.parse(text) as ControlPlaneAccess,
+    access: await offered(),
     process: child,
+    again: () => {
+      child.stdin.write('again');
+      return offered();
+    },
     end: async (how) => {
       child.stdin.end(how);
       await ended;

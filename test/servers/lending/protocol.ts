@@ -1,8 +1,9 @@
 /**
  * How a test file borrows servers from `npm test`. It connects to the socket in `SOCKET_VARIABLE`, and sends a `Wish`
  * as a line of JSON; the lender answers with an `Offer`. When the file no longer needs the servers, it writes `RETURN`.
- * The connection stays open until the process of the file ends. After that, the next file gets the servers. If the
- * process ends without `RETURN`, the servers are stopped.
+ * If it needs servers again, it writes the next `Wish`, and gets the same servers, cleaned. The connection stays open
+ * until the process of the file ends. After that, the next file gets the servers. If the process ends without `RETURN`,
+ * the servers are stopped.
  */
 import { KEYFERRY_ACCOUNT } from '../../support/service-account.ts';
 import type { UserOptions } from '../control-plane-files.ts';
@@ -24,9 +25,10 @@ export const LENT_USERS: readonly UserOptions[] = [
   ...['alice', 'bob', 'both', 'keyferry', 'limited', 'nobody', 'reader', 'served', 'tenant'].map((name) => ({ name })),
 ];
 
-/** The properties that the borrowed servers must have. */
+/** The properties that the borrowed servers must have. Lent servers always write an audit log. */
 export interface Wish {
-  readonly audit: boolean;
+  /** Whether the CRDs of Keyferry are in place. */
+  readonly crds: boolean;
 }
 
 export type Offer = { readonly access: ControlPlaneAccess; readonly apiServerPid: number } | { readonly error: string };

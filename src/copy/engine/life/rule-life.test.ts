@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
 
-import { readCrd } from '../../../../scripts/crd/read-crds.ts';
 import { type ControlPlane, startControlPlane } from '../../../../test/servers/control-plane.ts';
 import { asKey } from '../../../../test/support/keys.ts';
 import { clientOf } from '../../../../test/support/kube-client.ts';
@@ -50,9 +49,8 @@ let report: Report<Status> | undefined;
 let facts: Partial<RuleFacts<Rule, Status>> = {};
 
 before(async () => {
-  plane = await startControlPlane({ controllerManager: false });
+  plane = await startControlPlane({ controllerManager: false, crds: true });
   api = await clientOf(plane);
-  await plane.api.apply(readCrd('syncsecrets'));
 });
 
 after(async () => {

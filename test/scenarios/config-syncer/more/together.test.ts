@@ -2,15 +2,13 @@
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
 
-import { readCrds } from '../../../../scripts/crd/read-crds.ts';
 import type { Json } from '../../../support/api.ts';
 import { autoInto } from '../../reflector/support.ts';
 import { MARK, ORIGIN, SYNC, SyncScene } from '../support.ts';
 
 let scene: SyncScene;
 before(async () => {
-  scene = await SyncScene.open();
-  await scene.api.apply(readCrds());
+  scene = await SyncScene.open({ crds: true });
   await scene.namespaces('source', 'team-a', 'team-b', 'team-c');
   await scene.operator([], {
     command: 'run',

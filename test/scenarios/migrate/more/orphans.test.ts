@@ -12,7 +12,6 @@ import { promisify } from 'node:util';
 
 import { explainSchema, planSchema, statusSchema } from '../../../../scripts/reports/schemas.ts';
 
-import { readCrds } from '../../../../scripts/crd/read-crds.ts';
 import { type ControlPlane, startControlPlane } from '../../../servers/control-plane.ts';
 import { ensureServer } from '../../../servers/ensure.ts';
 import { Reaper } from '../../../servers/reaper.ts';
@@ -158,9 +157,8 @@ async function report(...args: readonly string[]) {
 const line = (where: string): string => `-n ${where.replace('/', ' secret/')}`;
 
 before(async () => {
-  plane = await startControlPlane({ controllerManager: false });
+  plane = await startControlPlane({ controllerManager: false, crds: true });
   resources.defer(() => plane.stop());
-  await plane.api.apply(readCrds());
   await plane.api.createNamespaces(['home', 'team-a', 'team-b', 'other']);
   for (const [where, annotations] of Object.entries({ ...LEFT, ...KEPT })) await put(where, annotations);
   // Its source may be in another cluster.

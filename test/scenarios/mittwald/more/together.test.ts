@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
 
-import { readCrds } from '../../../../scripts/crd/read-crds.ts';
 import type { Json } from '../../../support/api.ts';
 import type { Keyferry } from '../../../support/keyferry.ts';
 import { waitFor } from '../../../support/wait-for.ts';
@@ -16,8 +15,7 @@ const CONTROLLERS = ['--controllers=mirrors,replicator,reflector,mittwald'];
 let scene: MittwaldScene;
 let operator: Keyferry;
 before(async () => {
-  scene = await MittwaldScene.open();
-  await scene.api.apply(readCrds());
+  scene = await MittwaldScene.open({ crds: true });
   await scene.namespaces('source', 'team-a', 'team-b', 'team-c');
   operator = await scene.operator([], { command: 'run', args: CONTROLLERS });
 });

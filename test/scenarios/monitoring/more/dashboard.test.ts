@@ -5,7 +5,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
-import { readCrd } from '../../../../scripts/crd/read-crds.ts';
 import { installEsoCrds } from '../../../servers/external-secrets.ts';
 import { findPostgres } from '../../../servers/postgres.ts';
 import { Prometheus } from '../../../servers/prometheus.ts';
@@ -33,7 +32,6 @@ describe('the dashboard', () => {
     const scene = 'bin' in postgres ? (await VaultScene.openWithDatabase('mongodb')).scene : await VaultScene.open();
     resources.defer(() => scene.close());
     const { mirrors, vault } = scene;
-    await mirrors.api.apply(readCrd('syncsecrets'));
     // With --controllers=generator, the operator is ready only if the CRDs of External Secrets Operator exist.
     await installEsoCrds(mirrors.plane);
     await mirrors.namespaces('team-a', 'tenant-primary');

@@ -2,14 +2,12 @@
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
 
-import { readCrds } from '../../../../scripts/crd/read-crds.ts';
 import type { Json } from '../../../support/api.ts';
 import { autoInto, mark, ReflectorScene } from '../support.ts';
 
 let scene: ReflectorScene;
 before(async () => {
-  scene = await ReflectorScene.open();
-  await scene.api.apply(readCrds());
+  scene = await ReflectorScene.open({ crds: true });
   await scene.namespaces('source', 'team-a', 'team-b', 'team-c');
   await scene.operator([], { command: 'run', args: ['--controllers=mirrors,replicator,reflector'] });
 });

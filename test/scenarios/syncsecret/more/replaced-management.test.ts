@@ -6,7 +6,6 @@ import assert from 'node:assert/strict';
 import { rename, writeFile } from 'node:fs/promises';
 import { after, afterEach, before, it } from 'node:test';
 
-import { readCrd } from '../../../../scripts/crd/read-crds.ts';
 import { type ControlPlane, startControlPlane } from '../../../servers/control-plane.ts';
 import { kubeconfigYaml } from '../../../servers/kubeconfig.ts';
 import type { Json } from '../../../support/api.ts';
@@ -26,8 +25,10 @@ let scene: SyncSecretScene;
 let other: ControlPlane;
 let otherKubeconfig: string;
 before(async () => {
-  [scene, other] = await Promise.all([SyncSecretScene.open(), startControlPlane({ controllerManager: false })]);
-  await other.api.apply(readCrd('syncsecrets'));
+  [scene, other] = await Promise.all([
+    SyncSecretScene.open(),
+    startControlPlane({ controllerManager: false, crds: true }),
+  ]);
   otherKubeconfig = await other.writeKubeconfig({ token: await installManager(other) });
   const { api } = scene.clusters.managementPlane;
   const names = Array.from({ length: WRITES }, (_, n) => `write-${n}`);

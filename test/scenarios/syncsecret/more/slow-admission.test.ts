@@ -4,7 +4,6 @@
  */
 import { after, before, it } from 'node:test';
 
-import { readCrd } from '../../../../scripts/crd/read-crds.ts';
 import type { Json, TestApi } from '../../../support/api.ts';
 import { waitFor } from '../../../support/wait-for.ts';
 import { assertWithin, Yardstick } from '../../../support/yardstick.ts';
@@ -26,7 +25,6 @@ let api: TestApi;
 before(async () => {
   scene = await SyncSecretScene.open({ controllerManager: false });
   api = scene.managementApi;
-  await api.apply(readCrd('secretmirrors'));
   await scene.manager({
     inRun: true,
     args: ['--controllers=mirrors,replicator,syncsecret-manager'],
