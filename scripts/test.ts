@@ -2,10 +2,11 @@
  * `npm test [-- PATH-SUBSTRING…]`: builds the missing servers and the bundle, runs the test files, and prints
  * `N passed, N failed[, N skipped]` as its last line. The exit code is 0 if no test failed and at least one passed.
  *
- * Each file runs in its own process, except unit tests: `BATCH_SIZE` of them share one, because most need less time than
- * a process needs to start. Results are printed after the end of the process. At least `LEAST_AT_ONCE` processes run at
- * the same time; more start while the processors are idle. A file that crashes counts as failed. So does a file that
- * exceeds its time limit; it is killed. Without arguments, long tests are left out (test/support/long.ts).
+ * Files of unit tests share a process, because most need less time than a process needs to start. In a run of many files,
+ * a few scenarios of one folder share a process, too, and borrow one control plane after the other. All others have a
+ * process each. Results are printed after the end of the process. At least `LEAST_AT_ONCE` processes run at the same time;
+ * more start while the processors are idle. A file that crashes counts as failed. So does a process that exceeds its time
+ * limit; it is killed. Without arguments, long tests are left out (test/support/long.ts).
  */
 import { spawnSync } from 'node:child_process';
 import { globSync, readFileSync } from 'node:fs';
@@ -43,7 +44,13 @@ const PATTERNS = [
 const ONLY_NAMED = '/more/';
 const LEAST_AT_ONCE = 3;
 /** At most this many files of unit tests run in one process. */
-const BATCH_SIZE = 24;
+const UNITS_IN_BATCH = 24;
+/** At most this many scenarios of one folder run in one process, if there are more than `FEW_SCENARIOS` of them. */
+const SCENARIOS_IN_BATCH = 4;
+const FEW_SCENARIOS = 40;
+/** The scenarios that share processes. The others run for minutes, or start programs that look at the whole machine. */
+const SHARING =
+  /^test\/scenarios\/(cli|config-syncer|engine|generator|mirrors|mirrors-vault|mittwald|reach|reflector|replicator|syncsecret)\/(more\/)?[^/]+$/;
 /** The module that runs a batch: it imports the files that its arguments name. */
 const BATCH = path.join(import.meta.dirname, 'test-batch.ts');
 /** At most this many processes run a second time. If more fail, the cause is not the load. */
@@ -57,7 +64,7 @@ const IDLE_SHARE = 0.12;
  * that started last.
  */
 const INTERVAL_MS = 2000;
-/** Time limit of one process. The slowest file takes 3 minutes, and several times as long on a busy machine. */
+/** Time limit of one file. The slowest file takes 3 minutes, and several times as long on a busy machine. */
 const FILE_TIMEOUT_MS = 15 * 60_000;
 /** Each process keeps compiled modules here, so that the next process need not compile them again. */
 const COMPILE_CACHE = path.join(ROOT, 'node_modules/.cache/keyferry');
@@ -98,11 +105,8 @@ function needsServers(file: string): boolean {
   return /\/test\/servers\/(?!certificates)/.test(sourceOf(file));
 }
 
-/**
- * Whether a test file can share a process with others. A hook outside a suite would concern the tests of all of them.
- */
 function isUnit(file: string): boolean {
-  return /^(src|scripts)\//.test(file) && !needsServers(file) && !/^(before|after)(Each)?\(/m.test(sourceOf(file));
+  return /^(src|scripts|test\/structure)\//.test(file) && !needsServers(file);
 }
 
 function sourceOf(file: string): string {
@@ -111,11 +115,21 @@ function sourceOf(file: string): string {
 
 /** The files of each process. */
 function inProcesses(files: readonly string[]): string[][] {
-  const units = files.filter(isUnit);
-  const batches = Array.from({ length: Math.ceil(units.length / BATCH_SIZE) }, (_, index) =>
-    units.slice(index * BATCH_SIZE, (index + 1) * BATCH_SIZE),
-  );
-  return [...files.filter((file) => !isUnit(file)).map((file) => [file]), ...batches];
+  const scenarios = files.filter((file) => SHARING.test(file));
+  const size = scenarios.length > FEW_SCENARIOS ? SCENARIOS_IN_BATCH : 1;
+  const folders = Map.groupBy(scenarios, (file) => path.dirname(file));
+  const others = files.filter((file) => !SHARING.test(file) && !isUnit(file));
+  const first = ([file = '']: readonly string[]): number => files.indexOf(file);
+  return [
+    ...[...others.map((file) => [file]), ...[...folders.values()].flatMap((folder) => batches(folder, size))].toSorted(
+      (a, b) => first(a) - first(b),
+    ),
+    ...batches(files.filter(isUnit), UNITS_IN_BATCH),
+  ];
+}
+
+function batches(files: readonly string[], size: number): string[][] {
+  return Array.from({ length: Math.ceil(files.length / size) }, (_, n) => files.slice(n * size, (n + 1) * size));
 }
 
 /** Servers that only the test files with these paths start. Building such a server takes minutes. */
@@ -132,16 +146,16 @@ const MORE_SERVERS: readonly (readonly [RegExp, readonly ServerName[]])[] = [
 const PODS: (typeof MORE_SERVERS)[number] = [/\/pods\//, ['kube-scheduler', 'kubelet', 'pause', 'helm', 'kubectl']];
 
 /** How long each process ran, for `slowestText`, and the CPU time of it and of what it started. */
-const slowest: { readonly seconds: number; readonly cpuSeconds: number; readonly file: string }[] = [];
-const MOST_SLOWEST = 15;
+const slowest: { readonly seconds: number; readonly cpuSeconds: number; readonly files: string }[] = [];
+const MOST_SLOWEST = 25;
 /** `endedCpuSeconds` at the end of the last process. */
 let countedCpuSeconds = 0;
 
-/** The files that took longest: where to look when the suite gets slower. Borrowed servers are only in the sum. */
+/** The files that used most CPU time: where to look when the suite gets slower. Borrowed servers are only in the sum. */
 function slowestText(): string {
   const padded = (seconds: number): string => seconds.toFixed(0).padStart(5);
-  const files = slowest.toSorted((a, b) => b.seconds - a.seconds).slice(0, MOST_SLOWEST);
-  const lines = files.map((one) => `${padded(one.seconds)} s ${padded(one.cpuSeconds)} CPU s  ${one.file}\n`);
+  const files = slowest.toSorted((a, b) => b.cpuSeconds - a.cpuSeconds).slice(0, MOST_SLOWEST);
+  const lines = files.map((one) => `${padded(one.seconds)} s ${padded(one.cpuSeconds)} CPU s  ${one.files}\n`);
   return `${lines.join('')}all files: ${endedCpuSeconds().toFixed(0)} CPU s\n`;
 }
 
@@ -166,7 +180,8 @@ function buildBundle(): void {
  */
 async function runProcess(files: readonly string[]): Promise<TestEvent[]> {
   const started = performance.now();
-  const timeout = AbortSignal.timeout(FILE_TIMEOUT_MS);
+  const timeoutMs = FILE_TIMEOUT_MS * Math.min(files.length, SCENARIOS_IN_BATCH);
+  const timeout = AbortSignal.timeout(timeoutMs);
   const events: TestEvent[] = [];
   const paths = files.map((file) => path.join(ROOT, file));
   for await (const event of run({
@@ -177,10 +192,10 @@ async function runProcess(files: readonly string[]): Promise<TestEvent[]> {
   })) {
     events.push(event as TestEvent);
   }
-  if (timeout.aborted)
-    process.stderr.write(`test: ${files.join(', ')} did not end within ${FILE_TIMEOUT_MS / 1000} s\n`);
+  if (timeout.aborted) process.stderr.write(`test: ${files.join(', ')} did not end within ${timeoutMs / 1000} s\n`);
   const [seconds, ended] = [(performance.now() - started) / 1000, endedCpuSeconds()];
-  slowest.push({ seconds, cpuSeconds: ended - countedCpuSeconds, file: files[0] ?? '' });
+  const more = files.length > 1 ? ` and ${files.length - 1} more` : '';
+  slowest.push({ seconds, cpuSeconds: ended - countedCpuSeconds, files: `${files[0]}${more}` });
   countedCpuSeconds = ended;
   // Left out: the events with the counts of this process, because `Counter` prints the counts of all files.
   return events.filter(
@@ -286,6 +301,7 @@ async function runWithLender(processes: readonly (readonly string[])[], counter:
     }
   };
   for await (const text of Readable.from(counted()).compose(new spec())) process.stdout.write(text as string);
+  if (processes.length > 1) process.stderr.write(`test: lent control planes: ${lender.toString()}\n`);
 }
 
 async function main(): Promise<number> {
@@ -296,6 +312,8 @@ async function main(): Promise<number> {
   // The servers are Go programs. With GOGC=400, an API server collects garbage less often: it uses an eighth less CPU
   // time, and 110 MiB more memory.
   process.env['GOGC'] ??= '400';
+  // Above this, they collect it more often, so that an API server can be lent again and again.
+  process.env['GOMEMLIMIT'] ??= '700MiB';
   // The servers of several files share the processors. With GOMAXPROCS=1 on two cores, a server needs a tenth less
   // CPU time, because it hands less work from thread to thread.
   process.env['GOMAXPROCS'] ??= String(Math.ceil(availableParallelism() / 2));
@@ -303,7 +321,7 @@ async function main(): Promise<number> {
   buildBundle();
   const counter = new Counter();
   await runWithLender(inProcesses(files), counter);
-  if (files.length > 1) process.stderr.write(`test: the slowest of ${files.length} files\n${slowestText()}`);
+  if (files.length > 1) process.stderr.write(`test: ${files.length} files; most CPU time had\n${slowestText()}`);
   process.stdout.write(`\n${counter.toString()}\n`);
   return counter.failed === 0 && counter.passed > 0 ? 0 : 1;
 }
