@@ -33,7 +33,6 @@ const READERS: Readonly<Record<string, ReaderEntry>> = {
   reflector: {
     ruleNames: 'Secrets or ConfigMaps with annotations of reflector',
     collection: undefined,
-    isOnlyIfNamed: true,
     original: {
       program: 'reflector',
       image: /^(kubernetes-reflector|es\.kubernetes\.reflector)$/,
@@ -44,14 +43,12 @@ const READERS: Readonly<Record<string, ReaderEntry>> = {
   'config-syncer': {
     ruleNames: 'Secrets or ConfigMaps with annotations of config-syncer',
     collection: undefined,
-    isOnlyIfNamed: true,
     original: { program: 'config-syncer', image: /^(kubed|config-syncer)$/, prefix: 'kubed.appscode.com/' },
     open: (...context) => new ConfigSyncerReader(...context),
   },
   mittwald: {
     ruleNames: 'Secrets or ConfigMaps with annotations of kubernetes-replicator',
     collection: undefined,
-    isOnlyIfNamed: true,
     original: {
       program: 'kubernetes-replicator',
       image: /^kubernetes-replicator$/,
@@ -69,8 +66,8 @@ const READERS: Readonly<Record<string, ReaderEntry>> = {
 /** The readers of these controllers, by their names in reports. Default: all that run without being named. */
 export function readersOf(controllers?: readonly ControllerName[]): ReadonlyMap<string, ReaderEntry> {
   const systems = new Set<string>(controllers?.map((name) => (name.startsWith('syncsecret-') ? 'syncsecret' : name)));
-  const isRead = ([system, { isOnlyIfNamed }]: [string, ReaderEntry]): boolean =>
-    controllers === undefined ? isOnlyIfNamed !== true : systems.has(system);
+  const isRead = ([system, { original }]: [string, ReaderEntry]): boolean =>
+    controllers === undefined ? original?.prefix === undefined : systems.has(system);
   return new Map(Object.entries(READERS).filter(isRead));
 }
 

@@ -17,8 +17,6 @@ export interface ReaderEntry {
   readonly ruleNames: string;
   /** `undefined`: the rules are annotated Secrets and ConfigMaps. */
   readonly collection: RuleCollection | undefined;
-  /** The controller runs only if `--controllers` names it. Default: no. */
-  readonly isOnlyIfNamed?: true;
   /** The program that the controller replaces, if its Deployment can be told by the name of its image. */
   readonly original?: Original;
   /** Makes the reader before the lists. The reader includes the collection of its rules in them. */
@@ -30,7 +28,7 @@ export interface Original {
   readonly program: string;
   /** Matches the name of its image, without registry and tag. */
   readonly image: RegExp;
-  /** The prefix of its annotations, if the controller runs only if it is named. */
+  /** The prefix of its annotations, if the controller runs only if `--controllers` names it. */
   readonly prefix?: string;
 }
 
