@@ -1,13 +1,16 @@
-/** Reads contents that a command must compare, several at the same time, and keeps only their fingerprints. */
+/**
+ * Reads contents that a command must compare, and keeps only their fingerprints. Objects that are requested at the same
+ * time are read together: many objects with the same name or namespace by one list, the others by a GET each.
+ */
 import { setImmediate } from 'node:timers/promises';
 import { getObject } from '../../copy/cluster/objects/get-object.ts';
 import { Content, type Fingerprint } from '../../copy/model/content.ts';
 import type { KeySelection } from '../../copy/model/key-selection.ts';
-import { isEntryKey, type ObjectKey, parseResourceKey, type ResourceKey } from '../../copy/model/keys.ts';
-import type { Kind } from '../../copy/model/kind.ts';
+import { isEntryKey, type ObjectKey, parseResourceKey, type ResourceKey, resourceKey } from '../../copy/model/keys.ts';
+import { collectionPath, type Kind } from '../../copy/model/kind.ts';
 import { versionOf } from '../../copy/model/observed.ts';
 import type { KubeApi } from '../../kube/api.ts';
-import type { Listed } from '../../kube/list-each.ts';
+import { type Listed, listEach } from '../../kube/list-each.ts';
 import { getOrCreate } from '../../runtime/maps.ts';
 import { type Changes, KINDS } from './inventory.ts';
 
@@ -21,6 +24,10 @@ export interface ReadContent {
   readonly part?: string | undefined;
 }
 
+/** If this number of objects with the same name, or more, are requested (copies of one source), one list reads them. */
+const MANY_OF_A_NAME = 8;
+/** As `MANY_OF_A_NAME`, for objects in one namespace. It is higher, because the list may have many other objects. */
+const MANY_OF_A_NAMESPACE = 50;
 /** Maximum number of GETs at the same time. */
 const PARALLEL = 8;
 
@@ -31,6 +38,7 @@ export class Contents {
   readonly #signal: AbortSignal | undefined;
   readonly #changes: Changes;
   readonly #kinds: readonly Kind[];
+  readonly #isWhole: boolean;
   /** The objects that the next batch reads. */
   readonly #requested = new Set<ObjectKey>();
   /** Key selections that must be applied to the content of an object when it is read. */
@@ -39,8 +47,18 @@ export class Contents {
   readonly #parts = new Map<ObjectKey, readonly string[]>();
   #batch: Promise<void> | undefined;
 
-  /** @param kinds the kinds besides Secrets and ConfigMaps */
-  constructor(api: KubeApi, signal?: AbortSignal, changes: Changes = new Map(), kinds: readonly Kind[] = []) {
+  /**
+   * @param kinds the kinds besides Secrets and ConfigMaps
+   * @param isWhole whether the caller may list the whole cluster
+   */
+  constructor(
+    api: KubeApi,
+    signal?: AbortSignal,
+    changes: Changes = new Map(),
+    kinds: readonly Kind[] = [],
+    isWhole = true,
+  ) {
+    this.#isWhole = isWhole;
     this.#kinds = [...KINDS, ...kinds];
     this.#signal = signal;
     this.#changes = changes;
@@ -86,11 +104,44 @@ export class Contents {
     const keys = [...this.#requested];
     this.#requested.clear();
     this.#batch = undefined;
-    const queue = keys.values();
+    const few = this.#isWhole ? await this.#readGroups(keys, 'name', MANY_OF_A_NAME) : keys;
+    const queue = (await this.#readGroups(few, 'namespace', MANY_OF_A_NAMESPACE)).values();
     const worker = async (): Promise<void> => {
       for (const key of queue) this.#found.set(key, await this.#get(key));
     };
     await Promise.all(Array.from({ length: PARALLEL }, worker));
+  }
+
+  /** Reads each group of at least `least` keys by a list. @returns the keys of the smaller groups */
+  async #readGroups(keys: readonly ObjectKey[], by: 'name' | 'namespace', least: number): Promise<ObjectKey[]> {
+    const groups = Map.groupBy(keys, (key) => {
+      const place = parseResourceKey(key);
+      return `${place.kind} ${place[by]}`;
+    });
+    const rest: ObjectKey[] = [];
+    for (const group of groups.values()) {
+      const [first] = group;
+      if (first === undefined || group.length < least) rest.push(...group);
+      else await this.#list(first, by, new Set(group));
+    }
+    return rest;
+  }
+
+  async #list(first: ObjectKey, by: 'name' | 'namespace', wanted: ReadonlySet<ObjectKey>): Promise<void> {
+    const kind = this.#kindOf(first);
+    const options = { signal: this.#signal };
+    for (const key of wanted) this.#found.set(key, this.#foundIn(key, undefined));
+    const take = (item: Listed): void => {
+      const { metadata } = item;
+      const key = resourceKey(this.#api.cluster, kind.kind, metadata.namespace ?? '', metadata.name);
+      if (wanted.has(key)) this.#found.set(key, this.#foundIn(key, item));
+    };
+    if (by === 'namespace') {
+      await listEach(this.#api, collectionPath(kind, first), take, options);
+    } else {
+      const fieldSelector = `metadata.name=${parseResourceKey(first).name}`;
+      await listEach(this.#api, `${kind.groupPath}/${kind.plural}`, take, { ...options, fieldSelector });
+    }
   }
 
   async #get(key: ObjectKey): Promise<ReadContent | null> {

@@ -84,7 +84,8 @@ export class Snapshot implements SnapshotView {
     for (const { ruleSet } of readers) if (ruleSet !== undefined) claims.add(ruleSet);
     const { api, changes, now, signal } = options;
     const kinds = readers.flatMap(({ collection }) => collection?.content ?? []);
-    this.contents = options.contents ?? new Contents(api, signal, changes, kinds);
+    const mayListAll = inventory.served === undefined && inventory.only === undefined;
+    this.contents = options.contents ?? new Contents(api, signal, changes, kinds, mayListAll);
     this.contents.forgetOthers((key) => inventory.objects.get(key)?.resourceVersion);
     [this.#source, this.#reader] = factsFrom(inventory, claims, this.contents, now);
     for (const [key, observed] of inventory.objects) claims.objectChanged(key, undefined, observed);
