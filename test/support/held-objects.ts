@@ -7,10 +7,10 @@ export class HeldObjects implements WatchSink {
   readonly objects = new Map<string, string>();
   readonly log: string[] = [];
 
-  upsert(object: KubeObject, initial: boolean): boolean {
+  upsert(object: KubeObject): boolean {
     const { metadata } = object;
     this.objects.set(objectKey(object), metadata.resourceVersion);
-    this.log.push(`${initial ? 'list' : 'put'} ${metadata.name}@${metadata.resourceVersion}`);
+    this.log.push(`put ${metadata.name}@${metadata.resourceVersion}`);
     return true;
   }
 

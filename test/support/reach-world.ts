@@ -81,7 +81,7 @@ export class ReachCluster {
     const after = { ...state, uid: before?.uid ?? this.next() };
     this.namespaces.set(name, after);
     const object = namespaceObject(name, after, this.next());
-    this.#notice('namespaces', (process) => process.namespaces.sink.upsert(object, false));
+    this.#notice('namespaces', (process) => process.namespaces.sink.upsert(object));
   }
 
   /** @param path - `<namespace>/<name>` @param spec - `undefined` deletes the mirror */
@@ -192,7 +192,7 @@ export class ReachProcess {
   /** Lists all objects, as a standby does at its start. */
   open(): void {
     const { namespaces, mirrors, objects } = this.#cluster;
-    for (const [name, state] of namespaces) this.namespaces.sink.upsert(namespaceObject(name, state, '1'), true);
+    for (const [name, state] of namespaces) this.namespaces.sink.upsert(namespaceObject(name, state, '1'));
     this.namespaces.onChange(this.#changes.add);
     for (const [key, object] of objects) this.learn(key, object, object.resourceVersion);
     for (const mirror of mirrors.values()) this.mirrors.put(mirror);

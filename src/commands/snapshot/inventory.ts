@@ -187,7 +187,7 @@ export class Inventory {
     };
     for (const name of places ?? []) this.namespaces.assume(name);
     await Promise.all([
-      places === undefined && list(NAMESPACES, (item) => this.namespaces.sink.upsert(item, true), metadata, copies),
+      places === undefined && list(NAMESPACES, (item) => this.namespaces.sink.upsert(item), metadata, copies),
       ...Array.from(this.#rules, async ([one, put]) => {
         const objects = getOrCreate(this.#ruleObjects, one, () => []);
         const take = (item: KubeObject): void => {

@@ -122,9 +122,9 @@ class KeptLists implements AsyncDisposable {
       api: this.#api,
       target: { collection: path, path, metadataOnly },
       sink: {
-        upsert: (object, initial) => {
+        upsert: (object) => {
           items.set(keyOf(object), object as Listed);
-          if (!initial) this.#onChange();
+          this.#onChange();
           return true;
         },
         remove: (object) => {

@@ -19,7 +19,7 @@ test('the rule of a Secret that lost its label stays only while the Secret has t
     const secret = (resourceVersion: string): KubeObject => ({
       metadata: { ...common, resourceVersion, labels, finalizers: [...finalizers] },
     });
-    secrets.labelled.upsert(secret('1'), true);
+    secrets.labelled.upsert(secret('1'));
     const rule = secrets.key('default', 'x');
     assert.equal(secrets.get(rule)?.isOffered, true);
     secrets.labelled.remove(secret('2'));

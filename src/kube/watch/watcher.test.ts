@@ -142,7 +142,7 @@ test('a watcher lists the collection as a stream, then continues from the versio
   await using scene = start();
   await scene.watcher.synced;
   await has(scene.held, { 'n/a': '9', 'n/b': '2' });
-  assert.deepEqual(scene.held.log, ['list a@3', 'list b@2', 'prune n/a,n/b@7', 'put a@9']);
+  assert.deepEqual(scene.held.log, ['put a@3', 'put b@2', 'prune n/a,n/b@7', 'put a@9']);
   const first = await call(0);
   assert.deepEqual(
     [

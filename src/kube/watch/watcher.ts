@@ -29,10 +29,10 @@ import { type WatchHealth, watchName, type WatchTarget } from './watch-target.ts
 /** Receives the objects and deletions of a watcher, in their order. Must not wait or throw. */
 export interface WatchSink {
   /**
-   * `object` exists with this content. `initial`: it comes from a list, not from a change.
+   * `object` exists with this content.
    * @returns whether the sink keeps the object. To save memory, the watcher remembers the keys of these objects alone.
    */
-  upsert(object: KubeObject, initial: boolean): boolean;
+  upsert(object: KubeObject): boolean;
   /** `object`, which has its last content, was deleted or no longer matches the selector. */
   remove(object: KubeObject): void;
   /**
@@ -205,7 +205,7 @@ export class Watcher {
       case 'ADDED':
       case 'MODIFIED':
         if (state.at === 'listing') this.#list(object, state.keys);
-        else sink.upsert(object, false);
+        else sink.upsert(object);
         break;
       case 'DELETED':
         if (state.at === 'listing') state.keys.delete(objectKey(object));
@@ -231,7 +231,7 @@ export class Watcher {
 
   #list(object: KubeObject, keys: Set<string>): void {
     this.#stop.signal.throwIfAborted();
-    if (this.#options.sink.upsert(object, true)) keys.add(objectKey(object));
+    if (this.#options.sink.upsert(object)) keys.add(objectKey(object));
   }
 
   #complete(newest: string | undefined, keys: ReadonlySet<string>, resourceVersion: string): void {

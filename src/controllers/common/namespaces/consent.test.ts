@@ -16,7 +16,7 @@ test('a mistake in a consent is reported once, and again if the mistake returns 
     version += 1;
     const annotations = acceptFrom === undefined ? {} : { [ACCEPT_FROM_ANNOTATION]: acceptFrom };
     const metadata = { name: 'team', uid, resourceVersion: String(version), creationTimestamp: '', annotations };
-    namespaces.sink.upsert({ metadata }, false);
+    namespaces.sink.upsert({ metadata });
   };
   put('(');
   new ConsentWatch(namespaces, new Consents(), ({ subject, reason }) =>

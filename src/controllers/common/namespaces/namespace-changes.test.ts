@@ -56,7 +56,7 @@ class Scene {
   async #rulesFor(changes: Changes): Promise<readonly RuleKey[]> {
     this.counts += 1;
     const found = new Set<RuleKey>();
-    for (const [namespace, { changed }] of changes) {
+    for (const [namespace, changed] of changes) {
       this.searched.push([namespace, ...(changed === 'existence' ? [] : changed)].join(' '));
       for (const rule of namespace) found.add(asKey<RuleKey>(rule));
       await Promise.resolve();
@@ -67,7 +67,7 @@ class Scene {
   }
 
   async add(...namespaces: readonly string[]): Promise<void> {
-    for (const namespace of namespaces) this.changes.add(namespace, true, false, 'existence');
+    for (const namespace of namespaces) this.changes.add(namespace, 'existence');
     await new Promise<void>((resolve) => {
       setImmediate(resolve);
     });
@@ -128,7 +128,7 @@ test('after a change that concerns many rules in many namespaces, further change
 test('after the event of a namespace, the evaluation of its rule counts as outdated until the rule is enqueued', async () => {
   const scene = new Scene();
   assert.equal(await scene.isOutdated('a', 'a'), false);
-  scene.changes.add('a', true, false, 'existence');
+  scene.changes.add('a', 'existence');
   const during = scene.isOutdated('c', 'a');
   assert.equal(await during, true, 'the search is under way, so any rule may be found');
   await scene.add();
@@ -144,8 +144,8 @@ test('after the event of a namespace, the evaluation of its rule counts as outda
 
 test('if a list contains new namespaces, their rules are enqueued immediately', async () => {
   const scene = new Scene();
-  scene.changes.add('ab', true, true, 'existence');
-  scene.changes.add('c', true, true, 'existence');
+  scene.changes.add('ab', 'existence');
+  scene.changes.add('c', 'existence');
   await scene.add();
   assert.deepEqual(scene.take(), ['a', 'b', 'c']);
 });
@@ -153,7 +153,7 @@ test('if a list contains new namespaces, their rules are enqueued immediately', 
 test('when a label changes 51 times in a row, the rules are enqueued immediately for the first change, and 1 s later for all others', async () => {
   const scene = new Scene();
   const flip = async (key = 'tier'): Promise<void> => {
-    scene.changes.add('ab', true, false, new Set([key]));
+    scene.changes.add('ab', new Set([key]));
     await scene.add();
   };
   await flip();
@@ -195,7 +195,7 @@ test('if a limit of sources forbids all copies of a rule, its evaluation counts 
   const scene = new Scene();
   scene.outOfReach.set('test:home/a', { ...userCause('NotPermitted', ''), part: 'all' });
   for (let change = 0; change < 2; change += 1) {
-    scene.changes.add('home', true, false, new Set(['team']));
+    scene.changes.add('home', new Set(['team']));
     await scene.add();
   }
   assert.equal(await scene.isOutdated('test:home/a', 'x'), true);
@@ -205,14 +205,14 @@ test('if the search for the rules of a namespace fails, the error is logged, and
   for (const changed of ['existence', new Set(['tier'])] as const) {
     const scene = new Scene();
     scene.fails = true;
-    scene.changes.add('a', true, false, changed);
+    scene.changes.add('a', changed);
     await scene.add();
     await scene.add('b');
     assert.deepEqual(scene.take(), []);
     assert.match(scene.errors.join(), /cannot find the rules .*"namespace":"a"/);
     assert.equal(await scene.isOutdated('c', 'a'), true, 'any rule may select the namespace');
     assert.equal(await scene.isOutdated('c', 'd'), false);
-    scene.changes.add('a', true, false, new Set(['team']));
+    scene.changes.add('a', new Set(['team']));
     await scene.clock.advance(1000);
     assert.deepEqual(scene.take(), ['a', 'b']);
     assert.deepEqual(scene.searched.slice(-2), [changed === 'existence' ? 'a' : 'a tier team', 'b']);

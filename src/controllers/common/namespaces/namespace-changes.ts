@@ -44,12 +44,6 @@ interface RulesInNamespaces {
   readsLabels(rule: RuleKey): boolean;
 }
 
-interface Change {
-  readonly changed: NamespaceChange;
-  /** The change comes from a list of namespaces, not from a watch event. */
-  readonly initial: boolean;
-}
-
 /** Maximum number of namespaces that the log names after a failed search. */
 const NAMED = 5;
 
@@ -57,9 +51,9 @@ export class NamespaceChanges {
   readonly #context: NamespaceChangesContext;
   /** By the names of their controllers. */
   readonly #affected = new Map<string, RulesInNamespaces>();
-  #waiting = new Map<string, Change>();
+  #waiting = new Map<string, NamespaceChange>();
   /** The changes of the running search; `undefined`: no search runs. */
-  #searched: ReadonlyMap<string, Change> | undefined;
+  #searched: ReadonlyMap<string, NamespaceChange> | undefined;
   /** Runs while changes wait. */
   #timer: Timer | undefined;
   #isStopped = false;
@@ -91,11 +85,9 @@ export class NamespaceChanges {
     return this.#waiting.has(decisive) || this.#searched?.has(decisive) === true;
   }
 
-  readonly add: OnNamespace = (namespace, _there, initial, changed) => {
+  readonly add: OnNamespace = (namespace, changed) => {
     if (this.#isStopped) return;
-    this.#waiting.set(namespace, merged(this.#waiting.get(namespace), { changed, initial }));
-    // All namespaces of a list arrive in the same turn of the event loop, so one search finds them all without a wait.
-    if (initial) this.#endWait();
+    this.#waiting.set(namespace, merged(this.#waiting.get(namespace), changed));
     if (this.#timer === undefined) void this.#search();
   };
 
@@ -143,25 +135,21 @@ export class NamespaceChanges {
   };
 
   /** @returns how long further changes wait, ms */
-  async #searchFor(changes: ReadonlyMap<string, Change>): Promise<number> {
+  async #searchFor(changes: ReadonlyMap<string, NamespaceChange>): Promise<number> {
     const { engine, cluster } = this.#context;
     const found: RuleKey[] = [];
     for (const rules of this.#affected.values()) found.push(...(await rules.rulesFor(changes)));
     if (this.#isStopped) return 0;
-    const all = [...changes.values()];
-    const isListed = all.every(({ initial }) => initial);
     for (const rule of found) engine.enqueueRule(rule);
-    if (isListed || found.length === 0) return 0;
-    if (all.some(({ changed }) => changed !== 'existence')) return BATCH_MS.most;
+    if (found.length === 0) return 0;
+    if ([...changes.values()].some((changed) => changed !== 'existence')) return BATCH_MS.most;
     const waitMs = Math.max(BATCH_MS.least, found.length * cluster.namespaces.size * BATCH_MS_EACH);
     return Math.min(waitMs, BATCH_MS.most);
   }
 }
 
 /** Two changes of one namespace as one change. */
-function merged(before: Change | undefined, after: Change): Change {
+function merged(before: NamespaceChange | undefined, after: NamespaceChange): NamespaceChange {
   if (before === undefined) return after;
-  const isExistence = before.changed === 'existence' || after.changed === 'existence';
-  const changed = isExistence ? 'existence' : new Set([...before.changed, ...after.changed]);
-  return { changed, initial: before.initial && after.initial };
+  return before === 'existence' || after === 'existence' ? 'existence' : new Set([...before, ...after]);
 }

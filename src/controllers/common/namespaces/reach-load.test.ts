@@ -70,7 +70,7 @@ class Scene {
 
   label(name: string, labels: Record<string, string>): void {
     this.#version += 1;
-    this.namespaces.sink.upsert(namespaceObject(name, labels, String(this.#version)), false);
+    this.namespaces.sink.upsert(namespaceObject(name, labels, String(this.#version)));
   }
 
   /** Lets a search end. It does at least one step in each turn of the event loop. */
@@ -150,10 +150,7 @@ test('two labels of a namespace take at most 512 bytes of memory, including the 
   const namespaces = new Namespaces();
   const fill = (labels: (index: number) => string): void => {
     for (let index = 0; index < NAMESPACES; index += 1)
-      namespaces.sink.upsert(
-        JSON.parse(`{"metadata":{"name":"n-${index}","uid":"u-${index}",${labels(index)}}}`),
-        false,
-      );
+      namespaces.sink.upsert(JSON.parse(`{"metadata":{"name":"n-${index}","uid":"u-${index}",${labels(index)}}}`));
   };
   fill(() => '"labels":{}');
   const before = used();

@@ -140,13 +140,13 @@ describe('reach', () => {
       fc.constant('existence' as const),
       keys.map((some) => new Set<string>(some)),
     );
-    const changes = fc.dictionary(fc.constantFrom(...NAMES), fc.record({ changed }));
+    const changes = fc.dictionary(fc.constantFrom(...NAMES), changed);
     await fc.assert(
       fc.asyncProperty(fc.array(selection), changes, fc.boolean(), async (selections, some, hasLimit) => {
         const reach = reachWith(hasLimit ? { sourceNamespaces: byLabel('zone') } : {});
         const rules = selections.map((one, index) => [asKey<RuleKey>(`mirrors:home/${index}`), one] as const);
         const expected = rules.filter(([, { names, patterns: others, labels }]) =>
-          Object.entries(some).some(([name, { changed: what }]) => {
+          Object.entries(some).some(([name, what]) => {
             const isSelected = names.has(name) || others.some((pattern) => pattern.matches(name));
             const isForAll = what === 'existence' || what.has(ACCEPT_FROM_ANNOTATION) || (hasLimit && what.has('zone'));
             const isRead = isForAll || labels?.keys.some((key) => what.has(key)) === true;

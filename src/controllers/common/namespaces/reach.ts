@@ -46,7 +46,7 @@ export interface ReachLimits {
 }
 
 /** Changes of namespaces, by the names of the namespaces. */
-export type Changes = ReadonlyMap<string, { readonly changed: NamespaceChange }>;
+export type Changes = ReadonlyMap<string, NamespaceChange>;
 
 /** Stands for a change that concerns every rule which selects the namespace's name. No label has this key. */
 const ANYTHING = '';
@@ -74,7 +74,7 @@ export class Reach {
   ): Promise<readonly RuleKey[]> {
     const namespaces = new SetMap<string, string>();
     const forAll = [ACCEPT_FROM_ANNOTATION, ...this.labelKeys];
-    for (const [namespace, { changed }] of changes) {
+    for (const [namespace, changed] of changes) {
       const isForAll = changed === 'existence' || forAll.some((key) => changed.has(key));
       for (const what of isForAll ? [ANYTHING] : changed) namespaces.add(what, namespace);
       await pause();

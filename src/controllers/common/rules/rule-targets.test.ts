@@ -11,7 +11,7 @@ import { RuleTargets } from './rule-targets.ts';
 const RULE = asKey<RuleKey>('toy:Secret/home/db');
 
 async function isConcerned(targets: RuleTargets, namespace: string): Promise<boolean> {
-  const changes = new Map([[namespace, { changed: new Set(['zone']) }]]);
+  const changes = new Map([[namespace, new Set(['zone'])]]);
   return (await targets.rulesFor(changes)).includes(RULE);
 }
 
@@ -38,7 +38,7 @@ test('if a limit of sources goes by labels, a change of labels concerns the rule
   const metadata = { name: 'home', uid: 'u', resourceVersion: '1', creationTimestamp: '' };
   assert.equal(await find(), 'all');
   assert.equal(await isConcerned(targets, 'home'), true);
-  scope.namespaces.sink.upsert({ metadata: { ...metadata, labels: { zone: 'a' } } }, false);
+  scope.namespaces.sink.upsert({ metadata: { ...metadata, labels: { zone: 'a' } } });
   assert.equal(await find(), undefined);
   assert.deepEqual([await isConcerned(targets, 'home'), await isConcerned(targets, 'other')], [true, false]);
 });

@@ -23,7 +23,7 @@ async function read(
   const namespaces = new Namespaces();
   for (const [name, labels] of THERE) {
     const metadata = { name, uid: name, resourceVersion: '1', creationTimestamp: '', labels };
-    namespaces.sink.upsert({ metadata }, true);
+    namespaces.sink.upsert({ metadata });
   }
   const problems: string[] = [];
   const { namespaces: selection } = readDestinations(destination, new PatternCache('full'), served, problems);

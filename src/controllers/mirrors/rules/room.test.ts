@@ -14,7 +14,7 @@ test('a mirror without room gets TooManyTargets; it is evaluated again when anot
   const namespaces = new Namespaces();
   for (let index = 0; index < 120; index += 1) {
     const metadata = { name: `ns-${index}`, uid: '', resourceVersion: '', creationTimestamp: '' };
-    namespaces.sink.upsert({ metadata }, false);
+    namespaces.sink.upsert({ metadata });
   }
   const mirrors = createMirrorStore();
   const woken: RuleKey[] = [];

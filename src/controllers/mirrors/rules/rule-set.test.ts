@@ -92,7 +92,7 @@ test('an orphan is deleted only if it has its place, with or without a label, an
 test('the deletion of a mirror keeps the retained copies in namespaces that its selector does not select', async () => {
   const metadata = { name: 'team', uid: 'u', resourceVersion: '1', creationTimestamp: '' };
   const namespaces = new Namespaces();
-  namespaces.sink.upsert({ metadata: { ...metadata, labels: { env: 'prod' } } }, true);
+  namespaces.sink.upsert({ metadata: { ...metadata, labels: { env: 'prod' } } });
   const mirrors = createMirrorStore();
   const matchExpressions = [{ key: 'env', operator: 'NotIn', values: ['prod'] }];
   mirrors.put({
@@ -145,7 +145,7 @@ test('if the spec of a mirror is invalid, all its copies stay, and the reason is
 test('a mirror never copies a Secret onto itself', async () => {
   const namespaces = new Namespaces();
   for (const name of ['default', 'team']) {
-    namespaces.sink.upsert({ metadata: { name, uid: name, resourceVersion: '1', creationTimestamp: '' } }, true);
+    namespaces.sink.upsert({ metadata: { name, uid: name, resourceVersion: '1', creationTimestamp: '' } });
   }
   const mirrors = rules('delete', ['.*'], namespaces);
   const evaluation = await mirrors.evaluate(RULE, { ownedBy: () => [] });
@@ -173,7 +173,7 @@ test('when a mirror is deleted, its copies are deleted, but not a copy that has 
 
 test('when a mirror is deleted, it claims also the targets that have no mark yet, because their copies may be under way', async () => {
   const namespaces = new Namespaces();
-  namespaces.sink.upsert({ metadata: { name: 'team', uid: 't', resourceVersion: '1', creationTimestamp: '' } }, true);
+  namespaces.sink.upsert({ metadata: { name: 'team', uid: 't', resourceVersion: '1', creationTimestamp: '' } });
   for (const policy of ['delete', 'retain'] as const) {
     const mirrors = rules(policy, ['team'], namespaces, '2026-01-01T00:00:00Z');
     const evaluation = await mirrors.evaluate(RULE, { ownedBy: () => [] });

@@ -117,7 +117,7 @@ class World {
       feed.sink.prune(listed, event.version);
     } else if (event.type === 'remove') {
       feed.sink.remove({ metadata: event.meta });
-    } else if (feed.sink.upsert({ metadata: event.meta }, event.type === 'list')) {
+    } else if (feed.sink.upsert({ metadata: event.meta })) {
       listed.add(`n/${event.meta.name}`);
     }
     return true;

@@ -28,7 +28,7 @@ describe('the response to a write', () => {
     using request = index.beginRequest(asKey('c:Secret/ns/n'));
     request.storeResponse(meta('5'));
     assert.equal(version(), '5');
-    sink.upsert({ metadata: meta('5') }, false);
+    sink.upsert({ metadata: meta('5') });
     assert.deepEqual(changes, ['->5']);
     sink.remove({ metadata: meta('6') });
     assert.equal(version(), undefined);
@@ -37,7 +37,7 @@ describe('the response to a write', () => {
   it('the response to a write is dropped if the watch has already brought the deletion of the object', () => {
     const { index, sink, changes, version } = setUp();
     using request = index.beginRequest(asKey('c:Secret/ns/n'));
-    sink.upsert({ metadata: meta('5') }, false);
+    sink.upsert({ metadata: meta('5') });
     sink.remove({ metadata: meta('6') });
     request.storeResponse(meta('5'));
     assert.equal(version(), undefined);
@@ -54,7 +54,7 @@ describe('the response to a write', () => {
 
   it('the response to a write is stored if a list of another namespace lacks the object; a newer list of its own namespace removes it', () => {
     const { index, sink, version } = setUp();
-    sink.upsert({ metadata: meta('3') }, false);
+    sink.upsert({ metadata: meta('3') });
     sink.prune(new Set(), '9', 'n');
     assert.equal(version(), '3');
     {
@@ -92,13 +92,13 @@ describe('the response to a write', () => {
 test('a change counts as own only if the response to a write shows it first', () => {
   const target: ObjectKey = asKey('c:Secret/ns/n');
   const { index, sink, changes } = setUp();
-  sink.upsert({ metadata: meta('4') }, false);
+  sink.upsert({ metadata: meta('4') });
   for (const own of [true, false]) {
     const version = own ? 5 : 7;
     using request = index.beginRequest(target, own);
     request.storeResponse(meta(`${version}`));
-    sink.upsert({ metadata: meta(`${version}`) }, false);
-    sink.upsert({ metadata: meta(`${version + 1}`) }, false);
+    sink.upsert({ metadata: meta(`${version}`) });
+    sink.upsert({ metadata: meta(`${version + 1}`) });
     request.storeResponse(meta(`${version + 1}`));
   }
   assert.deepEqual(changes, ['->4', '4>5 own', '5>6', '6>7', '7>8']);
@@ -108,7 +108,7 @@ describe('a feed that keeps few objects of its list', () => {
   it('the watcher does not remember the keys of listed objects that the filter of its feed rejects', () => {
     const { index } = setUp();
     const { sink } = index.feed(() => false);
-    assert.equal(sink.upsert({ metadata: meta('5') }, true), false);
+    assert.equal(sink.upsert({ metadata: meta('5') }), false);
     assert.deepEqual([...index.keys()], []);
   });
 
@@ -117,7 +117,7 @@ describe('a feed that keeps few objects of its list', () => {
     const { sink } = index.feed(() => false);
     using request = index.beginRequest(asKey('c:Secret/ns/n'));
     request.storeResponse(meta('5'));
-    assert.equal(sink.upsert({ metadata: meta('5') }, true), true);
+    assert.equal(sink.upsert({ metadata: meta('5') }), true);
     sink.prune(new Set(['ns/n']), '9');
     assert.equal(version(), '5');
     assert.deepEqual(changes, ['->5']);
@@ -127,7 +127,7 @@ describe('a feed that keeps few objects of its list', () => {
     const { index, version } = setUp();
     const { sink } = index.feed(() => false);
     using request = index.beginRequest(asKey('c:Secret/ns/n'));
-    assert.equal(sink.upsert({ metadata: meta('5') }, true), true);
+    assert.equal(sink.upsert({ metadata: meta('5') }), true);
     sink.prune(new Set(['ns/n']), '9');
     request.storeResponse(meta('5'));
     assert.equal(version(), '5');
@@ -136,8 +136,8 @@ describe('a feed that keeps few objects of its list', () => {
   it('a feed no longer confirms an object that its list lacks, even if another feed has a newer version', () => {
     const { index, sink, version } = setUp();
     const other = index.feed();
-    sink.upsert({ metadata: meta('5') }, false);
-    other.sink.upsert({ metadata: meta('8') }, false);
+    sink.upsert({ metadata: meta('5') });
+    other.sink.upsert({ metadata: meta('8') });
     sink.prune(new Set(), '7');
     assert.equal(version(), '8');
     other.sink.remove({ metadata: meta('9') });
@@ -150,13 +150,13 @@ describe('a list with an older version of an object', () => {
   const index = new ObjectIndex('c', 'Secret', () => undefined, { onRollback: (key) => alarmed.push(key) });
   const { sink } = index.feed();
   const list = (version: string, ofVersion: string, then?: string): void => {
-    sink.upsert({ metadata: meta(version) }, true);
-    if (then !== undefined) sink.upsert({ metadata: meta(then) }, true);
+    sink.upsert({ metadata: meta(version) });
+    if (then !== undefined) sink.upsert({ metadata: meta(then) });
     sink.prune(new Set(['ns/n']), ofVersion);
   };
 
   it('an older version of an object in a list is no rollback if the object changed after the list, or the list also has the newer version', () => {
-    sink.upsert({ metadata: meta('8') }, false);
+    sink.upsert({ metadata: meta('8') });
     list('5', '7');
     list('5', '9', '8');
     list('8', '9');
@@ -164,8 +164,8 @@ describe('a list with an older version of an object', () => {
   });
 
   it('an older version in a list is no rollback if it belongs to another object with the same name', () => {
-    sink.upsert({ metadata: meta('8') }, false);
-    sink.upsert({ metadata: meta('5', 'u0') }, true);
+    sink.upsert({ metadata: meta('8') });
+    sink.upsert({ metadata: meta('5', 'u0') });
     sink.prune(new Set(['ns/n']), '9');
     assert.deepEqual(alarmed, []);
   });
@@ -206,17 +206,17 @@ describe('the place that the annotations of an object name', () => {
     const places = { a: 'a/n', b: 'b/n', clone: 'a/n', odd: '' };
     for (const version of ['5', '6']) {
       for (const [namespace, place] of Object.entries(places)) {
-        sink.upsert({ metadata: { ...placed(namespace, place), resourceVersion: version } }, false);
+        sink.upsert({ metadata: { ...placed(namespace, place), resourceVersion: version } });
         assert.deepEqual(index.get(namespace, 'n')?.annotations, { note: 'x', [PLACE]: place });
       }
     }
-    sink.upsert({ metadata: { ...placed('a', 'other/n'), resourceVersion: '7' } }, false);
+    sink.upsert({ metadata: { ...placed('a', 'other/n'), resourceVersion: '7' } });
     assert.equal(index.get('a', 'n')?.annotations[PLACE], 'other/n');
   });
 
   it('an index that keeps only the annotation keyferry.dev/target shows no other annotation', () => {
     const index = new ObjectIndex('c', 'Secret', () => undefined, { isRead: (key) => key === PLACE || undefined });
-    index.feed().sink.upsert({ metadata: placed('a', 'a/n') }, false);
+    index.feed().sink.upsert({ metadata: placed('a', 'a/n') });
     assert.deepEqual(index.get('a', 'n')?.annotations, { [PLACE]: 'a/n' });
   });
 });

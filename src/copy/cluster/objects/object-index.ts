@@ -127,12 +127,12 @@ export class ObjectIndex {
     // Each feed is a bit of a 32-bit integer. Few are needed: single-object watches share a feed (object-watches.ts).
     if (bit > 2 ** 30) throw new RangeError('too many feeds on one index');
     this.#nextBit *= 2;
-    /** If the running list brings an object in an older version than the index: the version in the index. By path. */
-    const olderInList = new Map<string, string>();
+    /** If the watch brought an object last in an older version than the index: the version in the index. By path. */
+    const older = new Map<string, string>();
     const sink: ObjectFeed['sink'] = {
-      upsert: ({ metadata }, initial, content) => {
+      upsert: ({ metadata }, content) => {
         const { namespace = '', name } = metadata;
-        if (initial) this.#noteOlder(metadata, olderInList);
+        this.#noteOlder(metadata, older);
         if (accepts === undefined || accepts(metadata)) {
           this.#put(bit, metadata, false, content);
           return true;
@@ -151,7 +151,7 @@ export class ObjectIndex {
         this.#withdraw(bit, namespace, name, uid, isGone);
       },
       prune: (keys, resourceVersion, only) => {
-        this.#checkForRollback(olderInList, keys, resourceVersion);
+        this.#checkForRollback(older, keys, resourceVersion);
         const isListed = (key: string): boolean => only === undefined || key.startsWith(`${only}/`);
         for (const key of this.#running.keys())
           if (isListed(key) && !keys.has(key)) this.#noteDeletion(key, resourceVersion);
@@ -169,7 +169,7 @@ export class ObjectIndex {
     return {
       sink,
       listed: (keys, resourceVersion) => {
-        this.#checkForRollback(olderInList, keys, resourceVersion);
+        this.#checkForRollback(older, keys, resourceVersion);
       },
       withdraw: (namespace, name, resourceVersion) => {
         const record = this.get(namespace, name);
@@ -180,22 +180,22 @@ export class ObjectIndex {
     };
   }
 
-  #noteOlder({ namespace = '', name, uid, resourceVersion }: ObjectMeta, olderInList: Map<string, string>): void {
+  #noteOlder({ namespace = '', name, uid, resourceVersion }: ObjectMeta, older: Map<string, string>): void {
     const record = this.get(namespace, name);
     const path = `${namespace}/${name}`;
     if (record?.uid === uid && isOlder(resourceVersion, record.resourceVersion))
-      olderInList.set(path, record.resourceVersion);
-    else if (olderInList.size > 0) olderInList.delete(path);
+      older.set(path, record.resourceVersion);
+    else if (older.size > 0) older.delete(path);
   }
 
   /**
    * Checks a complete list in which some objects are older than in the index. If the version in the index is newer than
    * the list, it was written after the list. Otherwise the list should have had it: etcd was restored from a backup.
    */
-  #checkForRollback(olderInList: Map<string, string>, keys: ReadonlySet<string>, resourceVersion: string): void {
-    for (const [path, known] of olderInList) {
+  #checkForRollback(older: Map<string, string>, keys: ReadonlySet<string>, resourceVersion: string): void {
+    for (const [path, known] of older) {
       if (!keys.has(path)) continue;
-      olderInList.delete(path);
+      older.delete(path);
       const [namespace = '', name = ''] = path.split('/');
       if (!isOlder(resourceVersion, known)) this.#onRollback(this.#key(namespace, name));
     }
@@ -308,7 +308,7 @@ export interface RunningRequest extends Disposable {
 export interface ObjectFeed {
   readonly sink: Omit<WatchSink, 'upsert'> & {
     /** As `WatchSink.upsert`. @param content the object's content, if the watch brings objects with their data */
-    upsert(object: KubeObject, initial: boolean, content?: KeptContent): boolean;
+    upsert(object: KubeObject, content?: KeptContent): boolean;
   };
   /** Called when a list of only some objects is complete. @param keys `namespace/name` of each listed object */
   listed(keys: ReadonlySet<string>, resourceVersion: string): void;

@@ -141,10 +141,10 @@ export class KubeStore implements SourceProvider {
     const { sink } = this.index.feed();
     return {
       ...sink,
-      upsert: (object: WholeObject, initial) => {
+      upsert: (object: WholeObject) => {
         const isSource = uses.some((use) => use.isSource(object));
         const status = uses.find(({ statusOf }) => statusOf !== undefined)?.statusOf?.(object);
-        return sink.upsert(object, initial, this.#contentIn(object, isSource, status));
+        return sink.upsert(object, this.#contentIn(object, isSource, status));
       },
     };
   }

@@ -15,8 +15,8 @@ function namespace(name: string, labels: Texts = {}, annotations: Texts = {}, ui
 /** Makes a function that returns the changes that were reported since its last call. */
 function recorded(namespaces: Namespaces): () => string[] {
   const changes: string[] = [];
-  namespaces.onChange((name, there, _initial, changed) => {
-    const what = changed === 'existence' ? (there ? 'came' : 'went') : `changed ${[...changed].join()}`;
+  namespaces.onChange((name, changed) => {
+    const what = changed === 'existence' ? (namespaces.has(name) ? 'came' : 'went') : `changed ${[...changed].join()}`;
     changes.push(`${name} ${what}`);
   });
   return () => changes.splice(0);
@@ -25,13 +25,13 @@ function recorded(namespaces: Namespaces): () => string[] {
 test('the labels and the consent of a namespace are known, and their changes are reported', () => {
   const namespaces = new Namespaces();
   const changes = recorded(namespaces);
-  namespaces.sink.upsert(namespace('a', { tier: 'x', other: 'y' }, { note: 'x' }), false);
+  namespaces.sink.upsert(namespace('a', { tier: 'x', other: 'y' }, { note: 'x' }));
   assert.deepEqual(namespaces.factsOf('a'), { labels: { tier: 'x', other: 'y' } });
-  namespaces.sink.upsert(namespace('a', { tier: 'x', other: 'y' }, { note: 'y' }), false);
-  namespaces.sink.upsert(namespace('a', { tier: 'y', other: 'y' }), false);
-  namespaces.sink.upsert(namespace('a', { other: 'y' }, { [ACCEPT_FROM_ANNOTATION]: '' }), false);
+  namespaces.sink.upsert(namespace('a', { tier: 'x', other: 'y' }, { note: 'y' }));
+  namespaces.sink.upsert(namespace('a', { tier: 'y', other: 'y' }));
+  namespaces.sink.upsert(namespace('a', { other: 'y' }, { [ACCEPT_FROM_ANNOTATION]: '' }));
   assert.deepEqual(namespaces.factsOf('a'), { labels: { other: 'y' }, acceptFrom: '' });
-  namespaces.sink.upsert(namespace('a'), false);
+  namespaces.sink.upsert(namespace('a'));
   assert.equal(namespaces.factsOf('a'), undefined);
   assert.deepEqual(changes(), [
     'a came',
@@ -39,7 +39,7 @@ test('the labels and the consent of a namespace are known, and their changes are
     `a changed tier,${ACCEPT_FROM_ANNOTATION}`,
     `a changed other,${ACCEPT_FROM_ANNOTATION}`,
   ]);
-  namespaces.sink.upsert(namespace('a', { tier: 'x' }, {}, 'again'), false);
+  namespaces.sink.upsert(namespace('a', { tier: 'x' }, {}, 'again'));
   namespaces.sink.remove(namespace('a'));
   assert.equal(namespaces.factsOf('a'), undefined);
   assert.deepEqual(changes(), ['a came', 'a went']);
@@ -57,11 +57,11 @@ test('property: after any history of events, the labels and consent of a namespa
       for (const { name: which, labels: some, consent: text, gone } of history) {
         const object = namespace(which, some, text === undefined ? {} : { [ACCEPT_FROM_ANNOTATION]: text });
         if (gone) past.sink.remove(object);
-        else past.sink.upsert(object, false);
+        else past.sink.upsert(object);
         last.delete(which);
         if (!gone) last.set(which, object);
       }
-      for (const object of last.values()) fresh.sink.upsert(object, true);
+      for (const object of last.values()) fresh.sink.upsert(object);
       for (const which of ['a', 'b']) assert.deepEqual(past.factsOf(which), fresh.factsOf(which));
     }),
   );
@@ -89,7 +89,7 @@ test('property: after any history of events, a selector finds the same namespace
       const namespaces = new Namespaces();
       for (const { name: which, labels: some, what } of history) {
         const object = namespace(which, some);
-        if (what === 'put') namespaces.sink.upsert(object, false);
+        if (what === 'put') namespaces.sink.upsert(object);
         else namespaces.sink.remove(object);
       }
       for (const parts of selectors) {
@@ -108,7 +108,7 @@ test('property: after any history of events, a selector finds the same namespace
 test('if a selector needs several labels, only the namespaces with the rarest of these labels are checked', () => {
   const namespaces = new Namespaces();
   for (let index = 0; index < 9; index += 1)
-    namespaces.sink.upsert(namespace(`n-${index}`, { tier: 'prod', team: `t-${index % 3}` }), false);
+    namespaces.sink.upsert(namespace(`n-${index}`, { tier: 'prod', team: `t-${index % 3}` }));
   const found = (text: string): number => [...namespaces.names(parseSelector(text))].length;
   assert.deepEqual(['tier,team=t-1', 'team in (t-1,t-2),tier', 'tier=prod,team=t-1', '!tier'].map(found), [3, 6, 3, 9]);
 });

@@ -26,8 +26,7 @@ export interface NamespaceFacts {
  */
 export type NamespaceChange = 'existence' | ReadonlySet<string>;
 
-/** @param initial whether the change comes from a list */
-export type OnNamespace = (name: string, there: boolean, initial: boolean, changed: NamespaceChange) => void;
+export type OnNamespace = (name: string, changed: NamespaceChange) => void;
 
 export class Namespaces {
   readonly #uids = new Map<string, string>();
@@ -74,12 +73,12 @@ export class Namespaces {
 
   /** Counts a namespace as existing, although Keyferry has no permission to read it. */
   assume(name: string): void {
-    this.sink.upsert({ metadata: { name, uid: '', resourceVersion: '', creationTimestamp: '' } }, true);
+    this.sink.upsert({ metadata: { name, uid: '', resourceVersion: '', creationTimestamp: '' } });
   }
 
   /** The sink for a watch of the metadata of namespaces. */
   readonly sink: WatchSink = {
-    upsert: ({ metadata }: KubeObject, initial) => {
+    upsert: ({ metadata }: KubeObject) => {
       const { name, uid, deletionTimestamp } = metadata;
       if (deletionTimestamp !== undefined) {
         this.#drop(name);
@@ -88,8 +87,8 @@ export class Namespaces {
       const isNew = this.#uids.get(name) !== uid;
       if (isNew) this.#uids.set(name, uid);
       const changed = this.#learn(metadata);
-      if (isNew) this.#changed(name, true, initial, 'existence');
-      else if (changed.size > 0) this.#changed(name, true, initial, changed);
+      if (isNew) this.#changed(name, 'existence');
+      else if (changed.size > 0) this.#changed(name, changed);
       return true;
     },
     remove: ({ metadata }) => this.#drop(metadata.name),
@@ -114,7 +113,7 @@ export class Namespaces {
 
   #drop(name: string): void {
     this.#put(name, undefined);
-    if (this.#uids.delete(name)) this.#changed(name, false, false, 'existence');
+    if (this.#uids.delete(name)) this.#changed(name, 'existence');
   }
 
   #changed(...change: Parameters<OnNamespace>): void {

@@ -269,7 +269,7 @@ export class ObjectWatches {
       this.#lookUps.add(key);
       return;
     }
-    if (object !== undefined) this.#feed.sink.upsert(object, false);
+    if (object !== undefined) this.#feed.sink.upsert(object);
     this.#markKnown(key);
   }
 

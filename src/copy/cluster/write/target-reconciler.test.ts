@@ -354,7 +354,7 @@ for (const [brought, isReported] of [
     const sink = custom.contentSink([{ isSource: () => false }]);
     const bring = (resourceVersion: string): unknown => {
       const metadata = { ...written.metadata, resourceVersion, namespace: 'default', name };
-      return sink.upsert({ ...written, metadata, ...(isReported ? { data: { other: '' } } : {}) }, false);
+      return sink.upsert({ ...written, metadata, ...(isReported ? { data: { other: '' } } : {}) });
     };
     bring(written.metadata.resourceVersion);
     assert.deepEqual(events, ['created']);

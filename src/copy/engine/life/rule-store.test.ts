@@ -44,15 +44,15 @@ const OTHER = { labels: { other: '' } };
 describe('a store of rules', () => {
   it('a store of rules reports an object that is added, changed or deleted, but not a change of its status', () => {
     const { store, changes } = storeWithChanges();
-    assert.equal(store.sink.upsert(object(1), true), true);
+    assert.equal(store.sink.upsert(object(1)), true);
     assert.deepEqual(changes(), [`${KEY}: none → 1`]);
-    store.sink.upsert(object(2), false);
+    store.sink.upsert(object(2));
     assert.deepEqual(changes(), []);
     assert.equal(store.get(KEY)?.metadata.resourceVersion, '2');
-    store.sink.upsert(object(3, { generation: 2 }), false);
+    store.sink.upsert(object(3, { generation: 2 }));
     assert.deepEqual(changes(), [`${KEY}: 1 → 2`]);
-    store.sink.upsert(object(4, { generation: 2, finalizers: ['f'] }), false);
-    store.sink.upsert(object(5, { generation: 2, finalizers: ['f'], deletionTimestamp: 'now' }), false);
+    store.sink.upsert(object(4, { generation: 2, finalizers: ['f'] }));
+    store.sink.upsert(object(5, { generation: 2, finalizers: ['f'], deletionTimestamp: 'now' }));
     assert.deepEqual(changes(), [`${KEY}: 2 → 2`, `${KEY}: 2 → 2`]);
     store.sink.remove(object(6, { generation: 2 }));
     store.sink.remove(object(6, { generation: 2 }));
@@ -81,10 +81,10 @@ describe('a store of rules', () => {
 
   it('a store of rules removes an object that ceases to be a rule, and stores it when it becomes a rule again', () => {
     const { store, changes } = storeWithChanges();
-    assert.equal(store.sink.upsert(object(1, OTHER), true), false);
+    assert.equal(store.sink.upsert(object(1, OTHER)), false);
     assert.deepEqual(changes(), []);
     store.put(object(2));
-    assert.equal(store.sink.upsert(object(3, OTHER), false), false);
+    assert.equal(store.sink.upsert(object(3, OTHER)), false);
     assert.equal(store.get(KEY), undefined);
     store.put(object(4));
     assert.deepEqual(changes(), [`${KEY}: none → 1`, `${KEY}: 1 → none`, `${KEY}: none → 1`]);
@@ -95,8 +95,8 @@ describe('a store of rules', () => {
   it('a store of rules ignores an object with an older resourceVersion than the stored one', () => {
     const { store, changes } = storeWithChanges();
     store.put(object(10, { generation: 2 }));
-    assert.equal(store.sink.upsert(object(9), false), true);
-    assert.equal(store.sink.upsert(object(9, OTHER), false), true);
+    assert.equal(store.sink.upsert(object(9)), true);
+    assert.equal(store.sink.upsert(object(9, OTHER)), true);
     assert.equal(store.get(KEY)?.metadata.generation, 2);
     assert.deepEqual(changes(), [`${KEY}: none → 2`]);
   });
