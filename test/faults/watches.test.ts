@@ -10,7 +10,8 @@ import type { ProbeLog } from './probe-log.ts';
 import { COPIES, FaultScene, namespaceNames, RECOVERY_MS } from './scene.ts';
 
 const WATCHING = { isWatch: true };
-/** How many copies the namespaces of the second test get. */
+/** The namespaces of the second test, and how many copies they get. */
+const MORE_NAMESPACES = Array.from({ length: 20 }, (_, n) => `team-${100 + n}`);
 const MORE = 100;
 const COPIES_WATCH = { isWatch: true, path: /labelSelector=keyferry/ };
 
@@ -64,10 +65,9 @@ test('while one watch or all watches are broken, the operator copies every chang
 
 test('after watches broke every 100 ms for 5 s, in which namespaces were created and sources changed, all copies are up to date', async (t) => {
   const from = performance.now();
-  const names = Array.from({ length: 20 }, (_, n) => `team-${100 + n}`);
   const cutter = setInterval(() => scene.proxy.cutAll(WATCHING), 100);
   try {
-    for (const name of names) {
+    for (const name of MORE_NAMESPACES) {
       await scene.namespaces(name);
       await new Promise((resolve) => setTimeout(resolve, 200));
     }
@@ -77,7 +77,7 @@ test('after watches broke every 100 ms for 5 s, in which namespaces were created
   } finally {
     clearInterval(cutter);
   }
-  const tookMs = await scene.converged(RECOVERY_MS, [...namespaceNames(), ...names]);
+  const tookMs = await scene.converged(RECOVERY_MS, [...namespaceNames(), ...MORE_NAMESPACES]);
   const watches = scene.busiestSecond(from, ({ isWatch }) => isWatch);
   t.diagnostic(`right after ${Math.round(tookMs)} ms; busiest second: ${watches} watches opened`);
   assert.ok(watches <= 30, `${watches} watches were opened in one second`);
@@ -119,7 +119,9 @@ test('after a truncated list and truncated lines of watches, the operator brings
   });
   scene.proxy.truncateAll(WATCHING);
   await scene.changeSources();
-  t.diagnostic(`right after ${Math.round(await scene.converged())} ms`);
+  t.diagnostic(
+    `right after ${Math.round(await scene.converged(RECOVERY_MS, [...namespaceNames(), ...MORE_NAMESPACES]))} ms`,
+  );
   await watchesOpen();
   await scene.assertWrites(from, 1, COPIES + MORE);
   scene.proxy.clearRules();

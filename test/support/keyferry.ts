@@ -41,11 +41,8 @@ export interface Ending {
   readonly signal: NodeJS.Signals | null;
 }
 
-/**
- * Node keeps the compiled code of the bundle here. Tests start some thousand processes, and each start takes a quarter
- * less CPU time with it. In production a process starts rarely, and its file system is read-only.
- */
-const COMPILE_CACHE = path.join(import.meta.dirname, '../../node_modules/.cache/keyferry-bundle');
+/** With this module, a process starts with the compiled code of an earlier one, and needs a third less CPU time for it. */
+export const COMPILED_CODE = ['--require', path.join(import.meta.dirname, 'compiled-code.cjs')] as const;
 
 /** Time limit of `stop`, ms. It is long; a test that checks how fast Keyferry stops measures the time itself. */
 const STOP_TIMEOUT_MS = PATIENCE_MS;
@@ -86,6 +83,7 @@ export class Keyferry {
     const args = [
       // The flags are those of bin/keyferry.cjs. That launcher is not used, because it accepts no other flags of Node.
       ...nodeFlags,
+      ...COMPILED_CODE,
       ...(options.nodeArgs ?? []),
       bundle,
       options.command ?? 'run',
@@ -94,7 +92,7 @@ export class Keyferry {
       ...(options.args ?? []),
     ];
     const child = spawn(process.execPath, args, {
-      env: { ...process.env, NODE_OPTIONS: '', NODE_COMPILE_CACHE: COMPILE_CACHE, ...options.env },
+      env: { ...process.env, NODE_OPTIONS: '', ...options.env },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     return new Keyferry(child, statusAddress);

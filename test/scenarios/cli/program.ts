@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 
+import { COMPILED_CODE } from '../../support/keyferry.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 const BUNDLE = path.join(import.meta.dirname, '../../../dist/keyferry.cjs');
@@ -17,7 +18,10 @@ export interface ProgramResult {
 
 /** Runs a command until it ends. */
 export async function runProgram(args: readonly string[], input = ''): Promise<ProgramResult> {
-  const child = spawn(process.execPath, [BUNDLE, ...args], { stdio: ['pipe', 'pipe', 'pipe'], timeout: TIMEOUT_MS });
+  const child = spawn(process.execPath, [...COMPILED_CODE, BUNDLE, ...args], {
+    stdio: ['pipe', 'pipe', 'pipe'],
+    timeout: TIMEOUT_MS,
+  });
   child.stdin.end(input);
   const [stdout, stderr, code] = await Promise.all([
     text(child.stdout),
@@ -37,7 +41,7 @@ export class RunningProgram implements AsyncDisposable {
   readonly #written = { stdout: '', stderr: '' };
 
   constructor(args: readonly string[], file = BUNDLE) {
-    this.#child = spawn(process.execPath, [file, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
+    this.#child = spawn(process.execPath, [...COMPILED_CODE, file, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
     this.#ended = once(this.#child, 'close');
     for (const where of ['stdout', 'stderr'] as const) {
       this.#child[where].on('data', (part: Buffer) => (this.#written[where] += part.toString()));
