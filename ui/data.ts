@@ -6,8 +6,8 @@ import type { PlanReport, StatusReport } from '../scripts/reports/schemas.ts';
 
 type Rule = StatusReport['rules'][number];
 
-/** An object in any cluster, or an entry of Vault. */
-export type Place = Rule['elsewhere'][number];
+/** An object, or an entry of Vault. Without `cluster`, it is in the cluster of the page. */
+export type Place = Omit<Rule['elsewhere'][number], 'cluster'> & { readonly cluster?: string };
 
 export interface PageRule extends Rule {
   /** Unique in the cluster: system, kind, namespace and name. */
@@ -16,19 +16,11 @@ export interface PageRule extends Rule {
   readonly isCounted: boolean;
 }
 
-export interface Advice {
-  /** Who can end a reason. */
-  readonly who: string;
-  /** What the reason means. */
-  readonly says: string;
-  /** What ends it; '': nobody needs to do anything. */
-  readonly how: string;
-}
+/** What a reason means, who can end it, and how; '': nobody needs to do anything. */
+export type Advice = Readonly<Record<'says' | 'who' | 'how', string>>;
 
-/** Everything but the rules. */
-export interface PageFrame extends Pick<StatusReport, 'cluster' | 'leaders' | 'notes' | 'namespaces' | 'orphans'> {
-  /** When the data were read, RFC 3339. */
-  readonly at: string;
+/** Everything but the rules and the time. */
+export interface PageFrame extends Pick<StatusReport, 'cluster' | 'notes' | 'namespaces' | 'orphans'> {
   /** What the rules of all controllers are called, in the plural. */
   readonly ruleNames: string;
   /** Whether a namespace accepts nobody without a consent. */
@@ -38,17 +30,22 @@ export interface PageFrame extends Pick<StatusReport, 'cluster' | 'leaders' | 'n
 }
 
 export interface PageData extends PageFrame {
+  /** When the data were read, RFC 3339. */
+  readonly at: string;
   readonly rules: readonly PageRule[];
 }
 
-/** A line of the stream: all data or what changed, or a lost connection. */
-export type PageMessage =
-  | { readonly frame: PageFrame; readonly rules: readonly PageRule[]; readonly gone: readonly string[] | 'others' }
-  | { readonly trouble: Trouble | null };
-
-export interface Trouble {
-  readonly since: string;
-  readonly message: string;
+/** A line of the stream: what the page does not have yet. */
+export interface PageMessage {
+  readonly at: string;
+  /** Why the data may be out of date. */
+  readonly trouble: { readonly since: string; readonly message: string } | null;
+  /** Absent: it is as before. */
+  readonly frame?: PageFrame;
+  /** The rules that are new or have changed. */
+  readonly rules: readonly PageRule[];
+  /** The ids of those that are gone. */
+  readonly gone: readonly string[];
 }
 
 /** What the command gives the server. */
@@ -73,14 +70,5 @@ export interface PageOptions {
   readonly redact: boolean;
   /** 0: any free port. */
   readonly port: number;
-  /** Whether to open the browser. */
   readonly open: boolean;
-}
-
-/** What the server needs of the process. */
-export interface PageTerminal {
-  readonly stdout: (text: string) => void;
-  readonly stderr: (text: string) => void;
-  readonly now: () => number;
-  readonly signal: AbortSignal;
 }

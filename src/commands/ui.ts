@@ -11,15 +11,13 @@ import { planFiles } from './plan.ts';
 import type { Contents } from './snapshot/contents.ts';
 import { type Lister, listerOf } from './snapshot/inventory.ts';
 import { follow } from './snapshot/kept-lists.ts';
-import { leadersOf } from './status/leaders.ts';
 import { statusReport } from './status/report.ts';
 import { pageData } from './ui/page-data.ts';
 
 /** @throws the errors of `api.request`, and Error if this installation has no page */
 export async function ui(context: CommandContext, options: UiOptions): Promise<CommandResult> {
-  const { stdout, stderr, now, signal } = context;
   const { showPage } = await loadPage();
-  await showPage(pageSource(context, options), options, { stdout, stderr, now, signal });
+  await showPage(pageSource(context, options), options, context);
   return { text: '', code: EXIT_DONE };
 }
 
@@ -43,9 +41,8 @@ function pageSource(context: CommandContext, options: UiOptions): PageSource {
     using _ = progress;
     const snapshot = await readSnapshot(context, { config, contents, lister }, namespace);
     contents = snapshot.contents;
-    const leaders = namespace === undefined ? await leadersOf(context, options.leaseName) : { leaders: [] };
     const running = await runningOriginals(context, config.controllers);
-    const findings = await statusReport(snapshot, cluster, { namespace, orphans: false }, { ...leaders, running });
+    const findings = await statusReport(snapshot, cluster, { namespace, orphans: false }, { leaders: [], running });
     return pageData(findings, { requiresConsent: config.limits.requireConsent, now: now() });
   };
   return {

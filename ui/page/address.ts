@@ -1,31 +1,28 @@
 /**
  * The view that an address names, as `#map/q=billing&state=bad`, `#o/Secret/default/app`. Each part is encoded: an
- * address is split first and decoded then, and any text is an address. Pure.
+ * address is split first and decoded then, and any text is an address. Also the titles of places, and their keys. Pure.
  */
 import type { Place } from '../data.ts';
-import { type State, STATES } from './states.ts';
+import { type State, STATES } from './words.ts';
 
-export interface Filter {
+const VIEWS = ['map', 'problems', 'table', 'plan', 'ns', 'o'] as const;
+
+/** Lines of a table at first. */
+const LINES = 250;
+
+export interface Route {
+  readonly view: (typeof VIEWS)[number];
   readonly q: string;
   readonly state: State | '';
   readonly sys: string;
-}
-
-export interface ListRoute extends Filter {
-  readonly view: 'map' | 'table';
   readonly order: 'name' | 'alike';
-  /** The keys of the folds that are open. */
+  /** The keys of the folds of the map that are open. */
   readonly open: readonly string[];
-  /** The first line of the table; -1: all lines. */
-  readonly from: number;
+  /** How many lines the table has, at most. */
+  readonly lines: number;
+  /** The object of the view `o`, or the namespace of the view `ns`. */
+  readonly place: Place;
 }
-
-export type Route =
-  | ListRoute
-  | (Place & { readonly view: 'o' })
-  | { readonly view: 'problems' }
-  | { readonly view: 'plan' }
-  | { readonly view: 'ns'; readonly name: string };
 
 function decoded(part: string): string {
   try {
@@ -35,48 +32,48 @@ function decoded(part: string): string {
   }
 }
 
-/** Half a pair of UTF-16 has no code, so it is replaced. */
-function encoded(text: string): string {
-  return encodeURIComponent(text.toWellFormed());
-}
-
 export function routeOf(hash: string): Route {
-  const [view = '', ...parts] = hash.replace(/^#/, '').split('/');
-  const [kind = '', namespace = '', name = '', cluster = ''] = parts.map((part) => decoded(part));
-  if (view === 'problems' || view === 'plan') return { view };
-  if (view === 'ns') return { view, name: kind };
-  if (view === 'o') return { view, kind, namespace, name, cluster };
-  const query = new URLSearchParams(parts[0] ?? '');
+  const [first = '', ...parts] = hash.replace(/^#/, '').split('/');
+  const view = VIEWS.find((one) => one === first) ?? 'map';
+  // A namespace has one part alone.
+  const [kind = '', namespace = kind, name = '', cluster = ''] = parts.map((part) => decoded(part));
+  const query = new URLSearchParams(view === 'map' || view === 'table' ? parts[0] : '');
   const text = (key: string): string => query.get(key) ?? '';
   return {
-    view: view === 'table' ? view : 'map',
+    view,
     q: text('q'),
     state: STATES.find((state) => state === text('state')) ?? '',
     sys: text('sys'),
     order: text('order') === 'alike' ? 'alike' : 'name',
     open: text('open').split(',').filter(Boolean),
-    from: Math.trunc(Number(text('from'))) || 0,
+    lines: Math.trunc(Number(text('lines'))) || LINES,
+    place: { kind, namespace, name, cluster },
   };
 }
 
-export function listAddress(view: 'map' | 'table', query: Partial<ListRoute>): string {
-  const { q = '', state = '', sys = '', order = 'name', open = [], from = 0 } = query;
-  const rest = { order: order === 'name' ? '' : order, open: open.join(','), from: from === 0 ? '' : String(from) };
+export function listAddress(view: 'map' | 'table', query: Partial<Route>): string {
+  const { q = '', state = '', sys = '', order = 'name', open = [], lines = LINES } = query;
+  const rest = { order: order === 'name' ? '' : order, open: open.join(','), lines: lines === LINES ? '' : `${lines}` };
   const pairs = Object.entries({ q, state, sys, ...rest }).filter(([, value]) => value !== '');
   const text = new URLSearchParams(pairs).toString();
   return text === '' ? `#${view}` : `#${view}/${text}`;
 }
 
-export function objectAddress({
-  kind,
-  namespace,
-  name,
-  cluster = '',
-}: Omit<Place, 'cluster'> & Partial<Place>): string {
-  const parts = [kind, namespace, name, ...(cluster === '' ? [] : [cluster])];
-  return `#o/${parts.map((part) => encoded(part)).join('/')}`;
+/** Half a pair of UTF-16 has no code, so it is replaced. */
+const addressOf = (...parts: readonly string[]): string =>
+  `#${parts.map((part) => encodeURIComponent(part.toWellFormed())).join('/')}`;
+
+export function objectAddress({ kind, namespace, name, cluster = '' }: Place): string {
+  return addressOf('o', kind, namespace, name, ...(cluster === '' ? [] : [cluster]));
 }
 
-export function namespaceAddress(name: string): string {
-  return `#ns/${encoded(name)}`;
+export const namespaceAddress = (name: string): string => addressOf('ns', name);
+
+export function titleOf({ kind, namespace, name, cluster = '' }: Place): string {
+  return kind === 'Vault' ? `Vault ${cluster}/${name}` : `${kind} ${namespace}/${name}${cluster && ` in ${cluster}`}`;
+}
+
+/** A key for Maps. */
+export function placeKey({ kind, namespace, name, cluster = '' }: Place): string {
+  return `${cluster}/${kind}/${namespace}/${name}`;
 }

@@ -2,23 +2,17 @@
  * Where the data come from: the file itself (a report), or the server.
  *
  *   code in the address ──▶ token ──▶ stream ──ended──▶ tries again each second
- *                             └─not valid─▶ the page says how to get in
+ *                             └─not valid─▶ the page says how to get in, and ends
  *
  * The code leaves the address at once. All tabs of this page have the token; it is worth nothing after the server ends.
  */
 import type { PlanReport } from '../../scripts/reports/schemas.ts';
-import type { PageData, PageMessage, PageRule, Trouble } from '../data.ts';
+import type { PageData, PageFrame, PageMessage, PageRule } from '../data.ts';
 
 const KEY = 'keyferry-token';
 const RETRY_MS = 1000;
-
-export interface Listener {
-  /** @param isSame nothing but the time has changed */
-  readonly onData: (data: PageData, isSame: boolean) => void;
-  readonly onTrouble: (trouble: Trouble | null) => void;
-  /** There is no token, or it is no longer valid. */
-  readonly onLocked: () => void;
-}
+const NO_ACCESS =
+  'This page has no access: its address was used already, or is too old. Press Enter in the terminal where keyferry ui runs, and open the address that it prints.';
 
 /** The data in this file; `undefined`: the page comes from a server. */
 export async function dataInFile(): Promise<PageData | undefined> {
@@ -29,29 +23,42 @@ export async function dataInFile(): Promise<PageData | undefined> {
   return JSON.parse(await new Response(stream).text()) as PageData;
 }
 
-export async function connect({ onData, onTrouble, onLocked }: Listener): Promise<void> {
-  const rules = new Map<string, PageRule>();
-  let frameText = '';
-  let since: string | undefined;
+/** What the page shows. */
+export interface Known extends Pick<PageMessage, 'trouble'> {
+  /** `undefined`: the server has not sent them yet. */
+  readonly data: PageData | undefined;
+  /** Nothing but the time and the trouble have changed. */
+  readonly isSame: boolean;
+}
+
+/** What the server tells, until it refuses the token. */
+export async function* follow(): AsyncGenerator<Known> {
+  let frame = {} as PageFrame;
+  let data: PageData | undefined;
+  let trouble: PageMessage['trouble'] = null;
   await redeem();
   for (;;) {
+    // An unchanged rule stays the same object, so that its row need not be made again.
+    const known = new Map<string, PageRule>();
     const response = await ask('/data').catch(() => undefined);
-    if (response?.status === 401) return onLocked();
     try {
       for await (const message of linesOf(response)) {
-        since = undefined;
-        if ('trouble' in message) onTrouble(message.trouble);
-        else {
-          const [before, isChanged] = [frameText, message.gone.length + message.rules.length > 0];
-          frameText = JSON.stringify({ ...message.frame, at: '' });
-          onData(merged(rules, message), !isChanged && before === frameText);
-        }
+        const { at, rules, gone } = message;
+        for (const id of gone) known.delete(id);
+        for (const rule of rules) known.set(rule.id, rule);
+        ({ trouble } = message);
+        frame = message.frame ?? frame;
+        data = { ...frame, at, rules: [...known.values()] };
+        yield { data, trouble, isSame: message.frame === undefined && rules.length + gone.length === 0 };
       }
     } catch {
       // The server has ended. The page says so, and tries again.
     }
-    since ??= new Date().toISOString();
-    onTrouble({ since, message: 'keyferry ui does not answer. Has it ended?' });
+    const isRefused = response?.status === 401;
+    const message = isRefused ? NO_ACCESS : 'keyferry ui does not answer. Has it ended?';
+    trouble = { since: trouble?.since ?? new Date().toISOString(), message };
+    yield { data, trouble, isSame: true };
+    if (isRefused) return;
     await new Promise((resolve) => void setTimeout(resolve, RETRY_MS));
   }
 }
@@ -83,17 +90,6 @@ async function* linesOf(response: Response | undefined): AsyncGenerator<PageMess
     rest = lines.pop() ?? '';
     for (const line of lines) yield JSON.parse(line) as PageMessage;
   }
-}
-
-/** An unchanged rule stays the same object, so that its row need not be made again. */
-function merged(
-  known: Map<string, PageRule>,
-  { frame, rules, gone }: Extract<PageMessage, { frame: unknown }>,
-): PageData {
-  if (gone === 'others') known.clear();
-  else for (const id of gone) known.delete(id);
-  for (const rule of rules) known.set(rule.id, rule);
-  return { ...frame, rules: [...known.values()] };
 }
 
 /** @throws Error with the answer of the server */

@@ -1,6 +1,7 @@
 /** Makes elements from templates. No HTML is made from a text: what stands in `${…}` becomes a text node or an attribute. */
-import { LOOK, type State } from './states.ts';
-import { visible } from './text.ts';
+import type { Place } from '../data.ts';
+import { objectAddress } from './address.ts';
+import { LOOK, type State, visible } from './words.ts';
 
 export type Child = Node | string | number | false | undefined | readonly Child[];
 type Value = Child | true | ((event: never) => unknown);
@@ -8,7 +9,6 @@ type Value = Child | true | ((event: never) => unknown);
 const HOLE = '\0';
 const TOKEN = /<(\/?)(\w+)((?:\s+[\w-]+(?:="[^"]*"|=\0)?)*)\s*>|\0|[^<\0]+/g;
 const ATTRIBUTE = /([\w-]+)(?:="([^"]*)"|=(\0))?/g;
-const EMPTY: ReadonlySet<string> = new Set(['input', 'br']);
 
 /**
  * The element that a template describes. Texts get their unseen characters spelled out. An attribute that is a function
@@ -29,7 +29,7 @@ export function el(template: TemplateStringsArray, ...values: readonly Value[]):
       for (const [, name = '', text = '', hole] of attributes.matchAll(ATTRIBUTE))
         set(element, name, hole === undefined ? text.replaceAll(HOLE, () => (next() as string | false) || '') : next());
       parent.append(element);
-      if (!EMPTY.has(tag)) open.push(element);
+      if (tag !== 'input') open.push(element);
     }
   }
   return root.firstElementChild as HTMLElement;
@@ -55,44 +55,41 @@ export function bdi(text: string): HTMLElement {
   return el`<bdi>${text}</bdi>`;
 }
 
+/** A text is isolated as in `bdi`. */
+export const isolated = (child: Child): Child => (typeof child === 'string' ? bdi(child) : child);
+
 export function link(href: string, text: Child): HTMLElement {
-  return el`<a href=${href}>${typeof text === 'string' ? bdi(text) : text}</a>`;
+  return el`<a href=${href}>${isolated(text)}</a>`;
 }
+
+export const objectLink = (place: Place, text: string): HTMLElement => link(objectAddress(place), text);
 
 /** The form of a state. The word beside it says the same to a screen reader. */
-export function glyph(state: State): HTMLElement {
+export function glyph(state: keyof typeof LOOK): HTMLElement {
   return el`<span class="glyph ${state}" aria-hidden="true">${LOOK[state].glyph}</span>`;
-}
-
-export function stateCell(state: State): HTMLElement {
-  return el`<span>${glyph(state)} ${LOOK[state].word}</span>`;
 }
 
 export function table(label: string, head: readonly string[], rows: readonly (readonly Child[])[]): HTMLElement {
   return el`<div class="wide" tabindex="0" role="region" aria-label=${label}><table>
     <caption class="hidden">${label}</caption>
     <thead><tr>${head.map((text) => el`<th scope="col">${text}</th>`)}</tr></thead>
-    <tbody>${rows.map((cells) => el`<tr>${cells.map((cell) => el`<td>${cell}</td>`)}</tr>`)}</tbody>
+    <tbody>${rows.map((cells) => el`<tr>${cells.map((cell) => el`<td>${isolated(cell)}</td>`)}</tr>`)}</tbody>
   </table></div>`;
 }
 
 /** The marks of the map with their words. */
-export function legend(words: readonly (readonly [State, string])[], end: Child = false): HTMLElement {
+export function legend(words: readonly (readonly [State, string, ...unknown[]])[], end: Child = false): HTMLElement {
   const items = words.map(([state, word]) => el`<span><i class="mark ${state}" aria-hidden="true"></i>${word}</span>`);
   return el`<p class="legend">${items}${end}</p>`;
 }
 
 /** A button that copies a text, and says so. */
 export function copyButton(label: string, text: () => string): HTMLElement {
-  const say = (word: string): void => {
-    button.textContent = word;
+  const copy = async (): Promise<void> => {
+    const copied = navigator.clipboard.writeText(text()).then(() => 'Copied');
+    button.textContent = await copied.catch(() => 'Not permitted');
     setTimeout(() => (button.textContent = label), 1500);
   };
-  const copy = (): void =>
-    void navigator.clipboard.writeText(text()).then(
-      () => say('Copied'),
-      () => say('Not permitted'),
-    );
-  const button = el`<button type="button" click=${copy}>${label}</button>`;
+  const button = el`<button type="button" click=${() => void copy()}>${label}</button>`;
   return button;
 }

@@ -5,16 +5,17 @@
  * whose copies are in the same namespaces.
  */
 import { kept, type Row } from './model.ts';
-import { byState, STATES } from './states.ts';
+import { byState, STATES } from './words.ts';
 
 export type Line =
   | { readonly type: 'head'; readonly text: string; readonly rules: number }
   | { readonly type: 'rule'; readonly row: Row; readonly isInGroup: boolean }
   | {
       readonly type: 'fold';
-      readonly key: string;
       readonly text: string;
       readonly isOpen: boolean;
+      /** The keys of the folds that are open after a click on it. */
+      readonly next: readonly string[];
       /** The number of copies in a column. */
       readonly cells: ReadonlyMap<string, number>;
     };
@@ -27,14 +28,13 @@ const FEW = 2;
 
 /** @param open the keys of the folds that are open; `undefined`: nothing is folded, because the view is filtered */
 export function linesOf(rows: readonly Row[], open: readonly string[] | undefined): readonly Line[] {
-  const groups = [...Map.groupBy(rows.toSorted(byWeight), ({ place }) => place.namespace)];
+  const groups = [...Map.groupBy(rows.toSorted(byWeight), ({ rule }) => rule.namespace)];
   const large = groups.filter(([, group]) => group.length >= GROUP);
   const others = groups.filter(([, group]) => group.length < GROUP).flatMap(([, group]) => group);
   const lines = large.flatMap(([namespace, group]) => [head(namespace, group)].concat(linesIn(namespace, group, open)));
   const rest = linesIn('', others.toSorted(byWeight), open);
-  return lines.length > 0 && rest.length > 0
-    ? [...lines, head('other namespaces', others), ...rest]
-    : [...lines, ...rest];
+  if (lines.length > 0 && rest.length > 0) lines.push(head('other namespaces', others));
+  return [...lines, ...rest];
 }
 
 const head = (text: string, rows: readonly Row[]): Line => ({ type: 'head', text, rules: rows.length });
@@ -43,9 +43,10 @@ function byWeight(a: Row, b: Row): number {
   return byState(a.state, b.state) || b.cells.size - a.cells.size || (a.title < b.title ? -1 : 1);
 }
 
-const likeness = kept(({ id, state, system, targets, cells }: Row) => ({
-  key: state !== 'ok' ? id : targets.length <= FEW ? `few ${system}` : [...cells].map(String).toSorted().join(' '),
-}));
+const likeness = kept(({ rule, state, targets, cells }: Row) => {
+  if (state !== 'ok') return { key: rule.id };
+  return { key: targets.length <= FEW ? `few ${rule.system}` : [...cells].map(String).toSorted().join(' ') };
+});
 
 /** The lines of one group. @param namespace '' for the others */
 function linesIn(namespace: string, rows: readonly Row[], open: readonly string[] | undefined): Line[] {
@@ -53,23 +54,18 @@ function linesIn(namespace: string, rows: readonly Row[], open: readonly string[
   if (open === undefined) return rows.map((row) => single(row));
   return [...Map.groupBy(rows, (row) => likeness(row).key)].flatMap(([like, same]) => {
     if (same.length < FOLD) return same.map((row) => single(row));
-    const isFew = like === `few ${same[0]?.system}`;
+    const { id, system } = same[0]?.rule ?? { id: '', system: '' };
+    const isFew = like === `few ${system}`;
     const [shown, folded] = isFew ? [[], same] : [same.slice(0, 1), same.slice(1)];
-    const text = `${folded.length} rules ${isFew ? `of ${same[0]?.system} with few copies` : 'alike'}`;
+    const text = `${folded.length} rules ${isFew ? `of ${system} with few copies` : 'alike'}`;
     const cells = new Map<string, number>();
     for (const row of folded) for (const column of row.cells.keys()) cells.set(column, (cells.get(column) ?? 0) + 1);
-    const key = hash(`${namespace} ${isFew ? like : same[0]?.id}`);
+    const key = `${namespace} ${isFew ? like : id}`;
     const isOpen = open.includes(key);
-    const line: Line = { type: 'fold', key, text, isOpen, cells };
+    const next = isOpen ? open.filter((one) => one !== key) : [...open, key];
+    const line: Line = { type: 'fold', text, isOpen, next, cells };
     return shown.map((row) => single(row)).concat(line, isOpen ? folded.map((row) => single(row)) : []);
   });
-}
-
-/** A short text for the address. */
-function hash(text: string): string {
-  let value = 5381;
-  for (let at = 0; at < text.length; at += 1) value = (Math.imul(value, 33) ^ text.charCodeAt(at)) >>> 0;
-  return value.toString(36);
 }
 
 /** Columns with the same states stand together: it shows what several namespaces have in common. */

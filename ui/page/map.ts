@@ -3,28 +3,26 @@
  * lines in view; the lines themselves are elements with text and links. The canvas says nothing to a screen reader: each
  * line has its counts, the cursor's sentence is read aloud, and the table has everything.
  */
-import { objectAddress } from './address.ts';
-import { bdi, type Child, el, glyph, link } from './dom.ts';
+import { objectAddress, type Route } from './address.ts';
+import { bdi, el, glyph, link } from './dom.ts';
 import { alikeColumns, type Line, linesOf } from './map-lines.ts';
-import { columnOf, type Part } from './model.ts';
-import { LOOK, type State } from './states.ts';
-import { copies, count, number, why } from './text.ts';
+import { columnOf, type Row } from './model.ts';
+import { byState, copies, count, LOOK, number, type State, STATES, why } from './words.ts';
 
-export interface MapInput extends Part {
-  readonly order?: 'name' | 'alike';
-  /** `undefined`: nothing is folded. */
+export interface MapInput {
+  readonly rows: readonly Row[];
+  readonly columns: readonly string[];
+  readonly order?: Route['order'];
+  /** The folds that are open; `undefined`: nothing is folded. */
   readonly open?: readonly string[] | undefined;
-  /** The address of this view with the other order. */
-  readonly otherOrder: string;
-  readonly foldAddress?: (key: string) => string;
+  /** The address of this view with another order or other folds; `undefined`: it has no such address. */
+  readonly addressOf?: (change: Partial<Route>) => string;
   /** The words of a mark, for a plan; default: those of the state. */
-  readonly words?: Partial<Readonly<Record<State, string>>>;
+  readonly words?: ReadonlyMap<State, string>;
 }
 
-interface Cell {
-  readonly line: number;
-  readonly column: number;
-}
+/** A line and a column. */
+type Cell = readonly [number, number];
 
 const MIN_COLUMN = 1.4;
 const MAX_COLUMN = 18;
@@ -35,16 +33,9 @@ const WIDE_COLUMN = 4;
 const FLASH_MS = 1000;
 const PHONE = matchMedia('(max-width: 640px)');
 const STILL = matchMedia('(prefers-reduced-motion: reduce)');
-/** Height of a mark, as a share of the line. */
-const HEIGHT: Readonly<Record<State, number>> = {
-  ok: 0.36,
-  pending: 0.55,
-  waiting: 0.5,
-  bad: 0.86,
-  refused: 0.1,
-  unknown: 0.1,
-};
-
+const DARK = matchMedia('(prefers-color-scheme: dark)');
+/** Custom properties of the style. */
+const COLOURS = [...STATES, 'ground', 'soft', 'cross', 'accent'];
 /** By how many lines and columns a key moves the cursor. */
 const MOVES = new Map<string, readonly [number, number]>([
   ['ArrowUp', [-1, 0]],
@@ -62,75 +53,63 @@ export class MapView {
   readonly #over = el`<span class="over" aria-hidden="true"></span>`;
   readonly #corner = el`<div class="corner"></div>`;
   readonly #sentence = el`<p class="sentence" aria-live="polite"></p>`;
-  readonly #scroll = el`<div class="scroll" tabindex="0" role="group"
+  readonly scroll = el`<div class="scroll" tabindex="0" role="group"
     aria-label="Map of rules and namespaces. Arrows move, Enter opens."
-    scroll=${() => this.draw()} keydown=${(event: KeyboardEvent) => this.#onKey(event)}
+    scroll=${() => this.#draw()} keydown=${(event: KeyboardEvent) => this.#onKey(event)}
     pointermove=${(event: PointerEvent) => event.pointerType !== 'touch' && this.#setCursor(this.#at(event))}
     pointerleave=${() => this.#setCursor(undefined)} click=${(event: MouseEvent) => this.#onClick(event)}
     >${this.#sheet}</div>`;
   readonly element = el`<section class="map" aria-label="Map">
-    <div class="top">${this.#corner}${this.#axis}${this.#over}</div>${this.#scroll}${this.#sentence}
+    <div class="top">${this.#corner}${this.#axis}${this.#over}</div>${this.scroll}${this.#sentence}
   </section>`;
-  #input: MapInput = { rows: [], columns: [], otherOrder: '#' };
+  #input: MapInput = { rows: [], columns: [] };
   #lines: readonly Line[] = [];
   #columns: readonly string[] = [];
   #cursor: Cell | undefined;
-  #cells = new Map<string, ReadonlyMap<string, State>>();
-  readonly #flashes = new Map<string, number>();
+  /** The cells of each row before the last change, for a second: marks that differ from them flash. */
+  #before: ReadonlyMap<string, Row['cells']> = new Map();
+  #flash = 0;
   #frame = 0;
-  /** Which lines are elements now. */
+  /** Which lines are elements now; '': all must be drawn anew. */
   #placed = '';
-  #isAxisDrawn = false;
   #columnWidth = MAX_COLUMN;
-  readonly #colours = new Map<string, string>();
+  #colours: ReadonlyMap<string, string> = new Map();
 
   constructor() {
     const redraw = (): void => {
-      this.#isAxisDrawn = false;
-      this.#colours.clear();
-      this.draw();
+      const style = getComputedStyle(document.documentElement);
+      this.#colours = new Map(COLOURS.map((name) => [name, style.getPropertyValue(`--${name}`)]));
+      this.#placed = '';
+      this.#draw();
     };
-    new ResizeObserver(redraw).observe(this.#scroll);
-    matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
-  }
-
-  get scrollTop(): number {
-    return this.#scroll.scrollTop;
-  }
-
-  set scrollTop(top: number) {
-    this.#scroll.scrollTop = top;
+    redraw();
+    new ResizeObserver(redraw).observe(this.scroll);
+    DARK.addEventListener('change', redraw);
   }
 
   set(input: MapInput): void {
+    this.#before = new Map(STILL.matches ? [] : this.#input.rows.map(({ rule, cells }) => [rule.id, cells]));
+    clearTimeout(this.#flash);
+    this.#flash = setTimeout(() => {
+      this.#before = new Map();
+      this.#draw();
+    }, FLASH_MS);
     this.#input = input;
+    const isAlike = input.order === 'alike';
     this.#lines = linesOf(input.rows, input.open);
-    this.#columns = input.order === 'alike' ? alikeColumns(input.columns, input.rows) : input.columns;
+    this.#columns = isAlike ? alikeColumns(input.columns, input.rows) : input.columns;
     this.#setCursor(undefined);
     this.#placed = '';
-    this.#isAxisDrawn = false;
-    this.#findChanges(input);
-    const order = input.order === 'alike' ? 'alike together ⇄' : 'by name ⇄';
-    this.#corner.replaceChildren(`${count(this.#columns.length, 'namespace')} `, link(input.otherOrder, order));
-    this.draw();
+    const href = input.addressOf?.({ order: isAlike ? 'name' : 'alike' });
+    const order = href === undefined ? '' : link(href, isAlike ? 'alike together ⇄' : 'by name ⇄');
+    this.#corner.replaceChildren(`${count(this.#columns.length, 'namespace')} `, order);
+    this.#draw();
   }
 
   /** Draws in the next frame. */
-  draw(): void {
+  #draw(): void {
     cancelAnimationFrame(this.#frame);
-    this.#frame = requestAnimationFrame(() => this.#draw());
-  }
-
-  /** Marks that changed since the last data flash once. */
-  #findChanges({ rows }: MapInput): void {
-    const until = performance.now() + FLASH_MS;
-    for (const { id, cells } of STILL.matches ? [] : rows) {
-      const before = this.#cells.get(id);
-      if (before === undefined || before === cells) continue;
-      for (const [name, state] of cells) if (before.get(name) !== state) this.#flashes.set(`${id} ${name}`, until);
-    }
-    this.#cells = new Map(rows.map(({ id, cells }) => [id, cells]));
-    if (this.#flashes.size > 0) setTimeout(() => this.draw(), FLASH_MS + 50);
+    this.#frame = requestAnimationFrame(() => this.#paint());
   }
 
   get #lineHeight(): number {
@@ -138,27 +117,26 @@ export class MapView {
   }
 
   /** Reads sizes first and writes then: so there is one layout for each frame. */
-  #draw(): void {
-    const [view, room, { scrollTop }] = [this.#scroll.clientHeight, this.#canvas.clientWidth, this.#scroll];
+  #paint(): void {
+    const [view, room, { scrollTop }] = [this.scroll.clientHeight, this.#canvas.clientWidth, this.scroll];
     const height = this.#lineHeight;
     const width = Math.max(MIN_COLUMN, Math.min(MAX_COLUMN, room / Math.max(1, this.#columns.length)));
     this.#columnWidth = width;
     const first = Math.max(0, Math.floor(scrollTop / height));
     const shown = this.#lines.slice(first, first + Math.ceil(view / height) + 1);
     const placed = `${first} ${shown.length} ${height}`;
+    if (this.#placed === '') this.#drawAxis(room, width);
     if (placed !== this.#placed) this.#placeLines(shown, first, height);
     this.#placed = placed;
     this.#sheet.style.height = `${this.#lines.length * height}px`;
     const context = sized(this.#canvas, room, Math.min(view, this.#lines.length * height));
     for (const [at, line] of shown.entries())
       this.#drawLine(context, line, (first + at) * height - scrollTop, height, width);
-    if (this.#cursor !== undefined) {
-      context.fillStyle = this.#colour('--cross');
-      context.fillRect(0, this.#cursor.line * height - scrollTop, room, height);
-      context.fillRect(this.#cursor.column * width, 0, Math.max(width, 1), view);
-    }
-    if (!this.#isAxisDrawn) this.#drawAxis(room, width);
-    this.#isAxisDrawn = true;
+    if (this.#cursor === undefined) return;
+    context.fillStyle = this.#colour('cross');
+    const [line, column] = this.#cursor;
+    context.fillRect(0, line * height - scrollTop, room, height);
+    context.fillRect(column * width, 0, Math.max(width, 1), view);
   }
 
   /** The elements of the lines in view. */
@@ -184,25 +162,21 @@ export class MapView {
     };
     if (line.type === 'fold') {
       const most = Math.max(1, ...line.cells.values());
-      for (const [from, to, copies] of this.#runs(line.cells, width))
-        rect(from, to, 0.15 + (0.35 * copies) / most, '--ok');
+      for (const [from, to, made] of this.#runs(line.cells, width)) rect(from, to, 0.15 + (0.35 * made) / most, 'ok');
       return;
     }
-    const runs = [...this.#runs(line.row.cells, width)];
+    const { rule, cells } = line.row;
+    const runs = [...this.#runs(cells, width)];
     // What is wrong is drawn last, at least 2 px wide.
-    for (const [from, to, state] of [...runs.filter(([, , one]) => one !== 'bad'), ...runs.filter(isBad)]) {
-      rect(from, isBad([from, to, state]) ? Math.max(to, from + 2 / width) : to, HEIGHT[state], `--${state}`);
+    for (const [from, to, state] of runs.toSorted(([, , a], [, , b]) => byState(b, a))) {
+      rect(from, state === 'bad' ? Math.max(to, from + 2 / width) : to, LOOK[state].height, state);
       // Waiting is two thin bars: the middle is taken out.
-      if (state === 'waiting') rect(from, to, 0.18, '--ground');
+      if (state === 'waiting') rect(from, to, 0.18, 'ground');
     }
-    if (this.#flashes.size === 0) return;
-    const now = performance.now();
-    for (const [at, name] of this.#columns.entries()) {
-      const until = this.#flashes.get(`${line.row.id} ${name}`);
-      if (until === undefined) continue;
-      if (until < now) this.#flashes.delete(`${line.row.id} ${name}`);
-      else rect(at, at + Math.max(1, 3 / width), 1, '--accent');
-    }
+    const before = this.#before.get(rule.id) ?? cells;
+    if (before === cells) return;
+    for (const [at, name] of this.#columns.entries())
+      if (before.get(name) !== cells.get(name)) rect(at, at + Math.max(1, 3 / width), 1, 'accent');
   }
 
   /** Neighbours with the same mark, which are one rectangle if the columns are narrow. */
@@ -224,7 +198,7 @@ export class MapView {
     const bottom = isNamed ? 104 : 28;
     const context = sized(this.#axis, room, bottom);
     context.font = '11px system-ui, sans-serif';
-    context.fillStyle = this.#colour('--soft');
+    context.fillStyle = this.#colour('soft');
     let free = 0;
     let before = '';
     for (const [at, name] of this.#columns.entries()) {
@@ -245,23 +219,22 @@ export class MapView {
   }
 
   #colour(name: string): string {
-    const found = this.#colours.get(name) ?? getComputedStyle(this.element).getPropertyValue(name).trim();
-    if (found !== '') this.#colours.set(name, found);
-    return found;
+    return this.#colours.get(name) ?? '';
   }
 
   #setCursor(cursor: Cell | undefined): void {
-    if (this.#cursor?.line === cursor?.line && this.#cursor?.column === cursor?.column) return;
+    if (String(this.#cursor) === String(cursor)) return;
     this.#cursor = cursor;
+    const [, column = 0] = cursor ?? [];
     this.#sentence.replaceChildren(cursor === undefined ? '' : this.#words(cursor));
     // The name of the column stands above it.
-    this.#over.replaceChildren(bdi(cursor === undefined ? '' : (this.#columns[cursor.column] ?? '')));
-    const left = Math.min((cursor?.column ?? 0) * this.#columnWidth, this.#axis.clientWidth - this.#over.offsetWidth);
+    this.#over.replaceChildren(bdi(cursor === undefined ? '' : (this.#columns[column] ?? '')));
+    const left = Math.min(column * this.#columnWidth, this.#axis.clientWidth - this.#over.offsetWidth);
     this.#over.style.left = `${this.#axis.offsetLeft + left}px`;
-    this.draw();
+    this.#draw();
   }
 
-  #words({ line: at, column }: Cell): HTMLElement {
+  #words([at, column]: Cell): HTMLElement {
     const line = this.#lines[at] ?? { type: 'head', text: '', rules: 0 };
     const name = this.#columns[column] ?? '';
     if (line.type === 'head') return el`<span>${bdi(line.text)}: ${count(line.rules, 'rule')}</span>`;
@@ -269,7 +242,7 @@ export class MapView {
       return el`<span>${bdi(name)}: ${copies(line.cells.get(name) ?? 0)} of ${line.text}</span>`;
     const state = line.row.cells.get(name);
     const target = line.row.targets.find((one) => columnOf(one) === name && one.state === state);
-    const word = state === undefined ? 'no copy' : (this.#input.words?.[state] ?? LOOK[state].word);
+    const word = state === undefined ? 'no copy' : (this.#input.words?.get(state) ?? LOOK[state].word);
     const reason = target === undefined || target.reason === '' ? '' : ` (${why(target)})`;
     return el`<span>${bdi(line.row.title)} in ${bdi(name)}: ${word}${bdi(reason)}</span>`;
   }
@@ -278,9 +251,9 @@ export class MapView {
     const box = this.#canvas.getBoundingClientRect();
     const column = Math.floor((event.clientX - box.left) / this.#columnWidth);
     // The canvas stays in view while the sheet scrolls.
-    const line = Math.floor((event.clientY - box.top + this.#scroll.scrollTop) / this.#lineHeight);
+    const line = Math.floor((event.clientY - box.top + this.scroll.scrollTop) / this.#lineHeight);
     const isInside = column >= 0 && column < this.#columns.length && line >= 0 && line < this.#lines.length;
-    return isInside ? { line, column } : undefined;
+    return isInside ? [line, column] : undefined;
   }
 
   #onClick(event: MouseEvent): void {
@@ -288,53 +261,46 @@ export class MapView {
     if (at !== undefined) this.#openAt(at);
   }
 
-  #openAt({ line: at, column }: Cell): void {
+  #openAt([at, column]: Cell): void {
     const line = this.#lines[at];
-    if (line?.type === 'fold') location.hash = this.#input.foldAddress?.(line.key) ?? '';
+    if (line?.type === 'fold') location.hash = this.#input.addressOf?.({ open: line.next }) ?? '';
     if (line?.type !== 'rule') return;
-    const { targets, place } = line.row;
+    const { targets, rule } = line.row;
     const target = targets.find((one) => columnOf(one) === this.#columns[column] && one.state !== 'refused');
-    location.hash = objectAddress(target ?? place);
+    location.hash = objectAddress(target ?? rule);
   }
 
   #onKey(event: KeyboardEvent): void {
-    if (event.target !== this.#scroll) return;
+    if (event.target !== this.scroll) return;
     if (event.key === 'Enter' && this.#cursor !== undefined) this.#openAt(this.#cursor);
     const move = MOVES.get(event.key);
     if (move === undefined) return;
     event.preventDefault();
-    const { line, column } = this.#cursor ?? { line: -move[0], column: -move[1] };
+    const [line, column] = this.#cursor ?? [-move[0], -move[1]];
     const within = (value: number, count: number): number => Math.max(0, Math.min(count - 1, value));
-    const next = {
-      line: within(line + move[0], this.#lines.length),
-      column: within(column + move[1], this.#columns.length),
-    };
-    const [top, height] = [next.line * this.#lineHeight, this.#lineHeight];
-    const { scrollTop, clientHeight } = this.#scroll;
-    this.#scroll.scrollTop = Math.max(Math.min(scrollTop, top), top + height - clientHeight);
-    this.#setCursor(next);
+    const next = within(line + move[0], this.#lines.length);
+    const [top, height] = [next * this.#lineHeight, this.#lineHeight];
+    const { scrollTop, clientHeight } = this.scroll;
+    this.scroll.scrollTop = Math.max(Math.min(scrollTop, top), top + height - clientHeight);
+    this.#setCursor([next, within(column + move[1], this.#columns.length)]);
   }
 }
 
-const isBad = ([, , state]: readonly [number, number, State]): boolean => state === 'bad';
-
-function lineElement(line: Line, { foldAddress }: MapInput): HTMLElement {
+function lineElement(line: Line, { addressOf }: MapInput): HTMLElement {
   if (line.type === 'head')
     return el`<div class="line head">${bdi(line.text)}<span class="number">${count(line.rules, 'rule')}</span></div>`;
   if (line.type === 'fold') {
-    const sign = line.isOpen ? '▾' : '▸';
-    return el`<div class="line fold"><span class="glyph">${sign}</span>${link(foldAddress?.(line.key) ?? '#', line.text)}</div>`;
+    const own = link(addressOf?.({ open: line.next }) ?? '#', line.text);
+    return el`<div class="line fold"><span class="glyph">${line.isOpen ? '▾' : '▸'}</span>${own}</div>`;
   }
-  const { place, state, counts, remark, isCounted } = line.row;
-  const remarks = [line.isInGroup ? '' : place.namespace, remark].filter(Boolean).join(' · ');
-  const wrong = (['bad', 'waiting', 'pending', 'refused'] as const).find((one) => counts.has(one));
-  const wrongs: Child = wrong !== undefined && [
-    el`<span class=${wrong} title=${LOOK[wrong].word}>${number(counts.get(wrong) ?? 0)} ${LOOK[wrong].glyph}</span>`,
-    ' ',
-  ];
+  const { rule, state, counts, remark } = line.row;
+  const remarks = [line.isInGroup ? '' : rule.namespace, remark].filter(Boolean).join(' · ');
+  const worst = (['bad', 'waiting', 'pending', 'refused'] as const).find((one) => counts.has(one));
+  const { glyph: sign, word } = LOOK[worst ?? 'ok'];
+  const wrong = worst && el`<span class=${worst} title=${word}>${number(counts.get(worst) ?? 0)} ${sign}</span>`;
   return el`<div class="line">${glyph(state)}
-    <a class="name" href=${objectAddress(place)}>${bdi(place.name)}<small> ${bdi(remarks)}</small></a>
-    <span class="number">${wrongs}${isCounted ? number(counts.get('ok') ?? 0) : '?'}</span>
+    <a class="name" href=${objectAddress(rule)}>${bdi(rule.name)}<small> ${bdi(remarks)}</small></a>
+    <span class="number">${wrong} ${rule.isCounted ? number(counts.get('ok') ?? 0) : '?'}</span>
   </div>`;
 }
 

@@ -1,7 +1,7 @@
 /** What a view shows, as Markdown for an incident. */
 
 /** What is there to be used, not to be read. */
-const SKIPPED = 'canvas, button, input, textarea, .hidden, .top, .sentence, .legend, .path, .command';
+const SKIPPED = 'canvas, button, input, textarea, .hidden, .top, .sentence, .legend, .command';
 
 /** A text of a user: no character of it makes Markdown. */
 const plain = (text: string): string => text.replaceAll(/\s+/g, ' ').replaceAll(/[\\`*_[\]<>|#!~]/g, String.raw`\$&`);
@@ -16,8 +16,7 @@ export function markdownOf(place: Element): string {
 function block(node: Node): string {
   if (!(node instanceof HTMLElement)) return node instanceof Text ? plain(node.data) : '';
   if (node.matches(SKIPPED)) return '';
-  const cells = (): string => Array.from(node.children, (cell) => ` ${block(cell).trim()} |`).join('');
-  if (node.localName === 'tr') return `|${cells()}\n`;
+  if (node.localName === 'tr') return `|${Array.from(node.children, (cell) => ` ${block(cell).trim()} |`).join('')}\n`;
   const inside = Array.from(node.childNodes, (child) => block(child)).join('');
   switch (node.localName) {
     case 'h1':

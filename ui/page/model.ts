@@ -4,14 +4,11 @@
  *
  * Texts of users are keys of Maps alone, never names of fields.
  */
-import type { PageData, PageRule, Place } from '../data.ts';
-import type { Filter } from './address.ts';
-import { byState, type State, worse } from './states.ts';
+import type { Advice, PageData, PageRule, Place } from '../data.ts';
+import { placeKey, type Route, titleOf } from './address.ts';
+import { byState, type State, worse } from './words.ts';
 
-/** A place without `cluster` is in the cluster of the page. */
-export type Spot = Omit<Place, 'cluster'> & { readonly cluster?: string };
-
-export interface Target extends Spot {
+export interface Target extends Place {
   readonly state: State;
   readonly reason: string;
   readonly message: string;
@@ -19,16 +16,12 @@ export interface Target extends Spot {
 
 /** What the map draws: a rule and its targets. */
 export interface Row {
-  readonly id: string;
-  readonly system: string;
+  readonly rule: Place & Pick<PageRule, 'id' | 'system' | 'isCounted'>;
   /** `SecretMirror pki/ca-bundle` */
   readonly title: string;
-  readonly place: Spot;
   /** Where its content comes from, if it is no object of this cluster. */
   readonly remark: string;
   readonly state: State;
-  /** Whether its copies could be counted. */
-  readonly isCounted: boolean;
   readonly targets: readonly Target[];
   /** The worst state of its targets in a column. */
   readonly cells: ReadonlyMap<string, State>;
@@ -37,6 +30,7 @@ export interface Row {
 
 export interface RuleRow extends Row {
   readonly rule: PageRule;
+  readonly source: string;
   /** What a search looks at. */
   readonly text: string;
 }
@@ -47,6 +41,8 @@ export interface Model {
   /** The namespaces that have a target, Vault servers and other clusters, by name. */
   readonly columns: readonly string[];
   readonly counts: ReadonlyMap<State, number>;
+  /** By reason. If there is none, the message stands alone. */
+  readonly advice: ReadonlyMap<string, Advice>;
 }
 
 const TARGET_STATES = { pending: 'pending', waiting: 'waiting', conflict: 'bad', error: 'bad' } as const;
@@ -67,7 +63,7 @@ export const modelOf = kept((data: PageData): Model => {
   const rows = data.rules.map((rule) => rowOf(rule));
   const counts = new Map<State, number>();
   for (const row of rows) for (const [state, one] of row.counts) counts.set(state, (counts.get(state) ?? 0) + one);
-  return { data, rows, columns: columnsOf(rows), counts };
+  return { data, rows, columns: columnsOf(rows), counts, advice: new Map(Object.entries(data.advice)) };
 });
 
 export function columnsOf(rows: readonly Row[]): readonly string[] {
@@ -75,35 +71,33 @@ export function columnsOf(rows: readonly Row[]): readonly string[] {
 }
 
 const rowOf = kept((rule: PageRule): RuleRow => {
-  const { id, system, from, source, ready, isCounted } = rule;
+  const { from, ready, reason, message } = rule;
   const failing = rule.failing.map((one): Target => ({ ...one, state: TARGET_STATES[one.state] }));
   const isFailing = new Set(failing.map((one) => placeKey(one)));
-  const made = (state: State, reason = '', message = '') => ({ state, reason, message });
-  const fine = Array.from(rule.copies, (one) => ({ ...one, ...made('ok') })).filter(
-    (one) => !isFailing.has(placeKey(one)),
-  );
+  const fine = rule.copies.filter((one) => !isFailing.has(placeKey(one)));
   const state = stateOf(rule, failing);
-  const unread = rule.elsewhere.map((one) => ({ ...one, ...made(ready ? 'ok' : state, rule.reason, rule.message) }));
-  const refused = rule.refused.map((one): Target => ({ ...one, state: 'refused' }));
-  const title = titleOf(rule);
-  const remark = from?.kind === 'Vault' ? 'from Vault' : from?.cluster ? `from ${from.cluster}` : '';
-  const row = rowWith({ id, system, title, place: placeOf(rule), remark, state, isCounted }, [
+  const targets = [
     ...failing,
-    ...fine,
-    ...unread,
-    ...refused,
-  ]);
-  return { ...row, rule, text: `${title} ${source} ${rule.reason}`.toLowerCase() };
+    ...Array.from(fine, (one): Target => ({ ...one, state: 'ok', reason: '', message: '' })),
+    ...rule.elsewhere.map((one): Target => ({ ...one, state: ready ? 'ok' : state, reason, message })),
+    ...rule.refused.map((one): Target => ({ ...one, state: 'refused' })),
+  ];
+  const title = titleOf(rule);
+  const source = from === null ? rule.source : titleOf(from);
+  const origin = from?.cluster ? `from ${from.kind === 'Vault' ? 'Vault' : from.cluster}` : '';
+  const remark = rule.system === 'generator' ? 'generated' : origin;
+  const text = `${title} ${source} ${reason}`.toLowerCase();
+  return { rule, title, source, text, remark, state, targets, ...cellsOf(targets) };
 });
 
-export function rowWith(of: Omit<Row, 'targets' | 'cells' | 'counts'>, targets: readonly Target[]): Row {
+export function cellsOf(targets: readonly Target[]): Pick<Row, 'cells' | 'counts'> {
   const [cells, counts] = [new Map<string, State>(), new Map<State, number>()];
   for (const target of targets) {
     const [{ state }, column] = [target, columnOf(target)];
     cells.set(column, worse(cells.get(column) ?? 'ok', state));
     counts.set(state, (counts.get(state) ?? 0) + 1);
   }
-  return { ...of, targets, cells, counts };
+  return { cells, counts };
 }
 
 function stateOf({ ready, reason, state, warnings }: PageRule, failing: readonly Target[]): State {
@@ -114,22 +108,12 @@ function stateOf({ ready, reason, state, warnings }: PageRule, failing: readonly
 }
 
 /** The column of the map that a target is in. */
-export function columnOf({ cluster = '', kind, namespace }: Spot): string {
+export function columnOf({ cluster = '', kind, namespace }: Place): string {
   return cluster === '' ? namespace : kind === 'Vault' ? `Vault ${cluster}` : `${namespace} in ${cluster}`;
 }
 
-export function placeOf({ kind, namespace, name, cluster = '' }: Spot): Place {
-  return { cluster, kind, namespace, name };
-}
-
-export function titleOf({ kind, namespace, name, cluster = '' }: Spot): string {
-  return kind === 'Vault' ? `Vault ${cluster}/${name}` : `${kind} ${namespace}/${name}${cluster && ` in ${cluster}`}`;
-}
-
-/** A key for Maps. */
-export function placeKey({ kind, namespace, name, cluster = '' }: Spot): string {
-  return `${cluster}/${kind}/${namespace}/${name}`;
-}
+/** A rule with the target that it makes. */
+export type Made = readonly [RuleRow, Target];
 
 /** Who is what to an object: made at the first question, because only some views ask. */
 export interface Links {
@@ -137,12 +121,12 @@ export interface Links {
   readonly rules: ReadonlyMap<string, readonly RuleRow[]>;
   /** The rules that copy this object. */
   readonly users: ReadonlyMap<string, readonly RuleRow[]>;
-  /** The rules that make this object, with the target. */
-  readonly makers: ReadonlyMap<string, readonly (readonly [RuleRow, Target])[]>;
+  /** The rules that make this object. */
+  readonly makers: ReadonlyMap<string, readonly Made[]>;
 }
 
 export const linksOf = kept(({ rows }: Model): Links => {
-  const pairs = rows.flatMap((row) => row.targets.map((target) => [row, target] as const));
+  const pairs = rows.flatMap((row) => row.targets.map((target): Made => [row, target]));
   return {
     rules: Map.groupBy(rows, ({ rule }) => placeKey(rule)),
     users: Map.groupBy(rows, ({ rule: { from } }) => (from === null ? '' : placeKey(from))),
@@ -150,35 +134,29 @@ export const linksOf = kept(({ rows }: Model): Links => {
   };
 });
 
-/** Targets with one state and one reason. */
-export interface Group {
-  readonly state: State;
-  readonly reason: string;
+/** Targets with one state and one reason. The message is that of the first. */
+export interface Group extends Pick<Target, 'state' | 'reason' | 'message'> {
   readonly targets: readonly Target[];
 }
 
 /** The targets by state and reason, worst first. */
 export function groupsOf(targets: readonly Target[]): readonly Group[] {
   const found = Map.groupBy(targets, ({ state, reason }) => `${state} ${reason}`);
-  return [...found.values()]
-    .map((all) => ({ state: all[0]?.state ?? 'ok', reason: all[0]?.reason ?? '', targets: all }))
-    .toSorted((a, b) => byState(a.state, b.state) || b.targets.length - a.targets.length);
+  const groups = Array.from(found.values(), (all) => ({ ...(all[0] as Target), targets: all }));
+  return groups.toSorted((a, b) => byState(a.state, b.state) || b.targets.length - a.targets.length);
 }
+
+export type Part = Pick<Model, 'rows' | 'columns'>;
 
 /** The part of the matrix that a filter leaves. A filter is a zoom: it keeps the matching rows and columns. */
-export interface Part<Of extends Row = Row> {
-  readonly rows: readonly Of[];
-  readonly columns: readonly string[];
-}
-
-export function partOf({ rows, columns }: Part<RuleRow>, { q, state, sys }: Filter): Part<RuleRow> {
+export function partOf({ rows, columns }: Part, { q, state, sys }: Pick<Route, 'q' | 'state' | 'sys'>): Part {
   const words = q.toLowerCase().split(/\s+/).filter(Boolean);
   if (words.length === 0 && state === '' && sys === '') return { rows, columns };
   const has = (text: string): boolean => words.every((word) => text.includes(word));
   const hits = words.length === 0 ? [] : columns.filter((name) => has(name.toLowerCase()));
   const shown = rows.filter(
     (row) =>
-      (sys === '' || row.system === sys) &&
+      (sys === '' || row.rule.system === sys) &&
       (state === '' || row.state === state || row.counts.has(state)) &&
       (has(row.text) || hits.some((name) => row.cells.has(name))),
   );

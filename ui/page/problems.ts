@@ -1,8 +1,7 @@
 /** What is wrong now: one problem for each rule, and one for each ring of rules, the worst first. Pure. */
-import type { Advice } from '../data.ts';
-import { type Group, groupsOf, kept, linksOf, type Model, placeKey, type RuleRow } from './model.ts';
-import { byState, type State } from './states.ts';
-import { copies } from './text.ts';
+import { placeKey } from './address.ts';
+import { type Group, groupsOf, kept, linksOf, type Model, type RuleRow } from './model.ts';
+import { byState, copies, type State } from './words.ts';
 
 export interface Problem {
   /** The rule; of a ring, all of them. */
@@ -15,17 +14,9 @@ export interface Problem {
   readonly reason: string;
   /** The words of the server or of Keyferry. */
   readonly message: string;
-  readonly since: string | null;
 }
 
-/** What a reason means, who ends it, and how; `undefined`: this is not known, so the message stands alone. */
-export function adviceOn({ data: { advice } }: Model, reason: string): Advice | undefined {
-  return Object.hasOwn(advice, reason) ? advice[reason] : undefined;
-}
-
-export function meaning(model: Model, reason: string): string {
-  return adviceOn(model, reason)?.says ?? reason;
-}
+export const meaning = ({ advice }: Model, reason: string): string => advice.get(reason)?.says ?? reason;
 
 export const problemsOf = kept((model: Model): readonly Problem[] => {
   const wrong = model.rows.filter(({ state }) => state !== 'ok' && state !== 'unknown');
@@ -54,24 +45,15 @@ function ringsAmong(model: Model, wrong: readonly RuleRow[]): RuleRow[][] {
 
 function problemOf(model: Model, rows: readonly RuleRow[]): Problem {
   const [{ rule, state, targets }] = rows as [RuleRow];
-  const { since, warnings } = rule;
   if (rule.ready) {
-    const message = warnings.join('; ');
-    return {
-      rows,
-      state,
-      what: 'a pattern looks like a mistake',
-      groups: [],
-      reason: 'MisreadPattern',
-      message,
-      since,
-    };
+    const message = rule.warnings.join('; ');
+    return { rows, state, what: 'a pattern looks like a mistake', groups: [], reason: 'MisreadPattern', message };
   }
   const groups = groupsOf(targets.filter((target) => target.state !== 'ok'));
   const [first] = groups;
-  const reason = first?.reason ?? rule.reason;
+  const { reason, message } = first ?? rule;
   const what = rows.length > 1 ? `${rows.length} rules form a ring` : whatHappened(meaning(model, reason), first);
-  return { rows, state, what, groups, reason, message: first?.targets[0]?.message ?? rule.message, since };
+  return { rows, state, what, groups, reason, message };
 }
 
 function whatHappened(says: string, group: Group | undefined): string {

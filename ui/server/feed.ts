@@ -1,70 +1,58 @@
-/**
- * The data that all open pages see. Each page gets everything once, and then the rules that changed.
- *
- * A page that reads slowly gets nothing until it has read what was sent, and then the newest data: so nothing piles up.
- */
-import type { PageData, PageMessage, Trouble } from '../data.ts';
+/** The data that all open pages see. */
+import type { PageData, PageMessage } from '../data.ts';
 
-interface Version {
-  readonly data: PageData;
-  /** The rules as JSON, by their ids. */
+interface Version extends Omit<PageMessage, 'gone'> {
+  /** The rules as JSON by their ids, and the frame by ''. */
   readonly texts: ReadonlyMap<string, string>;
 }
 
-/** An open page. @returns whether it takes more now; if not, it calls `resume` later */
-export type Send = (message: PageMessage) => boolean;
+const NOTHING: Version = { at: '', trouble: null, rules: [], texts: new Map() };
 
 export class Feed {
-  #version: Version | undefined;
-  #trouble: Trouble | null = null;
-  readonly #updates = new Set<() => void>();
+  #version = NOTHING;
+  #next = Promise.withResolvers<void>();
 
-  get data(): PageData | undefined {
-    return this.#version?.data;
+  put({ at, rules, ...frame }: PageData): void {
+    const texts = new Map(rules.map((rule) => [rule.id, JSON.stringify(rule)]));
+    texts.set('', JSON.stringify(frame));
+    this.#set({ at, trouble: this.#version.trouble, rules, frame, texts });
   }
 
-  put(data: PageData): void {
-    this.#version = { data, texts: new Map(data.rules.map((rule) => [rule.id, JSON.stringify(rule)])) };
-    for (const update of this.#updates) update();
+  /** @param message `undefined`: the connection is there */
+  setTrouble(message: string | undefined): void {
+    const before = this.#version.trouble;
+    if (message === before?.message) return;
+    const trouble = message === undefined ? null : { since: before?.since ?? new Date().toISOString(), message };
+    this.#set({ ...this.#version, trouble });
   }
 
-  /** @param message `undefined`: the connection is there. @param now RFC 3339 */
-  setTrouble(message: string | undefined, now: string): void {
-    if (message === this.#trouble?.message) return;
-    this.#trouble = message === undefined ? null : { since: this.#trouble?.since ?? now, message };
-    for (const update of this.#updates) update();
+  /**
+   * What one page does not have yet, as lines of JSON: everything at first, and then what has changed. A page that reads
+   * slowly gets the newest data when it has read what was sent, so nothing piles up.
+   */
+  async *lines(): AsyncGenerator<string> {
+    for (let has = NOTHING; ;) {
+      const [version, { promise }] = [this.#version, this.#next];
+      if (version === has) await promise;
+      else yield `${JSON.stringify(messageFor(has, version))}\n`;
+      has = version;
+    }
   }
 
-  add(send: Send): { readonly resume: () => void; readonly remove: () => void } {
-    let has: Version | undefined;
-    let knows: Trouble | null = null;
-    let isReady = true;
-    const update = (): void => {
-      if (isReady && this.#version !== undefined && has !== this.#version) {
-        const message = messageFor(has, this.#version);
-        has = this.#version;
-        isReady = send(message);
-      }
-      if (!isReady || knows === this.#trouble) return;
-      knows = this.#trouble;
-      isReady = send({ trouble: this.#trouble });
-    };
-    const resume = (): void => {
-      isReady = true;
-      update();
-    };
-    this.#updates.add(update);
-    update();
-    return { resume, remove: () => void this.#updates.delete(update) };
+  #set(version: Version): void {
+    this.#version = version;
+    this.#next.resolve();
+    this.#next = Promise.withResolvers();
   }
 }
 
-function messageFor(before: Version | undefined, { data, texts }: Version): PageMessage {
-  const { rules, ...frame } = data;
-  if (before === undefined) return { frame, rules, gone: 'others' };
+function messageFor({ texts: before }: Version, { at, trouble, rules, frame, texts }: Version): PageMessage {
+  const isNew = (id: string): boolean => before.get(id) !== texts.get(id);
   return {
-    frame,
-    rules: rules.filter(({ id }) => before.texts.get(id) !== texts.get(id)),
-    gone: [...before.texts.keys()].filter((id) => !texts.has(id)),
+    at,
+    trouble,
+    ...(frame !== undefined && isNew('') && { frame }),
+    rules: rules.filter(({ id }) => isNew(id)),
+    gone: [...before.keys()].filter((id) => !texts.has(id)),
   };
 }

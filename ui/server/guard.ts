@@ -1,29 +1,33 @@
-/** Which requests the server answers at all, and the headers of every answer. Pure. */
+/**
+ * Which requests the server answers, who gets the data, and the headers of every answer.
+ *
+ * A code in the address of the page works once and for a short time; it is exchanged for a token, which the page keeps. So
+ * the command line of the browser, which other users may see, holds a used code.
+ *
+ * Code: new → used, or replaced by `newCode`, or outdated. The token is valid until the server ends.
+ */
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 
 /** The page runs no code but its own, loads nothing from elsewhere, and makes no HTML from text. */
-const POLICY = [
-  "default-src 'none'",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "require-trusted-types-for 'script'",
-  "trusted-types 'none'",
-].join('; ');
+const POLICY =
+  "default-src 'none'; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
 export const HEADERS = {
   'content-security-policy': `${POLICY}; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; frame-ancestors 'none'`,
   'x-content-type-options': 'nosniff',
-  'x-frame-options': 'DENY',
   'referrer-policy': 'no-referrer',
   'cache-control': 'no-store',
   'cross-origin-opener-policy': 'same-origin',
   'cross-origin-resource-policy': 'same-origin',
-  'permissions-policy': 'camera=(), geolocation=(), microphone=()',
 } as const;
 
-/** The policy of a page in a file: it has its script and style inside. @param hashes as in `'sha256-…'` */
-export function filePolicy(hashes: { readonly script: string; readonly style: string }): string {
-  return `${POLICY}; script-src '${hashes.script}'; style-src '${hashes.style}'`;
+const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
+const hashOf = (text: string): string => `'sha256-${digest(text).toString('base64')}'`;
+
+/** The policy of a page in a file: it has its script and style inside. */
+export function filePolicy(script: string, style: string): string {
+  return `${POLICY}; script-src ${hashOf(script)}; style-src ${hashOf(style)}`;
 }
 
 /**
@@ -38,4 +42,40 @@ export function refusalOf(headers: IncomingHttpHeaders, port: number): string | 
   // `same-site` is another port of this machine.
   if (site !== undefined && site !== 'same-origin' && site !== 'none') return 'from another site';
   return undefined;
+}
+
+/** How long a code is valid, ms. */
+const CODE_MS = 10 * 60_000;
+
+const random = (): string => randomBytes(16).toString('base64url');
+const isSame = (a: string, b: string): boolean => timingSafeEqual(digest(a), digest(b));
+
+export class Sessions {
+  readonly #now: () => number;
+  readonly #token = random();
+  #code = '';
+  #until = 0;
+
+  /** @param now wall clock, ms */
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  /** A new code. The one before is no longer valid. */
+  newCode(): string {
+    this.#until = this.#now() + CODE_MS;
+    this.#code = random();
+    return this.#code;
+  }
+
+  /** Exchanges a code for the token; `undefined`: the code is wrong, used or too old. */
+  redeem(code: string): string | undefined {
+    if (this.#now() >= this.#until || !isSame(code, this.#code)) return undefined;
+    this.#until = 0;
+    return this.#token;
+  }
+
+  knows(token: string): boolean {
+    return isSame(token, this.#token);
+  }
 }

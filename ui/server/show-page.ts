@@ -2,15 +2,20 @@
 import { spawn } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 
-import { rfc3339 } from '../../src/runtime/text/texts.ts';
-import type { PageOptions, PageSource, PageTerminal } from '../data.ts';
+import type { PageOptions, PageSource } from '../data.ts';
 import { Feed } from './feed.ts';
+import { Sessions } from './guard.ts';
 import { pageFile } from './page-file.ts';
 import { redacted } from './redact.ts';
 import { servePage } from './server.ts';
-import { Sessions } from './session.ts';
 
-export async function showPage(source: PageSource, options: PageOptions, terminal: PageTerminal): Promise<void> {
+interface Terminal {
+  readonly stdout: (text: string) => void;
+  readonly stderr: (text: string) => void;
+  readonly signal: AbortSignal;
+}
+
+export async function showPage(source: PageSource, options: PageOptions, terminal: Terminal): Promise<void> {
   const { out, redact } = options;
   if (out === undefined) return await serve(source, options, terminal);
   const data = await source.read();
@@ -22,50 +27,44 @@ export async function showPage(source: PageSource, options: PageOptions, termina
 async function serve(
   { cluster, follow, plan }: PageSource,
   { port, open }: PageOptions,
-  { stdout, stderr, now, signal }: PageTerminal,
+  { stdout, stderr, signal }: Terminal,
 ): Promise<void> {
-  const sessions = new Sessions(now);
+  const sessions = new Sessions(Date.now);
   const feed = new Feed();
-  const first = Promise.withResolvers<void>();
   const following = follow(
-    (data) => {
-      feed.put(data);
-      first.resolve();
-    },
-    (message) => feed.setTrouble(message, rfc3339(now())),
+    (data) => feed.put(data),
+    (message) => feed.setTrouble(message),
     signal,
   );
   // A cluster that cannot be read is an error of the command, not of the page.
-  await Promise.race([first.promise, following]);
+  await Promise.race([feed.lines().next(), following]);
   if (signal.aborted) return;
-  await using server = await servePage({ sessions, feed, plan }, port);
+  using server = await servePage({ sessions, feed, plan }, port);
   const address = (): string => `http://127.0.0.1:${server.port}/#code=${sessions.newCode()}`;
   const url = address();
   stdout(`The page of ${cluster}: ${url}\n`);
   stdout('The address works once, for 10 minutes. Enter prints a new one, Ctrl-C ends.\n');
   if (open) openBrowser(url, stderr);
-  const onEnter = (): void => stdout(`${address()}\n`);
-  process.stdin.on('data', onEnter);
+  process.stdin.on('data', () => stdout(`${address()}\n`));
   try {
     await following;
   } finally {
-    process.stdin.off('data', onEnter);
     process.stdin.destroy();
   }
 }
 
+/** The program that opens an address, with its arguments. */
+const OPENERS: Readonly<Partial<Record<NodeJS.Platform, readonly string[]>>> = {
+  darwin: ['open'],
+  win32: ['rundll32', 'url.dll,FileProtocolHandler'],
+};
+
 /** Opens the browser, if this machine has a screen. */
 function openBrowser(url: string, stderr: (text: string) => void): void {
   const { platform, env } = process;
-  const hasScreen = platform !== 'linux' || (env['DISPLAY'] ?? env['WAYLAND_DISPLAY'] ?? '') !== '';
-  if (!hasScreen) return;
-  const [command, ...args] =
-    platform === 'darwin'
-      ? ['open', url]
-      : platform === 'win32'
-        ? ['rundll32', 'url.dll,FileProtocolHandler', url]
-        : ['xdg-open', url];
-  const child = spawn(command ?? '', args, { detached: true, stdio: 'ignore' });
+  if (platform === 'linux' && (env['DISPLAY'] ?? env['WAYLAND_DISPLAY'] ?? '') === '') return;
+  const [command = '', ...args] = OPENERS[platform] ?? ['xdg-open'];
+  const child = spawn(command, [...args, url], { detached: true, stdio: 'ignore' });
   child.once('error', () => stderr('keyferry ui: no browser was found; open the address yourself\n'));
   child.unref();
 }

@@ -96,7 +96,7 @@ export const KINDS: readonly Kind[] = [SECRET, CONFIG_MAP];
 export const NAMESPACES: Collection = { kind: 'Namespace', groupPath: '/api/v1', plural: 'namespaces' };
 
 /** Of lists that are kept, most metadata are the same in the next report. */
-const OBSERVED = new WeakMap<KubeObject['metadata'], Observed>();
+const OBSERVED = new WeakMap<KubeObject['metadata'], readonly [ResourceKey, Observed]>();
 
 /** The view of each source in Vault. Commands do not read Vault, because a read could create dynamic credentials. */
 export const VAULT_NOT_READ = {
@@ -153,9 +153,8 @@ export class Inventory {
     const metadata = { metadataOnly: true, signal };
     const places = this.only === undefined ? this.served?.names : [this.only];
     const store = (kind: Kind, { metadata: meta }: KubeObject): void => {
-      const observed = OBSERVED.get(meta) ?? observe(meta, kind);
-      OBSERVED.set(meta, observed);
-      this.objects.set(resourceKey(cluster, kind.kind, meta.namespace ?? '', meta.name), observed);
+      const key = (): ResourceKey => resourceKey(cluster, kind.kind, meta.namespace ?? '', meta.name);
+      this.objects.set(...getOrCreate(OBSERVED, meta, () => [key(), observe(meta, kind)] as const));
     };
     const list = async (
       collection: Collection,

@@ -30,7 +30,7 @@ import type { Description, ReaderEntry, RuleReader, SnapshotView } from './reade
 import { unreadOn } from '../readers.ts';
 import { SECRET } from '../../copy/model/kind.ts';
 import { placeOf, titleOf } from './places.ts';
-import { immutableBy, type Observed } from '../../copy/model/observed.ts';
+import { immutableBy, type Observed, PLACE_ANNOTATION } from '../../copy/model/observed.ts';
 
 export interface SnapshotOptions {
   readonly api: KubeApi;
@@ -223,11 +223,13 @@ export class Snapshot implements SnapshotView {
   copyOf({ target, claim: { mode, owner, shape } }: Claimed): Observed | undefined {
     const observed = this.inventory.objects.get(target);
     if (observed === undefined) return undefined;
-    const isHeld =
-      mode === 'fill'
-        ? shape.heldVersion(observed) !== undefined
+    if (mode === 'fill') return shape.heldVersion(observed) === undefined ? undefined : observed;
+    // A mark with a place was filed under its rule.
+    const isOwned =
+      PLACE_ANNOTATION in observed.annotations
+        ? this.claims.owns(owner.key, target)
         : this.claims.ownersOf(observed, target).includes(owner.key);
-    return isHeld ? observed : undefined;
+    return isOwned ? observed : undefined;
   }
 
   /** Decides on targets as the operator would. Reads many objects together. @throws the errors of `api.request` */

@@ -52,19 +52,21 @@ export async function ruleStatuses(
   const listed = [...snapshot.readers.values()].flatMap((reader) =>
     Array.from(snapshot.candidates(reader)).flatMap((object) => {
       const described = isIncluded(namespaceOf(object)) ? reader.describe(object, snapshot) : undefined;
-      return described === undefined ? [] : [{ reader, object, described, key: snapshot.ruleIn(reader, object) }];
+      if (described === undefined) return [];
+      const key = snapshot.ruleIn(reader, object);
+      return [{ reader, object, described, key, unwanted: unwantedOf(snapshot, key) }];
     }),
   );
   // A rule that is ready has no failing targets, so its targets need not be decided.
   const unready = listed.filter(({ described }) => !described.state().ready);
   await snapshot.settle(unready.flatMap(({ key }) => key ?? []));
-  await snapshot.decide(listed.flatMap(({ key }) => (key === undefined ? [] : unwantedOf(snapshot, key))));
-  return listed.map(({ key, ...rule }) => [key, statusOf(snapshot, { key, ...rule })]);
+  await snapshot.decide(listed.flatMap(({ unwanted }) => unwanted));
+  return listed.map((rule) => [rule.key, statusOf(snapshot, rule)]);
 }
 
 /** The copies with the mark of a rule that does not claim them. */
-function unwantedOf({ claims }: Snapshot, rule: RuleKey): ResourceKey[] {
-  return [...claims.ownedBy(rule)].filter((copy) => !claims.book.claims(rule, copy));
+function unwantedOf({ claims }: Snapshot, rule: RuleKey | undefined): ResourceKey[] {
+  return rule === undefined ? [] : [...claims.ownedBy(rule)].filter((copy) => !claims.book.claims(rule, copy));
 }
 
 interface ListedRule {
@@ -73,9 +75,10 @@ interface ListedRule {
   /** `undefined`: the rules of this controller have no claims. */
   readonly key: RuleKey | undefined;
   readonly described: Description;
+  readonly unwanted: readonly ResourceKey[];
 }
 
-function statusOf(snapshot: Snapshot, { reader, object, key, described }: ListedRule): RuleStatus {
+function statusOf(snapshot: Snapshot, { reader, object, key, described, unwanted }: ListedRule): RuleStatus {
   const { claims, inventory } = snapshot;
   const { source, destinations, elsewhere = [], warnings = [] } = described;
   const outOfReach = key && snapshot.rules.get(key)?.outOfReach;
@@ -88,7 +91,6 @@ function statusOf(snapshot: Snapshot, { reader, object, key, described }: Listed
   // A status is that of the operator, which may have other limits than this command.
   const isRefused =
     state.ready && outOfReach !== undefined && outOfReach.part !== 'others' && inventory.only === undefined;
-  const unwanted = key === undefined ? [] : unwantedOf(snapshot, key);
   const left = unwanted.filter((copy) => snapshot.decisionOn(copy).plan.do === 'delete').length;
   const earlier = left === 1 ? '1 earlier copy is' : `${left} earlier copies are`;
   return {

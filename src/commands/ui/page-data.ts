@@ -10,13 +10,13 @@ export function pageData(
   { report, hasCounts, ruleNames }: StatusFindings,
   { requiresConsent, now }: { requiresConsent: boolean; now: number },
 ): PageData {
-  const { cluster, leaders, notes, namespaces, orphans } = report;
+  const { cluster, notes, namespaces, orphans } = report;
   const rules = report.rules.map((rule): PageRule => {
     const id = `${rule.system} ${rule.kind} ${rule.namespace}/${rule.name}`;
     return { ...rule, id, isCounted: hasCounts(rule) };
   });
   const advice = adviceOn(rules);
-  return { at: rfc3339(now), cluster, leaders, notes, ruleNames, requiresConsent, namespaces, advice, rules, orphans };
+  return { at: rfc3339(now), cluster, notes, ruleNames, requiresConsent, namespaces, advice, rules, orphans };
 }
 
 /** The advice on the reasons that occur. */

@@ -174,6 +174,11 @@ export class Claims {
     return this.#owned.get(rule);
   }
 
+  /** Whether the target is one of `ownedBy`. */
+  owns(rule: RuleKey, target: ResourceKey): boolean {
+    return this.#owned.has(rule, target);
+  }
+
   /**
    * Records whether a copy is still there although its rule does not claim it. Any user can forge the mark of another
    * user's rule. So only what the server refuses counts, because no author of Secrets can cause a refusal, and only a

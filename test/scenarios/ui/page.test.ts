@@ -123,7 +123,7 @@ describe('the page of keyferry ui', { skip: WITHOUT_BROWSER }, () => {
     assert.match(await copied('#problems', /problems/), /SecretMirror default\/waits — 3 copies wait/);
     assert.match(
       await copied('#ns/team-a', /Comes in/),
-      /\n\| Object \| State \| From \| By the rule \| Why \|\n\|---\|---\|/,
+      /\n\| Rule \| Source \| Into \| Copy \| State \| Why \|\n\|---\|---\|/,
     );
     assert.match(
       await copied('#o/SecretMirror/default/one', /In a terminal/),
@@ -426,7 +426,7 @@ describe('the page of keyferry ui', { skip: WITHOUT_BROWSER }, () => {
       assert.ok(!data.includes(word), word);
     const own = await browser.open(`file://${file}`);
     await own.sees(/1 not made/);
-    await own.sees(/SecretMirror namespace-\d+\/name-\d+ — 1 copy is not made/);
+    await own.sees(/SecretMirror namespace-\w+\/name-\w+ — 1 copy is not made/);
     await own.close();
   });
 });

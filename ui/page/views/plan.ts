@@ -2,30 +2,21 @@
 import type { PlanReport } from '../../../scripts/reports/schemas.ts';
 import { bdi, type Child, el, legend, table } from '../dom.ts';
 import { MapView } from '../map.ts';
-import { columnsOf, type Row, rowWith, type Target } from '../model.ts';
-import { type State, worse } from '../states.ts';
-import { copies } from '../text.ts';
+import { cellsOf, columnsOf, type Row, type Target } from '../model.ts';
+import { copies, type State, worse } from '../words.ts';
 
 type Planned = PlanReport['targets'][number];
 
-/** Actions that change nothing have no mark. */
-const MARKS: Readonly<Partial<Record<Planned['action'], State>>> = {
-  create: 'ok',
-  adopt: 'ok',
-  update: 'pending',
-  replace: 'pending',
-  delete: 'bad',
-  conflict: 'refused',
-  fail: 'refused',
-  wait: 'waiting',
-};
-const WORDS = {
-  ok: 'would be created',
-  pending: 'would be updated',
-  bad: 'would be deleted or emptied',
-  refused: 'would be refused',
-  waiting: 'would wait',
-} as const;
+/** The marks, their words, and the actions that they stand for. Actions that change nothing have no mark. */
+const MARKS: readonly (readonly [State, string, readonly Planned['action'][]])[] = [
+  ['ok', 'would be created', ['create', 'adopt']],
+  ['pending', 'would be updated', ['update', 'replace']],
+  ['bad', 'would be deleted or emptied', ['delete']],
+  ['refused', 'would be refused', ['conflict', 'fail']],
+  ['waiting', 'would wait', ['wait']],
+];
+
+const WORDS = new Map(MARKS.map(([state, word]) => [state, word]));
 
 /** @param plan `undefined`: a report file has no server */
 export function planView(plan: ((manifests: string) => Promise<PlanReport>) | undefined): HTMLElement {
@@ -58,37 +49,28 @@ export function planView(plan: ((manifests: string) => Promise<PlanReport>) | un
 function reportView({ targets, problems, notes, unchanged }: PlanReport, map: MapView): HTMLElement {
   const rows = [...Map.groupBy(targets, ({ rule }) => rule)].map(([title, all]) => rowOf(title, all));
   const lost = targets.filter((target) => target.lost).length;
-  const words = (Object.keys(WORDS) as (keyof typeof WORDS)[]).map((state) => [state, WORDS[state]] as const);
-  map.set({ rows, columns: columnsOf(rows), order: 'alike', otherOrder: '#plan', words: WORDS });
-  const lines = targets.map((one): Child[] => [
-    `${one.lost ? '✕ ' : ''}${one.action}`,
-    bdi(`${one.kind} ${one.name}`),
-    bdi(one.namespace),
-    bdi(one.rule),
-    bdi(one.reason),
-  ]);
+  map.set({ rows, columns: columnsOf(rows), order: 'alike', words: WORDS });
+  const lines = targets.map(({ lost, action, kind, name, namespace, rule, reason }): Child[] => {
+    return [`${lost ? '✕ ' : ''}${action}`, `${kind} ${name}`, namespace, rule, reason];
+  });
+  const list = table('What would change', ['Action', 'Object', 'Namespace', 'Rule', 'Why'], lines);
   const many = `${copies(targets.length)} would change or be refused`;
   return el`<div><h2>${targets.length === 0 ? 'No copy would change' : many}</h2>
     ${lost > 0 && el`<p class="bad"><strong>✕ Data of ${copies(lost)} would be lost.</strong></p>`}
     <p>${copies(unchanged)} would not change.</p>
     ${problems.map(({ rule, problem }) => el`<p class="bad">✕ ${bdi(`${rule}: ${problem}`)}</p>`)}
     ${notes.map(({ rule, note }) => el`<p>${bdi(`${rule}: ${note}`)}</p>`)}
-    ${
-      rows.length > 0 && [
-        el`<div class="strip">${map.element}</div>`,
-        legend(words),
-        table('What would change', ['Action', 'Object', 'Namespace', 'Rule', 'Why'], lines),
-      ]
-    }</div>`;
+    ${rows.length > 0 && [el`<div class="strip">${map.element}</div>`, legend(MARKS), list]}</div>`;
 }
 
 /** A rule as the map draws it: with the targets that would change. */
 function rowOf(title: string, planned: readonly Planned[]): Row {
   const [, kind = title, namespace = '', name = ''] = /^(\S+) ([^/]*)\/(.*)$/.exec(title) ?? [];
   const targets = planned.flatMap(({ action, reason, ...place }): Target[] => {
-    const state = MARKS[action];
+    const [state] = MARKS.find(([, , actions]) => actions.includes(action)) ?? [];
     return state === undefined ? [] : [{ ...place, state, reason: action, message: reason }];
   });
-  const of = { id: title, title, place: { kind, namespace, name }, system: '', remark: '', isCounted: true };
-  return rowWith({ ...of, state: targets.reduce<State>((all, { state }) => worse(all, state), 'ok') }, targets);
+  const rule = { kind, namespace, name, id: title, system: '', isCounted: true };
+  const state = targets.reduce<State>((all, one) => worse(all, one.state), 'ok');
+  return { rule, title, remark: '', state, targets, ...cellsOf(targets) };
 }

@@ -1,53 +1,67 @@
-/** Everything as a table: for screen readers, and for copying into a sheet. Long tables come in pages. */
-import { listAddress, type ListRoute, namespaceAddress, objectAddress } from '../address.ts';
-import type { App } from '../app.ts';
-import { bdi, type Child, el, link, stateCell, table } from '../dom.ts';
-import { columnOf, partOf, type RuleRow, type Target } from '../model.ts';
-import { count, number, why } from '../text.ts';
-import { sourceLink } from './namespace.ts';
+/** Copies as tables: all of them, for screen readers and for copying into a sheet, or those of one namespace. */
+import { listAddress, namespaceAddress, type Route } from '../address.ts';
+import { bdi, type Child, el, glyph, link, objectLink, table } from '../dom.ts';
+import { columnOf, type Model, partOf, type RuleRow, type Target, whoMay } from '../model.ts';
+import { copies, count, LOOK, number, type State, why } from '../words.ts';
 import { filterLine } from './overview.ts';
 
-const PAGE = 250;
+/** A rule, or one of its targets. */
+type Line = readonly [RuleRow, Target?];
 
-export function tableView(app: App, route: ListRoute): Child[] {
-  const part = partOf(app.model, route);
+export function tableView(model: Model, route: Route): Child[] {
+  const part = partOf(model, route);
   const shown = new Set(part.columns);
   const isShown = (target: Target): boolean =>
     shown.has(columnOf(target)) && (route.state === '' || target.state === route.state);
-  // A rule without targets has a line, too.
-  const all = part.rows.flatMap((row): (readonly [RuleRow, Target | undefined])[] => {
-    const targets = row.targets.filter((target) => isShown(target));
-    return targets.length === 0 ? [[row, undefined]] : targets.map((target) => [row, target]);
+  const all = part.rows.flatMap((row): readonly Line[] => {
+    const lines = linesOf(row, isShown);
+    return lines.length === 0 ? [[row]] : lines;
   });
-  const from = Math.max(0, route.from);
-  const page = all.slice(from, route.from < 0 ? undefined : from + PAGE);
-  const to = from + page.length;
-  const pages = [
-    [from - PAGE, 'Previous'],
-    [to, 'Next'],
-    [-1, 'All'],
-  ] as const;
-  const links = pages.map(([first, name]) => {
-    const isThere = name === 'Previous' ? from > 0 : to < all.length;
-    return isThere && [link(listAddress('table', { ...route, from: first }), name), ' '];
-  });
+  const page = all.slice(0, route.lines);
+  const more = link(listAddress('table', { ...route, lines: route.lines * 4 }), 'Show more');
   return [
     el`<h1>${count(all.length, 'line')}</h1>`,
-    filterLine(app, route, part),
-    table('All copies', ['Rule', 'Source', 'Namespace', 'Copy', 'State', 'Why'], page.map(lineOf)),
-    el`<p>${Math.min(all.length, from + 1)} to ${to} of ${number(all.length)} ${links}</p>`,
+    filterLine(model, route, part),
+    copyTable('All copies', page),
+    el`<p>${number(page.length)} of ${number(all.length)} ${page.length < all.length && more}</p>`,
   ];
 }
 
-function lineOf([row, target]: readonly [RuleRow, Target | undefined]): Child[] {
-  const rule = [link(objectAddress(row.rule), row.title), sourceLink(row)];
-  if (target === undefined) return [...rule, '', 'no copy', stateCell(row.state), bdi(why(row.rule))];
-  const column = columnOf(target);
+/** What comes into a namespace and from whom, what goes out, and who may copy into it. */
+export function namespaceView({ data, rows }: Model, { place: { namespace: name } }: Route): Child[] {
+  const incoming = rows.flatMap((row) => linesOf(row, (one) => one.namespace === name && !one.cluster));
+  const outgoing = rows.filter(({ rule }) => rule.namespace === name).map((row): Line => [row]);
   return [
-    ...rule,
-    target.cluster ? bdi(column) : link(namespaceAddress(column), column),
-    link(objectAddress(target), `${target.kind} ${target.name}`),
-    stateCell(target.state),
-    bdi(why(target)),
+    el`<h1>Namespace ${bdi(name)}</h1>`,
+    el`<p>${bdi(whoMay(data, name))}</p>`,
+    el`<h2>${incoming.length === 0 ? 'Nothing comes in' : `Comes in: ${copies(incoming.length)}`}</h2>`,
+    incoming.length > 0 && copyTable('What comes in', incoming),
+    el`<h2>${outgoing.length === 0 ? 'Nothing goes out' : `Goes out by ${count(outgoing.length, 'rule')}`}</h2>`,
+    outgoing.length > 0 && copyTable('What goes out', outgoing),
   ];
+}
+
+const linesOf = (row: RuleRow, isShown: (target: Target) => boolean): readonly Line[] =>
+  row.targets.filter((target) => isShown(target)).map((target) => [row, target]);
+
+const stateCell = (state: State): Child => [glyph(state), ` ${LOOK[state].word}`];
+
+function copyTable(label: string, lines: readonly Line[]): HTMLElement {
+  const cells = lines.map(([row, target]): Child[] => {
+    const { rule, title, state, counts } = row;
+    const [ruleLink, source] = [objectLink(rule, title), sourceLink(row)];
+    if (target === undefined) {
+      const made = rule.isCounted ? copies(counts.get('ok') ?? 0) : '?';
+      return [ruleLink, source, rule.destinations.join(', '), made, stateCell(state), why(rule)];
+    }
+    const column = columnOf(target);
+    const into = target.cluster ? column : link(namespaceAddress(column), column);
+    const copy = objectLink(target, `${target.kind} ${target.name}`);
+    return [ruleLink, source, into, copy, stateCell(target.state), why(target)];
+  });
+  return table(label, ['Rule', 'Source', 'Into', 'Copy', 'State', 'Why'], cells);
+}
+
+export function sourceLink({ rule: { from }, source }: RuleRow): HTMLElement {
+  return from === null ? bdi(source) : objectLink(from, source);
 }
