@@ -334,6 +334,15 @@ describe('the server of the page, without HTTP', () => {
     assert.equal(one?.copies[0]?.namespace, after.namespaces?.[0]?.name);
     assert.equal(one?.from?.name, one?.name);
   });
+
+  it('the order of a redacted list tells nothing of the order of the names', () => {
+    const namespaces = Array.from({ length: 9 }, (_, at) => ({ name: `secret-${at}` }));
+    const names = redacted(data([rule('secret-0', 'secret-0', [])], { namespaces })).namespaces?.map(
+      ({ name }) => name,
+    );
+    assert.equal(new Set(names).size, 9);
+    assert.deepEqual(names, names?.toSorted());
+  });
 });
 
 /** The next line of the stream. */

@@ -172,8 +172,23 @@ describe('the page of keyferry ui', { skip: WITHOUT_BROWSER }, () => {
     await tab.press('Escape');
     await tab.sees(/copies up to date/);
     assert.doesNotMatch(await tab.text(), /Shows \d/);
+    await tab.go('#map/q=team-a');
+    await tab.sees(/Shows 2 of/);
+    await tab.eval(`document.querySelector('.scroll').focus()`);
+    await tab.press('Escape');
+    await tab.sees(/copies up to date/);
+    assert.doesNotMatch(await tab.text(), /Shows \d/);
     await tab.go(`#map/q=${encodeURIComponent('no such thing')}`);
     await tab.sees(/Nothing matches “no such thing”\. Show all/);
+  });
+
+  it('a long table says how many lines it has, and shows more', async () => {
+    await tab.go('#table/lines=2');
+    await tab.sees(/\n2 of \d+ Show more/);
+    assert.equal(await tab.eval(`document.querySelectorAll('main tbody tr').length`), 2);
+    await tab.click('main p a');
+    await tab.sees(/\n8 of \d+/);
+    assert.equal(await tab.eval(`document.querySelectorAll('main tbody tr').length`), 8);
   });
 
   it('the map works with the keyboard: arrows read the copies, Enter opens one', async () => {
