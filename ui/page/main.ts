@@ -110,7 +110,7 @@ class Page {
   }
 
   #onKey(event: KeyboardEvent): void {
-    if (event.key === 'Escape' && this.#search.value !== '') {
+    if (event.key === 'Escape' && routeOf(location.hash).q !== '') {
       this.#search.value = '';
       this.#onSearch();
     }
