@@ -1,5 +1,5 @@
 /** The pages of `docs/reference/`: flags, reasons, and fields of the custom resources. `npm run gen` writes them. */
-import { type Reason, REASONS } from '../../src/copy/model/reasons.ts';
+import { FAULTS, type Reason, REASONS } from '../../src/copy/model/reasons.ts';
 import type { CliContext } from '../../src/commands/actions.ts';
 import type { Described } from '../../src/cli/command.ts';
 import { helpOf, namesOf } from '../../src/cli/help.ts';
@@ -68,8 +68,14 @@ const WHO = {
   policy: 'Mended by who keeps the limits, consents, quotas and admission policies',
   vault: 'Mended by who runs Vault',
   cluster: 'Mended by who runs the cluster and Keyferry',
+  server: 'Mended by whom the message of the server names',
   nobody: 'No action needed: nothing is wrong, or it passes',
 } as const satisfies Record<(typeof REASONS)[Reason]['who'], string>;
+
+/** The label of the metrics by which the alerts choose. */
+function faultNote(fault: (typeof FAULTS)[keyof typeof FAULTS]): string {
+  return fault === 'nobody' ? '' : `\n\nIn metrics: \`fault="${fault}"\`.`;
+}
 
 function reasonsPage(): string[] {
   const reasons = Object.entries(REASONS);
@@ -81,8 +87,9 @@ function reasonsPage(): string[] {
   return [
     '# Reasons',
     'The reasons in conditions and events, in `keyferry status`, `plan` and `explain`, and in the label `reason` of metrics. The message beside a reason names the object, the field or the flag. What to do first: [troubleshooting](../troubleshooting.md).',
+    'Metrics know more than the condition of a SecretMirror, which is `SyncError`, as in the original, for all that a server refuses. There `reason` is what the server answered: `Refused`, `Invalid`, `Forbidden`, or another word of Kubernetes.',
     ...Object.entries(WHO).flatMap(([who, title]) => [
-      `## ${title}`,
+      `## ${title}${faultNote(FAULTS[who as keyof typeof WHO])}`,
       table(['reason', 'it means', 'what ends it'], rowsOf(who)),
     ]),
   ];

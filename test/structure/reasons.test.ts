@@ -1,9 +1,10 @@
 /** Each reason has one entry with its words (`copy/model/reasons.ts`), and no other file says them again. */
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { it } from 'node:test';
 
-import { REASONS } from '../../src/copy/model/reasons.ts';
+import { FAULTS, REASONS } from '../../src/copy/model/reasons.ts';
 import { readSources } from './imports.ts';
 
 const ROOT = path.join(import.meta.dirname, '..', '..');
@@ -41,3 +42,17 @@ it('an entry says how to end the reason if somebody must act', () => {
     assert.equal(how === '', who === 'nobody', reason);
   }
 });
+
+for (const [fault, alert] of [
+  ['user', 'KeyferryRuleNeedsAuthor'],
+  ['operator', 'KeyferryRulesFailing'],
+] as const) {
+  it(`the runbook of ${alert} names each reason with the fault ${fault}`, () => {
+    const page = readFileSync(path.join(ROOT, 'docs', 'runbook', `${alert}.md`), 'utf8');
+    const reasons = Object.entries(REASONS).filter(([, { who }]) => FAULTS[who] === fault);
+    assert.deepEqual(
+      reasons.map(([reason]) => reason).filter((reason) => !page.includes(`\`${reason}\``)),
+      [],
+    );
+  });
+}

@@ -33,6 +33,7 @@ export const MENDERS = {
   policy: 'who keeps limits, consents and policies',
   vault: 'who runs Vault',
   cluster: 'who runs the cluster and Keyferry',
+  server: 'who keeps the policy or quota that the message names, or else who runs the cluster',
   nobody: '',
 } as const satisfies Record<(typeof REASONS)[keyof typeof REASONS]['who'], string>;
 

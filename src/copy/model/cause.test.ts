@@ -6,6 +6,7 @@ import * as fc from 'fast-check';
 
 import { ApiError, apiErrorOf, ConnectionError } from '../../kube/errors.ts';
 import { type Cause, type Fault, failureOf } from './cause.ts';
+import { FAULTS, type Reason, REASONS } from './reasons.ts';
 
 /** All names that no tenant may see contain this word. */
 const INTERNAL = /internal/i;
@@ -118,6 +119,8 @@ for (const [status, reason, message, fault, read] of ANSWERS) {
     const cause = causeOf(status, reason, message);
     assert.equal(cause.fault, fault);
     assert.equal(cause.publicMessage, read);
+    // Metrics and the reference say the same of a reason.
+    if (cause.reason in REASONS) assert.equal(FAULTS[REASONS[cause.reason as Reason].who], fault, cause.reason);
     assert.doesNotMatch(cause.publicMessage.replace('InternalError', ''), INTERNAL);
   });
 }

@@ -100,22 +100,23 @@ export function failureOf(error: unknown): Cause {
   }
   const { status, reason, statusMessage: message, detected } = error;
   const { refusal } = detected;
+  // The server's reason does not tell who can end it: a 403 may be a missing permission, a quota or a webhook.
   switch (refusal?.by) {
     case 'permission':
-      return operatorCause(reason, message, `the operator has no permission to ${refusal.verb} ${refusal.resource}`);
+      return because('Forbidden', message, `the operator has no permission to ${refusal.verb} ${refusal.resource}`);
     case 'quota':
-      return userCause(reason, message, 'a quota of the namespace is used up');
+      return because('Refused', message, 'a quota of the namespace is used up');
     case 'admission':
-      return userCause(reason, message, 'an admission policy or webhook refused it');
+      return because('Refused', message, 'an admission policy or webhook refused it');
     case 'size':
-      return userCause(reason, message, 'it is too large for the cluster');
+      return because('Refused', message, 'it is too large for the cluster');
     case 'validation':
-      return userCause(reason, message);
+      return because('Invalid', message);
     case undefined:
   }
-  if (isNamespaceTerminating(error)) return nobodyCause(reason, message, REASONS.NamespaceTerminating.says);
-  if (isConflict(error)) return userCause(reason, message, OTHER_OWNER);
+  if (isNamespaceTerminating(error)) return because('NamespaceTerminating', message, REASONS.NamespaceTerminating.says);
+  if (isConflict(error)) return because('Conflict', message, OTHER_OWNER);
   const refused = `the API server refused it (${reasonOfStatus(status)}); see the log of the operator`;
   // 422 for an unknown reason: the object is not valid, but the message may be about another object.
-  return status === 422 ? userCause(reason, message, refused) : operatorCause(reason, message, refused);
+  return status === 422 ? because('Invalid', message, refused) : operatorCause(reason, message, refused);
 }

@@ -7,9 +7,10 @@
 /**
  * The person who can end a reason. `author`: of the rule. `owner`: of an object, a namespace or an entry that the rule is
  * about. `policy`: the keeper of limits, consents, quotas and admission policies. `vault`, `cluster`: the operator of
- * these and of Keyferry. `nobody`: nothing is wrong, or it passes.
+ * these and of Keyferry. `server`: the message of the server tells which of them. `nobody`: nothing is wrong, or it
+ * passes.
  */
-type Mender = 'author' | 'owner' | 'policy' | 'vault' | 'cluster' | 'nobody';
+type Mender = 'author' | 'owner' | 'policy' | 'vault' | 'cluster' | 'server' | 'nobody';
 
 /** Whose fault a reason is, for metrics and alerts. */
 export const FAULTS = {
@@ -18,6 +19,7 @@ export const FAULTS = {
   policy: 'user',
   vault: 'operator',
   cluster: 'operator',
+  server: 'operator',
   nobody: 'nobody',
 } as const satisfies Readonly<Record<Mender, string>>;
 
@@ -64,6 +66,11 @@ export const REASONS = {
   NoSecret: entry('author', 'the source does not exist', 'create it, or correct its name'),
   NoConfigMap: entry('author', 'the source does not exist', 'create it, or correct its name'),
   NotOffered: entry('author', 'the Secret is no longer offered', 'set the label again'),
+  Invalid: entry(
+    'author',
+    'the API server does not accept the content of the copy',
+    'correct the source or the rule, as the message says',
+  ),
   NotMade: entry('author', 'no value is made for such an item', 'correct the item that the message names'),
   NestedProperty: entry('nobody', 'External Secrets Operator finds the property inside another value, so none is made'),
   UnsupportedAuth: entry('author', 'Keyferry does not support the login of the store', 'use another store'),
@@ -112,6 +119,11 @@ export const REASONS = {
   // A policy forbids it.
   NotPermitted: entry('policy', 'a limit forbids it', 'take the namespace out, or change the flag in the message'),
   StoreNotAllowed: entry('policy', 'the store does not allow the namespace', 'change the conditions of the store'),
+  Refused: entry(
+    'policy',
+    'an admission policy, a webhook, a quota or a size limit refuses the copy',
+    'change what the message names, or the source',
+  ),
   Overwritten: entry(
     'policy',
     'the server stored something else than was written: an admission policy or webhook changes it; backing off',
@@ -131,7 +143,7 @@ export const REASONS = {
   NotInstalled: entry('cluster', 'the API is not installed', 'install its CRD'),
   ClusterUnreachable: entry('cluster', 'the cluster does not answer', 'check its address, certificates and network'),
   ConnectionError: entry('cluster', 'the API server did not answer', 'check the network'),
-  SyncError: entry('cluster', 'a target could not be written or deleted', 'see the message of the server'),
+  SyncError: entry('server', 'a target could not be written or deleted', 'see the message of the server'),
   SyncFailed: entry('cluster', 'the copy could not be made', 'see the log of the operator'),
   DeletionTimeout: entry('cluster', 'the rule no longer waits for its copies', 'see why they cannot be deleted'),
   NotSeen: entry('cluster', 'not reconciled yet; check that Keyferry is running', 'start Keyferry'),

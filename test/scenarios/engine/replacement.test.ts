@@ -168,7 +168,7 @@ for (const kind of rowsOf(KINDS)) {
         const when = `request.namespace == 'team-a'`;
         await using _ = await refuse(replication.api, 'ice', { resource, when, operations: ['CREATE'] });
         await users.change('source/ice', { a: '2' });
-        await users.warning('source/ice', 'Invalid');
+        await users.warning('source/ice', 'Refused');
         assert.equal((await users.find('team-a/ice')).metadata.uid, uid);
         await users.holds('team-a/ice', { a: '1' });
       }

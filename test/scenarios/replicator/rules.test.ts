@@ -388,7 +388,7 @@ describe('limits and errors of the replicator', () => {
     });
     await users.create('source/quota', { a: '1' }, { 'replicate-to-namespaces': 'full,team-a' });
     await users.holds('team-a/quota', { a: '1' });
-    const { message } = await users.warning('source/quota', 'Forbidden');
+    const { message } = await users.warning('source/quota', 'Refused');
     assert.match(message, /full\/quota/);
     await scene.api.delete('/api/v1/namespaces/full/resourcequotas/none');
     await users.holds('full/quota', { a: '1' });

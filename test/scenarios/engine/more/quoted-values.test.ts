@@ -93,7 +93,7 @@ for (const kind of KINDS) {
     after(() => scene.close());
 
     const reported = async (name: string): Promise<void> => {
-      const { message } = await users.warning(name, 'Invalid');
+      const { message } = await users.warning(name, 'Refused');
       assert.match(message, /not this: \[redacted\] \(1\)/);
     };
 
