@@ -11,6 +11,8 @@ const { constants, Script } = require('node:vm');
 const FOLDER = path.join(__dirname, '../../node_modules/.cache/keyferry-code');
 /** How many bytes of a file name the source, the Node and the flags of its code. V8 compares only the length of the source. */
 const MARK_BYTES = 20;
+/** After this time, an operator has run most functions that it needs. */
+const WORKED_MS = 3000;
 const load = require.extensions['.js'];
 
 /** The code in a file, if it is of this source. */
@@ -54,8 +56,12 @@ function runBundle(module, filename) {
   const cachedData = read(file, mark);
   const importModuleDynamically = constants.USE_MAIN_CONTEXT_DEFAULT_LOADER;
   const script = new Script(Module.wrap(source), { filename, cachedData, importModuleDynamically });
-  // A process that fails may have run few functions.
-  if (cachedData === undefined) process.once('exit', (code) => code === 0 && keep(script, file, mark));
+  if (cachedData === undefined) {
+    const save = () => read(file, mark) ?? keep(script, file, mark);
+    // Most operators are killed at the end of a test. A process that fails may have run few functions.
+    setTimeout(save, WORKED_MS).unref();
+    process.once('exit', (code) => code === 0 && save());
+  }
   const run = script.runInThisContext();
   run.call(module.exports, module.exports, Module.createRequire(filename), module, filename, path.dirname(filename));
 }
