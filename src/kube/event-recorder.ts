@@ -174,6 +174,11 @@ export class EventRecorder {
   async stop({ drainMs = 1000 }: { readonly drainMs?: number } = {}): Promise<void> {
     if (this.#stopped) return;
     this.#stopped = true;
+    // Those that wait after a failed try are tried once more.
+    for (const key of this.#pending.keys()) {
+      this.#queue.forget(key);
+      this.#queue.add(key);
+    }
     const limit = { what: 'writing the last events', limitMs: drainMs, clock: this.#clock };
     await withTimeout((signal) => this.#queue.idle(signal), limit).catch(() => undefined);
     await this.#queue.stop({ graceMs: 100 });

@@ -19,6 +19,10 @@ export function getOrCreate<K, V>(map: MapLike<K, V>, key: K, make: () => V): V 
 export class SetMap<K, V> {
   readonly #sets = new Map<K, V | Set<V>>();
 
+  get isEmpty(): boolean {
+    return this.#sets.size === 0;
+  }
+
   keys(): Iterable<K> {
     return this.#sets.keys();
   }

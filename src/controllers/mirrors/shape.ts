@@ -50,8 +50,8 @@ export interface MirrorShapeOptions {
   readonly choices?: Choices | undefined;
 }
 
-/** Most characters of the keys of a source, times the instructions in the patterns for them: at most about 0.2 s. */
-const MAX_MATCHING = 1_000_000;
+/** Most characters of the keys of a source, times the instructions in the patterns for them: at most about 40 ms. */
+const MAX_MATCHING = 200_000;
 
 const TOO_MANY_KEYS: DesiredState = {
   kind: 'fail',

@@ -5,6 +5,8 @@
  * A source claims an automatic mirror in each namespace that both pairs of its annotations select (mode `own`). A direct
  * mirror claims itself (mode `fill`). A value that cannot be read selects nothing, but it deletes no copy either.
  */
+import { createHash } from 'node:crypto';
+
 import type { RuleEvent } from '../../copy/engine/controller.ts';
 import { warning } from '../../copy/engine/life/warnings.ts';
 import { because, type Cause } from '../../copy/model/cause.ts';
@@ -106,13 +108,15 @@ export class ReflectorRules implements AnnotatedRules {
   #pulls(rule: RuleKey, source: Place, nothing: Evaluation): Evaluation {
     const { place } = this.objects.of(rule);
     const sources = [this.objects.keyOf(rule, source)];
-    const refused = this.targets.pullFrom(rule, source.namespace);
+    const refused = this.targets.pullFrom(rule, source.namespace, true);
     const excluded = this.#excludedCause(source.namespace);
     const outOfReach = excluded === undefined ? refused : ({ ...excluded, part: 'all' } as const);
     if (outOfReach !== undefined) return { ...nothing, sources, outOfReach };
-    const labels = JSON.stringify(this.#scope.namespaces.factsOf(place.namespace)?.labels);
+    const labels = JSON.stringify(this.#scope.namespaces.factsOf(place.namespace)?.labels ?? {});
+    // A digest, because thousands of objects in one namespace may have the same labels.
+    const facts = createHash('sha256').update(labels).digest('base64url');
     const permits = (given: Annotations): boolean => this.permits(given, place.namespace);
-    const shape = new DirectShape(place, source, permits, labels);
+    const shape = new DirectShape(place, source, permits, facts);
     const claim = { owner: nothing.owner, mode: 'fill', source: sources[0], shape } as const;
     return { ...nothing, claims: [{ target: this.objects.keyOf(rule, place), claim }], sources };
   }

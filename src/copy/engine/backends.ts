@@ -17,6 +17,7 @@ import type { Content, Fingerprint } from '../model/content.ts';
 import type { KeySelection } from '../model/key-selection.ts';
 import { backendOf, namespaceOf, type ResourceKey } from '../model/keys.ts';
 import type { Backend, SourceProvider } from './backend.ts';
+import type { NamedQueue } from './controller.ts';
 
 export interface BackendsOptions extends Required<Pick<KeyedQueueOptions, 'clock' | 'retryMaxMsOf'>> {
   /** The namespace in whose turn a target is decided; '': the common turn of orphans. */
@@ -79,8 +80,10 @@ export class Backends {
     return lanes.of(backend.queueing.laneOf?.(target) ?? '');
   }
 
-  get queues(): QueueLanes<ResourceKey>['all'] {
-    return Array.from(this.#backends.values(), ({ lanes }) => lanes.all).flat();
+  get queues(): readonly NamedQueue[] {
+    return Array.from(this.#backends.values(), ({ backend, lanes }) =>
+      backend.queueing.laneOf === undefined ? lanes.all : lanes.all.map((lane) => ({ ...lane, pauses: true as const })),
+    ).flat();
   }
 
   view(source: ResourceKey | undefined): SourceView {

@@ -53,7 +53,7 @@ export interface OwnWork {
 export interface NamedQueue {
   readonly name: string;
   readonly queue: Pick<KeyedQueue, 'metrics' | 'idle'>;
-  /** Its workers pause in long work, so a long run is not stuck. */
+  /** Its workers pause in long work, or wait for servers that users name. So a long run is not stuck. */
   readonly pauses?: true;
 }
 

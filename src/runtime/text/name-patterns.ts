@@ -40,7 +40,7 @@ const MAX_PATTERN_SIZE = 1000;
  * repetitions, and for others. Compiling takes 5 µs for each.
  */
 const MAX_ROUGH_SIZE = { list: 8192, other: 2 * MAX_PATTERN_SIZE };
-/** Largest number of instructions in all patterns of one rule: they are compiled in 50 ms, and match a namespace in a few ms. */
+/** Largest number of instructions in all patterns of one rule: they are compiled in 0.1 s at most, and match a namespace in a few ms. */
 const MAX_RULE_SIZE = 10_000;
 
 /**

@@ -190,8 +190,8 @@ export class VaultSession implements VaultCaller {
     if (this.#closed) throw this.#closedError();
     const now = this.#monotonic();
     if (this.#current !== undefined && now < this.#current.expiresAt) return this.#current;
-    // If Vault did not answer the last login, calls fail at once while the next login runs.
-    const hangs = this.#obtaining !== undefined && isVaultError(this.#failure, 'timeout');
+    // If Vault did not answer the last login, or its lane refused it, calls fail at once while the next login runs.
+    const hangs = this.#obtaining !== undefined && isVaultError(this.#failure, 'timeout', 'circuitOpen');
     const early = this.#obtaining === undefined && now < this.#retryAt;
     if (this.#failure !== undefined && (hangs || early)) throw this.#repeatedFailure(now);
     return await orAborted(this.#obtain(), signal, what);

@@ -23,7 +23,8 @@ import type { Changes } from './reach.ts';
 
 /**
  * How long changes wait for further changes, ms. The more rules a search finds, the longer the next changes wait; after a
- * change of labels or consent, as long as possible.
+ * change of labels or consent, as long as possible. Labels may change often, so a search for them that finds nothing
+ * has a wait, too.
  */
 const BATCH_MS = { least: 250, most: 1000 };
 /** The wait for each pair of a found rule and a namespace, ms: five times the evaluation of the pair (2 to 10 µs). */
@@ -141,8 +142,9 @@ export class NamespaceChanges {
     for (const rules of this.#affected.values()) found.push(...(await rules.rulesFor(changes)));
     if (this.#isStopped) return 0;
     for (const rule of found) engine.enqueueRule(rule);
-    if (found.length === 0) return 0;
-    if ([...changes.values()].some((changed) => changed !== 'existence')) return BATCH_MS.most;
+    const isLabelled = [...changes.values()].some((changed) => changed !== 'existence');
+    if (found.length === 0) return isLabelled ? BATCH_MS.least : 0;
+    if (isLabelled) return BATCH_MS.most;
     const waitMs = Math.max(BATCH_MS.least, found.length * cluster.namespaces.size * BATCH_MS_EACH);
     return Math.min(waitMs, BATCH_MS.most);
   }

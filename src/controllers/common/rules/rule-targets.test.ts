@@ -18,6 +18,8 @@ async function isConcerned(targets: RuleTargets, namespace: string): Promise<boo
 test('a change of labels concerns the rules that pull from or into the namespace, until they go', async () => {
   const targets = new RuleTargets(ruleScope(), 'toy');
   targets.pullFrom(RULE, 'from');
+  assert.equal(await isConcerned(targets, 'from'), false, 'no limit reads labels');
+  targets.pullFrom(RULE, 'from', true);
   assert.deepEqual(await Promise.all(['home', 'from', 'other'].map(async (name) => await isConcerned(targets, name))), [
     true,
     true,

@@ -83,12 +83,14 @@ export class RuleTargets {
 
   /**
    * Why a rule must not pull from a namespace; `undefined`: it may. The target itself requests the data, so its own
-   * namespace need not consent. A change of either namespace concerns the rule.
+   * namespace need not consent.
+   * @param byLabels whether the labels of either namespace decide. Default: if the administrator's limits read labels
    */
-  pullFrom(rule: RuleKey, from: string): OutOfReach | undefined {
+  pullFrom(rule: RuleKey, from: string, byLabels = this.#scope.reach.labelKeys.length > 0): OutOfReach | undefined {
     const { reach, namespaces } = this.#scope;
     const home = namespaceOf(rule);
-    this.#sources.set(rule, from);
+    if (byLabels) this.#sources.set(rule, from);
+    else this.#sources.delete(rule);
     const refusal =
       reach.fromRefusal(from, namespaces.factsOf(from)) ?? reach.toRefusal(home, home, namespaces.factsOf(home));
     return refusal && { ...refusal, part: 'all' };

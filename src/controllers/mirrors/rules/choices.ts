@@ -49,10 +49,10 @@ export const NOTHING_CHOSEN: Choices = {
 
 const MAX_KEYS = 100;
 /**
- * Maximum size of the compiled patterns of `copyLabels` and `copyAnnotations` together, in instructions. 200 simple
- * patterns, as many as the CRD permits, have 4,000.
+ * Maximum size of the compiled patterns of `copyLabels` and `copyAnnotations` together, in instructions. 50 usual
+ * patterns have 1,000. @see MAX_MATCHING
  */
-const MAX_PATTERN_SIZE = 5000;
+const MAX_PATTERN_SIZE = 1000;
 const MAX_NAMED = 5;
 const MAX_SHOWN = 100;
 

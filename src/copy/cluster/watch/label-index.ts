@@ -9,7 +9,10 @@ export class LabelIndex {
   /** Records that the labels of the object `name` have changed from `before` to `after`. */
   replace(name: string, before: Labels = {}, after: Labels = {}): void {
     for (const [key, value] of Object.entries(before)) {
-      if (after[key] !== value) this.#names.get(key)?.delete(value, name);
+      const byValue = this.#names.get(key);
+      if (after[key] === value || byValue === undefined) continue;
+      byValue.delete(value, name);
+      if (byValue.isEmpty) this.#names.delete(key);
     }
     for (const [key, value] of Object.entries(after)) {
       if (before[key] !== value) getOrCreate(this.#names, key, () => new SetMap()).add(value, name);

@@ -45,6 +45,15 @@ test('the labels and the consent of a namespace are known, and their changes are
   assert.deepEqual(changes(), ['a came', 'a went']);
 });
 
+test('labels of a namespace beyond 16 KiB count as not there, in the order of their keys', () => {
+  const namespaces = new Namespaces();
+  const many = Object.fromEntries(Array.from({ length: 300 }, (_, index) => [`a${1000 + index}`, 'x'.repeat(60)]));
+  namespaces.sink.upsert(namespace('a', { ...many, z: 'late' }));
+  const labels = namespaces.factsOf('a')?.labels ?? {};
+  assert.deepEqual([labels['a1000'] !== undefined, labels['z'], labels['a1299']], [true, undefined, undefined]);
+  assert.ok(JSON.stringify(labels).length < 20_000);
+});
+
 test('property: after any history of events, the labels and consent of a namespace are those of its last state', () => {
   const name = fc.constantFrom('a', 'b');
   const labels = fc.dictionary(fc.constantFrom('x', 'y'), fc.constantFrom('', '1'), { noNullPrototype: true });

@@ -13,6 +13,9 @@ export const ACCEPT_FROM_ANNOTATION = 'keyferry.dev/accept-from';
 /** Maximum length of a consent, characters. A longer consent is cut to one character more, so it is still too long. */
 export const MAX_CONSENT = 16 * 1024;
 
+/** Most characters of the labels of a namespace, in the order of their keys. The rest counts as not there. */
+const MAX_LABELS = 16 * 1024;
+
 /** The labels and the consent of a namespace. */
 export interface NamespaceFacts {
   readonly labels: Labels;
@@ -121,9 +124,22 @@ export class Namespaces {
   }
 }
 
-function factsIn(labels: Labels = {}, acceptFrom?: string): NamespaceFacts | undefined {
+function factsIn(all: Labels = {}, acceptFrom?: string): NamespaceFacts | undefined {
+  const labels = keptOf(all);
   if (acceptFrom !== undefined) return { labels, acceptFrom: acceptFrom.slice(0, MAX_CONSENT + 1) };
   return Object.keys(labels).length === 0 ? undefined : { labels };
+}
+
+/** The first labels, up to `MAX_LABELS`. */
+function keptOf(all: Labels): Labels {
+  const kept: Record<string, string> = {};
+  let room = MAX_LABELS;
+  for (const [key, value] of Object.entries(all)) {
+    room -= key.length + value.length;
+    if (room < 0) return kept;
+    kept[key] = value;
+  }
+  return all;
 }
 
 const NOTHING: ReadonlySet<string> = new Set();

@@ -63,6 +63,8 @@ const TOKEN_END_TOLERANCE_MS = 2000;
 /** After this share of a token's remaining time its expiry is read again: the session renews a token at two thirds. */
 const TOKEN_LOOK = 0.7;
 const SHORTEST_TOKEN_LOOK_MS = 1000;
+/** Wait before another renewal if the last one took longer than it gained, ms. */
+const RENEW_AGAIN_MS = 1000;
 /** HTTP status of Vault's response to the lookup of a lease that does not exist. */
 const LEASE_GONE_STATUS = 400;
 
@@ -88,6 +90,8 @@ export async function maintainLease(
     if (plan.action === 'replace') return 'replace';
     if (plan.action === 'renew') {
       if (!(await renew(lease, options, signal))) return 'replace';
+      // Vault answered so late that the lease must be renewed again already.
+      if (planOf(lease, clock).action === 'renew') return RENEW_AGAIN_MS;
       continue;
     }
     // A poll may come up to 0.5 s early. It counts all the same; otherwise the next poll would follow immediately.

@@ -78,7 +78,7 @@ export class VaultSources implements SourceProvider {
 
   /** The polls of each server. */
   get queues(): readonly NamedQueue[] {
-    return this.#polls.all;
+    return this.#polls.all.map((lane) => ({ ...lane, pauses: true as const }));
   }
 
   follow(key: EntryKey): void {
