@@ -81,6 +81,7 @@ async function mirrorFirst(stage: Stage): Promise<void> {
   const mirror = await statusOf(stage, 'Pending', 'NoSecret');
   await showMirrors(stage);
   screen.note(`Pending: ${mirror.status?.conditions?.[0]?.message ?? ''}`);
+  screen.note('A sync time of 1970 means never, as in the original.');
 }
 
 async function thenTheSource(stage: Stage): Promise<void> {
@@ -140,7 +141,7 @@ async function changedByHand(stage: Stage, arrivals: Arrivals): Promise<void> {
   const before = (await cluster.find(secretPath(secretIn(deleted))))?.metadata.resourceVersion ?? '0';
   const deletedAt = performance.now();
   await cluster.delete(secretPath(secretIn(deleted)));
-  screen.output([`secret "${NAME}" deleted`]);
+  screen.output([`secret "${NAME}" deleted from ${deleted} namespace`]);
   const backAt = await until(`the new copy in ${deleted}`, () => arrivals.newerThan(`${deleted}/${NAME}`, before));
   screen.done(`${deleted}/${NAME}`, `created again ${took(backAt - deletedAt)} after it was deleted`);
 }
@@ -156,7 +157,7 @@ async function mirrorGoes(stage: Stage, arrivals: Arrivals): Promise<void> {
     ends.push(await until(`the copy in ${namespace} to be deleted`, () => arrivals.deleted(`${namespace}/${NAME}`)));
   }
   await until('the mirror to be deleted', async () => ((await cluster.find(MIRROR)) === undefined ? true : undefined));
-  screen.output(['secretmirror.mirrors.kts.studio "mysecret-mirror" deleted']);
+  screen.output([`secretmirror.mirrors.kts.studio "mysecret-mirror" deleted from ${HOME} namespace`]);
   await showSecrets(stage);
   screen.done('only the source is left', `the copies were deleted after ${took(Math.max(...ends) - startedAt)}`);
 }

@@ -51,9 +51,9 @@ const GIVEN: Readonly<Record<string, Given>> = {
   },
   'docs/first-steps.md': {
     namespaces: [],
-    secretIn: ['default', 'project-b-main'],
-    secretName: 'mysecret',
-    mirror: 'mysecret-mirror',
+    secretIn: ['default', 'webshop-b-main'],
+    secretName: 'db-login',
+    mirror: 'db-login-mirror',
   },
 };
 /** Pages in the order of the test. Pages after docs/mirrors.md use the Secret `mysecret` of that page. */
