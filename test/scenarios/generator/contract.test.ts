@@ -44,7 +44,8 @@ async function created(name: string, expected: readonly string[]): Promise<void>
       last = await conditions(name, 'Created');
       return JSON.stringify(last) === JSON.stringify([expected]);
     },
-    { message: () => `${expected.join(' ')} of ${name}, not ${JSON.stringify(last)}\n${scene.tail()}` },
+    // ESO may try again soon, and Keyferry then replaces the condition.
+    { intervalMs: 20, message: () => `${expected.join(' ')} of ${name}, not ${JSON.stringify(last)}\n${scene.tail()}` },
   );
 }
 
