@@ -85,7 +85,9 @@ const rule = z.strictObject({
     description: 'Time of the last sync, RFC 3339; null if there was none. For a SyncSecret: since when it is synced.',
   }),
   copies: z.array(z.strictObject(copy)).meta({ description: 'Existing copies.' }),
-  failing: z.array(failing).meta({ description: 'All targets that are not up to date.' }),
+  failing: z
+    .array(failing)
+    .meta({ description: 'All targets that are not up to date, except those in the field refused.' }),
   refused: z.array(z.strictObject({ ...place, reason: z.string(), message: z.string() })).meta({
     description: 'Targets that the rule selects, but that a limit or the consent of their namespace forbids.',
   }),
@@ -232,7 +234,7 @@ export const explainSchema = z.strictObject({
     .enum(['copy', 'filled', 'conflict', 'missing', 'orphan', 'rule', 'source', 'unrelated', 'absent', 'unknown'])
     .meta({
       description:
-        'copy: a rule claims the object, and the object has the mark of that rule. filled: the object belongs to a user, and a rule fills its data. conflict: a rule claims the object, but the object belongs to another owner. missing: a rule claims the object, but it does not exist. orphan: the object has the mark of a rule that does not claim it. rule: the object is a rule, and not a copy. source: the object is not a copy, and a rule makes copies of it. unrelated: the object exists, and no rule concerns it. absent: the object does not exist, and no rule claims it. unknown: the user has no permission to read the rule that the mark of the object names.',
+        'copy: a rule claims the object, and the object has the mark of that rule. filled: the object belongs to a user, and a rule fills its data. conflict: a rule claims the object, but the object belongs to another owner. missing: a rule claims the object, but it does not exist. orphan: the object has the mark of a rule that does not claim it. rule: the object is a rule, and not a copy. source: the object is not a copy, and a rule makes copies of it. unrelated: the object exists, and no rule concerns it. absent: the object does not exist, and no rule claims it. unknown: the user has no permission to read the rule that the mark of the object names, or rules of other namespaces that may make the object; or the command does not read the controller that made it.',
     }),
   summary: z.string().meta({ description: 'The verdict in one sentence.' }),
   owner: z

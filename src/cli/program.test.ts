@@ -187,7 +187,8 @@ describe('exit codes', () => {
     for (const [argv, message] of [
       [[], /Usage: keyferry/],
       [['nope'], /unknown command 'nope'/],
-      [['statos'], /unknown command 'statos'; did you mean status\?/],
+      [['statos'], /unknown command 'statos'; did you mean status\?\nTry `keyferry --help`\.\n$/],
+      [['ui', '--no-open'], /unknown flag --no-open; did you mean --open=false\?/],
       [['help', 'statos'], /did you mean status\?/],
       [['--nope'], /unknown flag --nope/],
       [['-x', 'status'], /unknown flag -x: begin with a command/],

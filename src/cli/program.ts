@@ -14,13 +14,16 @@ import { shortCommands } from './short-commands.ts';
 /** @param args the command line, without node and script. @returns the exit code. Never throws: errors are printed */
 export async function runCli(context: CliContext, args: readonly string[]): Promise<ExitCode> {
   let title = 'keyferry';
+  let helped = title;
   try {
     const [name = '', ...argv] = withCommand(context.startedAs, args);
     if (/^[a-z]/.test(name)) title = `keyferry ${name}`;
+    const isCommand = [...CONTROLLER_COMMANDS, ...shortCommands(context)].some((command) => command.name === name);
+    if (isCommand) helped = title;
     return await runCommand(context, name, argv);
   } catch (error) {
     const usage = error instanceof UsageError;
-    context.stderr(`${title}: ${errorText(error)}\n${usage ? `Try \`${title} --help\`.\n` : ''}`);
+    context.stderr(`${title}: ${errorText(error)}\n${usage ? `Try \`${helped} --help\`.\n` : ''}`);
     return usage ? EXIT_USAGE : EXIT_FAILED;
   }
 }

@@ -25,6 +25,7 @@ import {
   type RuleKey,
 } from '../copy/model/keys.ts';
 import { withReason } from '../copy/model/cause.ts';
+import { COPY_LABEL } from '../copy/model/observed.ts';
 import { noNamespace, noOrGoingNamespace } from '../copy/model/reasons.ts';
 import type { ObjectMeta } from '../kube/api.ts';
 import type { Entry } from '../copy/book/claim-book.ts';
@@ -48,7 +49,7 @@ export async function explain(
     usersOf(context.api, subject, context.signal),
   ]);
   const explanation = { ...(await explanationOf(snapshot, context, subject, stored)), ...users };
-  const tables = (): string => explanationText(explanation, context.paint, settingsOf(snapshot));
+  const tables = (): string => explanationText(explanation, context, settingsOf(snapshot));
   const text = output === 'table' ? tables() : reportText(explanation, output);
   const code = exitCode && isUnready(explanation) ? EXIT_LOSS_OR_REFUSAL : EXIT_DONE;
   return { text, code: explanation.object.exists ? code : EXIT_FAILED };
@@ -117,8 +118,11 @@ async function explanationOf(
     orphanReason: states.orphan?.reason,
     contrary: contrary[0],
     unserved,
+    unreadMaker: snapshot.unreadOn(key).find((system) => system === observed?.labels[COPY_LABEL]),
+    isLabelled: observed !== undefined && COPY_LABEL in observed.labels,
     isRuleKind: ruleNames !== undefined,
     lacksNamespace: lacksNamespace(snapshot, namespace),
+    isPartial: inventory.only !== undefined || inventory.served !== undefined,
     isRefused: others.some((rule) => selects(snapshot, rule, key) === true),
     flags: settingsOf(snapshot),
   });
@@ -181,10 +185,22 @@ function selects({ claims }: Snapshot, rule: RuleKey, key: ResourceKey): boolean
   return claims.ruleSetOf(rule).selects?.(rule, key);
 }
 
-/** The rules that make objects with this kind and name, even if they now select no namespace or may copy into none. */
+/**
+ * The rules that make objects with this kind and name, even if they now select no namespace or may copy into none; and
+ * those that are not applied and have such an object or source, because a mistake hides what they make.
+ */
 function sameName(snapshot: Snapshot, key: ResourceKey): RuleKey[] {
-  const rules = [...snapshot.rules].filter(([, { sources }]) => !sources.includes(key));
-  return rules.flatMap(([rule]) => (selects(snapshot, rule, key) === undefined ? [] : rule));
+  return [...snapshot.rules].flatMap(([rule, { sources, refusal }]) => {
+    const own = [snapshot.objectOf(rule), ...sources];
+    if (own.includes(key)) return [];
+    const isLike = refusal !== undefined && own.some((one) => isSameName(one, key));
+    return isLike || selects(snapshot, rule, key) !== undefined ? rule : [];
+  });
+}
+
+function isSameName(one: ResourceKey, other: ResourceKey): boolean {
+  const [a, b] = [parseResourceKey(one), parseResourceKey(other)];
+  return a.kind === b.kind && a.name === b.name;
 }
 
 /** States of the concerned rules; also of the subject, if it is a rule or an orphan. */
@@ -242,6 +258,9 @@ function requestersOf(snapshot: Snapshot, key: ResourceKey): Explanation['source
 function notesOf(snapshot: Snapshot, key: ResourceKey, exists: boolean): string[] {
   const { namespace } = parseResourceKey(key);
   const notes = coverageNotes(snapshot);
+  const like = exists ? [] : [...snapshot.inventory.objects.keys()].filter((one) => isSameName(one, key));
+  for (const system of new Set(like.flatMap((one) => snapshot.unreadOn(one))))
+    notes.push(`objects of this name have annotations that have an effect only with ${system} in --controllers`);
   // Else the summary says it.
   if (exists && lacksNamespace(snapshot, namespace)) notes.push(noOrGoingNamespace(namespace));
   return [...notes, ...(snapshot.describe(key)?.problems ?? []), ...snapshot.notesOn(key)];

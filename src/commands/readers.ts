@@ -1,5 +1,6 @@
 /** The table of the controllers' readers. Only commands load them, which saves the operator memory. */
 import type { ControllerName } from '../config/controllers.ts';
+import { COPY_LABEL, type Observed } from '../copy/model/observed.ts';
 import { ConfigSyncerReader } from './readers/config-syncer.ts';
 import { EXTERNAL_SECRETS, GeneratorReader } from './readers/generator.ts';
 import { MirrorReader, SECRET_MIRRORS } from './readers/mirrors.ts';
@@ -63,21 +64,20 @@ const READERS: Readonly<Record<string, ReaderEntry>> = {
   },
 };
 
-/** The readers of these controllers, by their names in reports. Default: all that run without being named. */
+/** The readers of these controllers, by their names in reports. Default: all; see `Original.prefix`. */
 export function readersOf(controllers?: readonly ControllerName[]): ReadonlyMap<string, ReaderEntry> {
   const systems = new Set<string>(controllers?.map((name) => (name.startsWith('syncsecret-') ? 'syncsecret' : name)));
-  const isRead = ([system, { original }]: [string, ReaderEntry]): boolean =>
-    controllers === undefined ? original?.prefix === undefined : systems.has(system);
-  return new Map(Object.entries(READERS).filter(isRead));
+  return new Map(Object.entries(READERS).filter(([system]) => controllers === undefined || systems.has(system)));
 }
 
-/** The controllers of annotations on an object that are not among these, as `--controllers` names them. */
-export function unreadOn(annotations: Readonly<Record<string, string>>, systems: ReadonlySet<string>): string[] {
+/** The controllers of the label and annotations on an object that are not among these, by their names in reports. */
+export function unreadOn({ annotations, labels }: Observed, systems: ReadonlySet<string>): string[] {
   const names = Object.keys(annotations);
   const unread = Object.entries(READERS).filter(([system]) => !systems.has(system));
-  return unread.flatMap(([system, { original: { prefix } = {} }]) =>
-    prefix !== undefined && names.some((name) => name.startsWith(prefix)) ? system : [],
-  );
+  return unread.flatMap(([system, { original: { prefix } = {} }]) => {
+    const isNamed = prefix !== undefined && names.some((name) => name.startsWith(prefix));
+    return isNamed || labels[COPY_LABEL] === system ? system : [];
+  });
 }
 
 /** The collections of objects that are rules by their kind: SecretMirror, SyncSecret, ExternalSecret. */

@@ -120,7 +120,7 @@ function runCommand(): ControllerCommand {
   return controllerCommand({
     name: 'run',
     summary:
-      'run every controller whose API is installed; CCM and manager of SyncSecrets only if --controllers names them',
+      'run mirrors, replicator and generator as far as their APIs are installed, or the controllers that --controllers names',
     examples: [
       'keyferry run',
       'keyferry run --controllers mirrors --leader-elect --status-address :9102',

@@ -25,7 +25,7 @@ const release = (rule: string) => claim(rule, 'release');
 const RULE = ruleStatus({ system: 'mirrors', kind: 'SecretMirror', namespace: 'a', name: 'x' });
 const isRule = { rule: RULE };
 /** The fields of the findings that the test names show. */
-const SHOWN = ['exists', 'markedBy', 'claims', 'rule', 'mode', 'sourceOf'];
+const SHOWN = ['exists', 'markedBy', 'claims', 'rule', 'mode', 'sourceOf', 'isPartial', 'isRuleKind', 'unreadMaker'];
 const isSource = { sourceOf: [{ rule: 'r', copies: 1 }] };
 
 describe('the verdict', () => {
@@ -46,6 +46,12 @@ describe('the verdict', () => {
     [{}, 'unrelated'],
     [{ exists: false, claims: [own('a')] }, 'missing'],
     [{ exists: false }, 'absent'],
+    [{ exists: false, isPartial: true }, 'unknown'],
+    [{ exists: false, isPartial: true, isRuleKind: true }, 'absent'],
+    [{ exists: false, isPartial: true, claims: [own('a')] }, 'missing'],
+    [{ unreadMaker: 'reflector' }, 'unknown'],
+    [{ unreadMaker: 'reflector', ...isSource }, 'unknown'],
+    [{ unreadMaker: 'reflector', claims: [own('a')] }, 'conflict'],
     // No rule makes an object that it only fills. So an object that does not exist is absent, not missing.
     [{ exists: false, claims: [fill('a')] }, 'absent'],
   ];
@@ -74,7 +80,7 @@ describe('the summary', () => {
     assert.equal(summaryOf(absent), 'Secret a/x does not exist, and no rule makes it.');
     assert.equal(summaryOf({ ...absent, isRuleKind: true }), 'Secret a/x does not exist.');
     const other = { system: 's', rule: 'r', source: null, destinations: [], why: '' };
-    assert.match(summaryOf({ ...absent, others: [other] }), /, though rules make others of this name \(below\)\.$/);
+    assert.match(summaryOf({ ...absent, others: [other] }), /, though there are rules for this name \(below\)\.$/);
     assert.equal(
       summaryOf({ ...absent, others: [other], isRefused: true }),
       'Secret a/x does not exist, because the rule that asks for it does not copy there (below).',
@@ -82,6 +88,25 @@ describe('the summary', () => {
     assert.equal(
       summaryOf({ ...absent, lacksNamespace: true }),
       'Secret a/x does not exist, because its namespace does not exist.',
+    );
+  });
+
+  it('the summary of explain says of no rule that was not read that there is none, and of no label that there is none', () => {
+    const isPartial = true;
+    assert.equal(
+      summaryOf({ ...NONE, exists: false, isPartial }),
+      'Secret a/x does not exist, and no rule in the namespaces that were read makes it.',
+    );
+    const unrelated = 'Secret a/x is neither a copy nor a rule: no rule';
+    for (const [findings, why] of [
+      [{}, 'claims it, and it has no mark of Keyferry'],
+      [{ isPartial }, 'in the namespaces that were read claims it, and it has no mark of Keyferry'],
+      [{ isLabelled: true }, 'claims it, although it has the label keyferry.dev/copy'],
+    ] as const)
+      assert.equal(summaryOf({ ...NONE, ...findings }), `${unrelated} ${why}.`);
+    assert.equal(
+      summaryOf({ ...NONE, isLabelled: true, unreadMaker: 'reflector' }),
+      'Secret a/x has the mark of reflector, which this command does not read (--controllers).',
     );
   });
 
@@ -107,7 +132,7 @@ describe('the summary', () => {
     const flags = ['--excluded-namespaces=a', '--excluded-namespaces=b', '--require-consent=true'];
     assert.equal(
       summaryOf({ ...NONE, exists: false, flags }),
-      'With --excluded-namespaces, --require-consent: Secret a/x does not exist, and no rule makes it.',
+      'With --excluded-namespaces, --require-consent, Secret a/x does not exist, and no rule makes it.',
     );
   });
 
@@ -142,8 +167,8 @@ describe('the text', () => {
     usersUnread: [],
     notes: [`Denied: ${SENTENCE}`, 'another note'],
   };
-  const textOf = (changed: Partial<Explanation>): string => {
-    return explanationText({ ...explanation, ...changed }, (text) => text);
+  const textOf = (changed: Partial<Explanation>, columns?: number): string => {
+    return explanationText({ ...explanation, ...changed }, { paint: (text) => text, columns });
   };
 
   it('the text of explain has each message once, and the reason where it is needed', () => {
@@ -155,6 +180,20 @@ describe('the text', () => {
     assert.match(text, /^another note$/m);
   });
 
+  it('the row of a rule that does not claim the object says why, also if the summary does', () => {
+    const other = { system: 's', rule: 'r', source: null, destinations: ['a'], why: SENTENCE };
+    assert.match(textOf({ others: [other] }), new RegExp(`^r +a +${SENTENCE}$`, 'm'));
+  });
+
+  it('at 80 columns, no sentence of the text is longer', () => {
+    const long = 'word '.repeat(60).trim();
+    const lines = textOf({ summary: `${long}.`, notes: [long], rule: null, next: null, claims: [] }, 80).split('\n');
+    assert.deepEqual(
+      lines.filter((line) => line.length > 80),
+      [],
+    );
+  });
+
   it('what follows from settings of the command stands above what is the case now, and the settings once', () => {
     const settings = ['--require-consent=true'];
     const changed = {
@@ -162,7 +201,7 @@ describe('the text', () => {
       object: { ...explanation.object, created: 'DAY' },
       notes: [`Settings: ${settings.join(' ')}`],
     };
-    const text = explanationText(changed, (part) => part, settings);
+    const text = explanationText(changed, { paint: (part) => part }, settings);
     assert.match(text, /^Next +fail$[^]*^Above is what follows from --require-consent=true\. [^]*^Created +DAY$/m);
     assert.equal(text.split(settings.join(' ')).length, 2, text);
     assert.doesNotMatch(textOf({}), /Above is what follows/);

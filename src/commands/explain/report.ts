@@ -8,7 +8,9 @@ import type { Explanation } from '../../../scripts/reports/schemas.ts';
 import type { ClaimMode } from '../../copy/model/claim.ts';
 import { copiesText, TextParts } from '../output/text.ts';
 import { failureCell } from '../status/report.ts';
-import type { Cell, Paint, Style } from '../output/terminal.ts';
+import { wrapped } from '../../runtime/text/wrapped.ts';
+import type { CommandContext } from '../output/reading.ts';
+import type { Cell, Style } from '../output/terminal.ts';
 
 type Verdict = Explanation['verdict'];
 /** A rule that claims the object. */
@@ -34,6 +36,12 @@ export interface Findings extends Pick<Explanation, 'owner' | 'source' | 'next' 
   readonly contrary?: string | undefined;
   /** Why Keyferry does not serve the object's namespace; `undefined`: it may serve it. */
   readonly unserved?: string | undefined;
+  /** The controller whose label of a copy the object has, if this command does not read its rules. */
+  readonly unreadMaker?: string | undefined;
+  /** Whether the object has the label of a copy. */
+  readonly isLabelled?: boolean;
+  /** Whether only some namespaces were read, so that rules of others may concern the object. */
+  readonly isPartial?: boolean;
   /** Whether objects of this kind may be rules. */
   readonly isRuleKind?: boolean;
   /** Whether the object's namespace does not exist. If so, no rule can make the object, even a rule that names it. */
@@ -46,14 +54,16 @@ export interface Findings extends Pick<Explanation, 'owner' | 'source' | 'next' 
 
 export function judge(findings: Findings): Pick<Explanation, 'verdict' | 'summary'> {
   const { object, exists, markedBy, hidden, claims, owner, source, next, rule, sourceOf, orphanReason } = findings;
+  const { unserved, unreadMaker, isLabelled = false, isPartial = false, isRuleKind = false } = findings;
   const flags = [...new Set(findings.flags?.map((flag) => flag.replace(/=.*/s, '')))].join(', ');
-  const it = flags === '' ? titleOf(object) : `With ${flags}: ${titleOf(object)}`;
+  const it = flags === '' ? titleOf(object) : `With ${flags}, ${titleOf(object)}`;
   const maker = owner ?? 'a rule';
   const origin = source ?? 'its source';
   const is = (verdict: Verdict, what: string) => ({ verdict, summary: `${it} ${what}.` });
   const isWanted = claims.some(({ mode }) => mode === 'own');
   if (!exists) {
-    if (!isWanted) return is('absent', absence(findings));
+    const isUnknown = isPartial && !isRuleKind && unserved === undefined;
+    if (!isWanted) return is(isUnknown ? 'unknown' : 'absent', absence(findings));
     const why = findings.contrary ?? nextText(next);
     return is('missing', `does not exist, although ${maker} asks for it as a copy of ${origin}: ${why}`);
   }
@@ -68,6 +78,8 @@ export function judge(findings: Findings): Pick<Explanation, 'verdict' | 'summar
     const was = flags === '' ? 'was' : 'would no longer be';
     return is('orphan', `${was} a copy of ${maker}: ${orphanReason ?? nextText(next)}`);
   }
+  if (unreadMaker !== undefined)
+    return is('unknown', `has the mark of ${unreadMaker}, which this command does not read (--controllers)`);
   if (claims.some(({ mode }) => mode === 'fill')) {
     const failed = failedFill(claims, owner);
     if (failed === undefined) return is('filled', `belongs to its user, and ${maker} fills its data from ${origin}`);
@@ -80,19 +92,23 @@ export function judge(findings: Findings): Pick<Explanation, 'verdict' | 'summar
     if (sourceOf.some(({ copies }) => copies > 0)) return is('source', `is no copy. It is the source of ${users}`);
     return is('source', `is no copy, and none is made of it, although a rule asks for one: ${users}`);
   }
-  if (findings.unserved !== undefined) return is('unrelated', `is left alone: ${findings.unserved}`);
-  const why = orphanReason ?? 'no rule claims it, and it has no mark of Keyferry';
+  if (unserved !== undefined) return is('unrelated', `is left alone: ${unserved}`);
+  const mark = isLabelled ? 'although it has the label keyferry.dev/copy' : 'and it has no mark of Keyferry';
+  const why = orphanReason ?? `no rule${isPartial ? READ : ''} claims it, ${mark}`;
   return is('unrelated', `is neither a copy nor a rule: ${why}`);
 }
 
-function absence({ others, unserved, isRuleKind, lacksNamespace, isRefused }: Findings): string {
+/** Where the rules are that were read, if these are not all. */
+const READ = ' in the namespaces that were read';
+
+function absence({ others, unserved, isRuleKind, lacksNamespace, isRefused, isPartial }: Findings): string {
   const gone = 'does not exist';
   if (unserved !== undefined) return `${gone}, and ${unserved}`;
   if (isRuleKind === true) return gone;
-  const near = others.length === 0 ? '' : ', though rules make others of this name (below)';
+  const near = others.length === 0 ? '' : ', though there are rules for this name (below)';
   if (lacksNamespace === true) return `${gone}, because its namespace does not exist${near}`;
   if (isRefused === true) return `${gone}, because the rule that asks for it does not copy there (below)`;
-  return `${gone}, and no rule makes it${near}`;
+  return `${gone}, and no rule${isPartial === true ? READ : ''} makes it${near}`;
 }
 
 /** The owner's claim to fill the object, if it failed or waits; `undefined`: the object is filled. */
@@ -121,11 +137,16 @@ const STYLES: Readonly<Partial<Record<Verdict, Style>>> = {
  * The report as text. It ends with a line break. A message that stands above is not repeated: its reason is enough.
  * @param settings what the command assumes for the operator: what follows from it comes first, then what is the case now
  */
-export function explanationText(explanation: Explanation, paint: Paint, settings: readonly string[] = []): string {
+export function explanationText(
+  explanation: Explanation,
+  { paint, columns = Infinity }: Pick<CommandContext, 'paint' | 'columns'>,
+  settings: readonly string[] = [],
+): string {
   const { verdict, summary, claims, others, rule, usedBy, usersUnread, writers, notes } = explanation;
   const style = verdict === 'filled' && failedFill(claims, explanation.owner) !== undefined ? 'bad' : STYLES[verdict];
   const parts = new TextParts(paint);
-  parts.lines([style === undefined ? summary : paint(summary, style)]);
+  const block = (text: string): string[] => wrapped(text, columns);
+  parts.lines(block(summary).map((line) => (style === undefined ? line : paint(line, style))));
   const facts = claimFacts(explanation);
   parts.facts(facts);
   const said = [summary, ...facts.map(([, text]) => text)].join('\n');
@@ -135,12 +156,7 @@ export function explanationText(explanation: Explanation, paint: Paint, settings
   );
   parts.table(
     ['NOT CLAIMED BY', 'SOURCE', 'DESTINATIONS', 'WHY'],
-    others.map((one) => [
-      one.rule,
-      one.source ?? '',
-      listText(one.destinations),
-      said.includes(one.why) ? '' : one.why,
-    ]),
+    others.map((one) => [one.rule, one.source ?? '', listText(one.destinations), one.why]),
   );
   parts.table(
     ['COPY', 'NAMESPACE', 'NAME', 'AT VERSION'],
@@ -152,7 +168,8 @@ export function explanationText(explanation: Explanation, paint: Paint, settings
       return [target.kind, target.namespace, target.name, failureCell(unsaid(target, said))];
     }),
   );
-  if (settings.length > 0) parts.lines([`Above is what follows from ${settings.join(' ')}. Now, with any settings:`]);
+  const above = `Above is what follows from ${settings.join(' ')}. Now, with any settings:`;
+  if (settings.length > 0) parts.lines(block(above));
   parts.facts(objectFacts(explanation));
   parts.table(
     ['USED BY', 'AS'],
@@ -164,7 +181,7 @@ export function explanationText(explanation: Explanation, paint: Paint, settings
   );
   const unread = `No permission to list these, so whether they use it is not known: ${usersUnread.join(', ')}`;
   const unsaidNotes = notes.filter((note) => !said.includes(note) && !settings.some((one) => note.endsWith(one)));
-  parts.lines([...(usersUnread.length > 0 ? [unread] : []), ...unsaidNotes]);
+  parts.lines([...(usersUnread.length > 0 ? [unread] : []), ...unsaidNotes].flatMap(block));
   return parts.toString();
 }
 

@@ -4,7 +4,9 @@ import { test } from 'node:test';
 
 import type { KubeApi } from '../../kube/api.ts';
 import { ApiError } from '../../kube/errors.ts';
-import { lastWriteOf, readStored, writersOf } from './subject.ts';
+import { KINDS } from '../snapshot/inventory.ts';
+import { ruleCollections } from '../readers.ts';
+import { lastWriteOf, readStored, subjectOf, writersOf } from './subject.ts';
 
 const SUBJECT = {
   collection: {
@@ -36,6 +38,17 @@ async function read(answers: Readonly<Record<string, number>>, items: readonly o
   const stored = await readStored(api, SUBJECT, undefined);
   return { stored, paths };
 }
+
+test('explain takes a kind as kubectl does: also its plural, its group, and its short name', () => {
+  for (const [kind, expected] of [
+    ['secrets', 'Secret'],
+    ['cm', 'ConfigMap'],
+    ['sm', 'SecretMirror'],
+    ['es', 'ExternalSecret'],
+    ['SecretMirror.mirrors.kts.studio', 'SecretMirror'],
+  ] as const)
+    assert.equal(subjectOf(kind, 'a/x', [...KINDS, ...ruleCollections()]).collection.kind, expected);
+});
 
 test('explain lists the object in the newest version of its API that the server has; without the API it is absent', async () => {
   for (const [index, group] of ['/apis/new/v1', '/apis/new/v1beta1', '/apis/old/v1'].entries()) {

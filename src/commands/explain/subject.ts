@@ -15,15 +15,15 @@ export interface Subject {
 }
 
 /**
- * @param kind a kind or its plural, in upper or lower case, perhaps with its group, or `cm`: `Secret`, `secrets`,
- *   `secretmirror.mirrors.kts.studio`
+ * @param kind a kind or its plural, in upper or lower case, perhaps with its group, or a short name: `Secret`, `secrets`,
+ *   `secretmirror.mirrors.kts.studio`, `sm`
  * @param place `NAMESPACE/NAME`
  * @throws UsageError, which quotes the argument that is wrong
  */
 export function subjectOf(kind: string, place: string, collections: readonly Collection[]): Subject {
   const [wanted = '', ...group] = kind.toLowerCase().replace(/^cm$/, 'configmap').split('.');
   const isWanted = (one: Collection): boolean =>
-    [one.kind.toLowerCase(), one.plural].includes(wanted) &&
+    [one.kind.toLowerCase(), one.plural, one.shortName].includes(wanted) &&
     (group.length === 0 || one.groupPath.split('/')[2] === group.join('.'));
   const collection = collections.find(isWanted);
   if (collection === undefined) {

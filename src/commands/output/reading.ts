@@ -74,7 +74,7 @@ export function coverageNotes(snapshot: Snapshot): string[] {
     ...(limits.length === 0 ? [] : [`Settings that this command assumes for Keyferry: ${limits.join(' ')}`]),
     ...(only === undefined ? [] : [`Only namespace ${only} is included: no permission to read the whole cluster`]),
     ...[...readers.values()].flatMap((reader) => reader.unread?.(snapshot) ?? []),
-    ...missed.map(([kind, why]) => `${kind}s are not included: ${why}`).toSorted(),
+    ...missed.map(([kind, { brief }]) => `${kind}s are not included: ${brief}`).toSorted(),
   ];
 }
 
@@ -98,10 +98,10 @@ export function lacksNamespace({ inventory }: Snapshot, namespace: string): bool
   return inventory.knowsNamespaces && !inventory.namespaces.has(namespace);
 }
 
-/** @throws Error: the caller has no permission to list one of these kinds */
+/** @throws MissingRight: the caller has no permission to list one of these kinds */
 export function requireKinds({ inventory: { unread } }: Snapshot, kinds: readonly string[]): void {
   for (const kind of kinds) {
     const why = unread.get(kind);
-    if (why !== undefined) throw new Error(why);
+    if (why !== undefined) throw why;
   }
 }

@@ -21,6 +21,7 @@ export const EXTERNAL_SECRETS: RuleCollection = {
   groupPath: `/apis/${ESO_GROUP}/${NEWEST}`,
   olderGroupPaths: OLDER.map((version) => `/apis/${ESO_GROUP}/${version}`),
   plural: 'externalsecrets',
+  shortName: 'es',
   isRare: true,
   apiVersions: new Map(ESO_VERSIONS.map((version) => [`${ESO_GROUP}/${version}`, undefined])),
   notInstalled: ESO_ADVICE,

@@ -25,6 +25,7 @@ import { type EffectiveSpec, problemsWith, SUSPENDED } from '../../controllers/m
 
 export const SECRET_MIRRORS: RuleCollection = {
   ...SECRET_MIRROR,
+  shortName: 'sm',
   apiVersions: new Map([
     [SECRET_MIRROR.apiVersion, undefined],
     // The CRD has no conversion from v1alpha1, so the API server drops the fields that only v1alpha1 has.
@@ -150,7 +151,7 @@ export class MirrorReader implements RuleReader {
       return 'a pattern matches only a part of the namespace name, which selects it only with --mirrors-regex=search';
     }
     const why = snapshot.whyNot(owner, key);
-    return `no longer selected by its SecretMirror${why === undefined ? '' : `: ${why}`}`;
+    return `no longer selected by its SecretMirror${why === undefined ? '' : ` (${why})`}`;
   }
 }
 

@@ -113,7 +113,7 @@ test('ConfigMaps, and kinds that most clusters lack, may be forbidden; the kind 
   const answers = { '/api/v1/configmaps': 403, '/apis/rare/v2/rares': 403 };
   const { inventory } = await list({}, answers);
   assert.deepEqual([...inventory.unread.keys()].toSorted(), ['ConfigMap', 'Rare']);
-  assert.match(inventory.unread.get('Rare') ?? '', /^no permission to list rares\.rare in the whole cluster/);
+  assert.match(inventory.unread.get('Rare')?.brief ?? '', /^no permission to list rares\.rare in the whole cluster$/);
   assert.deepEqual([inventory.isWhole, inventory.isInstalled('Rare')], [false, true]);
   assert.deepEqual([inventory.isListed('ConfigMap', 'home'), inventory.isListed('Secret', 'home')], [false, true]);
 });

@@ -19,6 +19,8 @@ export interface Collection {
   /** If the server does not serve `groupPath`, these are tried in their order. */
   readonly olderGroupPaths?: readonly string[];
   readonly plural: string;
+  /** The short name that kubectl takes. */
+  readonly shortName?: string;
 }
 
 /** The collection of a controller whose rules have their own kind, for example SecretMirror. */
@@ -35,12 +37,17 @@ export interface RuleCollection extends Collection {
 
 /** The caller has no permission to list a collection. */
 export class MissingRight extends Error {
+  /** The message without the answer of the server. */
+  readonly brief: string;
+
   /** @param namespace `undefined`: in the whole cluster */
   constructor({ groupPath, plural }: Collection, namespace: string | undefined, cause: ApiError) {
     const [, , group] = groupPath.startsWith('/apis/') ? groupPath.split('/') : [];
     const resource = group === undefined ? plural : `${plural}.${group}`;
     const where = namespace === undefined ? 'in the whole cluster' : `in namespace ${namespace}`;
-    super(`no permission to list ${resource} ${where}: ${cause.message}`, { cause });
+    const brief = `no permission to list ${resource} ${where}`;
+    super(`${brief}: ${cause.message}`, { cause });
+    this.brief = brief;
   }
 }
 
@@ -120,7 +127,7 @@ export class Inventory {
   readonly served: ServedNamespaces | undefined;
   readonly only: string | undefined;
   /** Why a kind that the command can do without could not be listed: the caller has no permission. */
-  readonly unread = new Map<string, string>();
+  readonly unread = new Map<string, MissingRight>();
   readonly #missing = new Set<string>();
   readonly #rules = new Map<RuleCollection, (item: KubeObject) => void>();
   /** The objects of each collection of rules. */
@@ -174,7 +181,7 @@ export class Inventory {
         if (!isInstalled) this.#missing.add(kind);
       } catch (error) {
         if (isNeeded || !(error instanceof MissingRight)) throw error;
-        this.unread.set(kind, error.message);
+        this.unread.set(kind, error);
         return;
       }
       for (const [key, create] of changes) {

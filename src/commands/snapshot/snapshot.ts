@@ -30,7 +30,7 @@ import type { Description, ReaderEntry, RuleReader, SnapshotView } from './reade
 import { unreadOn } from '../readers.ts';
 import { SECRET } from '../../copy/model/kind.ts';
 import { placeOf, titleOf } from './places.ts';
-import { immutableBy, type Observed, PLACE_ANNOTATION } from '../../copy/model/observed.ts';
+import { COPY_LABEL, immutableBy, type Observed, PLACE_ANNOTATION } from '../../copy/model/observed.ts';
 
 export interface SnapshotOptions {
   readonly api: KubeApi;
@@ -111,11 +111,16 @@ export class Snapshot implements SnapshotView {
       // No rule shrinks or goes in a snapshot.
       onRoom: () => undefined,
     };
-    const readers = Array.from(controllers, ([system, { ruleNames, collection, open }]): Reader => {
+    const opened = Array.from(controllers, ([system, { ruleNames, collection, open }]): Reader => {
       return Object.assign(open(inventory, scope), { system, ruleNames, collection });
     });
-    const copies = readers.some(({ collection }) => collection?.isRare !== true);
+    const copies = opened.some(({ collection }) => collection?.isRare !== true);
     await inventory.list(api.cluster, lister, changes, signal, copies);
+    const makers = new Set(Array.from(inventory.objects.values(), ({ labels }) => labels[COPY_LABEL]));
+    const isNamed = options.config.controllers !== undefined;
+    const readers = opened.filter(
+      ({ system }) => isNamed || controllers.get(system)?.original?.prefix === undefined || makers.has(system),
+    );
     const snapshot = new Snapshot(options, inventory, readers, reach);
     const { claims, rules } = snapshot;
     for (const reader of readers) {
@@ -178,10 +183,16 @@ export class Snapshot implements SnapshotView {
 
   /** What a user should know about an object. */
   notesOn(object: ResourceKey): readonly string[] {
-    const systems = new Set(Array.from(this.readers.values(), ({ system }) => system));
-    const unread = unreadOn(this.inventory.objects.get(object)?.annotations ?? {}, systems);
     const how = (system: string): string => `has annotations that have an effect only with ${system} in --controllers`;
-    return [...(this.describe(object)?.notes ?? []), ...unread.map(how)];
+    return [...(this.describe(object)?.notes ?? []), ...this.unreadOn(object).map(how)];
+  }
+
+  /** The controllers whose label or annotations an object has, although this command does not read them. */
+  unreadOn(object: ResourceKey): readonly string[] {
+    const observed = this.inventory.objects.get(object);
+    return observed === undefined
+      ? []
+      : unreadOn(observed, new Set([...this.readers.values()].map((one) => one.system)));
   }
 
   /** What is wrong with the consent of a namespace. */

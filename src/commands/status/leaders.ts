@@ -40,7 +40,7 @@ export async function leadersOf(
     const { body } = await api.request({ method: 'GET', path, signal });
     take(parseJson(body, `the answer to GET ${path}`) as Lease);
   } catch (error) {
-    if (isForbidden(error)) return { leaders, note: `Leases are not included: ${error.message}` };
+    if (isForbidden(error)) return { leaders, note: 'Leases are not included: no permission to read them' };
     if (!isNotFound(error)) throw error;
   }
   return { leaders };

@@ -48,9 +48,9 @@ export async function statusReport(
     .filter(({ owner, namespace: place }) => isIncluded(owner === '' ? place : (owner.split('/')[0] ?? '')));
   const isMissing = namespace !== undefined && lacksNamespace(snapshot, namespace);
   const missing = isMissing ? [noOrGoingNamespace(namespace)] : [];
-  const isOutdated = rules.some(({ failing }) => failing.some(({ state }) => state === 'pending'));
-  const doubt = isOutdated ? 'write the targets that are Outdated' : 'delete these orphans';
-  const isDoubted = isOutdated || orphans.some(({ action }) => action === 'delete');
+  const outdated = rules.flatMap(({ failing }) => failing.filter(({ state }) => state === 'pending')).length;
+  const doubt = outdated > 0 ? `write the Outdated targets (${outdated}, see --failed)` : 'delete these orphans';
+  const isDoubted = outdated > 0 || orphans.some(({ action }) => action === 'delete');
   const flags = `Whether Keyferry will ${doubt} depends on its flags: give this command the same flags`;
   const report: StatusReport = {
     apiVersion: 'keyferry.dev/v1',

@@ -98,6 +98,15 @@ describe('the summary of keyferry status', () => {
     assert.ok(!places.includes(-1), text);
   });
 
+  it('of a ready rule that copies nowhere, its line says why; not if its copies cannot be counted or are elsewhere', () => {
+    const idle = { ...READY, copies: [], message: '0 copies: no other namespace matches' };
+    const line = (rule: RuleStatus): string | undefined => shown([rule]).split('\n')[3];
+    assert.match(line(idle) ?? '', / 0 +3m +Active \(0 copies: no other namespace matches\)$/);
+    const place = { cluster: 'vault', kind: 'Vault', namespace: '', name: 'x' };
+    for (const rule of [{ ...idle, message: '' }, { ...idle, elsewhere: [place] }, READY])
+      assert.match(line(rule) ?? '', / Active$/);
+  });
+
   it('a reason that Keyferry does not know is shown without advice', () => {
     assert.match(shown([broken('a', 'SomethingOfESO')]), /\n✗ 1 × SomethingOfESO\n {4}SecretMirror team\/a: .*\n\n/);
   });

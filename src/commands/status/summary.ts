@@ -51,7 +51,7 @@ export function summary(findings: StatusFindings, options: SummaryOptions): Text
       titleOf(rule),
       findings.hasCounts(rule) ? String(rule.copies.length) : '?',
       rule.lastSyncTime === null ? 'never' : age(now - Date.parse(rule.lastSyncTime)),
-      { text: rule.ready ? rule.state : rule.reason, style: styleOf(rule) },
+      { text: stateText(rule, findings.hasCounts(rule)), style: styleOf(rule) },
     ]),
   );
   if (options.copies) parts.table(['COPY', 'FOR', 'OF'], copyRows(rules));
@@ -72,6 +72,13 @@ function sentence({ report: { rules }, hasCounts }: StatusFindings): string {
   if (broken === 0) return `${all}${unknown > 0 ? '' : `; ${rules.length === 1 ? 'it is' : 'all are'} ready`}${rest}.`;
   const causes = causesOf(rules).map(([reason, of]) => `${of.length} ${reason}`);
   return `${all}; ${rulesText(broken)} ${broken === 1 ? 'is' : 'are'} not ready: ${causes.join(', ')}${rest}.`;
+}
+
+/** The last cell of a rule. Of one that is ready and copies nothing, it says why: its author may have meant otherwise. */
+function stateText({ ready, state, reason, message, copies, elsewhere }: RuleStatus, hasCounts: boolean): string {
+  if (!ready) return reason;
+  const isIdle = hasCounts && copies.length + elsewhere.length === 0 && message !== '';
+  return isIdle ? `${state} (${message})` : state;
 }
 
 function rulesText(count: number): string {

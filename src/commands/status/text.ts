@@ -71,7 +71,10 @@ function tables(
   }
   if (failed || isWide) {
     const failing = rules.flatMap((rule) =>
-      rule.failing.map((one) => [one.kind, one.namespace, one.name, titleOf(rule), failureCell(one)]),
+      // A rule that is ready does not fail where only its patterns lead.
+      [...rule.failing, ...(rule.ready ? [] : rule.refused.map((one) => ({ ...one, state: 'error' })))].map((one) => {
+        return [one.kind, one.namespace, one.name, titleOf(rule), failureCell(one)];
+      }),
     );
     parts.table(['FAILING', 'NAMESPACE', 'NAME', 'FOR', 'WHY'], failing);
   }

@@ -26,7 +26,7 @@ import { parseLabels, parseList } from './values.ts';
 
 const CONTROLLER_LIST = CONTROLLERS.join(', ');
 
-/** The flag of `run`. Without it, commands read the rules of all controllers. */
+/** The flag of `run`. Without it, commands read the rules of its default controllers, and of those that made a copy. */
 export const controllersFlag = {
   controllers: {
     ...flag.list(
@@ -280,7 +280,11 @@ export function vaultConfig(
 /** The flags of commands such as `status`, which read a cluster as the operator does, by sections of ReadingConfig. */
 export const readingFlags = {
   operator: {
-    controllers: { ...controllersFlag.controllers, sameAs: 'operator', help: 'its controllers (default: all)' },
+    controllers: {
+      ...controllersFlag.controllers,
+      sameAs: 'operator',
+      help: 'its controllers (default: mirrors, replicator, generator, those of SyncSecrets, and the others if they made a copy)',
+    },
   },
   scope: sameAsFor('operator', namespacesFlag),
   limits: sameAsFor('operator', { ...limitFlags, ...pushFlags, ...orphanFlags }),
@@ -308,7 +312,7 @@ export function readingConfig(values: SectionValues<typeof readingFlags>, texts:
     configSyncer,
     mittwald,
     syncsecret,
-    /** The controllers of the operator; `undefined`: unknown, so all. */
+    /** The controllers of the operator; `undefined`: unknown, so those that it seems to have. */
     controllers: controllers.length > 0 ? CONTROLLERS.filter((name) => controllers.includes(name)) : undefined,
     limits: limitsConfig(limits, scope.namespaces),
     /** The settings that have another value than the default, as `--name=value`. */

@@ -99,6 +99,7 @@ describe('Go flags', () => {
       [['-hostname=x'], 'unknown flag -hostname'],
       [['-le'], 'unknown flag -le'],
       [['---file'], 'unknown flag ---file; did you mean --file?'],
+      [['--no-file'], 'unknown flag --no-file'],
       [['--=a'], 'unknown flag --'],
       [['--file', '-x'], '--file needs a value; if "-x" is it, write ='],
       [['-file', '--leader'], '--file needs a value; if "--leader" is it, write ='],

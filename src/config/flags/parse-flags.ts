@@ -101,7 +101,7 @@ function splitArguments(
     }
     if (token.name === 'help' && !known.has('help')) return undefined;
     const flag = known.get(token.name);
-    if (flag === undefined) throw unknownFlag(word.replace(/=.*/s, ''), token.name, [...known.keys()]);
+    if (flag === undefined) throw unknownFlag(word.replace(/=.*/s, ''), token.name, known);
     const value = token.value ?? (flag.isBool ? 'true' : undefined);
     if (value === undefined) throw new UsageError(`--${flag.name} needs a value`);
     // In Go such a word is the value. Here it is more likely that the value is missing.
@@ -123,9 +123,12 @@ function withTwoDashes(word: string, known: ReadonlyMap<string, unknown>, longs:
   return known.has(name) || !isShorts ? `-${word}` : word;
 }
 
-function unknownFlag(written: string, name: string, names: readonly string[]): UsageError {
+function unknownFlag(written: string, name: string, known: ReadonlyMap<string, Flag<unknown>>): UsageError {
   const instead = insteadOf(name);
   if (instead !== undefined) return new UsageError(instead);
+  const off = known.get(name.replace(/^no-/, ''));
+  if (off?.isBool === true) return new UsageError(`unknown flag ${written}; did you mean --${off.name}=false?`);
+  const names = [...known.keys()];
   const similar =
     names.find((candidate) => candidate.endsWith(`-${name}`)) ??
     names.find((candidate) => name.length >= 5 && isWithinEdits(name, candidate, 2));

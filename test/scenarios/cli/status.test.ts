@@ -187,6 +187,8 @@ describe('keyferry status', () => {
     const explained = await runProgram(['explain', 'secret', 'team-a/one', '--kubeconfig', kubeconfig]);
     assert.equal(explained.code, 0, explained.stderr);
     assert.match(explained.stdout, /Only namespace team-a is included/);
+    const unknown = ['explain', 'secret', 'team-a/nothing', '--kubeconfig', kubeconfig, '-o', 'json'];
+    assert.equal(explainSchema.parse(JSON.parse((await runProgram(unknown)).stdout)).verdict, 'unknown');
     // The user has permission to list SecretMirrors, but not to get a single one.
     for (const [name, verdict] of [
       ['mine', 'rule'],

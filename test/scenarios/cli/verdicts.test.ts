@@ -69,7 +69,7 @@ describe('the commands beside an operator', () => {
     assert.equal(would.verdict, 'orphan');
     assert.match(
       would.summary,
-      /^With --require-consent: Secret out-a\/wide would no longer be a copy of .*Keyferry will delete it, or an event says why it cannot\.$/,
+      /^With --require-consent, Secret out-a\/wide would no longer be a copy of .*Keyferry will delete it, or an event says why it cannot\.$/,
     );
     assert.match(
       would.notes.join('\n'),
@@ -113,6 +113,20 @@ describe('the commands beside an operator', () => {
     await scene.api.delete(secretPath('calm', 'asks'));
   });
 
+  it('explain of a copy that is missing because of a mistake names the object with the mistake', async () => {
+    await annotated(`${HOME}/misspelt`, { 'replicate-to-namespace': 'out-a' });
+    const { verdict, summary, others } = await explain('secret', 'out-a/misspelt');
+    assert.equal(verdict, 'absent');
+    assert.match(summary, /no rule makes it, though there are rules for this name \(below\)\.$/);
+    assert.deepEqual(
+      others.map(({ rule }) => rule),
+      [`Secret ${HOME}/misspelt`],
+    );
+    assert.match(others[0]?.why ?? '', /replicate-to-namespace/);
+    assert.deepEqual((await explain('secret', `${HOME}/misspelt`)).others, []);
+    await scene.api.delete(secretPath(HOME, 'misspelt'));
+  });
+
   it('with --exit-code, status and explain exit with 3 if a rule is not ready, and always with 1 for what does not exist', async () => {
     const code = async (...args: readonly string[]): Promise<number | null> => (await run(...args)).code;
     assert.equal(await code('status', '--exit-code'), 0);
@@ -120,6 +134,7 @@ describe('the commands beside an operator', () => {
     await scene.ready('shut', 'NotAccepted');
     assert.equal(await code('status', '--failed', '--exit-code'), 3);
     assert.equal(await code('status', '--failed'), 0);
+    assert.match((await run('status', '--failed')).stdout, /^Secret +closed +shut +SecretMirror \S+ +NotAccepted: /m);
     assert.equal(await code('status', '-n', 'calm', '--exit-code'), 0, 'the rule is in another namespace');
     assert.equal(await code('status', '-n', 'nowhere'), 1);
     assert.equal(await code('explain', 'secretmirror', `${HOME}/shut`, '--exit-code'), 3);

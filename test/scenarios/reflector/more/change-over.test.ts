@@ -62,6 +62,8 @@ it('the commands of the section "Switch over" change a cluster over, and status,
   const { spec } = await api.get('/apis/apps/v1/namespaces/kube-system/deployments/reflector');
   assert.equal(spec.replicas, 0);
   assert.doesNotMatch((await run(look)).stdout, /still runs/);
+  const { stdout: unnamed } = await run('keyferry plan');
+  assert.doesNotMatch(unnamed, /source\/s/, 'the copies of the original do not make reflector count');
   const before = await secrets.versions(['source/s', 'team-b/s', 'team-a/gone']);
   await scene.operator();
   await secrets.holds('team-a/pull', { a: '1' });
@@ -75,6 +77,17 @@ it('the commands of the section "Switch over" change a cluster over, and status,
   assert.doesNotMatch(settled, /^(adopt|create|update|delete) /m);
   const { stdout: explained } = await run('keyferry explain --controllers=reflector secret team-a/s');
   assert.match(explained, /source\/s/);
+  // A copy that Keyferry made shows that it serves reflector.
+  await scene.namespaces('team-c');
+  await secrets.holds('team-c/s', { a: '1' });
+  const explain = async (flags: string): Promise<string> =>
+    (await run(`keyferry explain secret team-c/s ${flags}`)).stdout;
+  assert.match(await explain(''), /^Secret team-c\/s is a copy of secret source\/s, /);
+  assert.match(
+    await explain('--controllers=mirrors'),
+    /^Secret team-c\/s has the mark of reflector, which this command does not/,
+  );
+  assert.match((await run('keyferry status')).stdout, /^✗ reflector +Secret source\/s /m);
   await run(back);
   const replicas = async (place: string): Promise<number> =>
     (await api.get(`/apis/apps/v1/namespaces/${place}`)).spec.replicas;
@@ -83,6 +96,4 @@ it('the commands of the section "Switch over" change a cluster over, and status,
   await scene.put(secrets, 'source/nobody', { a: '1' }, autoInto('team-a', { 'allowed-namespaces': ',' }));
   const { stdout: nobody } = await run('keyferry explain --controllers=reflector secret source/nobody');
   assert.match(nobody, /reflection-allowed-namespaces selects no namespace/);
-  const { stdout: unnamed } = await run('keyferry plan');
-  assert.doesNotMatch(unnamed, /source\/s/, 'reflector counts only if it is named');
 });
