@@ -49,21 +49,30 @@ export function readRule(settings: RuleSettings, home: Place, annotations: Annot
   if (!isRule(settings, annotations)) return undefined;
   if (annotations[SUSPEND_ANNOTATION] === 'true') return { kind: 'broken', refusal: SUSPENDED };
   const refusal = unknownOn(settings, 'the object', annotations);
-  if (refusal !== undefined) return { kind: 'broken', refusal };
+  // What is too long is not read.
+  if (refusal !== undefined && tooLongOn(names, annotations) !== undefined) return { kind: 'broken', refusal };
   // A copy pushes no copies of its own.
   const targets =
     pushedBy(names, home, annotations) === undefined
       ? readTargets(names, settings.patterns, home, annotations)
       : undefined;
-  if (targets !== undefined && 'reason' in targets) return { kind: 'broken', refusal: targets };
   const value = annotations[names.from];
   const from = value === undefined ? undefined : sourcePath(names, home, value);
-  if (typeof from === 'object') return { kind: 'broken', refusal: from };
-  if (targets !== undefined) {
-    const broken = inheritedProblem(settings, annotations);
-    return broken === undefined ? { kind: 'push', targets, from } : { kind: 'broken', refusal: broken };
+  const inherited = targets === undefined ? undefined : inheritedProblem(settings, annotations);
+  const refusals = [refusal, targets, from, inherited].filter(isRefusal);
+  const [first] = refusals;
+  if (first !== undefined) {
+    const message = refusals.map((one) => one.message).join('; ');
+    return { kind: 'broken', refusal: userCause(first.reason, message) };
   }
+  // This is only for the types: `first` would be defined.
+  if (isRefusal(targets) || isRefusal(from)) return undefined;
+  if (targets !== undefined) return { kind: 'push', targets, from };
   return from === undefined ? undefined : { kind: 'pull', from };
+}
+
+function isRefusal(value: Refusal | Targets | string | undefined): value is Refusal {
+  return typeof value === 'object' && 'reason' in value;
 }
 
 /** Whether the object is a rule. An unknown annotation counts, too: it may be a misspelled `replicate-to`. */

@@ -233,6 +233,16 @@ describe('an object with replicate-to and replicate-from', () => {
       assert.equal(readRule(settings, home, annotations(row))?.kind, kind);
     });
   }
+
+  it('an object with a mistake in each annotation is refused with all of them', () => {
+    const row = { to: 'A', from: 'a/b/c', allowed: 'yes' };
+    const misspelled = { [`${settings.names.to}s`]: 'x' };
+    const rule = readRule(settings, home, { ...annotations(row), ...misspelled });
+    assert.ok(rule?.kind === 'broken');
+    const { reason, message } = rule.refusal;
+    assert.equal(reason, 'UnknownAnnotation');
+    for (const part of [/unknown annotation/, /"A"/, /"a\/b\/c"/, /"yes"/]) assert.match(message, part);
+  });
 });
 
 describe('the permission that a copy passes on', () => {
