@@ -64,6 +64,8 @@ it('the commands of the section "Switch over" change a cluster over, and status,
   assert.equal(await replicas('kube-system', 'kubernetes-replicator'), 0);
   const names = ['source/s', 'team-b/s', 'team-a/gone'];
   const before = await secrets.versions(names);
+  const { stdout: unnamed } = await run('keyferry plan');
+  assert.doesNotMatch(unnamed, /source\/s/, 'mittwald counts only if it made a copy');
   const operator = await scene.operator();
   await configMaps.holds('team-a/pull', { a: '1', own: '1' });
   await secrets.holds('team-c/s', { a: '1' });
@@ -77,8 +79,6 @@ it('the commands of the section "Switch over" change a cluster over, and status,
   assert.doesNotMatch(settled, /^(adopt|create|update|delete) /m);
   const { stdout: explained } = await run('keyferry explain --controllers=mittwald secret team-a/s');
   assert.match(explained, /source\/s/);
-  const { stdout: unnamed } = await run('keyferry plan');
-  assert.doesNotMatch(unnamed, /source\/s/, 'mittwald counts only if it is named');
   await operator.stop();
   await run(back);
   assert.deepEqual(
