@@ -9,7 +9,7 @@ import type { Memory } from './process-meter.ts';
 import { describe, type Figure, type Row, seconds } from './rows.ts';
 import { writesIn } from './request-log.ts';
 import { mostOfOnePath } from './vault-log.ts';
-import { mirroredKeys, outNames, POLL_SECONDS, type VaultWork } from './vault-work.ts';
+import { mirroredKeys, MIRRORS_OF_AN_ENTRY, outNames, POLL_SECONDS, type VaultWork } from './vault-work.ts';
 
 /** A time in which Keyferry polls each entry several times, ms. */
 const QUIET_MS = 3 * POLL_SECONDS * 1000;
@@ -108,7 +108,12 @@ async function fromEntries(
     },
     { id: 'kv.cpu', title: '… CPU', value: meter.cpuSeconds(), unit: 's' },
     { id: 'kv.logins', title: '… logins', value: log.logins, unit: '', note: log.describe() },
-    { id: 'kv.reads', title: '… value reads per entry, at most', value: mostOfOnePath(log.valueReads), unit: '' },
+    {
+      id: 'kv.reads',
+      title: '… value reads per SecretMirror, at most',
+      value: mostOfOnePath(log.valueReads) / MIRRORS_OF_AN_ENTRY,
+      unit: '',
+    },
     { id: 'kv.rss', title: '… peak RSS', value: peak.rssMiB, unit: 'MiB' },
     { id: 'kv.private', title: '… peak private memory', value: peak.privateMiB, unit: 'MiB' },
     ...more,
@@ -127,8 +132,8 @@ async function quiet(work: VaultWork, environment: Environment): Promise<Figure[
   return [
     {
       id: 'kv-quiet.metadata',
-      title: `quiet ${QUIET_MS / 1000} s, polls every ${POLL_SECONDS} s: metadata reads per entry and poll, at most`,
-      value: metadata,
+      title: `quiet ${QUIET_MS / 1000} s, polls every ${POLL_SECONDS} s: metadata reads per SecretMirror and poll, at most`,
+      value: metadata / MIRRORS_OF_AN_ENTRY,
       unit: '',
       note: log.describe(),
     },
@@ -161,8 +166,8 @@ async function entriesChange(work: VaultWork, environment: Environment): Promise
     },
     {
       id: 'kv-change.reads',
-      title: '… value reads per entry, at most',
-      value: mostOfOnePath(log.valueReads),
+      title: '… value reads per SecretMirror, at most',
+      value: mostOfOnePath(log.valueReads) / MIRRORS_OF_AN_ENTRY,
       unit: '',
     },
     { id: 'kv-change.logins', title: '… logins', value: log.logins, unit: '', note: log.describe() },

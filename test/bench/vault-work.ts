@@ -12,6 +12,8 @@ const API_VERSION = 'mirrors.kts.studio/v1alpha2';
 const MIRRORS_PATH = `/apis/${API_VERSION}/namespaces/${SOURCE_NAMESPACE}/secretmirrors`;
 const ENTRIES = 50;
 const MIRRORS = 200;
+/** Each of them reads the entry. */
+export const MIRRORS_OF_AN_ENTRY = MIRRORS / ENTRIES;
 const NAMESPACES_EACH = 20;
 const OUT = 500;
 const IDENTITY = 'bench-keyferry';
