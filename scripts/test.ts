@@ -269,10 +269,11 @@ class Counter {
   failed = 0;
   skipped = 0;
 
-  /** Counts a test. A suite is counted only if one of its hooks failed. */
+  /** Counts a test. A suite is counted only if it failed itself: one of its hooks, or the file of a batch at its import. */
   count({ type, data }: TestEvent): void {
     if (type !== 'test:pass' && type !== 'test:fail') return;
-    if (data.details?.type === 'suite' && data.details.error?.failureType !== 'hookFailed') return;
+    const hasOwnFailure = type === 'test:fail' && data.details?.error?.failureType !== 'subtestsFailed';
+    if (data.details?.type === 'suite' && !hasOwnFailure) return;
     if (isSet(data.skip) || isSet(data.todo)) this.skipped += 1;
     else if (type === 'test:pass') this.passed += 1;
     else this.failed += 1;

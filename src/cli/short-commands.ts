@@ -70,7 +70,6 @@ const uiFlags = {
   redact: flag.bool('redact', 'with --out: other names, and no messages, hosts and Vault paths'),
   port: flag.count('port', 0, 0, MAX_PORT, 'port on 127.0.0.1; 0: any free port'),
   open: flag.bool('open', 'open the browser; --open=false does not', true),
-  leaseName: leaseNameFlag(RUN_LEASE),
 } satisfies FlagTable;
 
 export function shortCommands({ actions, build, stdout, processInfo: { env } }: CliContext): readonly Command[] {

@@ -60,7 +60,6 @@ export interface UiOptions extends ClusterOptions, PageOptions {
   readonly config: ReadingConfig;
   /** Show only rules in this namespace; `undefined`: rules in all namespaces. */
   readonly namespace: string | undefined;
-  readonly leaseName: string;
 }
 
 /** What a completion needs to know from the kubeconfig or the cluster. */

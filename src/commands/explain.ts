@@ -122,7 +122,7 @@ async function explanationOf(
     isLabelled: observed !== undefined && COPY_LABEL in observed.labels,
     isRuleKind: ruleNames !== undefined,
     lacksNamespace: lacksNamespace(snapshot, namespace),
-    isPartial: inventory.only !== undefined || inventory.served !== undefined,
+    isPartial: !inventory.isWhole,
     isRefused: others.some((rule) => selects(snapshot, rule, key) === true),
     flags: settingsOf(snapshot),
   });

@@ -28,10 +28,14 @@ function read(file, mark) {
 
 /** Writes the code of all functions that have run. */
 function keep(script, file, mark) {
-  mkdirSync(FOLDER, { recursive: true });
-  const draft = `${file}.${process.pid}`;
-  writeFileSync(draft, Buffer.concat([mark, script.createCachedData()]));
-  renameSync(draft, file);
+  try {
+    mkdirSync(FOLDER, { recursive: true });
+    const draft = `${file}.${process.pid}`;
+    writeFileSync(draft, Buffer.concat([mark, script.createCachedData()]));
+    renameSync(draft, file);
+  } catch {
+    // The folder may belong to another user, or the disk may be full. The next process then compiles again.
+  }
 }
 
 const { emitWarning } = process;

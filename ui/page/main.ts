@@ -55,7 +55,7 @@ class Page {
       this.#banner,
       this.#main,
     );
-    addEventListener('hashchange', () => this.#show());
+    addEventListener('hashchange', () => (location.hash.startsWith('#code=') ? location.reload() : this.#show()));
     document.addEventListener('keydown', (event) => this.#onKey(event));
   }
 

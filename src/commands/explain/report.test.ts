@@ -95,12 +95,12 @@ describe('the summary', () => {
     const isPartial = true;
     assert.equal(
       summaryOf({ ...NONE, exists: false, isPartial }),
-      'Secret a/x does not exist, and no rule in the namespaces that were read makes it.',
+      'Secret a/x does not exist, and no rule that was read makes it.',
     );
     const unrelated = 'Secret a/x is neither a copy nor a rule: no rule';
     for (const [findings, why] of [
       [{}, 'claims it, and it has no mark of Keyferry'],
-      [{ isPartial }, 'in the namespaces that were read claims it, and it has no mark of Keyferry'],
+      [{ isPartial }, 'that was read claims it, and it has no mark of Keyferry'],
       [{ isLabelled: true }, 'claims it, although it has the label keyferry.dev/copy'],
     ] as const)
       assert.equal(summaryOf({ ...NONE, ...findings }), `${unrelated} ${why}.`);

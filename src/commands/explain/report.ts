@@ -99,7 +99,7 @@ export function judge(findings: Findings): Pick<Explanation, 'verdict' | 'summar
 }
 
 /** Where the rules are that were read, if these are not all. */
-const READ = ' in the namespaces that were read';
+const READ = ' that was read';
 
 function absence({ others, unserved, isRuleKind, lacksNamespace, isRefused, isPartial }: Findings): string {
   const gone = 'does not exist';

@@ -130,11 +130,11 @@ export class Contents {
   async #list(first: ObjectKey, by: 'name' | 'namespace', wanted: ReadonlySet<ObjectKey>): Promise<void> {
     const kind = this.#kindOf(first);
     const options = { signal: this.#signal };
-    for (const key of wanted) this.#found.set(key, this.#foundIn(key, undefined));
+    const missing = new Set(wanted);
     const take = (item: Listed): void => {
       const { metadata } = item;
       const key = resourceKey(this.#api.cluster, kind.kind, metadata.namespace ?? '', metadata.name);
-      if (wanted.has(key)) this.#found.set(key, this.#foundIn(key, item));
+      if (missing.delete(key)) this.#found.set(key, this.#foundIn(key, item));
     };
     if (by === 'namespace') {
       await listEach(this.#api, collectionPath(kind, first), take, options);
@@ -142,6 +142,7 @@ export class Contents {
       const fieldSelector = `metadata.name=${parseResourceKey(first).name}`;
       await listEach(this.#api, `${kind.groupPath}/${kind.plural}`, take, { ...options, fieldSelector });
     }
+    for (const key of missing) this.#found.set(key, this.#foundIn(key, undefined));
   }
 
   async #get(key: ObjectKey): Promise<ReadContent | null> {

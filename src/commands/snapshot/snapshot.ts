@@ -30,7 +30,7 @@ import type { Description, ReaderEntry, RuleReader, SnapshotView } from './reade
 import { unreadOn } from '../readers.ts';
 import { SECRET } from '../../copy/model/kind.ts';
 import { placeOf, titleOf } from './places.ts';
-import { COPY_LABEL, immutableBy, type Observed, PLACE_ANNOTATION } from '../../copy/model/observed.ts';
+import { COPY_LABEL, immutableBy, type Observed, PLACE_ANNOTATION, placeText } from '../../copy/model/observed.ts';
 
 export interface SnapshotOptions {
   readonly api: KubeApi;
@@ -116,7 +116,11 @@ export class Snapshot implements SnapshotView {
     });
     const copies = opened.some(({ collection }) => collection?.isRare !== true);
     await inventory.list(api.cluster, lister, changes, signal, copies);
-    const makers = new Set(Array.from(inventory.objects.values(), ({ labels }) => labels[COPY_LABEL]));
+    const makers = new Set<string | undefined>();
+    for (const [key, { labels, annotations }] of inventory.objects) {
+      // Everybody can write the label, but a clone of a copy has the place of that copy.
+      if (annotations[PLACE_ANNOTATION] === placeText(parseResourceKey(key))) makers.add(labels[COPY_LABEL]);
+    }
     const isNamed = options.config.controllers !== undefined;
     const readers = opened.filter(
       ({ system }) => isNamed || controllers.get(system)?.original?.prefix === undefined || makers.has(system),

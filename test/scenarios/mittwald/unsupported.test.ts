@@ -81,9 +81,10 @@ it('Roles, RoleBindings and ServiceAccounts stay as they are, and get one Warnin
     await api.patch(kind.path('source/quiet'), { metadata: { annotations: annotations({ to: 'team-a' }) } });
     await kind.warning('source/quiet', 'Unsupported');
   }
+  // After its stop, all that it has logged is there.
+  await operator.stop();
   const told = operator.output.split('\n').filter((line) => line.includes('Keyferry does not copy'));
   assert.equal(told.length, 3 * UNSUPPORTED.length, told.join('\n'));
-  await operator.stop();
   for (const kind of kinds) assert.equal(await kind.find('team-a/pushed'), undefined);
   const calls = (): readonly AuditEntry[] =>
     readAuditLog(plane, 'keyferry').filter(({ resource }) => UNSUPPORTED.some(({ plural }) => plural === resource));

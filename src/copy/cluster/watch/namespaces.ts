@@ -1,6 +1,6 @@
 /**
  * The namespaces of one cluster, with their labels and consents. A namespace that is being deleted counts as absent,
- * because nothing can be created in it.
+ * because nothing can be created in it. So does one with more labels than are kept.
  */
 import type { KubeObject, ObjectMeta } from '../../../kube/api.ts';
 import type { WatchSink } from '../../../kube/watch/watcher.ts';
@@ -13,7 +13,7 @@ export const ACCEPT_FROM_ANNOTATION = 'keyferry.dev/accept-from';
 /** Maximum length of a consent, characters. A longer consent is cut to one character more, so it is still too long. */
 export const MAX_CONSENT = 16 * 1024;
 
-/** Most characters of the labels of a namespace, in the order of their keys. The rest counts as not there. */
+/** Most characters of the labels of a namespace. With more, it counts as absent: a part of them could open a limit. */
 const MAX_LABELS = 16 * 1024;
 
 /** The labels and the consent of a namespace. */
@@ -70,6 +70,7 @@ export class Namespaces {
 
   /** Whether the watch has brought the namespace with the same uid, labels and consent. */
   isKnown({ metadata: { name, uid, labels, annotations } }: KubeObject): boolean {
+    if (sizeOf(labels) > MAX_LABELS) return !this.#uids.has(name);
     const facts = factsIn(labels, annotations?.[ACCEPT_FROM_ANNOTATION]);
     return this.#uids.get(name) === uid && differences(this.#facts.get(name), facts).size === 0;
   }
@@ -82,8 +83,8 @@ export class Namespaces {
   /** The sink for a watch of the metadata of namespaces. */
   readonly sink: WatchSink = {
     upsert: ({ metadata }: KubeObject) => {
-      const { name, uid, deletionTimestamp } = metadata;
-      if (deletionTimestamp !== undefined) {
+      const { name, uid, labels, deletionTimestamp } = metadata;
+      if (deletionTimestamp !== undefined || sizeOf(labels) > MAX_LABELS) {
         this.#drop(name);
         return true;
       }
@@ -124,22 +125,15 @@ export class Namespaces {
   }
 }
 
-function factsIn(all: Labels = {}, acceptFrom?: string): NamespaceFacts | undefined {
-  const labels = keptOf(all);
+function factsIn(labels: Labels = {}, acceptFrom?: string): NamespaceFacts | undefined {
   if (acceptFrom !== undefined) return { labels, acceptFrom: acceptFrom.slice(0, MAX_CONSENT + 1) };
   return Object.keys(labels).length === 0 ? undefined : { labels };
 }
 
-/** The first labels, up to `MAX_LABELS`. */
-function keptOf(all: Labels): Labels {
-  const kept: Record<string, string> = {};
-  let room = MAX_LABELS;
-  for (const [key, value] of Object.entries(all)) {
-    room -= key.length + value.length;
-    if (room < 0) return kept;
-    kept[key] = value;
-  }
-  return all;
+function sizeOf(labels: Labels = {}): number {
+  let size = 0;
+  for (const key in labels) size += key.length + (labels[key]?.length ?? 0);
+  return size;
 }
 
 const NOTHING: ReadonlySet<string> = new Set();
