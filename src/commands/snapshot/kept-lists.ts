@@ -80,7 +80,7 @@ class KeptLists implements AsyncDisposable {
   readonly #kept = new Map<string, Kept>();
   readonly #unwatched = new Map<string, string>();
 
-  /** @param onChange called after a change of a listed object */
+  /** @param onChange called after a change of a listed object, not for the first list: the caller waits for that */
   constructor(api: KubeApi, onChange: () => void) {
     this.#api = api;
     this.#onChange = onChange;
@@ -117,6 +117,8 @@ class KeptLists implements AsyncDisposable {
     const accept = metadataOnly ? METADATA_LIST : undefined;
     await this.#api.request({ method: 'GET', path, query: { limit: 1 }, accept, signal });
     const items = new Map<string, Listed>();
+    let isListed = false;
+    const changed = (): void => void (isListed && this.#onChange());
     const refused = Promise.withResolvers<undefined>();
     const watcher = new Watcher({
       api: this.#api,
@@ -124,16 +126,16 @@ class KeptLists implements AsyncDisposable {
       sink: {
         upsert: (object) => {
           items.set(keyOf(object), object as Listed);
-          this.#onChange();
+          changed();
           return true;
         },
         remove: (object) => {
           items.delete(keyOf(object));
-          this.#onChange();
+          changed();
         },
         prune: (keys) => {
           for (const key of items.keys()) if (!keys.has(key)) items.delete(key);
-          this.#onChange();
+          changed();
         },
       },
       onTrouble: (error) => {
@@ -146,12 +148,14 @@ class KeptLists implements AsyncDisposable {
         this.#onChange();
       },
     }).start();
-    const kept = { items, watcher };
-    this.#kept.set(path, kept);
+    const listed = { items, watcher };
+    this.#kept.set(path, listed);
     const onAbort = (): void => refused.resolve(undefined);
     signal?.addEventListener('abort', onAbort);
     try {
-      return await Promise.race([watcher.synced.then(() => kept), refused.promise]);
+      const kept = await Promise.race([watcher.synced.then(() => listed), refused.promise]);
+      isListed = true;
+      return kept;
     } finally {
       signal?.removeEventListener('abort', onAbort);
     }
