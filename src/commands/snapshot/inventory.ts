@@ -160,8 +160,9 @@ export class Inventory {
     const metadata = { metadataOnly: true, signal };
     const places = this.only === undefined ? this.served?.names : [this.only];
     const store = (kind: Kind, { metadata: meta }: KubeObject): void => {
-      const key = (): ResourceKey => resourceKey(cluster, kind.kind, meta.namespace ?? '', meta.name);
-      this.objects.set(...getOrCreate(OBSERVED, meta, () => [key(), observe(meta, kind)] as const));
+      const create = () =>
+        [resourceKey(cluster, kind.kind, meta.namespace ?? '', meta.name), observe(meta, kind)] as const;
+      this.objects.set(...getOrCreate(OBSERVED, meta, create));
     };
     const list = async (
       collection: Collection,

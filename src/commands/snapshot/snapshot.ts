@@ -116,10 +116,12 @@ export class Snapshot implements SnapshotView {
     });
     const copies = opened.some(({ collection }) => collection?.isRare !== true);
     await inventory.list(api.cluster, lister, changes, signal, copies);
-    const makers = new Set<string | undefined>();
+    const makers = new Set<string>();
     for (const [key, { labels, annotations }] of inventory.objects) {
+      const maker = labels[COPY_LABEL];
+      if (maker === undefined || makers.has(maker)) continue;
       // Everybody can write the label, but a clone of a copy has the place of that copy.
-      if (annotations[PLACE_ANNOTATION] === placeText(parseResourceKey(key))) makers.add(labels[COPY_LABEL]);
+      if (annotations[PLACE_ANNOTATION] === placeText(parseResourceKey(key))) makers.add(maker);
     }
     const isNamed = options.config.controllers !== undefined;
     const readers = opened.filter(

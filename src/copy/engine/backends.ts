@@ -52,6 +52,7 @@ export class Backends {
     const { name, concurrency, laneOf, shareBy, longestWaitMs } = backend.queueing;
     const lanes = new QueueLanes<ResourceKey>({
       name,
+      pauses: laneOf && true,
       concurrency,
       clock,
       ownerOf: turnOf,
@@ -81,9 +82,7 @@ export class Backends {
   }
 
   get queues(): readonly NamedQueue[] {
-    return Array.from(this.#backends.values(), ({ backend, lanes }) =>
-      backend.queueing.laneOf === undefined ? lanes.all : lanes.all.map((lane) => ({ ...lane, pauses: true as const })),
-    ).flat();
+    return Array.from(this.#backends.values(), ({ lanes }) => lanes.all).flat();
   }
 
   view(source: ResourceKey | undefined): SourceView {

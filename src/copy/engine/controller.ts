@@ -54,7 +54,7 @@ export interface NamedQueue {
   readonly name: string;
   readonly queue: Pick<KeyedQueue, 'metrics' | 'idle'>;
   /** Its workers pause in long work, or wait for servers that users name. So a long run is not stuck. */
-  readonly pauses?: true;
+  readonly pauses?: true | undefined;
 }
 
 /** Changes of the object of a rule. */

@@ -8,6 +8,8 @@ import { KeyedQueue, type KeyedQueueOptions, type StopOptions, type Worker } fro
 export interface QueueLanesOptions<K extends string = string> extends KeyedQueueOptions<K> {
   /** Largest number of runs at a time in each lane. Default 1. */
   readonly concurrency?: number;
+  /** The lanes are servers that users name: a run may wait for one as long as its calls may. It is not stuck. */
+  readonly pauses?: true | undefined;
 }
 
 /** From this number of lanes on, unused lanes are removed. */
@@ -46,8 +48,9 @@ export class QueueLanes<K extends string = string> {
     this.#sweepAt = Math.max(MANY, 2 * this.#lanes.size);
   }
 
-  get all(): readonly { readonly name: string; readonly queue: KeyedQueue<K> }[] {
-    return [...this.#lanes].map(([lane, queue]) => ({ name: this.#nameOf(lane), queue }));
+  get all() {
+    const { pauses } = this.#options;
+    return [...this.#lanes].map(([lane, queue]) => ({ name: this.#nameOf(lane), queue, pauses }));
   }
 
   #nameOf(lane: string): string {

@@ -182,10 +182,9 @@ export class ObjectIndex {
 
   #noteOlder({ namespace = '', name, uid, resourceVersion }: ObjectMeta, older: Map<string, string>): void {
     const record = this.get(namespace, name);
-    const path = `${namespace}/${name}`;
     if (record?.uid === uid && isOlder(resourceVersion, record.resourceVersion))
-      older.set(path, record.resourceVersion);
-    else if (older.size > 0) older.delete(path);
+      older.set(`${namespace}/${name}`, record.resourceVersion);
+    else if (older.size > 0) older.delete(`${namespace}/${name}`);
   }
 
   /**

@@ -62,6 +62,7 @@ export class VaultSources implements SourceProvider {
     this.#reader = new SourceReader({ clock, locations, leases, contents: this.#contents });
     this.#polls = new QueueLanes<EntryKey>({
       name: 'polls',
+      pauses: true,
       clock,
       concurrency: POLLS_AT_ONCE,
       groupOf: (key) => credentialNamespaceOf(this.#sources.get(key)?.location.auth),
@@ -78,7 +79,7 @@ export class VaultSources implements SourceProvider {
 
   /** The polls of each server. */
   get queues(): readonly NamedQueue[] {
-    return this.#polls.all.map((lane) => ({ ...lane, pauses: true as const }));
+    return this.#polls.all;
   }
 
   follow(key: EntryKey): void {
