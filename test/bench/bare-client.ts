@@ -1,24 +1,21 @@
 /**
  * A client that only sends given calls and reads the answers. No program that must send these calls can be faster. It
- * runs in its own process, with plain node:https (or node:http) and 16 connections that stay open, without watches and
+ * runs in its own process, with plain node:https and 16 connections that stay open, without watches and
  * decisions. A time divided by the bare client's time can be compared between machines.
  */
 import { fork, type ChildProcess } from 'node:child_process';
 import path from 'node:path';
 
 export interface BareCall {
-  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
+  readonly method: 'POST' | 'PATCH' | 'DELETE';
   readonly path: string;
   readonly body?: string;
-  /** Whether status 404 counts as success, too. */
-  readonly maybeAbsent?: boolean;
 }
 
 export interface BareJob {
   readonly url: string;
-  /** The CA of the server's certificate, as PEM. Ignored if the URL begins with `http:`. */
+  /** The CA of the server's certificate, as PEM. */
   readonly caPem: string;
-  /** The bearer token for Kubernetes, or the token for Vault. */
   readonly token: string;
   readonly calls: readonly BareCall[];
 }

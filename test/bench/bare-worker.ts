@@ -2,18 +2,16 @@
  * The process in which the bare client runs (bare-client.ts). It sends calls over 16 connections that stay open, and
  * reports how long they took.
  */
-import http from 'node:http';
 import https from 'node:https';
 
 import type { BareCall, BareJob, BareResult } from './bare-client.ts';
 
 const SOCKETS = 16;
 
-function send(agent: http.Agent, job: BareJob, { method, path, body, maybeAbsent }: BareCall): Promise<void> {
+function send(agent: https.Agent, job: BareJob, { method, path, body }: BareCall): Promise<void> {
   return new Promise((resolve, reject) => {
     const contentType = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json';
-    const { request } = isPlain(job) ? http : https;
-    const outgoing = request(
+    const outgoing = https.request(
       new URL(path, job.url),
       {
         method,
@@ -28,7 +26,7 @@ function send(agent: http.Agent, job: BareJob, { method, path, body, maybeAbsent
         response.on('error', reject);
         response.on('end', () => {
           const { statusCode = 0 } = response;
-          if (statusCode < 300 || (statusCode === 404 && maybeAbsent === true)) resolve();
+          if (statusCode < 300) resolve();
           else reject(new Error(`bare client: ${method} ${path}: ${statusCode}`));
         });
         response.resume();
@@ -39,7 +37,7 @@ function send(agent: http.Agent, job: BareJob, { method, path, body, maybeAbsent
   });
 }
 
-async function run(agent: http.Agent, job: BareJob): Promise<number> {
+async function run(agent: https.Agent, job: BareJob): Promise<number> {
   const started = performance.now();
   const waiting = job.calls.values();
   const worker = async (): Promise<void> => {
@@ -49,7 +47,7 @@ async function run(agent: http.Agent, job: BareJob): Promise<number> {
   return performance.now() - started;
 }
 
-async function answer(agent: http.Agent, job: BareJob): Promise<BareResult> {
+async function answer(agent: https.Agent, job: BareJob): Promise<BareResult> {
   const before = process.cpuUsage();
   try {
     const ms = await run(agent, job);
@@ -60,17 +58,8 @@ async function answer(agent: http.Agent, job: BareJob): Promise<BareResult> {
   }
 }
 
-function isPlain({ url }: BareJob): boolean {
-  return url.startsWith('http:');
-}
-
-function newAgent(job: BareJob): http.Agent {
-  const options = { keepAlive: true, maxSockets: SOCKETS };
-  return isPlain(job) ? new http.Agent(options) : new https.Agent({ ...options, ca: job.caPem });
-}
-
-let agent: http.Agent | undefined;
+let agent: https.Agent | undefined;
 process.on('message', (job: BareJob) => {
-  agent ??= newAgent(job);
+  agent ??= new https.Agent({ keepAlive: true, maxSockets: SOCKETS, ca: job.caPem });
   void answer(agent, job).then((result) => process.send?.(result));
 });

@@ -13,14 +13,14 @@ const NOISY: Fleet = { sourceNamespace: 'bench-noisy', pattern: '.*', selector: 
 export const BYSTANDER_ROW: Row = { id: 'bystander', onlyIfNamed: true, measure: bystander };
 
 async function bystander(environment: Environment): Promise<Figure[]> {
-  const { plane, system } = environment;
+  const { plane, copier } = environment;
   const { api } = plane;
   const names = ['quiet', ...Array.from({ length: ROUNDS }, (_, round) => `${round}`)];
   await api.createMany(names.flatMap((name) => [`bench-by-${name}`, `bench-reader-${name}`]).map(namespaceObject));
   await api.create(namespaceObject(NOISY.sourceNamespace));
   await environment.settled();
   const quiet = await served(environment, 'quiet');
-  const flood = system.createSources(api, '1', NOISY);
+  const flood = copier.createSources(api, '1', NOISY);
   const during: Served[] = [];
   for (let round = 0; round < ROUNDS; round += 1) {
     // The last one comes when all sources are there, and their copies are still being made.
@@ -61,14 +61,14 @@ interface Served {
 }
 
 /** Another team makes a source for one namespace. */
-async function served({ plane, system, tracker, options }: Environment, name: string): Promise<Served> {
+async function served({ plane, copier, tracker, options }: Environment, name: string): Promise<Served> {
   const reader = `bench-reader-${name}`;
   const selector = `kubernetes.io/metadata.name=${reader}`;
   const fleet = { sourceNamespace: `bench-by-${name}`, pattern: reader, selector, names: ['bench-bystander-000'] };
   let writeMs = 0;
   const latencies = await tracker.expect(copyKeys([reader], fleet.names), '1', options.timeoutMs, async () => {
     const from = performance.now();
-    await system.createSources(plane.api, '1', fleet);
+    await copier.createSources(plane.api, '1', fleet);
     writeMs = performance.now() - from;
   });
   return { copyMs: Math.max(0, latencies.last - writeMs), writeMs };

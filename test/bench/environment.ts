@@ -9,7 +9,7 @@ import { CopyTracker } from './copy-tracker.ts';
 import type { BenchOptions } from './options.ts';
 import { RequestLog } from './request-log.ts';
 import { Subject } from './subject.ts';
-import type { BenchSystem, SystemName } from './system.ts';
+import type { BenchSystem, Copier, SystemName } from './system.ts';
 import { annotatedSystem } from './systems/annotated.ts';
 import { generatorSystem } from './systems/generator.ts';
 import { mirrorsSystem } from './systems/mirrors.ts';
@@ -100,6 +100,13 @@ export class Environment implements AsyncDisposable {
       throw new Error(`the program under measurement has ended\n${subject?.logTail() ?? ''}`);
     }
     return subject;
+  }
+
+  /** @throws Error: the system has rows of its own, and no rules in this form */
+  get copier(): Copier {
+    const { copier, name } = this.system;
+    if (copier === undefined) throw new Error(`${name} does not copy Secrets between namespaces`);
+    return copier;
   }
 
   /** Starts the program. All counters begin at zero. @param args of Keyferry. Default: those of the system */

@@ -27,10 +27,6 @@ export async function makeRules(api: TestApi, generation: string): Promise<void>
   await api.createMany(NARROW.map((name, at) => pageMirror(name, name, NAMESPACES[at] ?? '')));
 }
 
-export async function removeRules(api: TestApi): Promise<void> {
-  for (const name of [...WIDE, ...NARROW]) await api.delete(`${MIRRORS_PATH}/${name}`);
-}
-
 /** The keys of all copies, by namespace and name. */
 export function pageCopies(): string[] {
   const wide = WIDE.flatMap((name, at) =>

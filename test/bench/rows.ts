@@ -24,15 +24,13 @@ export type Unit = 's' | 'ms' | 'MiB' | 'MB' | 'kB' | '';
 
 /** A measured value. */
 export interface Figure {
-  /** The key in recorded.ts and in the JSON output: `nothing.time`. */
+  /** The key in limits.ts: `nothing.time`. */
   readonly id: string;
   readonly title: string;
   readonly value: number;
   readonly unit: Unit;
   /** The bare client's figure for the same work, measured in this run. */
   readonly bare?: number;
-  /** The replicator's figure for the same work, measured before in this run. */
-  readonly replicator?: number;
   readonly note?: string;
 }
 
@@ -69,8 +67,8 @@ export const ROWS: readonly Row[] = [
 ];
 
 async function fromNothing(environment: Environment): Promise<Figure[]> {
-  const { tracker, options, plane, system } = environment;
-  await system.createSources(plane.api, '1');
+  const { tracker, options, plane, copier } = environment;
+  await copier.createSources(plane.api, '1');
   const bare = await environment.bare.run(bareCreate());
   await environment.bare.run(bareRemove());
   const latencies = await tracker.expect(copyKeys(), '1', options.timeoutMs, () => environment.start());
@@ -282,11 +280,11 @@ async function restart(environment: Environment): Promise<Figure[]> {
 }
 
 export async function removed(environment: Environment): Promise<Figure[]> {
-  const { tracker, options, plane, system } = environment;
+  const { tracker, options, plane, copier } = environment;
   await environment.bare.run(bareCreate());
   const bare = await environment.bare.run(bareRemove());
   const latencies = await tracker.expect(copyKeys(), undefined, options.timeoutMs, () =>
-    system.removeOwners(plane.api),
+    copier.removeOwners(plane.api),
   );
   return [
     {

@@ -19,15 +19,12 @@ import {
   installTenant,
   MANAGER_ACCOUNT,
 } from '../support/sync-secret-install.ts';
-import { BareClient, type BareTime } from './bare-client.ts';
 import { CopyTracker } from './copy-tracker.ts';
 import type { View } from './copy-tracker.ts';
 import { RequestLog } from './request-log.ts';
 import type { RequestCounts } from './request-log.ts';
 import { Subject } from './subject.ts';
 import {
-  bareManagementCalls,
-  bareTenantCalls,
   keyOf,
   MANAGEMENT_NAMESPACE,
   originOf,
@@ -36,9 +33,9 @@ import {
   syncSecrets,
   TENANT,
 } from './sync-secret-load.ts';
-import type { BareCalls, Place } from './sync-secret-load.ts';
+import type { Place } from './sync-secret-load.ts';
 import type { Ground } from './system.ts';
-import { generationOf, generationPatch, seed } from './workload.ts';
+import { generationOf, seed } from './workload.ts';
 
 /** If the programs send no request except watches for this time (ms), their work counts as done. */
 const QUIET_MS = 2500;
@@ -49,7 +46,6 @@ const SYNC_SECRETS_PATH = '/apis/kubelb.k8c.io/v1alpha1/syncsecrets';
 
 /** Watches the Secrets in the management cluster. Their key is that of the tenant's SyncSecret. */
 export const SECRETS_BY_ORIGIN: View = { path: '/api/v1/secrets', keyOf: originOf, generationOf };
-const COPIES_BY_ORIGIN: View = { path: SYNC_SECRETS_PATH, keyOf: originOf, generationOf };
 /** Watches the tenant's SyncSecrets. A SyncSecret has a generation as soon as its status reports the generation. */
 const REPORTED: View = {
   path: SYNC_SECRETS_PATH,
@@ -60,12 +56,6 @@ const REPORTED: View = {
 export const PROGRAMS = ['ccm', 'manager'] as const;
 export type Program = (typeof PROGRAMS)[number];
 
-/** What the bare client needs for the same writes: the time of the slower cluster, and the CPU time for both. */
-export interface BareTimes {
-  readonly create: BareTime;
-  readonly remove: BareTime;
-}
-
 /** Before `start`, there is nothing. After `start`, both clusters run, and the rows start and stop the programs. */
 export class SyncSecretWork implements AsyncDisposable {
   readonly #resources = new AsyncDisposableStack();
@@ -73,7 +63,7 @@ export class SyncSecretWork implements AsyncDisposable {
   readonly #proxies: TcpProxy[] = [];
   #programs: Readonly<Record<Program, Subject>> | undefined;
   #clusters: { readonly tenant: ControlPlane; readonly management: ControlPlane } | undefined;
-  #trackers: { readonly copies: CopyTracker; readonly phases: CopyTracker } | undefined;
+  #phases: CopyTracker | undefined;
   #kubeconfigs: Readonly<Record<Program | 'link', string>> | undefined;
   #options: Ground['options'] | undefined;
   #starts = 0;
@@ -101,28 +91,16 @@ export class SyncSecretWork implements AsyncDisposable {
       new RequestLog(management.auditLogPath, serviceAccountUser(MANAGEMENT_NAMESPACE, CCM_ACCOUNT)),
       new RequestLog(management.auditLogPath, serviceAccountUser(HOME, MANAGER_ACCOUNT)),
     );
-    this.#trackers = {
-      copies: this.#resources.use(await CopyTracker.open(management.api, COPIES_BY_ORIGIN)),
-      phases: this.#resources.use(await CopyTracker.open(tenant.api, REPORTED)),
-    };
+    this.#phases = this.#resources.use(await CopyTracker.open(tenant.api, REPORTED));
   }
 
   get tenantApi(): TestApi {
     return this.#started.clusters.tenant.api;
   }
 
-  get managementApi(): TestApi {
-    return this.#started.clusters.management.api;
-  }
-
-  /** Tracks the copies in the management cluster. Their key is that of the tenant's SyncSecret. */
-  get copies(): CopyTracker {
-    return this.#started.trackers.copies;
-  }
-
   /** Tracks the tenant's SyncSecrets by the generation that their status reports. */
   get phases(): CopyTracker {
-    return this.#started.trackers.phases;
+    return this.#started.phases;
   }
 
   /** One of the running programs. @throws Error if it is not running */
@@ -193,50 +171,14 @@ export class SyncSecretWork implements AsyncDisposable {
     await this.tenantApi.createMany(syncSecrets(where, generation), PARALLEL);
   }
 
-  async change(place: Place, generation: string): Promise<void> {
-    await this.tenantApi.patch(pathOf(place), generationPatch(generation));
-  }
-
   /** Deletes SyncSecrets in the tenant cluster, as a user does. */
   async remove(where: readonly Place[]): Promise<void> {
     await Promise.all(where.map((place) => this.tenantApi.delete(pathOf(place))));
   }
 
-  /** Runs the bare client in both clusters at the same time. Before, the programs must be stopped. */
-  async bare(): Promise<BareTimes> {
-    const { tenant, management } = this.#started.clusters;
-    const sides: [ControlPlane, BareCalls][] = [
-      [tenant, bareTenantCalls()],
-      [management, bareManagementCalls()],
-    ];
-    const clients = await Promise.all(
-      sides.map(async ([plane, calls]) => [await this.#bareClient(plane), calls] as const),
-    );
-    const both = async (step: keyof BareCalls): Promise<BareTime> => {
-      const times = await Promise.all(clients.map(([client, calls]) => client.run(calls[step])));
-      return {
-        ms: Math.max(...times.map(({ ms }) => ms)),
-        cpuSeconds: times.reduce((sum, { cpuSeconds }) => sum + cpuSeconds, 0),
-      };
-    };
-    try {
-      await both('prepare');
-      return { create: await both('create'), remove: await both('remove') };
-    } finally {
-      for (const [client] of clients) client[Symbol.dispose]();
-    }
-  }
-
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stopPrograms();
     await this.#resources.disposeAsync();
-  }
-
-  async #bareClient({ url, caPem, adminToken }: ControlPlane): Promise<BareClient> {
-    const client = new BareClient({ url, caPem, token: adminToken });
-    // With no calls, this waits until the process of the bare client has started.
-    await client.run([]);
-    return client;
   }
 
   async #kubeconfig(plane: ControlPlane, token: string): Promise<string> {
@@ -257,15 +199,10 @@ export class SyncSecretWork implements AsyncDisposable {
   }
 
   get #started() {
-    const [clusters, trackers, kubeconfigs, options] = [
-      this.#clusters,
-      this.#trackers,
-      this.#kubeconfigs,
-      this.#options,
-    ];
-    if (clusters === undefined || trackers === undefined || kubeconfigs === undefined || options === undefined) {
+    const [clusters, phases, kubeconfigs, options] = [this.#clusters, this.#phases, this.#kubeconfigs, this.#options];
+    if (clusters === undefined || phases === undefined || kubeconfigs === undefined || options === undefined) {
       throw new Error('the second cluster was not started');
     }
-    return { clusters, trackers, kubeconfigs, options };
+    return { clusters, phases, kubeconfigs, options };
   }
 }

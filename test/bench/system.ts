@@ -25,6 +25,14 @@ export interface Ground {
   readonly onProgress: (line: string) => void;
 }
 
+/** A controller that copies Secrets between namespaces, for the rows that all of these share. */
+export interface Copier {
+  /** Creates the sources (with this generation), and rules that copy them. */
+  createSources(api: TestApi, generation: string, fleet?: Fleet): Promise<void>;
+  /** Deletes the rules. Their copies are then deleted, too. */
+  removeOwners(api: TestApi): Promise<void>;
+}
+
 export interface BenchSystem extends Partial<AsyncDisposable> {
   readonly name: SystemName;
   /** The rows of the system, in the order of measurement. */
@@ -35,8 +43,5 @@ export interface BenchSystem extends Partial<AsyncDisposable> {
   readonly args: readonly string[];
   /** Installs the APIs of the system, and starts its servers. */
   install(ground: Ground): Promise<void>;
-  /** Creates the sources (with this generation), and rules that copy them. */
-  createSources(api: TestApi, generation: string, fleet?: Fleet): Promise<void>;
-  /** Deletes the rules. Their copies are then deleted, too. */
-  removeOwners(api: TestApi): Promise<void>;
+  readonly copier?: Copier;
 }

@@ -1,19 +1,9 @@
 /** Prints the results as a table. */
+import { limitOf } from './limits.ts';
 import type { BenchOptions } from './options.ts';
-import { mustOf, recordedOf } from './recorded.ts';
 import type { Figure } from './rows.ts';
 
-const HEAD = [
-  '',
-  'measured',
-  'must',
-  'ok',
-  '÷ bare client',
-  '÷ replicator',
-  'mirrors (Go)',
-  'k8s-replicator (Go)',
-  'mittwald (Go)',
-];
+const HEAD = ['', 'measured', 'must', 'ok', '÷ bare client'];
 
 export function table(figures: readonly Figure[], options: BenchOptions): string {
   const lines = [HEAD, ...figures.map((figure) => lineOf(figure, options))];
@@ -22,30 +12,20 @@ export function table(figures: readonly Figure[], options: BenchOptions): string
     `| ${widths.map((width, column) => pad(cells[column] ?? '', width, column)).join(' | ')} |`;
   const rule = `|${widths.map((width, column) => (column === 0 ? '-'.repeat(width + 2) : `${'-'.repeat(width + 1)}:`)).join('|')}|`;
   const [head = [], ...rest] = lines;
-  const notes = figures
-    .filter(({ note }) => note !== undefined && note !== '')
-    .map(({ title, note }) => `  ${title}: ${note}`);
+  const notes = figures.filter(({ note = '' }) => note !== '').map(({ title, note }) => `  ${title}: ${note}`);
   return [draw(head), rule, ...rest.map(draw), '', ...notes].join('\n');
 }
 
 function lineOf(figure: Figure, options: BenchOptions): string[] {
-  const { id, title, value, unit, bare, replicator } = figure;
-  const must = mustOf(figure, options);
+  const { title, value, unit, bare } = figure;
+  const limit = limitOf(figure, options);
   return [
     title,
     amount(value, unit),
-    must === undefined ? '' : `≤ ${Number(must.toFixed(2))}${unit === '' ? '' : ` ${unit}`}`,
-    must === undefined ? '' : value <= must ? 'yes' : 'NO',
-    timesOf(value, bare, unit),
-    timesOf(value, replicator, unit),
-    recordedOf(id, 'mirrors', options),
-    recordedOf(id, 'replicator', options),
-    recordedOf(id, 'mittwald', options),
+    limit === undefined ? '' : `≤ ${Number(limit.toFixed(2))}${unit === '' ? '' : ` ${unit}`}`,
+    limit === undefined ? '' : value <= limit ? 'yes' : 'NO',
+    bare === undefined || bare === 0 ? '' : `${(value / bare).toFixed(2)} × ${amount(bare, unit)}`,
   ];
-}
-
-function timesOf(value: number, other: number | undefined, unit: Figure['unit']): string {
-  return other === undefined || other === 0 ? '' : `${(value / other).toFixed(2)} × ${amount(other, unit)}`;
 }
 
 function amount(value: number, unit: Figure['unit']): string {

@@ -5,7 +5,6 @@
 import { bareCreate, bareRemove } from './bare-calls.ts';
 import { OverdueError } from './copy-tracker.ts';
 import type { Environment } from './environment.ts';
-import type { Memory } from './process-meter.ts';
 import { describe, type Figure, type Row, seconds } from './rows.ts';
 import { writesIn } from './request-log.ts';
 import { mostOfOnePath } from './vault-log.ts';
@@ -17,94 +16,32 @@ const QUIET_MS = 3 * POLL_SECONDS * 1000;
 const SHORTEST_POLL_MS = 0.88 * POLL_SECONDS * 1000;
 const LOOK_MS = 20;
 
-interface WithoutVault extends Memory {
-  readonly seconds: number;
-  /** How long the bare client needs for a quarter of the copies, s. It shows how fast the cluster is. */
-  readonly bareSeconds: number;
-}
-
-/** The first row measures the same work without Vault. The other rows show their memory next to that of the first. */
 export function vaultRows(work: VaultWork): Row[] {
-  let plain: WithoutVault | undefined;
   return [
-    {
-      id: 'plain',
-      measure: async (environment) => {
-        plain = await withoutVault(work, environment);
-        return [
-          {
-            id: 'plain.time',
-            title: '4,000 copies of 200 Secrets, start included',
-            value: plain.seconds,
-            unit: 's',
-            note: `the bare client creates 1,000 Secrets in ${plain.bareSeconds.toFixed(2)} s in this run`,
-          },
-          { id: 'plain.rss', title: '… peak RSS', value: plain.rssMiB, unit: 'MiB' },
-          { id: 'plain.private', title: '… peak private memory', value: plain.privateMiB, unit: 'MiB' },
-        ];
-      },
-    },
-    { id: 'kv', always: true, measure: async (environment) => await fromEntries(work, environment, plain) },
+    { id: 'kv', always: true, measure: async (environment) => await fromEntries(work, environment) },
     { id: 'kv-quiet', measure: async (environment) => await quiet(work, environment) },
-    { id: 'kv-change', measure: async (environment) => await entriesChange(work, environment) },
-    { id: 'kv-removed', always: true, measure: async (environment) => await removed(work, environment) },
-    { id: 'to-vault', always: true, measure: async (environment) => await toVault(work, environment) },
-    { id: 'to-vault-change', measure: async (environment) => await secretsChange(work, environment) },
+    { id: 'to-vault', measure: async (environment) => await toVault(work, environment) },
   ];
 }
 
-async function withoutVault(work: VaultWork, environment: Environment): Promise<WithoutVault> {
-  const { tracker, options, plane } = environment;
-  const bare = await environment.bare.run(bareCreate());
-  await environment.bare.run(bareRemove());
-  await work.createPlainSources(plane.api, '1');
-  const latencies = await tracker.expect(mirroredKeys(), '1', options.timeoutMs, () => environment.start());
-  await environment.settled();
-  const peak = environment.subject.meter.peak();
-  await tracker.expect(mirroredKeys(), undefined, options.timeoutMs, () => work.removeOwners(plane.api));
-  await environment.settled();
-  await environment.stop();
-  await work.removePlainSources(plane.api);
-  return { ...peak, seconds: seconds(latencies.last), bareSeconds: seconds(bare.ms) };
-}
-
-async function fromEntries(
-  work: VaultWork,
-  environment: Environment,
-  plain: WithoutVault | undefined,
-): Promise<Figure[]> {
+async function fromEntries(work: VaultWork, environment: Environment): Promise<Figure[]> {
   const { tracker, options, plane } = environment;
   const { log } = work;
+  const bare = await environment.bare.run(bareCreate());
+  await environment.bare.run(bareRemove());
   await work.createSources(plane.api, '1');
   log.reset();
   const latencies = await tracker.expect(mirroredKeys(), '1', options.timeoutMs, () => environment.start());
   await environment.settled();
   const { meter } = environment.subject;
   const peak = meter.peak();
-  const more: Figure[] =
-    plain === undefined
-      ? []
-      : [
-          {
-            id: 'kv.more-rss',
-            title: '… more than for 200 Secrets: peak RSS',
-            value: peak.rssMiB - plain.rssMiB,
-            unit: 'MiB',
-          },
-          {
-            id: 'kv.more-private',
-            title: '… more than for 200 Secrets: private',
-            value: peak.privateMiB - plain.privateMiB,
-            unit: 'MiB',
-          },
-        ];
   return [
     {
       id: 'kv.time',
       title: '50 entries, 200 mirrors → 4,000 copies from nothing, start included',
       value: seconds(latencies.last),
       unit: 's',
-      note: describe(environment.requests.counts()),
+      note: `the bare client creates 1,000 Secrets in ${seconds(bare.ms).toFixed(2)} s in this run; ${describe(environment.requests.counts())}`,
     },
     { id: 'kv.cpu', title: '… CPU', value: meter.cpuSeconds(), unit: 's' },
     { id: 'kv.logins', title: '… logins', value: log.logins, unit: '', note: log.describe() },
@@ -116,7 +53,6 @@ async function fromEntries(
     },
     { id: 'kv.rss', title: '… peak RSS', value: peak.rssMiB, unit: 'MiB' },
     { id: 'kv.private', title: '… peak private memory', value: peak.privateMiB, unit: 'MiB' },
-    ...more,
   ];
 }
 
@@ -150,44 +86,13 @@ async function quiet(work: VaultWork, environment: Environment): Promise<Figure[
   ];
 }
 
-async function entriesChange(work: VaultWork, environment: Environment): Promise<Figure[]> {
-  const { tracker, options } = environment;
-  const { log } = work;
-  log.reset();
-  const latencies = await tracker.expect(mirroredKeys(), '2', options.timeoutMs, () => work.writeEntries('2'));
-  await environment.settled();
-  return [
-    {
-      id: 'kv-change.time',
-      title: `50 entries change → 4,000 copies, polls every ${POLL_SECONDS} s`,
-      value: seconds(latencies.last),
-      unit: 's',
-      note: `half of them by ${latencies.quantile(0.5).toFixed(0)} ms`,
-    },
-    {
-      id: 'kv-change.reads',
-      title: '… value reads per SecretMirror, at most',
-      value: mostOfOnePath(log.valueReads) / MIRRORS_OF_AN_ENTRY,
-      unit: '',
-    },
-    { id: 'kv-change.logins', title: '… logins', value: log.logins, unit: '', note: log.describe() },
-  ];
-}
-
-async function removed(work: VaultWork, environment: Environment): Promise<Figure[]> {
-  const { tracker, options, plane } = environment;
-  const latencies = await tracker.expect(mirroredKeys(), undefined, options.timeoutMs, () =>
-    work.removeOwners(plane.api),
-  );
-  await environment.settled();
-  const title = '4,000 copies removed with their mirrors';
-  return [{ id: 'kv-removed.time', title, value: seconds(latencies.last), unit: 's' }];
-}
-
 async function toVault(work: VaultWork, environment: Environment): Promise<Figure[]> {
   const { log } = work;
+  const { tracker, options, plane } = environment;
+  await tracker.expect(mirroredKeys(), undefined, options.timeoutMs, () => work.removeOwners(plane.api));
+  await environment.settled();
   await environment.stop();
-  await work.createOut(environment.plane.api, '1');
+  await work.createOut(plane.api, '1');
   log.reset();
   const since = Date.now();
   await environment.start();
@@ -212,29 +117,6 @@ async function toVault(work: VaultWork, environment: Environment): Promise<Figur
     { id: 'to-vault.versions', title: '… versions of an entry, at most', value: highest, unit: '' },
     { id: 'to-vault.rss', title: '… peak RSS', value: peak.rssMiB, unit: 'MiB' },
     { id: 'to-vault.private', title: '… peak private memory', value: peak.privateMiB, unit: 'MiB' },
-  ];
-}
-
-async function secretsChange(work: VaultWork, environment: Environment): Promise<Figure[]> {
-  const { log } = work;
-  log.reset();
-  const since = Date.now();
-  await work.changeOut(environment.plane.api, '2');
-  const changed = Date.now() - since;
-  const last = await lastWritten(work, environment, since);
-  await environment.settled();
-  const note = log.describe();
-  const { highest, right } = await work.outState('2');
-  if (right !== outNames().length) throw new Error(`${right} of the entries in Vault are as their Secrets`);
-  return [
-    {
-      id: 'to-vault-change.time',
-      title: '500 Secrets change → Vault',
-      value: seconds(last),
-      unit: 's',
-      note: `the changes themselves took ${changed} ms; ${note}`,
-    },
-    { id: 'to-vault-change.versions', title: '… new versions of an entry, at most', value: highest - 1, unit: '' },
   ];
 }
 

@@ -6,7 +6,7 @@
 import { startVault, type VaultServer } from '../servers/vault.ts';
 import type { TestApi } from '../support/api.ts';
 import { VaultLog } from './vault-log.ts';
-import { copyKey, SOURCE_NAMESPACE, secretsPath, sourceData } from './workload.ts';
+import { copyKey, SOURCE_NAMESPACE, sourceData } from './workload.ts';
 
 const API_VERSION = 'mirrors.kts.studio/v1alpha2';
 const MIRRORS_PATH = `/apis/${API_VERSION}/namespaces/${SOURCE_NAMESPACE}/secretmirrors`;
@@ -96,18 +96,6 @@ export class VaultWork implements AsyncDisposable {
     await Promise.all(mirrorNames().map(async (name) => await api.delete(`${MIRRORS_PATH}/${name}`)));
   }
 
-  /** Creates Secrets as sources in place of the entries, and mirrors with the same namespaces. */
-  async createPlainSources(api: TestApi, generation: string): Promise<void> {
-    await api.createMany(mirrorNames().map((name) => secret(name, generation)));
-    await api.createMany(
-      mirrorNames().map((name, index) => mirror(name, { name }, { namespaces: namespacesOf(index) })),
-    );
-  }
-
-  async removePlainSources(api: TestApi): Promise<void> {
-    await Promise.all(mirrorNames().map(async (name) => await api.delete(`${secretsPath(SOURCE_NAMESPACE)}/${name}`)));
-  }
-
   /** Writes a new version of each entry. */
   async writeEntries(generation: string): Promise<void> {
     await Promise.all(
@@ -122,15 +110,6 @@ export class VaultWork implements AsyncDisposable {
   async createOut(api: TestApi, generation: string): Promise<void> {
     await api.createMany(outNames().map((name) => secret(name, generation)));
     await api.createMany(outNames().map((name) => mirror(name, { name }, { type: 'vault', vault: this.#block(name) })));
-  }
-
-  async changeOut(api: TestApi, generation: string): Promise<void> {
-    const change = { stringData: textData('bench-out-999', generation) };
-    const names = outNames().values();
-    const worker = async (): Promise<void> => {
-      for (const name of names) await api.patch(`${secretsPath(SOURCE_NAMESPACE)}/${name}`, change);
-    };
-    await Promise.all(Array.from({ length: 16 }, worker));
   }
 
   /**

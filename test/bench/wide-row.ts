@@ -26,12 +26,12 @@ const COPIES_BEFORE = 1000;
 export const WIDE_ROW: Row = { id: 'wide', onlyIfNamed: true, measure: wide };
 
 async function wide(environment: Environment, before: readonly Figure[]): Promise<Figure[]> {
-  const { tracker, options, plane, system } = environment;
+  const { tracker, options, plane, copier } = environment;
   if (!before.some(({ id }) => id === 'removed.time')) await removed(environment);
   await environment.stop();
   const namespaces = [WIDE_FLEET.sourceNamespace, ...wideNamespaces(), ...wideBareNamespaces()];
   await plane.api.createMany(namespaces.map(namespaceObject));
-  await system.createSources(plane.api, '1', WIDE_FLEET);
+  await copier.createSources(plane.api, '1', WIDE_FLEET);
   const bare = await bareTimes(environment);
   const copies = copyKeys(wideNamespaces());
   const latencies = await tracker.expect(copies, '1', options.timeoutMs, () => environment.start());

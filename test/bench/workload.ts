@@ -1,7 +1,7 @@
 /**
  * The objects in the cluster of the benchmark. There are unrelated Secrets in 200 namespaces, and 20 sources, which are
  * copied into 50 of these namespaces. The rows `wide` and `labels` each add 1,000 namespaces, and 20 sources that are
- * copied into all of them. The row `labels-many` adds 10,000 namespaces.
+ * copied into all of them.
  *
  * Random numbers have a fixed seed, so that all runs measure the same objects. A source has its generation (version of
  * the content) as one of its data keys. So each copy shows its generation, whatever controller has made it.
@@ -15,7 +15,6 @@ const SOURCES = 20;
 const TARGET_NAMESPACES = 50;
 const OTHER_NAMESPACES = 150;
 const WIDE_NAMESPACES = 1000;
-const MANY_NAMESPACES = 10_000;
 const NOISE_SOURCES = 5000;
 const GENERATION_KEY = 'generation';
 
@@ -28,7 +27,6 @@ export const targetNamespaces = (): string[] => numbered('bench-target-', TARGET
 export const otherNamespaces = (): string[] => numbered('bench-other-', OTHER_NAMESPACES);
 export const wideNamespaces = (): string[] => numbered('bench-wide-', WIDE_NAMESPACES);
 export const labelNamespaces = (): string[] => numbered('bench-label-', WIDE_NAMESPACES);
-export const manyNamespaces = (): string[] => numbered('bench-many-', MANY_NAMESPACES);
 
 /** Where sources are, and the namespaces for their copies: by name, and the same by label. */
 export interface Fleet {

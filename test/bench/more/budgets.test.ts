@@ -47,16 +47,7 @@ describe('the operator', () => {
   before(async () => {
     await ensureBundle();
     environment = await Environment.prepare(
-      {
-        system: 'mirrors',
-        unrelated: 500,
-        controller: undefined,
-        rows: undefined,
-        jsonFile: undefined,
-        timeoutMs: TIMEOUT_MS,
-        syncSecrets: 0,
-        nodeOptions: undefined,
-      },
+      { system: 'mirrors', unrelated: 500, timeoutMs: TIMEOUT_MS, syncSecrets: 0 },
       () => undefined,
     );
   });
@@ -72,7 +63,7 @@ describe('the operator', () => {
   });
 
   it('the operator makes 1,000 copies with one write for each, and stays within its limits of connections and memory', async (t) => {
-    const create = (): Promise<void> => environment.system.createSources(environment.plane.api, '1');
+    const create = (): Promise<void> => environment.copier.createSources(environment.plane.api, '1');
     await environment.tracker.expect(copyKeys(), '1', TIMEOUT_MS, create);
     await environment.settled();
     const counts = environment.requests.counts();

@@ -28,14 +28,16 @@ export const annotatedSystem = (name: AnnotatedName): BenchSystem => ({
   install: async () => {
     // Nothing to install: these controllers have no CRD.
   },
-  createSources: async (api, generation, fleet = FLEET) => {
-    const annotations = ANNOTATIONS[name](fleet);
-    const { sourceNamespace, names = sourceNames() } = fleet;
-    await api.createMany(names.map((source) => sourceSecret(source, sourceNamespace, generation, annotations)));
-  },
-  removeOwners: async (api) => {
-    await Promise.all(
-      sourceNames().map(async (source) => await api.delete(`${secretsPath(SOURCE_NAMESPACE)}/${source}`)),
-    );
+  copier: {
+    createSources: async (api, generation, fleet = FLEET) => {
+      const annotations = ANNOTATIONS[name](fleet);
+      const { sourceNamespace, names = sourceNames() } = fleet;
+      await api.createMany(names.map((source) => sourceSecret(source, sourceNamespace, generation, annotations)));
+    },
+    removeOwners: async (api) => {
+      await Promise.all(
+        sourceNames().map(async (source) => await api.delete(`${secretsPath(SOURCE_NAMESPACE)}/${source}`)),
+      );
+    },
   },
 });

@@ -13,8 +13,6 @@ export function generatorSystem(): BenchSystem {
     args: ['generator'],
     rows: generatorRows(work),
     install: (ground) => work.start(ground),
-    createSources: async () => await work.createFailing('token'),
-    removeOwners: async () => await work.removeFailing('token'),
     [Symbol.asyncDispose]: () => work[Symbol.asyncDispose](),
   };
 }

@@ -2,7 +2,7 @@
 import { FLEET, sourceNames, sourceSecret, SOURCE_NAMESPACE } from '../workload.ts';
 import { ROWS } from '../rows.ts';
 import type { BenchSystem } from '../system.ts';
-import { LABELS_ROW, MANY_LABELS_ROW } from '../labels-rows.ts';
+import { LABELS_ROW } from '../labels-row.ts';
 import { TOGETHER_ROW } from '../together-row.ts';
 import { WIDE_ROW } from '../wide-row.ts';
 
@@ -10,23 +10,25 @@ const MIRRORS_PATH = `/apis/mirrors.kts.studio/v1alpha2/namespaces/${SOURCE_NAME
 
 export const mirrorsSystem = (): BenchSystem => ({
   name: 'mirrors',
-  rows: [...ROWS, WIDE_ROW, LABELS_ROW, MANY_LABELS_ROW, TOGETHER_ROW],
+  rows: [...ROWS, WIDE_ROW, LABELS_ROW, TOGETHER_ROW],
   args: ['run', '--controllers', 'mirrors'],
   install: async ({ plane, crds }) => {
     await plane.api.apply(crds);
   },
-  createSources: async (api, generation, { sourceNamespace, pattern } = FLEET) => {
-    await api.createMany(sourceNames().map((name) => sourceSecret(name, sourceNamespace, generation)));
-    await api.createMany(
-      sourceNames().map((name) => ({
-        apiVersion: 'mirrors.kts.studio/v1alpha2',
-        kind: 'SecretMirror',
-        metadata: { name, namespace: sourceNamespace },
-        spec: { source: { name }, destination: { namespaces: [pattern] } },
-      })),
-    );
-  },
-  removeOwners: async (api) => {
-    await Promise.all(sourceNames().map(async (name) => await api.delete(`${MIRRORS_PATH}/${name}`)));
+  copier: {
+    createSources: async (api, generation, { sourceNamespace, pattern } = FLEET) => {
+      await api.createMany(sourceNames().map((name) => sourceSecret(name, sourceNamespace, generation)));
+      await api.createMany(
+        sourceNames().map((name) => ({
+          apiVersion: 'mirrors.kts.studio/v1alpha2',
+          kind: 'SecretMirror',
+          metadata: { name, namespace: sourceNamespace },
+          spec: { source: { name }, destination: { namespaces: [pattern] } },
+        })),
+      );
+    },
+    removeOwners: async (api) => {
+      await Promise.all(sourceNames().map(async (name) => await api.delete(`${MIRRORS_PATH}/${name}`)));
+    },
   },
 });

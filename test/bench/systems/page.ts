@@ -1,6 +1,5 @@
 /** Measures the page of `keyferry ui` in Debian's Chromium, beside Keyferry with SecretMirrors. */
 import { PAGE_ROW } from '../page-row.ts';
-import { makeRules, removeRules } from '../page-work.ts';
 import type { BenchSystem } from '../system.ts';
 
 export const pageSystem = (): BenchSystem => ({
@@ -10,6 +9,4 @@ export const pageSystem = (): BenchSystem => ({
   install: async ({ plane, crds }) => {
     await plane.api.apply(crds);
   },
-  createSources: makeRules,
-  removeOwners: removeRules,
 });

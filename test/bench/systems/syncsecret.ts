@@ -2,7 +2,6 @@
  * Measures SyncSecrets from a tenant cluster to the management cluster. The benchmark starts the tenant cluster. CCM
  * and manager are two processes.
  */
-import { places, SYNC_SECRETS } from '../sync-secret-load.ts';
 import { syncSecretRows } from '../sync-secret-rows.ts';
 import { SECRETS_BY_ORIGIN, SyncSecretWork } from '../sync-secret-work.ts';
 import type { BenchSystem } from '../system.ts';
@@ -16,8 +15,6 @@ export function syncSecretSystem(): BenchSystem {
     rows: syncSecretRows(work),
     view: SECRETS_BY_ORIGIN,
     install: (ground) => work.start(ground),
-    createSources: (_api, generation) => work.create(places(SYNC_SECRETS), generation),
-    removeOwners: () => work.remove(places(SYNC_SECRETS)),
     [Symbol.asyncDispose]: () => work[Symbol.asyncDispose](),
   };
 }

@@ -13,8 +13,6 @@ export function vaultSystem(): BenchSystem {
       await plane.api.apply(crds);
       await work.start(plane.api, onProgress);
     },
-    createSources: (api, generation) => work.createSources(api, generation),
-    removeOwners: (api) => work.removeOwners(api),
     [Symbol.asyncDispose]: () => work[Symbol.asyncDispose](),
   };
 }

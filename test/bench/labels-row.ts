@@ -1,5 +1,5 @@
 /**
- * Rows for SecretMirrors that select namespaces by labels. They are measured after the copies of the other rows are
+ * The row with SecretMirrors that select namespaces by labels. It is measured after the copies of the other rows are
  * deleted.
  */
 import type { Json } from '../support/api.ts';
@@ -8,12 +8,10 @@ import { bareCreateInto } from './bare-calls.ts';
 import type { BareCall } from './bare-client.ts';
 import { Latencies } from './copy-tracker.ts';
 import type { Environment } from './environment.ts';
-import { callsIn } from './request-log.ts';
 import { type Figure, removed, type Row, seconds } from './rows.ts';
 import {
   copyKeys,
   labelNamespaces,
-  manyNamespaces,
   namespaceObject,
   sourceNames,
   sourceSecret,
@@ -26,28 +24,21 @@ const HOME = 'bench-sources-labels';
 const KEY = 'bench';
 /** How many namespaces get the label one after the other. */
 const SINGLE = 5;
-/** How many mirrors select nothing: each selects by another label, which no namespace has. */
-const IDLE = 480;
-const BYSTANDER = 'bench-bystander';
-/**
- * How many connections send the labels of 10,000 namespaces. The client has 16, so one connection is free to measure a
- * mirror that must not wait for the namespaces.
- */
-const LABELLERS = 15;
 
 export const LABELS_ROW: Row = { id: 'labels', onlyIfNamed: true, measure: labels };
-export const MANY_LABELS_ROW: Row = { id: 'labels-many', onlyIfNamed: true, measure: manyLabels };
 
 const namespacePath = (name: string): string => `/api/v1/namespaces/${name}`;
 const labelPatch = (value: string): Json => ({ metadata: { labels: { [KEY]: value } } });
 
-function mirror(name: string, destination: Json, source = name): Json {
-  const metadata = { name, namespace: HOME };
-  const spec = { source: { name: source }, destination };
-  return { apiVersion: 'mirrors.kts.studio/v1alpha2', kind: 'SecretMirror', metadata, spec };
+function mirror(name: string): Json {
+  const destination = { namespaceSelector: { matchLabels: { [KEY]: 'yes' } } };
+  return {
+    apiVersion: 'mirrors.kts.studio/v1alpha2',
+    kind: 'SecretMirror',
+    metadata: { name, namespace: HOME },
+    spec: { source: { name }, destination },
+  };
 }
-
-const selecting = (key: string): Json => ({ namespaceSelector: { matchLabels: { [key]: 'yes' } } });
 
 /**
  * Creates namespaces, sources, and a mirror for each source. The mirrors select by the label `KEY`, which no namespace
@@ -62,10 +53,9 @@ async function prepare(
   if (!before.some(({ id }) => id === 'removed.time')) await removed(environment);
   await environment.stop();
   await api.createMany(namespaces.map(namespaceObject), 32);
-  if ((await api.find(namespacePath(HOME))) !== undefined) return;
   await api.create(namespaceObject(HOME));
   await api.createMany(sourceNames().map((name) => sourceSecret(name, HOME, '1')));
-  await api.createMany(sourceNames().map((name) => mirror(name, selecting(KEY))));
+  await api.createMany(sourceNames().map(mirror));
 }
 
 /** Starts the program. Waits until the status of each mirror shows that the program has evaluated the mirror. */
@@ -134,60 +124,4 @@ const bareName = (name: string): string => `${name}-labels`;
 function mixed(few: readonly BareCall[], many: readonly BareCall[]): BareCall[] {
   const each = Math.ceil(many.length / few.length);
   return few.flatMap((call, index) => [call, ...many.slice(index * each, (index + 1) * each)]);
-}
-
-/**
- * Measures what happens when 10,000 namespaces get a label at the same time. 20 mirrors select by the label's key, but
- * none by its value; 480 mirrors select by other keys. So no copy is made.
- */
-async function manyLabels(environment: Environment, before: readonly Figure[]): Promise<Figure[]> {
-  const { tracker, options, plane } = environment;
-  const { api } = plane;
-  const namespaces = manyNamespaces();
-  await prepare(environment, before, [...namespaces, BYSTANDER]);
-  await api.create(sourceSecret(BYSTANDER, HOME, '1'));
-  const idle = Array.from({ length: IDLE }, (_, index) => `idle-${index}`);
-  await api.createMany(idle.map((name) => mirror(name, selecting(name), BYSTANDER)));
-  await started(environment);
-  environment.requests.reset();
-  const cpuBefore = environment.subject.meter.cpuSeconds();
-  const from = performance.now();
-  const waiting = namespaces.values();
-  const labelSome = async (): Promise<void> => {
-    for (const name of waiting) await api.patch(namespacePath(name), labelPatch('no'));
-  };
-  const labelled = Promise.all(Array.from({ length: LABELLERS }, labelSome));
-  const latencies = await tracker.expect(copyKeys([BYSTANDER], [BYSTANDER]), '1', options.timeoutMs, async () => {
-    await api.create(mirror(BYSTANDER, { namespaces: [BYSTANDER] }));
-  });
-  await labelled;
-  const labelledMs = performance.now() - from;
-  await environment.settled();
-  return [
-    {
-      id: 'labels-many.requests',
-      title: '10,000 namespaces change a label, 500 mirrors select: requests',
-      value: callsIn(environment.requests.counts()),
-      unit: '',
-      note: `labelled in ${seconds(labelledMs).toFixed(1)} s`,
-    },
-    {
-      id: 'labels-many.cpu',
-      title: '… CPU',
-      value: environment.subject.meter.cpuSeconds() - cpuBefore,
-      unit: 's',
-    },
-    {
-      id: 'labels-many.bystander',
-      title: '… another mirror, made meanwhile → its copy',
-      value: seconds(latencies.last),
-      unit: 's',
-    },
-    {
-      id: 'labels-many.private',
-      title: '… peak private memory',
-      value: environment.subject.meter.peak().privateMiB,
-      unit: 'MiB',
-    },
-  ];
 }
