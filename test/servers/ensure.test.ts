@@ -8,8 +8,8 @@ import { after, describe, it } from 'node:test';
 
 import { waitFor } from '../support/wait-for.ts';
 import { withLock } from './build-lock.ts';
-import { SERVER_NAMES, serverRecipe } from './catalogue.ts';
-import { cacheFolder, ensureServer, ensureServers, findServer, serversFolder } from './ensure.ts';
+import { serverRecipe } from './catalogue.ts';
+import { cacheFolder, ensureServer, findServer } from './ensure.ts';
 import { buildError, findGo, ServerUnavailableError } from './go-build.ts';
 
 const folder = await mkdtemp(path.join(tmpdir(), 'keyferry-ensure-'));
@@ -43,14 +43,6 @@ async function runs(pid: string): Promise<boolean> {
 }
 
 describe('servers', () => {
-  it('the recipe of each server pins its version', () => {
-    for (const name of SERVER_NAMES) {
-      const { version, cacheKey } = serverRecipe(name);
-      assert.match(version, /^v\d+\.\d+\.\d+$/);
-      assert.ok(cacheKey.startsWith(`${name}-${version}-`));
-    }
-  });
-
   it('if an environment variable chooses another version of a server, that version has its own folder in the cache', () => {
     const usual = { apiServer: serverRecipe('kube-apiserver', {}), vault: serverRecipe('vault', {}) };
     const env = { KEYFERRY_TEST_KUBERNETES: '1.34', KEYFERRY_TEST_VAULT: 'openbao' };
@@ -95,12 +87,6 @@ describe('servers', () => {
     assert.deepEqual(await cached(env), [`${serverRecipe('etcd').cacheKey}/etcd`]);
   });
 
-  it('with lowPriority, a server is built at low process priority', async () => {
-    const waits = 'for i in $(seq 100); do [ "$(nice)" = 19 ] && break; sleep 0.1; done';
-    const env = await makeEnvironment('low', `${waits}; [ "$(nice)" = 19 ] && cp /bin/true "$out"`);
-    await ensureServer('etcd', { env, lowPriority: true });
-  });
-
   it('if a build fails or is killed, no partial binary is left', async () => {
     const env = await makeEnvironment(
       'half',
@@ -128,24 +114,6 @@ describe('servers', () => {
     assert.deepEqual(await cached(slow), []);
     assert.ok(!existsSync(scratch));
     await waitFor(async () => !(await runs(compiler)), { message: 'what go had started to end' });
-  });
-
-  it('several servers are built in the given order, and the next is built even if one fails', async () => {
-    const env = await makeEnvironment(
-      'order',
-      'case "$out" in */etcd.*) exit 1;; esac; echo ok > "$out"; chmod +x "$out"',
-    );
-    const paths = ensureServers(['etcd', 'vault'], { env });
-    assert.match(await paths.vault, /vault$/);
-    await assert.rejects(paths.etcd, ServerUnavailableError);
-  });
-
-  it('serversFolder() makes one folder with links to all servers, if they are in several folders', async () => {
-    const env = await makeEnvironment('links', 'echo ok > "$out"; chmod +x "$out"');
-    const paths = ensureServers(['etcd', 'vault'], { env });
-    const together = await serversFolder({ etcd: await paths.etcd, vault: await paths.vault }, env);
-    assert.deepEqual((await readdir(together)).toSorted(), ['etcd', 'vault']);
-    assert.equal(await readFile(path.join(together, 'vault'), 'utf8'), 'ok\n');
   });
 
   it('if a build lacks Go, disk space or another prerequisite, its error names what is missing', async () => {
@@ -185,20 +153,6 @@ describe('npm run servers', () => {
     return { code, lines: text.trimEnd().split('\n') };
   }
 
-  it('if a server cannot be built, npm run servers stops there and prints the reason', async () => {
-    const env = await makeEnvironment(
-      'first',
-      'case "$out" in */etcd.*) echo "etcd: undefined: Foo" >&2; exit 1;; esac; exec sleep 50',
-    );
-    const { code, lines } = await run(env);
-    assert.equal(code, 1);
-    assert.deepEqual(lines.slice(-2), [
-      `servers: cannot build etcd ${serverRecipe('etcd').version}: go build ended with 1`,
-      'etcd: undefined: Foo',
-    ]);
-    assert.deepEqual(await cached(env), []);
-  });
-
   it("without a network, npm run servers prints Go's message", async (t) => {
     const home = path.join(folder, 'offline');
     // On port 1 no server listens, and the module cache is empty. So Go cannot get the modules.
@@ -218,25 +172,6 @@ describe('npm run servers', () => {
 });
 
 describe('the build lock', () => {
-  it('only one process at a time holds the build lock', async () => {
-    const file = path.join(folder, 'one.lock');
-    let inside = 0;
-    const most: number[] = [];
-    const enter = (): Promise<void> =>
-      withLock(
-        file,
-        async () => {
-          inside += 1;
-          most.push(inside);
-          await new Promise((resolve) => setImmediate(resolve));
-          inside -= 1;
-        },
-        () => undefined,
-      );
-    await Promise.all([enter(), enter(), enter()]);
-    assert.deepEqual(most, [1, 1, 1]);
-  });
-
   it('if another process has built the server meanwhile, a process no longer waits for the build lock', async () => {
     const env = await makeEnvironment('waits', 'exit 1');
     const target = path.join(cacheFolder(env), serverRecipe('etcd').cacheKey, 'etcd');

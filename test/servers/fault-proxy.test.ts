@@ -10,7 +10,6 @@ import type { ControlPlane } from './control-plane.ts';
 import { startFaultProxy } from './fault-proxy.ts';
 import type { FaultProxy } from './fault-proxy.ts';
 import { kubernetesFault } from './fault-rules.ts';
-import { startTcpProxy } from './tcp-proxy.ts';
 
 const SECRETS = '/api/v1/namespaces/default/secrets';
 
@@ -29,7 +28,7 @@ describe('fault proxy before a real API server', () => {
   let names = 0;
 
   before(async () => {
-    plane = await startControlPlane({ controllerManager: false, own: true });
+    plane = await startControlPlane({ controllerManager: false });
     proxy = await startFaultProxy({ upstream: plane.url, upstreamCaPem: plane.caPem });
     api = plane.client({ url: proxy.url, caPem: proxy.caPem });
     http = new HttpClient(proxy.url, { caPem: proxy.caPem });
@@ -116,14 +115,6 @@ describe('fault proxy before a real API server', () => {
     assert.ok(await plane.api.find(`${SECRETS}/${done.metadata.name}`));
   });
 
-  it('the fault "delay" delays a request', async () => {
-    const rule = proxy.rule({ match: { path: '/secrets' }, fault: { kind: 'delay', ms: 300 } });
-    const from = performance.now();
-    await api.list(SECRETS);
-    assert.ok(performance.now() - from >= 295);
-    rule.clear();
-  });
-
   it('the fault "hold" holds a request until the test releases it', async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     const rule = proxy.rule({ match: { method: 'POST' }, fault: { kind: 'hold', until: promise }, times: 1 });
@@ -134,18 +125,6 @@ describe('fault proxy before a real API server', () => {
     resolve();
     await call;
     assert.ok(await plane.api.find(`${SECRETS}/${held.metadata.name}`));
-  });
-
-  it('the fault "respond" with "until" holds the proxy\'s own answer until the test releases it', async () => {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const fault = { ...kubernetesFault(429), until: promise };
-    const rule = proxy.rule({ match: { method: 'POST' }, fault, times: 1 });
-    let isAnswered = false;
-    const call = assert.rejects(api.create(secret()), { status: 429 }).finally(() => (isAnswered = true));
-    await waitFor(() => rule.hits === 1);
-    await staysTrue(() => !isAnswered, 100, 'no answer');
-    resolve();
-    await call;
   });
 
   it('the fault "stall" leaves new requests without an answer', async () => {
@@ -177,20 +156,6 @@ describe('fault proxy before a real API server', () => {
     assert.deepEqual(more, []);
   });
 
-  it('the fault "truncate" ends an answer in the middle of a line', async () => {
-    proxy.rule({ match: { path: '/secrets' }, fault: { kind: 'truncate' }, times: 1 });
-    await assert.rejects(api.list(SECRETS), { code: 'ECONNRESET' });
-  });
-
-  it('after refuse(), the fault proxy refuses connections; after accept(), it accepts them on the same port', async () => {
-    const open = await watch();
-    await proxy.refuse();
-    await waitFor(() => open.end() === 'broken');
-    await assert.rejects(api.get(SECRETS), { code: 'ECONNREFUSED' });
-    await proxy.accept();
-    await api.get(SECRETS);
-  });
-
   it('during partition(), no connection passes bytes; heal() breaks these connections, and new ones work', async () => {
     const open = await watch();
     proxy.partition();
@@ -201,23 +166,5 @@ describe('fault proxy before a real API server', () => {
     proxy.heal();
     await waitFor(() => open.end() === 'broken');
     await waitFor(() => api.get(SECRETS));
-  });
-
-  it("if the server is gone, the fault proxy breaks the client's connections", async () => {
-    const open = await watch();
-    await plane.servers.killApiServer();
-    await waitFor(() => open.end() === 'broken');
-    await assert.rejects(api.get(SECRETS), { code: 'ECONNRESET' });
-    await plane.servers.startApiServer();
-    await api.get(SECRETS);
-  });
-
-  it('the TCP proxy passes connections on unchanged, and counts their bytes', async () => {
-    await using tcp = await startTcpProxy(plane.url);
-    using through = plane.client({ url: tcp.url });
-    const list = await through.get(SECRETS);
-    assert.equal(tcp.counters.connections, 1);
-    assert.ok(tcp.counters.bytesIn > JSON.stringify(list).length);
-    assert.ok(tcp.counters.bytesOut > 100 && tcp.counters.bytesOut < tcp.counters.bytesIn);
   });
 });
