@@ -68,13 +68,10 @@ export async function watchStatus(context: WatchContext, options: TextOptions): 
     );
     before = found.report;
   };
-  const onState = (lost: string | undefined, unwatched: string | undefined): void => {
-    const trouble = lost ?? unwatched;
-    if (isTroubled === (trouble !== undefined)) return;
+  const onState = (lost: string | undefined): void => {
+    if (isTroubled === (lost !== undefined)) return;
     isTroubled = !isTroubled;
-    const text = isTroubled
-      ? `the status may be out of date: ${trouble}; trying again`
-      : 'the status is up to date again';
+    const text = isTroubled ? `the status may be out of date: ${lost}; trying again` : 'the status is up to date again';
     stderr(`keyferry status: ${rfc3339(now())} ${text}\n`);
   };
   await follow(api, { report, onReport, onState }, signal);

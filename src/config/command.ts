@@ -7,7 +7,7 @@ import {
   namespacesFlag,
   originalAddresses,
 } from './flags/common-flags.ts';
-import { type Config, deepFreeze } from './config.ts';
+import type { Config } from './config.ts';
 import type { ControllerName } from './controllers.ts';
 import { configSyncerFlags } from './flags/config-syncer-flags.ts';
 import {
@@ -76,7 +76,7 @@ export function controllerCommand<Sections extends FlagSections>(plan: Plan<Sect
       const [first] = parsed.rest;
       const ignoresRest = (plan.original?.flags ?? []).length > 0;
       if (first !== undefined && !ignoresRest) throw new UsageError(`unexpected argument ${quoted(first)}`);
-      return deepFreeze(toConfig(parsed, processInfo));
+      return toConfig(parsed, processInfo);
     },
   };
 }

@@ -1,4 +1,4 @@
-/** All settings of a running Keyferry, read at the start and frozen. The help of each flag explains its setting. */
+/** All settings of a running Keyferry, read at the start. The help of each flag explains its setting. */
 import type {
   AddressValues,
   CommonValues,
@@ -57,10 +57,3 @@ export type SyncSecretConfig = FlagValues<ReturnType<typeof managerFlags> & type
 
 /** The settings that decide how rules are read. `status` and `plan` must get the same values as the operator. */
 export type ReadingConfig = ReturnType<typeof readingConfig>;
-
-/** Freezes a value with all values in it. */
-export function deepFreeze<T>(value: T): T {
-  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value;
-  for (const inner of Object.values(value)) deepFreeze(inner);
-  return Object.freeze(value);
-}

@@ -21,7 +21,7 @@ export interface Subject {
  * @throws UsageError, which quotes the argument that is wrong
  */
 export function subjectOf(kind: string, place: string, collections: readonly Collection[]): Subject {
-  const [wanted = '', ...group] = kind.toLowerCase().replace(/^cm$/, 'configmap').split('.');
+  const [wanted = '', ...group] = kind.toLowerCase().split('.');
   const isWanted = (one: Collection): boolean =>
     [one.kind.toLowerCase(), one.plural, one.shortName].includes(wanted) &&
     (group.length === 0 || one.groupPath.split('/')[2] === group.join('.'));

@@ -86,13 +86,11 @@ async function dryRun({ api, now, signal }: Context, given: Given, isNew: boolea
     );
     const written = fieldsOf(given);
     const sent = there === undefined ? written : patchOf(lastApplied(there), written);
-    const asWritten = (note?: string): Answer => {
-      const after = there === undefined ? written : patched(there, sent);
-      return {
-        after: assumed(given, there, folded(given, after) as Listed, now()),
-        ...(note !== undefined && { note }),
-      };
-    };
+    // Of an object that is not there. So nothing must be merged.
+    const asWritten = (note?: string): Answer => ({
+      after: assumed(given, undefined, folded(given, written) as Listed, now()),
+      ...(note !== undefined && { note }),
+    });
     try {
       const { body } = await api.request({
         ...(there === undefined ? { method: 'POST', path: collection } : { method: 'PATCH', path }),
@@ -158,17 +156,6 @@ function lastApplied({ metadata: { annotations = {} } }: Listed): Fields {
     // Any user can write the annotation. Like kubectl, `plan` ignores an invalid value.
     return {};
   }
-}
-
-/** What a JSON merge patch makes of an object. */
-function patched(there: Fields, patch: Fields): Fields {
-  const result: Record<string, unknown> = { ...there };
-  for (const [key, value] of Object.entries(patch)) {
-    const before = result[key];
-    if (value === null || value === undefined) delete result[key];
-    else result[key] = isMap(value) ? patched(isMap(before) ? before : {}, value) : value;
-  }
-  return result;
 }
 
 /** Moves the texts of a Secret into its data, as the API server does. */

@@ -28,8 +28,11 @@ export interface ReadContent {
 const MANY_OF_A_NAME = 8;
 /** As `MANY_OF_A_NAME`, for objects in one namespace. It is higher, because the list may have many other objects. */
 const MANY_OF_A_NAMESPACE = 50;
-/** Maximum number of GETs at the same time. */
+/** Maximum number of requests at the same time. */
 const PARALLEL = 8;
+
+/** Objects that one list reads. */
+type Group = readonly [ObjectKey, ...ObjectKey[]];
 
 export class Contents {
   readonly #api: KubeApi;
@@ -104,33 +107,23 @@ export class Contents {
     const keys = [...this.#requested];
     this.#requested.clear();
     this.#batch = undefined;
-    const few = this.#isWhole ? await this.#readGroups(keys, 'name', MANY_OF_A_NAME) : keys;
-    const queue = (await this.#readGroups(few, 'namespace', MANY_OF_A_NAMESPACE)).values();
+    const [ofNames, few] = this.#isWhole ? groupsOf(keys, 'name', MANY_OF_A_NAME) : [[], keys];
+    const [ofNamespaces, rest] = groupsOf(few, 'namespace', MANY_OF_A_NAMESPACE);
+    const queue = [
+      ...ofNames.map((group) => async () => await this.#list(group, 'name')),
+      ...ofNamespaces.map((group) => async () => await this.#list(group, 'namespace')),
+      ...rest.map((key) => async () => void this.#found.set(key, await this.#get(key))),
+    ].values();
     const worker = async (): Promise<void> => {
-      for (const key of queue) this.#found.set(key, await this.#get(key));
+      for (const read of queue) await read();
     };
     await Promise.all(Array.from({ length: PARALLEL }, worker));
   }
 
-  /** Reads each group of at least `least` keys by a list. @returns the keys of the smaller groups */
-  async #readGroups(keys: readonly ObjectKey[], by: 'name' | 'namespace', least: number): Promise<ObjectKey[]> {
-    const groups = Map.groupBy(keys, (key) => {
-      const place = parseResourceKey(key);
-      return `${place.kind} ${place[by]}`;
-    });
-    const rest: ObjectKey[] = [];
-    for (const group of groups.values()) {
-      const [first] = group;
-      if (first === undefined || group.length < least) rest.push(...group);
-      else await this.#list(first, by, new Set(group));
-    }
-    return rest;
-  }
-
-  async #list(first: ObjectKey, by: 'name' | 'namespace', wanted: ReadonlySet<ObjectKey>): Promise<void> {
+  async #list([first, ...others]: Group, by: 'name' | 'namespace'): Promise<void> {
     const kind = this.#kindOf(first);
     const options = { signal: this.#signal };
-    const missing = new Set(wanted);
+    const missing = new Set([first, ...others]);
     const take = (item: Listed): void => {
       const { metadata } = item;
       const key = resourceKey(this.#api.cluster, kind.kind, metadata.namespace ?? '', metadata.name);
@@ -173,4 +166,22 @@ export class Contents {
     if (known === undefined) throw new TypeError(`not a kind that is copied: ${key}`);
     return known;
   }
+}
+
+/** The groups of at least `least` keys with the same kind and the same name or namespace, and the other keys. */
+function groupsOf(
+  keys: readonly ObjectKey[],
+  by: 'name' | 'namespace',
+  least: number,
+): readonly [Group[], readonly ObjectKey[]] {
+  const groups: Group[] = [];
+  const rest: ObjectKey[] = [];
+  const placed = Map.groupBy(keys, (key) => {
+    const place = parseResourceKey(key);
+    return `${place.kind} ${place[by]}`;
+  });
+  for (const [first, ...others] of placed.values())
+    if (first !== undefined && others.length + 1 >= least) groups.push([first, ...others]);
+    else if (first !== undefined) rest.push(first, ...others);
+  return [groups, rest];
 }

@@ -41,11 +41,11 @@ export class MissingRight extends Error {
   readonly brief: string;
 
   /** @param namespace `undefined`: in the whole cluster */
-  constructor({ groupPath, plural }: Collection, namespace: string | undefined, cause: ApiError) {
+  constructor(verbs: string, { groupPath, plural }: Collection, namespace: string | undefined, cause: ApiError) {
     const [, , group] = groupPath.startsWith('/apis/') ? groupPath.split('/') : [];
     const resource = group === undefined ? plural : `${plural}.${group}`;
     const where = namespace === undefined ? 'in the whole cluster' : `in namespace ${namespace}`;
-    const brief = `no permission to list ${resource} ${where}`;
+    const brief = `no permission to ${verbs} ${resource} ${where}`;
     super(`${brief}: ${cause.message}`, { cause });
     this.brief = brief;
   }
@@ -65,14 +65,15 @@ export type Lister = (
 
 /** @param onListed called with each listed path and the resourceVersion of the list */
 export function listerOf(api: KubeApi, onListed?: (path: string, resourceVersion: string) => unknown): Lister {
-  return listerBy(async (path, take, options) => {
+  return listerBy('list', async (path, take, options) => {
     const resourceVersion = await listEach(api, path, take, options);
     onListed?.(path, resourceVersion);
   });
 }
 
-/** @param list lists one path. @throws the errors of `api.request` */
+/** @param verbs the rights that it needs. @param list lists one path. @throws the errors of `api.request` */
 export function listerBy(
+  verbs: string,
   list: (path: string, take: (item: Listed) => void, options?: ListOptions) => Promise<void>,
 ): Lister {
   return async (collection, namespaces, take, options) => {
@@ -81,7 +82,7 @@ export function listerBy(
       try {
         await list(path, take, options);
       } catch (error) {
-        throw isForbidden(error) ? new MissingRight(collection, namespace, error) : error;
+        throw isForbidden(error) ? new MissingRight(verbs, collection, namespace, error) : error;
       }
     };
     for (const group of [groupPath, ...olderGroupPaths]) {

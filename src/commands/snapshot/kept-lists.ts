@@ -2,14 +2,12 @@
  * Reports that follow the cluster, for `status --watch` and `ui`, from lists that watches keep up to date. A path is
  * listed and watched from its first use on.
  *
- *   unused ──probe──▶ watched ──403 or 404 of the watch──▶ listed anew at each use
- *     └──404: throws, the next use probes again
- *
- * A path that may be listed but not watched is listed anew at each use (`unwatched`).
+ *   unused ──probe──▶ watched ──403 or 404──▶ unused
+ *     └──403 or 404: throws, the next use probes again
  */
 import type { KubeApi, KubeObject } from '../../kube/api.ts';
 import { isForbidden, isNotFound } from '../../kube/errors.ts';
-import { type Listed, listEach, type ListOptions, METADATA_LIST } from '../../kube/list-each.ts';
+import { type Listed, type ListOptions, METADATA_LIST } from '../../kube/list-each.ts';
 import { Watcher } from '../../kube/watch/watcher.ts';
 import { errorText } from '../../observe/error-fields.ts';
 import { sleep } from '../../runtime/abort.ts';
@@ -21,18 +19,15 @@ const SETTLE_MS = 150;
 const TICK_MS = 500;
 /** Longest time between two reports, ms: the next one shows new APIs, and the Lease. */
 const REPORT_MS = 60_000;
-/** As `REPORT_MS`, if the caller may list a kind but not watch it. */
-const UNWATCHED_MS = 10_000;
+/** Pause after a report that failed, ms. */
+const RETRY_MS = 2000;
 
 export interface Follower<Report> {
   /** Makes a report from lists. @throws the errors of `api.request` */
   readonly report: (lister: Lister) => Promise<Report>;
   readonly onReport: (report: Report) => void;
-  /**
-   * Called again and again with the state of the connection.
-   * @param lost why the report may be out of date; `undefined`: it is not. @param unwatched as in `KeptLists`
-   */
-  readonly onState: (lost: string | undefined, unwatched: string | undefined) => void;
+  /** Called again and again. @param lost why the report may be out of date; `undefined`: it is not */
+  readonly onState: (lost: string | undefined) => void;
 }
 
 /** Reports at first and after each change, until the signal is aborted. @throws the errors of the first report */
@@ -51,16 +46,15 @@ export async function follow<Report>(
       onReport(await report(lists.lister));
       isFirst = false;
       const ended = performance.now();
-      const until = ended + (lists.unwatched === undefined ? REPORT_MS : UNWATCHED_MS);
       const seen = change.promise.then(() => true);
-      do onState(lists.lost, lists.unwatched);
-      while (!(await Promise.race([seen, sleep(TICK_MS, signal).then(() => performance.now() >= until)])));
+      do onState(lists.lost);
+      while (!(await Promise.race([seen, sleep(TICK_MS, signal).then(() => performance.now() >= ended + REPORT_MS)])));
       await sleep(Math.max(SETTLE_MS, 2 * ended - begun - performance.now()), signal);
     } catch (error) {
       if (signal.aborted) return;
       if (isFirst) throw error;
-      onState(errorText(error), lists.unwatched);
-      await sleep(TICK_MS, signal).catch(() => undefined);
+      onState(errorText(error));
+      await sleep(RETRY_MS, signal).catch(() => undefined);
     }
   }
 }
@@ -74,11 +68,13 @@ const keyOf = ({ metadata: { namespace = '', name } }: KubeObject): string =>
   namespace === '' ? name : `${namespace}/${name}`;
 
 class KeptLists implements AsyncDisposable {
-  readonly lister: Lister = listerBy(async (path, take, options) => await this.#list(path, take, options));
+  readonly lister: Lister = listerBy('list and watch', async (path, take, options) => {
+    const { items } = this.#kept.get(path) ?? (await this.#keep(path, options));
+    for (const item of items.values()) take(item);
+  });
   readonly #api: KubeApi;
   readonly #onChange: () => void;
   readonly #kept = new Map<string, Kept>();
-  readonly #unwatched = new Map<string, string>();
 
   /** @param onChange called after a change of a listed object, not for the first list: the caller waits for that */
   constructor(api: KubeApi, onChange: () => void) {
@@ -95,31 +91,22 @@ class KeptLists implements AsyncDisposable {
     return undefined;
   }
 
-  /** Why a list is not watched, so that its changes are seen only when it is listed anew; `undefined`: all are. */
-  get unwatched(): string | undefined {
-    return this.#unwatched.values().next().value;
-  }
-
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all(Array.from(this.#kept.values(), async ({ watcher }) => await watcher.stop()));
     this.#kept.clear();
   }
 
-  async #list(path: string, take: (item: Listed) => void, options: ListOptions = {}): Promise<void> {
-    const kept = this.#unwatched.has(path) ? undefined : (this.#kept.get(path) ?? (await this.#keep(path, options)));
-    if (kept === undefined) await listEach(this.#api, path, take, options);
-    else for (const item of kept.items.values()) take(item);
-  }
-
-  /** @returns `undefined`: the path cannot be watched */
-  async #keep(path: string, { metadataOnly = false, signal }: ListOptions): Promise<Kept | undefined> {
+  /** @throws the errors of `api.request`, also if the path may be listed but not watched */
+  async #keep(path: string, { metadataOnly = false, signal }: ListOptions = {}): Promise<Kept> {
     // A watcher tries again after every refusal. So a path that is missing or not permitted is found out before.
     const accept = metadataOnly ? METADATA_LIST : undefined;
     await this.#api.request({ method: 'GET', path, query: { limit: 1 }, accept, signal });
     const items = new Map<string, Listed>();
     let isListed = false;
     const changed = (): void => void (isListed && this.#onChange());
-    const refused = Promise.withResolvers<undefined>();
+    const refused = Promise.withResolvers<never>();
+    // It may be refused later, when nobody waits.
+    refused.promise.catch(() => undefined);
     const watcher = new Watcher({
       api: this.#api,
       target: { collection: path, path, metadataOnly },
@@ -140,17 +127,15 @@ class KeptLists implements AsyncDisposable {
       },
       onTrouble: (error) => {
         if (!isForbidden(error) && !isNotFound(error)) return;
-        // The API was removed, or the caller may only list it.
-        if (isForbidden(error)) this.#unwatched.set(path, error.message);
         this.#kept.delete(path);
         void watcher.stop();
-        refused.resolve(undefined);
+        refused.reject(error);
         this.#onChange();
       },
     }).start();
     const listed = { items, watcher };
     this.#kept.set(path, listed);
-    const onAbort = (): void => refused.resolve(undefined);
+    const onAbort = (): void => refused.reject(signal?.reason as Error);
     signal?.addEventListener('abort', onAbort);
     try {
       const kept = await Promise.race([watcher.synced.then(() => listed), refused.promise]);

@@ -15,6 +15,8 @@ export interface Kind {
   /** Path of the API group: `/api/v1`. */
   readonly groupPath: string;
   readonly plural: string;
+  /** The short name that kubectl takes. */
+  readonly shortName?: string;
   /** The fields with content, in the order in which they are written. The first one is written even if it is empty. */
   readonly fields: readonly [ContentField, ...ContentField[]];
   /** A field whose texts replace values of the first field, key by key, as `stringData` does in a Secret. */
@@ -80,6 +82,7 @@ export const CONFIG_MAP: Kind = {
   apiVersion: 'v1',
   groupPath: '/api/v1',
   plural: 'configmaps',
+  shortName: 'cm',
   fields: [
     { name: 'data', encoding: 'text' },
     { name: 'binaryData', encoding: 'base64' },
