@@ -29,7 +29,7 @@ page of keyferry ui in Chromium, with 20,337 copies.
 
   --system NAME        mirrors (default), replicator, reflector, mittwald, config-syncer, syncsecret, generator, vault or page
   --scale N            unrelated Secrets in the cluster (default 10000)
-  --rows a,b           only these rows; wide, labels, bystander and together are left out where they are not named:
+  --rows a,b           only these rows; wide, widest, labels, bystander and together are left out where they are not named:
 ROWS
   --sync-secrets N     how many SyncSecrets (default 500)
   --controller "CMD"   measures another program on the same work; {kubeconfig} becomes the path of its kubeconfig

@@ -4,22 +4,22 @@ import { ROWS } from '../rows.ts';
 import type { BenchSystem } from '../system.ts';
 import { LABELS_ROW } from '../labels-row.ts';
 import { TOGETHER_ROW } from '../together-row.ts';
-import { WIDE_ROW } from '../wide-row.ts';
+import { WIDE_ROW, WIDEST_ROW } from '../wide-row.ts';
 
 const MIRRORS_PATH = `/apis/mirrors.kts.studio/v1alpha2/namespaces/${SOURCE_NAMESPACE}/secretmirrors`;
 
 export const mirrorsSystem = (): BenchSystem => ({
   name: 'mirrors',
-  rows: [...ROWS, WIDE_ROW, LABELS_ROW, TOGETHER_ROW],
+  rows: [...ROWS, WIDE_ROW, WIDEST_ROW, LABELS_ROW, TOGETHER_ROW],
   args: ['run', '--controllers', 'mirrors'],
   install: async ({ plane, crds }) => {
     await plane.api.apply(crds);
   },
   copier: {
-    createSources: async (api, generation, { sourceNamespace, pattern } = FLEET) => {
-      await api.createMany(sourceNames().map((name) => sourceSecret(name, sourceNamespace, generation)));
+    createSources: async (api, generation, { sourceNamespace, pattern, names = sourceNames() } = FLEET) => {
+      await api.createMany(names.map((name) => sourceSecret(name, sourceNamespace, generation)));
       await api.createMany(
-        sourceNames().map((name) => ({
+        names.map((name) => ({
           apiVersion: 'mirrors.kts.studio/v1alpha2',
           kind: 'SecretMirror',
           metadata: { name, namespace: sourceNamespace },
