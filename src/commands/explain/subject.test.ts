@@ -48,6 +48,15 @@ test('explain takes a kind as kubectl does: also its plural, its group, and its 
     ['SecretMirror.mirrors.kts.studio', 'SecretMirror'],
   ] as const)
     assert.equal(subjectOf(kind, 'a/x', [...KINDS, ...ruleCollections()]).collection.kind, expected);
+  assert.throws(
+    () => subjectOf('pod', 'a/b', KINDS),
+    /^UsageError: unknown kind "pod": must be one of secret, configmap/,
+  );
+  for (const place of ['one', 'a/', '/b', 'a/b/c'])
+    assert.throws(
+      () => subjectOf('secret', place, KINDS),
+      /^UsageError: bad name .*: must be NAMESPACE\/NAME, or NAME with/,
+    );
 });
 
 test('explain lists the object in the newest version of its API that the server has; without the API it is absent', async () => {

@@ -48,42 +48,19 @@ async function failed(...args: readonly string[]): Promise<string> {
   return stderr;
 }
 
-const MANIFESTS: readonly (readonly [title: string, content: string | Uint8Array, message: RegExp])[] = [
-  ['too many aliases', `${SECRET}x: &a [1]\ny: [${'*a, '.repeat(2000)}]\n`, /document 1: .*aliases/],
-  ['an alias without an anchor', `${SECRET}stringData:\n  password: *${CANARY}\n`, /document 1: .*alias/],
-  ['an alias that contains itself', `${SECRET}data: &a\n  b: *a\n  c: {d: *a}\n`, /./],
-  ['a merge of a text', `${SECRET}stringData:\n  <<: ${CANARY}\n`, /document 1: .*merge/],
-  ['deep nesting', `${SECRET}x: ${'['.repeat(20_000)}${']'.repeat(20_000)}\n`, /./],
-  ['a mistake in YAML', `${SECRET}stringData: {password: "${CANARY}\n`, /invalid YAML/],
-  [
-    'a value that has a colon and no quotes',
-    `${SECRET}stringData:\n  a: b: ${CANARY}\n`,
-    /line \d: invalid YAML: .*needs quotes.*BLOCK_AS_/,
-  ],
-  [
-    'the same key twice',
-    `${SECRET}stringData:\n  a: ${CANARY}\n  a: ${CANARY}\n`,
-    /line \d: invalid YAML: .*key twice/,
-  ],
-  ['a tab as indentation', `${SECRET}stringData:\n\ta: ${CANARY}\n`, /line \d: invalid YAML: .*by a tab/],
-  ['a mistake in JSON', `{"kind": "Secret", "stringData": {"a": "${CANARY}" "b"}}`, /invalid YAML/],
-  ['an unknown tag', `${SECRET}stringData: !!js/function "${CANARY}"\n`, /./],
-  ['bytes that are not UTF-8', Buffer.from([0xff, 0xfe, 0x00, 0x80]), /./],
-  ['only a text in it', CANARY, /must be an object/],
-  [
-    'a number as a label',
-    `${SECRET.replace('}', ', labels: {a: 1}}')}\n`,
-    /metadata\.labels\.a is a number: put it in quotes/,
-  ],
-  ['a list as metadata', 'apiVersion: v1\nkind: Secret\nmetadata: [1]\n', /metadata\.name/],
+/** Rows for each other mistake: `commands/plan/manifests.test.ts`. */
+const MANIFESTS: readonly (readonly [title: string, content: string | Uint8Array])[] = [
+  ['an alias that contains itself', `${SECRET}data: &a\n  b: *a\n  c: {d: *a}\n`],
+  ['deep nesting', `${SECRET}x: ${'['.repeat(20_000)}${']'.repeat(20_000)}\n`],
+  ['bytes that are not UTF-8', Buffer.from([0xff, 0xfe, 0x00, 0x80])],
+  ['a mistake in YAML', `${SECRET}stringData: {password: "${CANARY}\n`],
 ];
 
 describe('keyferry plan of a manifest with a mistake', { concurrency: 2 }, () => {
-  for (const [title, content, message] of MANIFESTS) {
+  for (const [title, content] of MANIFESTS) {
     it(`keyferry plan of a manifest with ${title} prints one line about the mistake, and no value`, async () => {
       const manifest = await file(`${title}.yaml`, content);
-      const stderr = await failed('plan', manifest, '--kubeconfig', path.join(folder, 'kubeconfig'));
-      assert.match(stderr, message);
+      await failed('plan', manifest, '--kubeconfig', path.join(folder, 'kubeconfig'));
     });
   }
 });
@@ -92,23 +69,13 @@ const exec = (command: string, ...args: readonly string[]): object => ({
   exec: { apiVersion: 'client.authentication.k8s.io/v1', command, args, interactiveMode: 'Never' },
 });
 const TLS = { server: 'https://127.0.0.1:1' };
+/** Rows for each other mistake: `kube/auth/kubeconfig.test.ts`. */
 const KUBECONFIGS: readonly (readonly [title: string, content: string, message: RegExp])[] = [
-  ['a mistake in YAML', `users: {token: "${CANARY}\n`, /is not YAML/],
-  ['an alias without an anchor', `users: [{name: u, user: {token: *${CANARY}}}]\n`, /alias/],
   ['deep nesting', `users: ${'['.repeat(20_000)}${']'.repeat(20_000)}\n`, /./],
-  ['only a text in it', CANARY, /mapping/],
-  ['a token that is a number', kubeconfig({ token: 1 }), /token: must be a string/],
-  ['a token file that does not exist', kubeconfig({ tokenFile: '/nowhere/token' }), /tokenFile: .*ENOENT/],
-  ['a token with a line break', kubeconfig({ token: `${CANARY}\nx` }), /./],
-  [
-    'an invalid client certificate',
-    kubeconfig({ 'client-certificate-data': 'AAAA', 'client-key-data': 'AAAA' }, TLS),
-    /./,
-  ],
+  ['a mistake in YAML', `users: {token: "${CANARY}\n`, /is not YAML/],
   ['an invalid certificate authority', kubeconfig({}, { ...TLS, 'certificate-authority-data': 'AAAA' }), /./],
   ['a credential plugin that does not exist', kubeconfig(exec('/nowhere/plugin')), /was not found/],
   ['a null byte in the arguments of a credential plugin', kubeconfig(exec('true', `${CANARY}\u0000`)), /null bytes/],
-  ['a credential plugin that prints nothing', kubeconfig(exec('true')), /./],
   ['a credential plugin that prints no JSON', kubeconfig(exec('echo', CANARY)), /./],
   ['a server that refuses the connection', kubeconfig({}), /cannot use the cluster at http:\/\/127\.0\.0\.1:1/],
 ];

@@ -1,6 +1,4 @@
 /** Objects for the tests of the commands. */
-export const KEYFERRY_NAMESPACE = namespace('keyferry');
-
 export function namespace(name: string) {
   return { apiVersion: 'v1', kind: 'Namespace', metadata: { name } };
 }

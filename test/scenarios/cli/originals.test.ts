@@ -37,35 +37,22 @@ async function runScript(script: string, args: readonly string[], argv0 = 'node'
   return { code, stderr };
 }
 
+// What each name and flag means: `src/cli/program.test.ts`.
 for (const target of ['the starter', 'the bundle'] as const) {
-  for (const [name, args, words] of [
-    ['manager', ['--leader-elect', '--metrics-bind-address=x'], 'keyferry mirrors: --metrics-bind-address: bad value'],
-    ['k8s-replicator', ['--resync-period=soon'], 'keyferry replicator: --resync-period: bad value'],
-    ['ccm', ['--cluster-name=a', '--metrics-addr=x'], 'keyferry syncsecret-ccm: --metrics-addr: bad value'],
-    ['kubelb', ['--enable-leader-election', '--debug=x'], 'keyferry syncsecret-manager: --debug: bad value'],
-  ] as const) {
-    it(`${target} of Keyferry, started through a link with the name ${name}, accepts the flags of that original`, async () => {
-      const link = path.join(folder, name);
-      await symlink(target === 'the starter' ? STARTER : bundle, link);
-      try {
-        const { code, stderr } = await runScript(link, args);
-        assert.deepEqual([code, stderr.startsWith(words)], [2, true], stderr);
-      } finally {
-        await rm(link);
-      }
-    });
-  }
+  it(`${target} of Keyferry, started through a link with the name of an original, accepts the flags of that original`, async () => {
+    const link = path.join(folder, 'k8s-replicator');
+    await symlink(target === 'the starter' ? STARTER : bundle, link);
+    try {
+      const { code, stderr } = await runScript(link, ['--resync-period=soon']);
+      assert.deepEqual([code, stderr.split(' bad')[0]], [2, 'keyferry replicator: --resync-period:'], stderr);
+    } finally {
+      await rm(link);
+    }
+  });
 
   it(`${target} of Keyferry, started with the process name /k8s-replicator, accepts the flags of k8s-replicator`, async () => {
     const script = target === 'the starter' ? STARTER : bundle;
     const { code, stderr } = await runScript(script, ['--leader-elect', '--nope'], '/k8s-replicator');
     assert.deepEqual([code, stderr.split('\n')[0]], [2, 'keyferry replicator: unknown flag --nope'], stderr);
-  });
-
-  it(`${target} of Keyferry, started with only a flag of k8s-replicator, runs the replicator`, async () => {
-    const script = target === 'the starter' ? STARTER : bundle;
-    const { code, stderr } = await runScript(script, ['-annotations-prefix', 'a/b']);
-    assert.equal(code, 2);
-    assert.ok(stderr.startsWith('keyferry replicator: --annotations-prefix: bad value'), stderr);
   });
 }

@@ -9,9 +9,9 @@ import { readAuditLog } from '../../support/audit-log.ts';
 import { GRANTED, manifest } from '../../support/granted.ts';
 import { assertUsed, callsOf, reviewRights, waitForRights } from '../../support/permissions.ts';
 import { KEYFERRY_ACCOUNT } from '../../support/service-account.ts';
+import { Keyferry } from '../../support/keyferry.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { mirror, namespace, secret } from './objects.ts';
-import { startOperator } from './operator-process.ts';
 
 const USER = KEYFERRY_ACCOUNT.name;
 const MIRROR = '/apis/mirrors.kts.studio/v1alpha2/namespaces/default/secretmirrors/mysecret-mirror';
@@ -32,7 +32,8 @@ it('deploy/rbac.yaml grants every permission that SecretMirrors need, and each o
   const rights = [...COPYING, ...LEASES];
   await waitForRights(plane.api, { user: USER, groups: KEYFERRY_ACCOUNT.groups }, 'keyferry', rights);
   const kubeconfig = await plane.writeKubeconfig({ token: plane.tokenFor(USER) });
-  const operator = await startOperator(plane, kubeconfig);
+  const args = ['--controllers=mirrors', '--leader-elect', '--leader-elect-namespace=keyferry'];
+  const operator = await Keyferry.start({ kubeconfig, args });
   try {
     await firstScenario();
   } finally {

@@ -145,7 +145,7 @@ describe('keyferry status', () => {
     assert.deepEqual(statusSchema.parse(parse(stdout)), await report());
   });
 
-  it('status -n NAMESPACE needs permissions only in that namespace, and without -n the error names --namespaces', async () => {
+  it('status -n NAMESPACE needs permissions only in that namespace', async () => {
     const role = { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'look' };
     const rules = [
       { apiGroups: [''], resources: ['secrets', 'configmaps'], verbs: ['get', 'list'] },
@@ -198,12 +198,6 @@ describe('keyferry status', () => {
       const { object, summary, ...seen } = explainSchema.parse(JSON.parse((await runProgram(args)).stdout));
       assert.deepEqual([object.exists, seen.verdict], [verdict === 'rule', verdict], summary);
     }
-    const everywhere = await runProgram(['status', '--kubeconfig', kubeconfig]);
-    assert.equal(everywhere.code, 1);
-    assert.match(everywhere.stderr, /403 Forbidden.*; to read only some namespaces, name them with --namespaces\n/);
-    const elsewhere = await runProgram(['status', '--kubeconfig', kubeconfig, '-n', 'team-b']);
-    assert.equal(elsewhere.code, 1);
-    assert.match(elsewhere.stderr, /no permission to list \S+ in namespace team-b: .*403 Forbidden/);
   });
 
   it('status -o wide shows the destinations of rules and the targets that fail', async () => {

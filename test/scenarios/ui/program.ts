@@ -48,11 +48,11 @@ export async function openPage(
   return tab;
 }
 
-/** A kubeconfig of the user `TENANT`, who may list Secrets and SecretMirrors in the namespace `default` alone. */
+/** A kubeconfig of the user `TENANT`, who may list and watch Secrets and SecretMirrors in the namespace `default` alone. */
 export async function tenantKubeconfig(plane: ControlPlane): Promise<string> {
   const rules = [
-    { apiGroups: [''], resources: ['secrets'], verbs: ['get', 'list'] },
-    { apiGroups: ['mirrors.kts.studio'], resources: ['secretmirrors'], verbs: ['list'] },
+    { apiGroups: [''], resources: ['secrets'], verbs: ['get', 'list', 'watch'] },
+    { apiGroups: ['mirrors.kts.studio'], resources: ['secretmirrors'], verbs: ['list', 'watch'] },
   ];
   const apiGroup = 'rbac.authorization.k8s.io';
   const rbac = { apiVersion: `${apiGroup}/v1`, metadata: { name: 'look', namespace: 'default' } };

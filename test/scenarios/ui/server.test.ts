@@ -227,7 +227,7 @@ describe('the server of keyferry ui', () => {
     await assert.rejects(stream.text());
   });
 
-  it('with rights to list in one namespace alone, its rules are shown, a change is seen without a watch, and a note says what is missing', async () => {
+  it('with rights in one namespace alone, its rules are shown, and a note says what is missing', async () => {
     const kubeconfig = await tenantKubeconfig(plane);
     const refused = await runProgram(['ui', '--open=false', '--kubeconfig', kubeconfig]);
     assert.equal(refused.code, 1);
@@ -239,16 +239,12 @@ describe('the server of keyferry ui', () => {
       body: JSON.stringify({ code: codeOf(own) }),
     });
     const { token: its } = (await answer.json()) as { token: string };
-    const stream = async (isWanted: (message: PageMessage) => boolean) => await messageWith(isWanted, own.origin, its);
-    const first = await stream(() => true);
+    const first = await messageWith(() => true, own.origin, its);
     assert.ok(first.frame);
     assert.equal(first.frame.namespaces, null);
     assert.match(first.frame.notes.join('\n'), /Only namespace default is included/);
     assert.match(first.frame.notes.join('\n'), /ConfigMaps are not included: no permission/);
     assert.ok(first.rules.some(({ name, isCounted }) => name === 'one' && !isCounted));
-    const seen = stream(({ rules }) => rules.some(({ name }) => name === 'for-tenant'));
-    await plane.api.create(mirror('for-tenant', 'one', ['team-.+']));
-    await seen;
   });
 
   it('Enter prints a new address, and the code of the first one is no longer valid', async () => {
