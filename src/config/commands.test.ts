@@ -410,19 +410,6 @@ describe('mittwald', () => {
     assert.throws(() => configure('mittwald', ['-exclude-namespaces=(']), /not a pattern/);
     assert.throws(() => configure('mittwald', ['-log-level=loud']), /must be trace/);
   });
-
-  it('runs under run only if it is named, with its flags, and not with its prefix for the replicator', () => {
-    const run = configure('run', ['--controllers=mittwald', '--mittwald-push=false', '--mittwald-allow-all']);
-    assert.deepEqual([run.controllers, run.limits.mittwaldPush, run.mittwald.allowAll], [['mittwald'], false, true]);
-    for (const name of ['mittwald-push=false', 'mittwald-regex=original'])
-      assert.throws(() => configure('run', [`--${name}`]), /needs mittwald in --controllers/);
-    const prefix = '--replicator-annotations-prefix=replicator.v1.mittwald.de';
-    assert.throws(() => configure('run', ['--controllers=replicator,mittwald', prefix]), /is the prefix of mittwald/);
-    assert.equal(
-      configure('run', ['--controllers=replicator', prefix]).replicator.annotationsPrefix,
-      'replicator.v1.mittwald.de',
-    );
-  });
 });
 
 describe('reflector', () => {
@@ -453,18 +440,6 @@ describe('reflector', () => {
       { Serilog__MinimumLevel__Default: 'x' },
     ])
       assert.throws(() => configure('reflector', [], bad), /bad value/);
-  });
-
-  it('runs under run only if it is named, with its flags, and not with its prefix for the replicator', () => {
-    const run = configure('run', [
-      '--controllers=reflector',
-      '--reflector-push=false',
-      '--reflector-excluded-namespaces=a',
-    ]);
-    assert.deepEqual([run.controllers, run.limits.reflectorPush], [['reflector'], false]);
-    assert.throws(() => configure('run', ['--reflector-push=false']), /needs reflector in --controllers/);
-    const prefix = '--replicator-annotations-prefix=reflector.v1.k8s.emberstack.com/';
-    assert.throws(() => configure('run', ['--controllers=replicator,reflector', prefix]), /is the prefix of reflector/);
   });
 });
 
@@ -515,16 +490,36 @@ describe('config-syncer', () => {
     for (const bad of ['--cluster-name=a b', '--bind-address=here', '--v=x', '--secure-port=70000'])
       assert.throws(() => configure('config-syncer', [bad]), /bad value/);
   });
-
-  it('runs under run only if it is named, with its flags, and not with its prefix for the replicator', () => {
-    const flags = ['--config-syncer-cluster-name=a', '--config-syncer-source-namespace=b'];
-    const { configSyncer } = configure('run', ['--controllers=config-syncer', ...flags]);
-    assert.deepEqual(configSyncer, { kubeconfigFile: undefined, clusterName: 'a', sourceNamespace: 'b' });
-    assert.throws(() => configure('run', flags), /needs config-syncer in --controllers/);
-    const prefix = '--replicator-annotations-prefix=kubed.appscode.com';
-    assert.throws(
-      () => configure('run', ['--controllers=replicator,config-syncer', prefix]),
-      /prefix of config-syncer/,
-    );
-  });
 });
+
+/** Flags under run, what they set, and the prefix of the annotations. */
+const NAMED: Readonly<Record<string, readonly [flags: readonly string[], set: object, prefix: string]>> = {
+  mittwald: [
+    ['--mittwald-push=false', '--mittwald-allow-all', '--mittwald-regex=original'],
+    { limits: { mittwaldPush: false }, mittwald: { allowAll: true, regex: 'original' } },
+    'replicator.v1.mittwald.de',
+  ],
+  reflector: [
+    ['--reflector-push=false', '--reflector-excluded-namespaces=a'],
+    { limits: { reflectorPush: false }, reflector: { excludedNamespaces: ['a'] } },
+    'reflector.v1.k8s.emberstack.com/',
+  ],
+  'config-syncer': [
+    ['--config-syncer-cluster-name=a', '--config-syncer-source-namespace=b'],
+    { configSyncer: { kubeconfigFile: undefined, clusterName: 'a', sourceNamespace: 'b' } },
+    'kubed.appscode.com',
+  ],
+};
+for (const [name, [flags, set, prefix]] of Object.entries(NAMED)) {
+  it(`${name} runs under run only if it is named, with its flags, and not with its prefix for the replicator`, () => {
+    const config = configure('run', [`--controllers=${name}`, ...flags]);
+    assert.partialDeepStrictEqual(config, { controllers: [name], ...set });
+    for (const flag of flags)
+      assert.throws(() => configure('run', [flag]), new RegExp(`needs ${name} in --controllers`));
+    const own = `--replicator-annotations-prefix=${prefix}`;
+    const both = `--controllers=replicator,${name}`;
+    assert.throws(() => configure('run', [both, own]), new RegExp(`is the prefix of ${name}`));
+    const alone = configure('run', ['--controllers=replicator', own]);
+    assert.equal(alone.replicator.annotationsPrefix, prefix.replace(/\/$/, ''));
+  });
+}

@@ -11,7 +11,6 @@ import { RequestLog } from './request-log.ts';
 import { Subject } from './subject.ts';
 import type { BenchSystem, Copier, SystemName } from './system.ts';
 import { annotatedSystem } from './systems/annotated.ts';
-import { generatorSystem } from './systems/generator.ts';
 import { mirrorsSystem } from './systems/mirrors.ts';
 import { pageSystem } from './systems/page.ts';
 import { syncSecretSystem } from './systems/syncsecret.ts';
@@ -26,7 +25,6 @@ const POLL_MS = 50;
 /** Makes a system by its name. Each run needs a new one, because a system may start servers. */
 export const SYSTEMS: Readonly<Record<SystemName, () => BenchSystem>> = {
   'config-syncer': () => annotatedSystem('config-syncer'),
-  generator: generatorSystem,
   mirrors: mirrorsSystem,
   mittwald: () => annotatedSystem('mittwald'),
   reflector: () => annotatedSystem('reflector'),

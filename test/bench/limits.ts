@@ -31,20 +31,10 @@ const LIMITS: Readonly<Record<string, Limit>> = {
   'bystander.time': 1,
   'together.reflector': 2,
   'together.seven': 4,
-  'labels.one': 0.1,
   'sync.phases': 2,
   'sync.writes': 6,
   'sync-restart.writes': 0,
   'sync-restart.gets': 0,
-  'generate.values': 5,
-  'generate.touched': 2,
-  'generate.reads': 1,
-  'generate.vault-writes': 1,
-  'generate.writes': 2,
-  'generate.private': 40,
-  'generate-ready.each': 2,
-  'generate-restart.writes': 0,
-  'generate-restart.vault': 0,
   'page.first': 1000,
   'page.filter': 50,
   'page.hover': 50,
@@ -65,7 +55,7 @@ const LIMITS: Readonly<Record<string, Limit>> = {
 };
 
 /** How many times as large as the bare client's figure of the same run. */
-const TIMES_BARE: Readonly<Record<string, number>> = { 'wide.time': 1.4, 'labels.time': 1.5 };
+const TIMES_BARE: Readonly<Record<string, number>> = { 'wide.time': 1.4 };
 
 /** Only the API server's label selector keeps bytes small, and sources with annotations cannot be selected by it. */
 const BYTES: Readonly<Record<'mirrors' | 'annotated', Readonly<Record<string, Limit>>>> = {

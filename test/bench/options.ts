@@ -24,12 +24,11 @@ export const USAGE = `Usage: npm run bench -- [options]
 Measures a controller that copies 20 sources into 50 namespaces, on a real control plane among unrelated Secrets; with
 --system vault 50 entries of a real Vault by 200 SecretMirrors into 20 namespaces each, and 500 Secrets into Vault; with
 --system syncsecret SyncSecrets from a tenant's cluster into a management cluster, among unrelated Secrets in both; with
---system generator 500 ExternalSecrets that fail, among as many ready ones as there are unrelated Secrets; with --system page the
-page of keyferry ui in Chromium, with 20,337 copies.
+--system page the page of keyferry ui in Chromium, with 20,337 copies.
 
-  --system NAME        mirrors (default), replicator, reflector, mittwald, config-syncer, syncsecret, generator, vault or page
+  --system NAME        mirrors (default), replicator, reflector, mittwald, config-syncer, syncsecret, vault or page
   --scale N            unrelated Secrets in the cluster (default 10000)
-  --rows a,b           only these rows; wide, widest, labels, bystander and together are left out where they are not named:
+  --rows a,b           only these rows; wide, widest, bystander and together are left out where they are not named:
 ROWS
   --sync-secrets N     how many SyncSecrets (default 500)
   --controller "CMD"   measures another program on the same work; {kubeconfig} becomes the path of its kubeconfig

@@ -15,19 +15,14 @@ interface AuditEvent {
   readonly objectRef?: {
     readonly resource?: string;
     readonly subresource?: string;
-    readonly namespace?: string;
-    readonly name?: string;
   };
   readonly requestURI: string;
-  readonly stageTimestamp: string;
 }
 
 export class RequestLog {
   readonly #lines: GrownLines;
   readonly #user: string;
   #counts = new Map<string, number>();
-  /** When requests were sent: by `verb resource[/subresource]`, then by object. */
-  #times = new Map<string, Map<string, number>>();
   #lastCallAt = 0;
 
   /** @param user - only requests of this user are counted */
@@ -40,18 +35,11 @@ export class RequestLog {
   reset(): void {
     this.#read();
     this.#counts = new Map();
-    this.#times = new Map();
   }
 
   counts(): RequestCounts {
     this.#read();
     return this.#counts;
-  }
-
-  /** When the last request of this kind was sent for each object (`namespace/name`): wall clock, ms. */
-  timesOf(what: string): ReadonlyMap<string, number> {
-    this.#read();
-    return this.#times.get(what) ?? new Map();
   }
 
   /** When the last request was sent that is not a watch, as `performance.now()`, ms. */
@@ -67,19 +55,15 @@ export class RequestLog {
   #take(line: string): void {
     // Most lines belong to other users. Searching a line for the name is faster than parsing it.
     if (!line.includes(`"username":"${this.#user}"`)) return;
-    const { stage, verb, user, objectRef, requestURI, stageTimestamp } = JSON.parse(line) as AuditEvent;
+    const { stage, verb, user, objectRef, requestURI } = JSON.parse(line) as AuditEvent;
     if (user?.username !== this.#user) return;
     // A watch is counted when it begins, because it may never end.
     if (stage !== (verb === 'watch' ? 'ResponseStarted' : 'ResponseComplete')) return;
-    const { resource, subresource, namespace, name } = objectRef ?? {};
+    const { resource, subresource } = objectRef ?? {};
     const what =
       resource === undefined ? (requestURI.split('?')[0] ?? '') : [resource, subresource].filter(Boolean).join('/');
     const key = `${verb} ${what}`;
     this.#counts.set(key, (this.#counts.get(key) ?? 0) + 1);
-    if (namespace !== undefined && name !== undefined) {
-      const times = this.#times.get(key) ?? new Map<string, number>();
-      this.#times.set(key, times.set(`${namespace}/${name}`, Date.parse(stageTimestamp)));
-    }
     if (verb !== 'watch' && resource !== LEASES) this.#lastCallAt = performance.now();
   }
 }

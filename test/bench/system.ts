@@ -8,7 +8,6 @@ import type { Fleet } from './workload.ts';
 
 export type SystemName =
   | 'config-syncer'
-  | 'generator'
   | 'mirrors'
   | 'mittwald'
   | 'page'

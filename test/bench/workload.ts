@@ -1,7 +1,7 @@
 /**
  * The objects in the cluster of the benchmark. There are unrelated Secrets in 200 namespaces, and 20 sources, which are
- * copied into 50 of these namespaces. The rows `wide` and `labels` each add 1,000 namespaces, and 20 sources that are
- * copied into all of them. The row `widest` has 50 sources and 2,000 namespaces instead.
+ * copied into 50 of these namespaces. The row `wide` adds 1,000 namespaces, and 20 sources that are copied into all of
+ * them. The row `widest` has 50 sources and 2,000 namespaces instead.
  *
  * Random numbers have a fixed seed, so that all runs measure the same objects. A source has its generation (version of
  * the content) as one of its data keys. So each copy shows its generation, whatever controller has made it.
@@ -26,7 +26,6 @@ export const noiseNames = (): string[] => numbered('bench-noise-', NOISE_SOURCES
 export const targetNamespaces = (): string[] => numbered('bench-target-', TARGET_NAMESPACES);
 export const otherNamespaces = (): string[] => numbered('bench-other-', OTHER_NAMESPACES);
 export const wideNamespaces = (count = WIDE_NAMESPACES): string[] => numbered('bench-wide-', count);
-export const labelNamespaces = (): string[] => numbered('bench-label-', WIDE_NAMESPACES);
 
 /** Where sources are, and the namespaces for their copies: by name, and the same by label. */
 export interface Fleet {

@@ -89,26 +89,6 @@ test('if a command reads only one namespace, the others may exist, and nothing i
   assert.deepEqual([inventory.isListed('Secret', 'home'), inventory.isUnserved('home')], [false, false]);
 });
 
-test('a missing right is an error that names verb, resource and namespace', async () => {
-  for (const [options, path, message] of [
-    [{}, '/api/v1/namespaces', /^no permission to list namespaces in the whole cluster: .*403/],
-    [{}, '/apis/m/v1/secretmirrors', /^no permission to list secretmirrors\.m in the whole cluster: .*403/],
-    [{ only: 'team' }, '/api/v1/namespaces/team/secrets', /^no permission to list secrets in namespace team: .*403/],
-    [
-      { served: new ServedNamespaces(['home', 'team']) },
-      '/apis/m/v1/namespaces/team/secretmirrors',
-      /^no permission to list secretmirrors\.m in namespace team: .*403/,
-    ],
-  ] as const) {
-    await assert.rejects(list(options, { [path]: 403 }), (error) => {
-      assert.ok(error instanceof MissingRight);
-      assert.match(error.message, message);
-      return true;
-    });
-  }
-  await assert.rejects(list({}, { '/api/v1/secrets': 500 }), /500/);
-});
-
 test('ConfigMaps, and kinds that most clusters lack, may be forbidden; the kind then counts as unread', async () => {
   const answers = { '/api/v1/configmaps': 403, '/apis/rare/v2/rares': 403 };
   const { inventory } = await list({}, answers);
@@ -116,14 +96,6 @@ test('ConfigMaps, and kinds that most clusters lack, may be forbidden; the kind 
   assert.match(inventory.unread.get('Rare')?.brief ?? '', /^no permission to list rares\.rare in the whole cluster$/);
   assert.deepEqual([inventory.isWhole, inventory.isInstalled('Rare')], [false, true]);
   assert.deepEqual([inventory.isListed('ConfigMap', 'home'), inventory.isListed('Secret', 'home')], [false, true]);
-});
-
-test('a collection is listed in the newest version that the server has; without one, its API is not installed', async () => {
-  const older = await list({}, { '/apis/rare/v2/rares': 404 });
-  assert.ok(older.paths.includes('/apis/rare/v1/rares'));
-  assert.equal(older.inventory.isInstalled('Rare'), true);
-  const none = await list({}, { '/apis/rare/v2/rares': 404, '/apis/rare/v1/rares': 404 });
-  assert.deepEqual([none.inventory.isInstalled('Rare'), none.inventory.isWhole], [false, true]);
 });
 
 test('without a controller that copies into namespaces, namespaces and Secrets may be unread, and nothing is known of them', async () => {

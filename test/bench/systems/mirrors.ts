@@ -2,7 +2,6 @@
 import { FLEET, sourceNames, sourceSecret, SOURCE_NAMESPACE } from '../workload.ts';
 import { ROWS } from '../rows.ts';
 import type { BenchSystem } from '../system.ts';
-import { LABELS_ROW } from '../labels-row.ts';
 import { TOGETHER_ROW } from '../together-row.ts';
 import { WIDE_ROW, WIDEST_ROW } from '../wide-row.ts';
 
@@ -10,7 +9,7 @@ const MIRRORS_PATH = `/apis/mirrors.kts.studio/v1alpha2/namespaces/${SOURCE_NAME
 
 export const mirrorsSystem = (): BenchSystem => ({
   name: 'mirrors',
-  rows: [...ROWS, WIDE_ROW, WIDEST_ROW, LABELS_ROW, TOGETHER_ROW],
+  rows: [...ROWS, WIDE_ROW, WIDEST_ROW, TOGETHER_ROW],
   args: ['run', '--controllers', 'mirrors'],
   install: async ({ plane, crds }) => {
     await plane.api.apply(crds);
