@@ -185,10 +185,10 @@ describe('keyferry plan', () => {
         from('typo', { namespaceSelector: { matchLabel: { team: 'a' } } }),
         'SecretMirror default/typo: .*unknown field "spec\\.destination\\.namespaceSelector\\.matchLabel"$',
       ],
-      [from('m', { namespaces: 'x' }), 'SecretMirror default/m: .*spec\\.destination\\.namespaces'],
+      [from('text', { namespaces: 'x' }), 'SecretMirror default/text: .*spec\\.destination\\.namespaces'],
       [
-        from('n', { namespaces: ['to-a'] }, { name: 'one', type: 'none' }),
-        'SecretMirror default/n: .*Unsupported value: "none"',
+        from('odd', { namespaces: ['to-a'] }, { name: 'one', type: 'none' }),
+        'SecretMirror default/odd: .*Unsupported value: "none"',
       ],
       [secret('nowhere', 'one', 'x'), 'Secret nowhere/one: namespace nowhere does not exist$'],
       [bad('Not_Good', {}), 'Secret default/Not_Good: .*metadata\\.name: Invalid value: "Not_Good"'],
