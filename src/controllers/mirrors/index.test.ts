@@ -49,7 +49,6 @@ class Scene {
       engine: {
         enqueueRule: (rule: RuleKey) => this.enqueued.push(`rule ${rule}`),
         enqueueStatus: (rule: RuleKey) => this.enqueued.push(`status ${rule}`),
-        expectSources: () => undefined,
         backends: { view: () => ({ state: 'unknown' }) },
         claims: { ownedBy: () => [] },
         book: { of: () => [] },

@@ -64,9 +64,7 @@ export class Mirrors implements Controller<StoredMirror, SecretMirrorStatus> {
       vaultDefaults: config.vault.environment,
     };
     const mirrors = (this.store = createMirrorStore((rule) => {
-      // Called for each changed SecretMirror. Its source is announced first: at the start all sources share one list.
       if (mirrors.get(rule)?.spec.source?.type === 'configmap') this.#watchConfigMaps();
-      engine.expectSources(rule, this.rules.sourcesOf(rule));
       engine.enqueueRule(rule);
     }));
     this.#metrics = new MirrorMetrics(metrics.registry);

@@ -52,7 +52,7 @@ export interface OwnWork {
 /** A queue with its name, for metrics and for the check that no worker is stuck. */
 export interface NamedQueue {
   readonly name: string;
-  readonly queue: Pick<KeyedQueue, 'metrics' | 'idle'>;
+  readonly queue: Pick<KeyedQueue, 'metrics'>;
   /** Its workers pause in long work, or wait for servers that users name. So a long run is not stuck. */
   readonly pauses?: true | undefined;
 }

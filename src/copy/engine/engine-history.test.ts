@@ -148,9 +148,8 @@ function objectAt(target: ResourceKey, annotations: Record<string, string>, reso
   return observe({ uid: target, name, namespace, resourceVersion, creationTimestamp: '', annotations });
 }
 
-function reconcilerOn({ specs }: Cluster): WholeLife {
+function reconcilerOn({ specs }: Cluster): Partial<WholeLife> {
   return {
-    name: 'rules',
     evaluate(rule, view): Evaluation | undefined {
       const found = specs.get(rule);
       if (found === undefined) return undefined;
@@ -180,7 +179,6 @@ function reconcilerOn({ specs }: Cluster): WholeLife {
       const policy = ruleThere ? specs.get(rule)?.spec.policy : undefined;
       return policy === undefined || policy === 'delete' ? 'delete' : 'keep';
     },
-    report: async () => await Promise.resolve(undefined),
   };
 }
 

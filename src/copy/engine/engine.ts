@@ -83,7 +83,6 @@ export class Engine implements ObjectEvents {
   readonly #onWritten: EngineOptions['onWritten'];
   readonly #onGone: EngineOptions['onGone'];
   readonly #listeners: Partial<ObjectEvents>[] = [];
-  #started = false;
   /** Whether the rules were evaluated once. Before, nothing says in whose turn a target is decided. */
   #evaluatedOnce = false;
 
@@ -155,7 +154,6 @@ export class Engine implements ObjectEvents {
    * when that takes too long. Then the targets of each backend start as soon as the backend is synced.
    */
   async start(signal: AbortSignal): Promise<void> {
-    this.#started = true;
     // A target without claims in the book looks like an orphan.
     await this.#rules.start(signal);
     this.#evaluatedOnce = true;
@@ -174,11 +172,6 @@ export class Engine implements ObjectEvents {
     await this.#rules.stop(limits());
     await this.backends.stop(limits());
     await this.#status.stop(limits());
-  }
-
-  /** Follows a rule's sources before its evaluation, so that the first lists have them. No effect after the start. */
-  expectSources(rule: RuleKey, sources: readonly ResourceKey[]): void {
-    if (!this.#started) this.#follow(this.book.replace(rule, [], sources));
   }
 
   /** Called when a rule may have changed. */

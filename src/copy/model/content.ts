@@ -5,7 +5,6 @@
  * alone.
  */
 import { createHash } from 'node:crypto';
-import { isDeepStrictEqual } from 'node:util';
 import { SecretBytes } from '../../runtime/secret-bytes.ts';
 import type { Kind } from './kind.ts';
 
@@ -40,13 +39,7 @@ export class Content {
   /** Memory that this content takes, bytes. Most Secrets are much smaller than the objects around their bytes. */
   readonly weight: number;
 
-  private constructor(
-    version: string,
-    type: string,
-    pieces: readonly ContentPiece[],
-    keys: string,
-    known?: Fingerprint,
-  ) {
+  private constructor(version: string, type: string, pieces: readonly ContentPiece[], keys: string) {
     this.version = version;
     this.type = type;
     this.pieces = pieces;
@@ -56,22 +49,15 @@ export class Content {
       hash.update(`${field}:${json.length}:`).update(json.bytes());
       bytes += json.length;
     }
-    const fingerprint = { digest: hash.digest('base64'), keys, type };
-    this.fingerprint = known !== undefined && isDeepStrictEqual(known, fingerprint) ? known : fingerprint;
+    this.fingerprint = { digest: hash.digest('base64'), keys, type };
     this.weight = bytes + OVERHEAD_BYTES;
   }
 
   /**
    * Extracts the content of an object. The caller should drop the object afterwards.
    * @param version see `contentVersion`
-   * @param known is used as the fingerprint if it is equal, to save memory
    */
-  static ofObject(
-    kind: Kind,
-    object: Readonly<Record<string, unknown>>,
-    version: string,
-    known?: Fingerprint,
-  ): Content {
+  static ofObject(kind: Kind, object: Readonly<Record<string, unknown>>, version: string): Content {
     const fields: Record<string, Readonly<Record<string, string>>> = {};
     for (const { name } of kind.fields) {
       const value = object[name];
@@ -82,7 +68,7 @@ export class Content {
       const overlay = object[kind.overlay];
       fields[name] = merged(fields[name] ?? {}, isStringMap(overlay) ? overlay : {});
     }
-    return Content.ofFields(kind, fields, typeOf(kind, object), version, known);
+    return Content.ofFields(kind, fields, typeOf(kind, object), version);
   }
 
   /** Makes content from the maps in the JSON of an object: for each field, the values by key, in base64 or as text. */
@@ -91,7 +77,6 @@ export class Content {
     fields: Readonly<Record<string, Readonly<Record<string, string>>>>,
     type: string,
     version: string,
-    known?: Fingerprint,
   ): Content {
     const pieces: ContentPiece[] = [];
     const keys: string[] = [];
@@ -105,7 +90,7 @@ export class Content {
       for (const key of names) sorted[key] = values[key] ?? '';
       pieces.push({ field: name, json: SecretBytes.fromUtf8(JSON.stringify(sorted)) });
     }
-    return new Content(version, type, pieces, joinKeys(keys), known);
+    return new Content(version, type, pieces, joinKeys(keys));
   }
 
   /** The content with the values of these keys alone, which get the names `to`. Keys that are absent are left out. */

@@ -192,9 +192,9 @@ export class KubeStore implements SourceProvider {
     this.#contents.set(`${key}@${content.version}`, content, content.weight);
   }
 
-  /** The content in a response of the server. @param known its fingerprint, if that was computed before */
-  contentOf(object: WholeObject, known?: Fingerprint): Content {
-    return Content.ofObject(this.kind, object, versionOf(object.metadata, this.kind), known);
+  /** The content in a response of the server. */
+  contentOf(object: WholeObject): Content {
+    return Content.ofObject(this.kind, object, versionOf(object.metadata, this.kind));
   }
 
   /** Saves memory: if the content of a copy has a fingerprint equal to its source's, both share one object. */

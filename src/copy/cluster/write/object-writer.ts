@@ -182,7 +182,7 @@ export class ObjectWriter {
     const object = parseJson(body, `the answer to ${request.method} ${request.path}`) as KubeObject &
       Readonly<Record<string, unknown>>;
     const { metadata: meta } = object;
-    return fullResponse ? { meta, stored: this.#store.contentOf(object, content?.fingerprint) } : { meta };
+    return fullResponse ? { meta, stored: this.#store.contentOf(object) } : { meta };
   }
 
   /**

@@ -1,4 +1,5 @@
 /** Carries out the plan for one target: by at most one write, for the version of the target that the plan is for. */
+import { isDeepStrictEqual } from 'node:util';
 import { isAlreadyExists, isConflict, isImmutable, isNamespaceTerminating, isNotFound } from '../../../kube/errors.ts';
 import { because, namespaceNotFound } from '../../model/cause.ts';
 import { noNamespace } from '../../model/reasons.ts';
@@ -149,7 +150,9 @@ export class TargetActions {
       const immutable = desired.immutable ?? (observed !== undefined && facts.immutable === true);
       if (content !== undefined) {
         const type = stored?.type ?? desired.type ?? content.type;
-        const { fingerprint } = stored ?? content;
+        // All copies of a source share its fingerprint. The server's own is kept only if it differs.
+        const isAsSent = stored === undefined || isDeepStrictEqual(stored.fingerprint, content.fingerprint);
+        const { fingerprint } = isAsSent ? content : stored;
         const isWhole = desired.merged === undefined || fingerprint.digest !== content.fingerprint.digest;
         const part = isWhole ? undefined : values?.fingerprint.digest;
         this.#memory.storeContent(target, { version, fingerprint, immutable, type, part });
