@@ -1,109 +1,56 @@
-/** Tests the client through TLS and proxies. The openssl command makes certificates; without it TLS is not tested. */
+/** Tests the client through TLS and proxies. */
 import assert from 'node:assert/strict';
-import { execFileSync, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { createServer as createHttpServer, type Server as HttpServer } from 'node:http';
-import { createServer as createHttpsServer } from 'node:https';
-import type { AddressInfo, Socket } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { after, before, describe, test, type TestContext } from 'node:test';
+import { createServer } from 'node:http';
+import { createServer as createSecureServer } from 'node:https';
+import type { Socket } from 'node:net';
+import { describe, test, type TestContext } from 'node:test';
 import type { TLSSocket } from 'node:tls';
 import { setImmediate } from 'node:timers/promises';
+import { CertificateAuthority } from '../../test/servers/certificates.ts';
 import { ConnectProxy } from '../../test/support/connect-proxy.ts';
+import { connect as connectTo, listen } from '../../test/support/loopback.ts';
 import { SocksProxy } from '../../test/support/socks-proxy.ts';
 import { staticCredentials } from '../../test/support/static-credentials.ts';
 import type { TlsMaterial } from '../http/agent.ts';
-import { HttpKubeApi } from './http.ts';
+import type { HttpKubeApi } from './http.ts';
 
 const GET = { method: 'GET', path: '/x' } as const;
-const NO_OPENSSL = spawnSync('openssl', ['version']).error === undefined ? false : 'there is no openssl command';
 
-let dir = '';
-const pem = (name: string): Buffer => readFileSync(join(dir, name));
-
-/** Makes `<name>.crt` and `<name>.key`, signed by the CA of this test. */
-function issue(name: string, san: string): void {
-  const at = (file: string): string => join(dir, file);
-  const run = (...args: string[]): unknown => execFileSync('openssl', args, { stdio: 'pipe', cwd: dir });
-  const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-keyout', at(`${name}.key`)];
-  const issuer = name === 'ca' ? [] : ['-CA', at('ca.crt'), '-CAkey', at('ca.key')];
-  const extension = name === 'ca' ? 'basicConstraints=critical,CA:TRUE' : `subjectAltName=${san}`;
-  run(
-    'req',
-    '-x509',
-    ...key,
-    '-out',
-    at(`${name}.crt`),
-    '-subj',
-    `/CN=${name}`,
-    '-days',
-    '1',
-    '-addext',
-    extension,
-    ...issuer,
-  );
-}
-
-async function listen(t: TestContext, server: HttpServer): Promise<number> {
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  t.after(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return (server.address() as AddressInfo).port;
-}
+const authority = await CertificateAuthority.create('ca');
+const certified = await authority.server('server');
+const [alice, bob] = await Promise.all(['alice', 'bob'].map((commonName) => authority.client({ commonName })));
 
 /** Starts a server that answers with the name in the client's certificate. */
 async function serveTls(t: TestContext): Promise<{ url: URL; reused: boolean[] }> {
   const reused: boolean[] = [];
-  const options = {
-    cert: pem('server.crt'),
-    key: pem('server.key'),
-    ca: pem('ca.crt'),
-    requestCert: true,
-    rejectUnauthorized: false,
-  };
-  const server = createHttpsServer(options, (request, response) => {
+  const { certPem: cert, keyPem: key } = certified;
+  const options = { cert, key, ca: authority.certPem, requestCert: true, rejectUnauthorized: false };
+  const server = createSecureServer(options, (request, response) => {
     response.end((request.socket as TLSSocket).getPeerCertificate().subject?.CN ?? 'nobody');
   });
   server.on('secureConnection', (socket) => reused.push(socket.isSessionReused()));
-  return { url: new URL(`https://localhost:${await listen(t, server)}`), reused };
+  return { url: await listen(t, server, '0.0.0.0'), reused };
 }
 
 function connect(t: TestContext, server: URL, tls: TlsMaterial, proxy?: URL): HttpKubeApi {
-  const credentials = staticCredentials({}, tls);
-  const base = { cluster: 'local', server, credentials, namespace: 'default', origin: 'test' };
-  const api = new HttpKubeApi(proxy === undefined ? base : { ...base, proxy });
-  t.after(() => api[Symbol.asyncDispose]());
-  return api;
+  return connectTo(t, server, {}, { credentials: staticCredentials({}, tls), ...(proxy && { proxy }) });
 }
 
-describe('TLS', { skip: NO_OPENSSL }, () => {
-  before(() => {
-    dir = mkdtempSync(join(tmpdir(), 'keyferry-tls-'));
-    issue('ca', '');
-    issue('server', 'DNS:localhost,DNS:api.example');
-    issue('alice', 'DNS:alice');
-    issue('bob', 'DNS:bob');
-  });
-  after(() => rmSync(dir, { recursive: true }));
-
+describe('TLS', () => {
   const trusting = (more: Partial<TlsMaterial> = {}): TlsMaterial => ({
-    ca: pem('ca.crt'),
+    ca: authority.certPem,
     rejectUnauthorized: true,
     ...more,
   });
-  const as = (name: string): TlsMaterial => trusting({ cert: pem(`${name}.crt`), key: pem(`${name}.key`) });
+  const as = (user: typeof alice): TlsMaterial => trusting({ cert: user?.certPem, key: user?.keyPem });
 
   test('TLS refuses a server whose certificate is of another CA or for another name', async (t) => {
     const { url } = await serveTls(t);
     const byAddress = new URL(url);
-    byAddress.hostname = '127.0.0.1';
+    // The certificate does not name this address.
+    byAddress.hostname = '127.0.0.2';
     assert.equal((await connect(t, url, trusting()).request(GET)).body.toString(), 'nobody');
-    assert.equal((await connect(t, byAddress, trusting({ servername: 'api.example' })).request(GET)).status, 200);
+    assert.equal((await connect(t, byAddress, trusting({ servername: 'localhost' })).request(GET)).status, 200);
     assert.equal((await connect(t, byAddress, { rejectUnauthorized: false }).request(GET)).status, 200);
     await assert.rejects(connect(t, byAddress, trusting()).request(GET), { code: 'ERR_TLS_CERT_ALTNAME_INVALID' });
     await assert.rejects(connect(t, url, trusting({ servername: 'other' })).request(GET), {
@@ -114,7 +61,7 @@ describe('TLS', { skip: NO_OPENSSL }, () => {
 
   test('later calls and streams use the open connection, and further connections reuse the TLS session', async (t) => {
     const { url, reused } = await serveTls(t);
-    const api = connect(t, url, as('alice'));
+    const api = connect(t, url, as(alice));
     for (let calls = 0; calls < 3; calls++) await api.request(GET);
     assert.equal(reused.length, 1);
     const streams = [await api.stream(GET), await api.stream(GET), await api.stream(GET)];
@@ -126,16 +73,15 @@ describe('TLS', { skip: NO_OPENSSL }, () => {
 
   test('after the client certificate was rotated, new calls use new connections, and running calls go on', async (t) => {
     const { url, reused } = await serveTls(t);
-    let tls = as('alice');
+    let tls = as(alice);
     const credentials = { ...staticCredentials({}), tls: async () => tls };
-    const api = new HttpKubeApi({ cluster: 'local', server: url, credentials, namespace: 'default', origin: 'test' });
-    t.after(() => api[Symbol.asyncDispose]());
+    const api = connectTo(t, url, {}, { credentials });
     const stream = await api.stream(GET);
     assert.equal((await api.request(GET)).body.toString(), 'alice');
     const underWay = api.request(GET);
     // This call has been sent with the old certificate, and has no answer yet.
     await setImmediate();
-    tls = as('bob');
+    tls = as(bob);
     assert.equal((await api.request(GET)).body.toString(), 'bob');
     assert.equal((await underWay).body.toString(), 'alice');
     for await (const chunk of stream.chunks) assert.equal(chunk.toString(), 'alice');
@@ -144,10 +90,9 @@ describe('TLS', { skip: NO_OPENSSL }, () => {
 
   test('if client certificate and key do not match, the call fails with a CredentialError, and the next call reads them again', async (t) => {
     const { url } = await serveTls(t);
-    let tls: TlsMaterial = { ...as('alice'), key: pem('bob.key') };
-    const credentials = { headers: async () => ({}), tls: async () => tls, invalidate: () => (tls = as('alice')) };
-    const api = new HttpKubeApi({ cluster: 'local', server: url, credentials, namespace: 'default', origin: 'here' });
-    t.after(() => api[Symbol.asyncDispose]());
+    let tls: TlsMaterial = { ...as(alice), key: bob?.keyPem };
+    const credentials = { headers: async () => ({}), tls: async () => tls, invalidate: () => (tls = as(alice)) };
+    const api = connectTo(t, url, {}, { credentials, origin: 'here' });
     await assert.rejects(api.request(GET), { name: 'CredentialError', message: /^here: .*key values mismatch/u });
     assert.equal((await api.request(GET)).body.toString(), 'alice');
   });
@@ -158,7 +103,7 @@ describe('TLS', { skip: NO_OPENSSL }, () => {
     const { url: proxy, tunnels } = server;
     proxy.username = 'us%40er';
     proxy.password = 'pa:ss';
-    const api = connect(t, url, as('alice'), proxy);
+    const api = connect(t, url, as(alice), proxy);
     await api.request(GET);
     assert.equal((await api.request(GET)).body.toString(), 'alice');
     const stream = await api.stream(GET);
@@ -186,18 +131,21 @@ test('if a proxy refuses the tunnel or is not there, the error says so and does 
 
 test('an HTTP proxy forwards the calls to a plain HTTP server', async (t) => {
   const seen: unknown[] = [];
-  const proxy = createHttpServer((request, response) => {
+  const proxy = createServer((request, response) => {
     seen.push([request.url, request.headers.host, request.headers['proxy-authorization']]);
     response.end('{}');
   });
-  const url = new URL(`http://u:p@127.0.0.1:${await listen(t, proxy)}`);
+  const url = await listen(t, proxy);
+  Object.assign(url, { username: 'u', password: 'p' });
   await connect(t, new URL('http://kube.example:8080/base'), { rejectUnauthorized: true }, url).request(GET);
   assert.deepEqual(seen, [['http://kube.example:8080/base/x', 'kube.example:8080', 'Basic dTpw']]);
 });
 
 test('calls go through a SOCKS5 proxy, which resolves the name of the server', async (t) => {
-  const server = createHttpServer((_request, response) => response.end('{}'));
-  const port = await listen(t, server);
+  const { port } = await listen(
+    t,
+    createServer((_request, response) => response.end('{}')),
+  );
   await using proxy = await SocksProxy.open((host) => (host === 'kube.example' ? '127.0.0.1' : host));
   const api = connect(t, new URL(`http://kube.example:${port}`), { rejectUnauthorized: true }, proxy.url);
   for (let calls = 0; calls < 2; calls++) assert.equal((await api.request(GET)).status, 200);
@@ -205,11 +153,10 @@ test('calls go through a SOCKS5 proxy, which resolves the name of the server', a
 });
 
 test('a closed client ends a call that waits for the proxy', async (t) => {
-  const server = createHttpServer();
+  const server = createServer();
   const arrived = Promise.withResolvers<Socket>();
   server.on('connect', (_request, socket: Socket) => arrived.resolve(socket));
-  const proxy = new URL(`http://127.0.0.1:${await listen(t, server)}`);
-  const api = connect(t, new URL('https://127.0.0.1:1'), { rejectUnauthorized: true }, proxy);
+  const api = connect(t, new URL('https://127.0.0.1:1'), { rejectUnauthorized: true }, await listen(t, server));
   const call = api.request(GET).catch((error: unknown) => error);
   const socket = await arrived.promise;
   await api[Symbol.asyncDispose]();

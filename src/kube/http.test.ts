@@ -2,33 +2,20 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { test, type TestContext } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import type { AuthHeaders, Connection } from './connection.ts';
+import type { AuthHeaders } from './connection.ts';
+import { connect, listen } from '../../test/support/loopback.ts';
 import { staticCredentials } from '../../test/support/static-credentials.ts';
 import { ConnectionError, isThrottled, isUnauthorized } from './errors.ts';
-import { HttpKubeApi, type HttpKubeApiOptions, type RequestObservation } from './http.ts';
+import type { RequestObservation } from './http.ts';
 import { ManualClock } from '../../test/support/manual-clock.ts';
 import { waitFor } from '../../test/support/wait-for.ts';
 
 async function serve(t: TestContext, listener: RequestListener): Promise<{ server: Server; url: URL }> {
   const server = createServer(listener);
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  t.after(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return { server, url: new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}`) };
-}
-
-function connect(t: TestContext, server: URL, options?: HttpKubeApiOptions, more?: Partial<Connection>): HttpKubeApi {
-  const credentials = staticCredentials({ Authorization: 'Bearer t' });
-  const connection = { cluster: 'local', server, credentials, namespace: 'default', origin: 'test', ...more };
-  const api = new HttpKubeApi(connection, options);
-  t.after(() => api[Symbol.asyncDispose]());
-  return api;
+  return { server, url: await listen(t, server) };
 }
 
 const GET = { method: 'GET', path: '/x' } as const;

@@ -262,43 +262,6 @@ test('after any history the found cycles match the definition and those found af
   assert.ok(found > 1000, `only ${found} claims of cycles were seen`);
 });
 
-describe('a rule that may not write its target closes no cycle, so that it stops nobody', () => {
-  const [a, b] = [asKey<ResourceKey>('a'), asKey<ResourceKey>('b')];
-  const [there, back] = [claim(asKey('r2'), a, b), claim(asKey('r1'), b, a)];
-  const world = (at: Thing, ...others: readonly Claimed[]): World => {
-    const made = new World();
-    made.things.set(a, at);
-    made.set(asKey('r2'), there);
-    made.set(asKey('r1'), back);
-    made.set(asKey('r0'), ...others);
-    return made;
-  };
-  const states = (made: World): unknown[] => [made.of(there)?.state, made.of(back)?.state];
-
-  it('the target is its copy: a cycle', () => {
-    assert.deepEqual(states(world({ copyOf: asKey('r1') })), ['failed', 'failed']);
-  });
-  it('the target belongs to a user', () => {
-    assert.deepEqual(states(world('user')), [undefined, undefined]);
-  });
-  it('the target has the mark of a rule that no longer claims it, or of one that is gone (a retained copy)', () => {
-    assert.deepEqual(states(world({ copyOf: asKey('gone') })), [undefined, undefined]);
-  });
-  it('the target has the mark of another rule that claims it', () => {
-    const other = claim(asKey('r0'), asKey('outside'), a);
-    assert.deepEqual(states(world({ copyOf: asKey('r0') }, other)), [undefined, undefined]);
-  });
-  it('the target is an entry in Vault that another rule wins, until that rule is gone', () => {
-    const made = world('entry', claim(asKey('r0'), asKey('outside'), a));
-    assert.deepEqual(states(made), [undefined, undefined]);
-    made.set(asKey('r0'));
-    assert.deepEqual(states(made), ['failed', 'failed']);
-  });
-  it('the target does not exist', () => {
-    assert.deepEqual(states(world('nothing')), [undefined, undefined]);
-  });
-});
-
 describe('a ring of rules', () => {
   const ring = (length: number): readonly (readonly [RuleKey, Claimed])[] =>
     Array.from(
@@ -338,41 +301,6 @@ describe('a ring of rules', () => {
     for (const [key, one] of ring(12)) world.set(key, one);
     const [message] = world.views(asKeys(['r0'])).values();
     assert.match(message ?? '', /r0 → r1 → .* and 2 more$/);
-  });
-
-  it('a cycle has only the claims of the ring: no other claims of its rules, no chains and no diamonds', () => {
-    const world = new World();
-    for (const [key, one] of ring(3))
-      world.set(key, one, claim(key, one.claim.source ?? asKey(''), asKey(`other-${key}`)));
-    world.set(
-      asKey('chain'),
-      claim(asKey('chain'), asKey('other-r0'), asKey('end-1')),
-      claim(asKey('chain'), asKey('other-r1'), asKey('end-1b')),
-    );
-    world.set(asKey('into'), claim(asKey('into'), asKey('origin'), asKey('s0'), { mode: 'fill' }));
-    assert.deepEqual(
-      [...world.views(asKeys(['r0', 'r1', 'r2', 'chain', 'into'])).keys()].map(({ target }) => target).sort(),
-      ['s0', 's1', 's2'],
-    );
-    const diamond = new World();
-    diamond.set(
-      asKey('r'),
-      claim(asKey('r'), asKey('top'), asKey('left')),
-      claim(asKey('r'), asKey('top'), asKey('right')),
-    );
-    diamond.set(asKey('l'), claim(asKey('l'), asKey('left'), asKey('bottom')));
-    diamond.set(asKey('m'), claim(asKey('m'), asKey('right'), asKey('bottom')));
-    assert.equal(diamond.views(asKeys(['r', 'l', 'm'])).size, 0);
-  });
-
-  it('a ring of claims with a release claim is no cycle, because a release claim copies nothing', () => {
-    const world = new World();
-    world.set(
-      asKey('r1'),
-      claim(asKey('r1'), asKey('as source b'), asKey('c'), { mode: 'release', sourcePlace: asKey('b') }),
-    );
-    world.set(asKey('r2'), claim(asKey('r2'), asKey('c'), asKey('b')));
-    assert.equal(world.views(asKeys(['r1', 'r2'])).size, 0);
   });
 
   it('a ring that has only fill claims is not reported if their shapes refuse loops themselves; else it is a loop', () => {

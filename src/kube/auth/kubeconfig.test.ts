@@ -105,16 +105,6 @@ describe('a kubeconfig is read:', () => {
       ['https:', { ca: undefined, cert: undefined, key: undefined, servername: undefined, rejectUnauthorized: false }],
     );
   });
-
-  test('a kubeconfig can be written as JSON', async () => {
-    const json = {
-      'current-context': 'x',
-      clusters: [{ name: 'c', cluster: { server: 'https://a' } }],
-      contexts: [{ name: 'x', context: { cluster: 'c' } }],
-    };
-    const connection = await loadKubeconfig({ path: write(JSON.stringify(json)), env: {} });
-    assert.equal(connection.server.href, 'https://a/');
-  });
 });
 
 describe('the kubeconfig is found by', () => {

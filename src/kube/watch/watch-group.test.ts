@@ -1,14 +1,12 @@
 /** Tests the watches of several namespaces, with a scripted server on loopback. */
 import assert from 'node:assert/strict';
-import { createServer, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { after, afterEach, before, beforeEach, test } from 'node:test';
+import { createServer, type ServerResponse } from 'node:http';
+import { after, afterEach, beforeEach, test } from 'node:test';
 
 import { HeldObjects } from '../../../test/support/held-objects.ts';
-import { staticCredentials } from '../../../test/support/static-credentials.ts';
+import { connect, listen } from '../../../test/support/loopback.ts';
 import { waitFor } from '../../../test/support/wait-for.ts';
 import { added, listEnd, status } from '../../../test/support/watch-lines.ts';
-import { HttpKubeApi } from '../http.ts';
 import { ServedNamespaces } from './served-namespaces.ts';
 import { WatchGroup, type WatchGroupOptions } from './watch-group.ts';
 
@@ -17,8 +15,6 @@ interface Stream {
   isOpen: boolean;
 }
 
-let server: Server;
-let api: HttpKubeApi;
 /** The streams that the client opened in each namespace. */
 let streams: Map<string, Stream[]>;
 /** The namespaces in which the server answers 403. */
@@ -26,27 +22,21 @@ let forbidden: Set<string>;
 /** The status of all answers; `undefined`: 200. */
 let failure: number | undefined;
 
-before(async () => {
-  server = createServer((request, response) => {
-    const namespace = /namespaces\/([^/]+)\//.exec(request.url ?? '')?.[1] ?? '';
-    const stream = { response, isOpen: true };
-    response.once('close', () => (stream.isOpen = false));
-    streams.set(namespace, [...(streams.get(namespace) ?? []), stream]);
-    const code = failure ?? (forbidden.has(namespace) ? 403 : 200);
-    if (code !== 200) {
-      response.writeHead(code, { 'content-type': 'application/json' });
-      response.end(JSON.stringify(status(code, code === 403 ? 'Forbidden' : 'InternalError')));
-      return;
-    }
-    response.writeHead(200, { 'content-type': 'application/json' });
-    response.write(added(`of-${namespace}`, 5, namespace) + listEnd(6));
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  const url = new URL(`http://127.0.0.1:${port}`);
-  const credentials = staticCredentials({});
-  api = new HttpKubeApi({ cluster: 'test', server: url, credentials, namespace: 'default', origin: 'test' });
+const server = createServer((request, response) => {
+  const namespace = /namespaces\/([^/]+)\//.exec(request.url ?? '')?.[1] ?? '';
+  const stream = { response, isOpen: true };
+  response.once('close', () => (stream.isOpen = false));
+  streams.set(namespace, [...(streams.get(namespace) ?? []), stream]);
+  const code = failure ?? (forbidden.has(namespace) ? 403 : 200);
+  if (code !== 200) {
+    response.writeHead(code, { 'content-type': 'application/json' });
+    response.end(JSON.stringify(status(code, code === 403 ? 'Forbidden' : 'InternalError')));
+    return;
+  }
+  response.writeHead(200, { 'content-type': 'application/json' });
+  response.write(added(`of-${namespace}`, 5, namespace) + listEnd(6));
 });
+const api = connect({ after }, await listen({ after }, server));
 
 /** Watches a custom API in the whole cluster. */
 function watchCustom(options: Pick<WatchGroupOptions, 'onTrouble' | 'custom' | 'neededBy'>): WatchGroup {
@@ -63,12 +53,6 @@ beforeEach(() => {
 
 afterEach(() => {
   for (const { response } of [...streams.values()].flat()) response.destroy();
-});
-
-after(async () => {
-  await api[Symbol.asyncDispose]();
-  server.closeAllConnections();
-  await new Promise((resolve) => server.close(resolve));
 });
 
 const openIn = (namespace: string): number => (streams.get(namespace) ?? []).filter(({ isOpen }) => isOpen).length;

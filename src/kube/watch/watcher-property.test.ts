@@ -1,8 +1,7 @@
 /** Tests a watcher with random changes and broken streams: in the end its sink has the same objects as the server. */
 import assert from 'node:assert/strict';
-import { createServer, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { after, before, test } from 'node:test';
+import { createServer, type ServerResponse } from 'node:http';
+import { after, test } from 'node:test';
 import {
   array,
   assert as check,
@@ -17,8 +16,7 @@ import {
 import { HeldObjects } from '../../../test/support/held-objects.ts';
 import { waitFor } from '../../../test/support/wait-for.ts';
 import { bookmark, line, listEnd, object, status } from '../../../test/support/watch-lines.ts';
-import { staticCredentials } from '../../../test/support/static-credentials.ts';
-import { HttpKubeApi } from '../http.ts';
+import { connect, listen } from '../../../test/support/loopback.ts';
 import { Watcher } from './watcher.ts';
 
 /** A change of an object, or an event of the connection or the server. */
@@ -113,27 +111,12 @@ class World {
   }
 }
 
-let server: Server;
-let api: HttpKubeApi;
 let present: World | undefined;
-
-before(async () => {
-  server = createServer((request, response) => {
-    assert.ok(present);
-    present.answer(new URL(request.url ?? '/', 'http://server').searchParams, response);
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  const url = new URL(`http://127.0.0.1:${port}`);
-  const credentials = staticCredentials({});
-  api = new HttpKubeApi({ cluster: 'test', server: url, credentials, namespace: 'default', origin: 'test' });
+const server = createServer((request, response) => {
+  assert.ok(present);
+  present.answer(new URL(request.url ?? '/', 'http://server').searchParams, response);
 });
-
-after(async () => {
-  await api[Symbol.asyncDispose]();
-  server.closeAllConnections();
-  await new Promise((resolve) => server.close(resolve));
-});
+const api = connect({ after }, await listen({ after }, server));
 
 test('property: after any changes and broken streams, the sink of a watcher has the same objects as the server', async () => {
   const steps: Arbitrary<Step> = oneof(

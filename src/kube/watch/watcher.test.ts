@@ -1,17 +1,15 @@
 /** Tests the watcher with a scripted server on loopback, byte for byte. */
 import assert from 'node:assert/strict';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { after, afterEach, before, beforeEach, test } from 'node:test';
+import { createServer, type ServerResponse } from 'node:http';
+import { after, afterEach, beforeEach, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 
 import { fixRandom } from '../../../test/support/fixed-random.ts';
 import { HeldObjects } from '../../../test/support/held-objects.ts';
 import { ManualClock } from '../../../test/support/manual-clock.ts';
+import { connect, listen } from '../../../test/support/loopback.ts';
 import { waitFor } from '../../../test/support/wait-for.ts';
 import { added, bookmark, line, listEnd, object, status } from '../../../test/support/watch-lines.ts';
-import { staticCredentials } from '../../../test/support/static-credentials.ts';
-import { HttpKubeApi } from '../http.ts';
 import { ServedNamespaces } from './served-namespaces.ts';
 import { WatchGroup } from './watch-group.ts';
 import { Watcher, type WatcherOptions } from './watcher.ts';
@@ -26,30 +24,17 @@ interface Call {
   closed: boolean;
 }
 
-/** The server puts each request into `calls`, and answers it with the next function of `script`. */
-let server: Server;
-let api: HttpKubeApi;
 let calls: Call[] = [];
 let script: ((call: Call) => void)[] = [];
-
-before(async () => {
-  server = createServer((request: IncomingMessage, response: ServerResponse) => {
-    const url = new URL(request.url ?? '/', 'http://server');
-    const call: Call = { query: url.searchParams, accept: request.headers.accept ?? '', response, closed: false };
-    response.once('close', () => (call.closed = true));
-    calls.push(call);
-    script.shift()?.(call);
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  api = new HttpKubeApi({
-    cluster: 'test',
-    server: new URL(`http://127.0.0.1:${port}`),
-    credentials: staticCredentials({}),
-    namespace: 'default',
-    origin: 'test',
-  });
+/** Puts each request into `calls`, and answers it with the next function of `script`. */
+const server = createServer((request, response) => {
+  const url = new URL(request.url ?? '/', 'http://server');
+  const call: Call = { query: url.searchParams, accept: request.headers.accept ?? '', response, closed: false };
+  response.once('close', () => (call.closed = true));
+  calls.push(call);
+  script.shift()?.(call);
 });
+const api = connect({ after }, await listen({ after }, server));
 
 beforeEach(() => {
   calls = [];
@@ -58,12 +43,6 @@ beforeEach(() => {
 
 afterEach(() => {
   for (const { response } of calls) response.destroy();
-});
-
-after(async () => {
-  await api[Symbol.asyncDispose]();
-  server.closeAllConnections();
-  await new Promise((resolve) => server.close(resolve));
 });
 
 /** Answers with these lines and leaves the stream open. */
@@ -89,10 +68,10 @@ const broken =
     response.write(lines.join(''), () => setTimeout(() => response.destroy(), 10));
   };
 const refuse =
-  (code: number, reason: string, headers: Record<string, string> = {}) =>
+  (code: number, reason: string, message?: string) =>
   ({ response }: Call): void => {
-    response.writeHead(code, { 'content-type': 'application/json', ...headers });
-    response.end(JSON.stringify(status(code, reason)));
+    response.writeHead(code, { 'content-type': 'application/json' });
+    response.end(JSON.stringify(status(code, reason, message)));
   };
 const page = (names: string[], version: number, token = '') =>
   whole(
@@ -250,6 +229,7 @@ for (const [how, gone] of [
   ['a 410 as an ERROR event', open(line('ERROR', status(410, 'Expired')))],
   ['a 410 as the answer', refuse(410, 'Gone')],
   ['a 404 of the collection', refuse(404, 'NotFound')],
+  ['the answer that the version does not exist yet', refuse(504, 'Timeout', 'Too large resource version: 4')],
 ] as const) {
   test(`after ${how} everything is listed again, and objects that the new list lacks are dropped`, async () => {
     script = [
@@ -300,16 +280,25 @@ test('the error for a malformed watch event does not quote the event', async () 
   }
 });
 
-test('after an ERROR event everything is listed again, but after a 429 the watch continues', async () => {
+test('after an ERROR event everything is listed again, but after a 429, or a 500 as the answer, the watch continues', async () => {
   const busy = whole(line('ERROR', status(429, 'TooManyRequests', 'later')));
   const poisoned = whole(line('ERROR', status(500, 'InternalError', 'unable to decode an object')));
-  script = [broken(added('a', 1), listEnd(2)), busy, poisoned, open(added('b', 5), listEnd(5))];
+  const refused = refuse(500, 'InternalError');
+  script = [broken(added('a', 1), listEnd(2)), busy, refused, poisoned, open(added('b', 5), listEnd(5))];
   await using scene = start();
   await has(scene.held, { 'n/b': '5' });
   assert.deepEqual(
     calls.map(({ query }) => query.get('resourceVersion')),
-    [null, '2', '2', null],
+    [null, '2', '2', '2', null],
   );
+});
+
+test('if a list is older than what the watch has seen, also before a list that failed, this is a rollback', async () => {
+  let rollbacks = 0;
+  script = [broken(listEnd(9)), refuse(410, 'Expired'), refuse(500, 'InternalError'), open(listEnd(3))];
+  await using scene = start({ onRollback: () => (rollbacks += 1) });
+  await waitFor(() => scene.held.log.includes('prune @3'), { message: () => scene.held.log.join(' · ') });
+  assert.equal(rollbacks, 1);
 });
 
 test('after an ERROR event the watcher closes the stream, although the server keeps it open', async () => {

@@ -13,40 +13,6 @@ function groupOf(key: string): string {
   return key.split('/')[1] ?? '';
 }
 
-test('groups of keys take turns, even if one group has 1,000 keys', () => {
-  const turns = new Turns((key) => key.split('/')[0] ?? '');
-  for (let index = 0; index < 1000; index += 1) turns.add(`bad/${index}`, false, index);
-  for (const key of ['good/a', 'good/b', 'other/c']) turns.add(key, false, 2000);
-  const first = Array.from({ length: 7 }, () => turns.shift()?.key);
-  assert.deepEqual(first, ['bad/0', 'good/a', 'other/c', 'bad/1', 'good/b', 'bad/2', 'bad/3']);
-  assert.equal(turns.size, 996);
-  assert.equal(turns.oldestSince(), 4);
-});
-
-test('a group for which mayTake is false misses its turn and keeps its keys', () => {
-  const turns = new Turns((key) => key.split('/')[0] ?? '');
-  for (const [index, key] of ['a/0', 'a/1', 'b/0'].entries()) turns.add(key, false, index);
-  assert.equal(turns.shift((group) => group !== 'a')?.key, 'b/0');
-  assert.equal(
-    turns.shift((group) => group !== 'a'),
-    undefined,
-  );
-  assert.equal(turns.size, 2);
-  assert.deepEqual([turns.shift()?.key, turns.shift()?.key], ['a/0', 'a/1']);
-});
-
-test('owners take turns, and in the turn of an owner its groups do, however many keys and groups an owner has', () => {
-  const turns = new Turns(groupOf, ownerOf);
-  for (let index = 0; index < 1000; index += 1) turns.add(`noisy/${index % 500}/${index}`, false, index);
-  for (const key of ['quiet/0/a', 'quiet/0/b', 'quiet/1/c', 'other/0/d']) turns.add(key, false, 2000);
-  const first = Array.from({ length: 8 }, () => turns.shift()?.key);
-  const [noisy, quiet] = [
-    ['noisy/0/0', 'noisy/1/1', 'noisy/2/2', 'noisy/3/3'],
-    ['quiet/0/a', 'quiet/1/c', 'quiet/0/b'],
-  ];
-  assert.deepEqual(first, [noisy[0], quiet[0], 'other/0/d', noisy[1], quiet[1], noisy[2], quiet[2], noisy[3]]);
-});
-
 test('if the group and the owner of a waiting key change, the key keeps its place and is returned exactly one time', () => {
   for (const change of ['group', 'owner']) {
     let now = 'a';
