@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 
 import { listEach } from '../../src/kube/list-each.ts';
-import { annotationNames, isAnnotated } from '../../src/controllers/replicator/rules/annotations.ts';
+import { annotationNames, isReplicatorAnnotation } from '../../src/controllers/replicator/rules/annotations.ts';
 import type { KubeObject } from '../../src/kube/api.ts';
 import { Arrivals } from '../arrivals.ts';
 import { took } from '../screen.ts';
@@ -31,7 +31,8 @@ export const replicatorWalk: Walk = {
     for (const collection of ['/api/v1/secrets', '/api/v1/configmaps']) {
       let annotated = 0;
       const count = ({ metadata }: KubeObject): void => {
-        if (isAnnotated(NAMES, metadata.annotations)) annotated += 1;
+        const keys = Object.keys(metadata.annotations ?? {});
+        if (keys.some((key) => isReplicatorAnnotation(NAMES, key))) annotated += 1;
       };
       await listEach(cluster.api, collection, count, { metadataOnly: true, signal });
       if (annotated === 0) continue;

@@ -182,7 +182,7 @@ function conditionNote(snapshot: Snapshot, rule: RuleKey): string[] {
 
 /** Whether the rule selects the object's namespace; `undefined`: the rule makes no objects of this kind and name. */
 function selects({ claims }: Snapshot, rule: RuleKey, key: ResourceKey): boolean | undefined {
-  return claims.ruleSetOf(rule).selects?.(rule, key);
+  return claims.ruleSetOf(rule).selects?.(rule, key)?.();
 }
 
 /**

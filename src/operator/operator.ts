@@ -7,7 +7,7 @@
  */
 import type { Config } from '../config/config.ts';
 import type { ControllerContext, ControllerEntry } from '../controllers/common/context.ts';
-import { SUSPEND_ANNOTATION } from '../controllers/common/annotated/report.ts';
+import { SUSPEND_ANNOTATION } from '../controllers/common/annotated/values.ts';
 import { ConsentWatch } from '../controllers/common/namespaces/consent.ts';
 import { goneRuleEvents } from '../copy/engine/life/warnings.ts';
 import { NamespaceChanges } from '../controllers/common/namespaces/namespace-changes.ts';

@@ -71,7 +71,7 @@ function replicatorReasons(): string[] {
     [
       'src/controllers/replicator/**/*.ts',
       'src/controllers/common/namespaces/left-out.ts',
-      'src/controllers/common/annotated/report.ts',
+      'src/controllers/common/annotated/{report,values}.ts',
       'src/controllers/common/rules/rule-limits.ts',
       'src/copy/{model,book,plan,cluster}/**/*.ts',
     ],

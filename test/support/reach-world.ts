@@ -170,9 +170,9 @@ export class ReachProcess {
     });
     const scope = ruleScope({ cluster: CLUSTER, namespaces: this.namespaces, onRoom, reach });
     this.#mirrorRules = new MirrorRules(scope, { mirrors: this.mirrors, viewOf: (source) => this.#viewOf(source) });
-    this.#pushRules = new ReplicatorRules(scope, {
-      observed: (_kind, namespace, name) => this.#objects.get(secretKey(namespace, name)),
-    });
+    this.#pushRules = new ReplicatorRules(scope, (_kind, namespace, name) =>
+      this.#objects.get(secretKey(namespace, name)),
+    );
     const log = { error: (_text: string, fields?: object) => this.errors.push(fields) };
     const isCurrent = async (name: string): Promise<boolean> => await Promise.resolve(this.#isCurrent(name));
     const reads = { namespaces: this.namespaces, isCurrent, watchNamespaces: () => undefined };
@@ -247,7 +247,7 @@ export class ReachProcess {
     if (object === undefined) this.#objects.delete(key);
     else this.#objects.set(key, object);
     this.#engine.objectChanged(key, before, object, own);
-    const rule = this.#pushRules.objects.ruleOf(key);
+    const rule = this.#pushRules.ruleOf(key);
     const [was, is] = [before, object].map((each) => each && this.#pushRules.versionOf(each));
     if (rule !== undefined && was !== is) this.#engine.enqueueRule(rule);
   }
@@ -274,7 +274,7 @@ export class ReachProcess {
   }
 
   #livePush(rule: RuleKey): string | undefined {
-    const { place } = this.#pushRules.objects.of(rule);
+    const { place } = this.#pushRules.objectOf(rule);
     const object = this.#cluster.objects.get(secretKey(place.namespace, place.name));
     return object && this.#pushRules.versionOf(object);
   }

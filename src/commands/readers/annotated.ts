@@ -1,7 +1,6 @@
 /** What the readers of annotated objects share: such a rule has no status, so its state comes from its outcomes. */
-import type { AnnotatedRules } from '../../controllers/common/annotated/controller.ts';
-import type { FindObject } from '../../controllers/common/annotated/objects.ts';
 import { eventsOf, warningsOf } from '../../controllers/common/annotated/report.ts';
+import type { AnnotatedRules, FindObject } from '../../controllers/common/annotated/rules.ts';
 import type { Entry } from '../../copy/book/claim-book.ts';
 import { because, withReason } from '../../copy/model/cause.ts';
 import { parseResourceKey, parseRuleKey, resourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
@@ -35,7 +34,7 @@ export abstract class AnnotatedReader<Rules extends AnnotatedRules> implements R
   }
 
   ruleOf(object: ResourceKey): RuleKey | undefined {
-    return this.ruleSet.objects.ruleOf(object);
+    return this.ruleSet.ruleOf(object);
   }
 
   describe(object: ResourceKey, snapshot: SnapshotView): Description | undefined {
@@ -74,7 +73,7 @@ export abstract class AnnotatedReader<Rules extends AnnotatedRules> implements R
     isPush: boolean,
     at: string | undefined,
   ): ReturnType<Description['state']> {
-    const entries = [...(this.ruleSet.named?.(claims) ?? claims)];
+    const entries = [...this.ruleSet.named(claims)];
     const problem = problemIn(outOfReach);
     const told = (): RuleState => {
       const [pending, settled] = [entries.filter(isPending), entries.filter((entry) => !isPending(entry))];

@@ -16,7 +16,7 @@ export class ReplicatorReader extends AnnotatedReader<ReplicatorRules> {
   readonly #names: AnnotationNames;
 
   constructor(inventory: Inventory, scope: RuleScope) {
-    const rules = new ReplicatorRules(scope, { observed: listedObjects(inventory, scope.cluster) });
+    const rules = new ReplicatorRules(scope, listedObjects(inventory, scope.cluster));
     super(inventory, rules, rules.settings.names.version);
     this.#names = rules.settings.names;
   }
@@ -65,7 +65,7 @@ export class ReplicatorReader extends AnnotatedReader<ReplicatorRules> {
   protected left(rule: RuleKey, { annotations }: Observed, evaluation: Evaluation | undefined): Unwanted {
     const problem = problemIn(evaluation?.outOfReach);
     const why = problem === undefined ? '' : `: ${withReason(problem)}`;
-    const isThere = this.ruleSet.objects.of(rule).observed !== undefined;
+    const isThere = this.ruleSet.objectOf(rule).observed !== undefined;
     return {
       owner: annotations[this.#names.by] ?? '',
       why: isThere ? `its source does not request it${why}` : 'its source does not exist',

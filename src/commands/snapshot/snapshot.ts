@@ -211,7 +211,7 @@ export class Snapshot implements SnapshotView {
 
   whyNot(rule: RuleKey, object: ResourceKey): string | undefined {
     const { namespace } = parseResourceKey(object);
-    if (this.claims.ruleSetOf(rule).selects?.(rule, object) !== true)
+    if (this.claims.ruleSetOf(rule).selects?.(rule, object)?.() !== true)
       return this.describe(this.objectOf(rule))?.exclusionOf?.(namespace);
     const refusal = this.#refusalOf(rule, namespace);
     return refusal && withReason(refusal);
@@ -219,7 +219,7 @@ export class Snapshot implements SnapshotView {
 
   /** The limit or consent that keeps a rule out of a namespace that it selects; `undefined`: none, or not selected. */
   refusalOf(rule: RuleKey, object: ResourceKey): Cause | undefined {
-    if (this.claims.ruleSetOf(rule).selects?.(rule, object) !== true) return undefined;
+    if (this.claims.ruleSetOf(rule).selects?.(rule, object)?.() !== true) return undefined;
     return this.#refusalOf(rule, parseResourceKey(object).namespace);
   }
 

@@ -265,7 +265,7 @@ function heldBy(snapshot: Snapshot, object: ResourceKey): string | undefined {
   if (names !== undefined) return `${snapshot.titleOf(names)} names it as its source`;
   if (snapshot.rulesOf(object).some((rule) => rules.has(rule))) return 'it requests copies itself';
   for (const [rule, { refusal, owner }] of rules) {
-    const isSelected = claims.ruleSetOf(rule).selects?.(rule, object);
+    const isSelected = claims.ruleSetOf(rule).selects?.(rule, object)?.();
     if (isSelected === true) return `${owner.title} selects it`;
     if (isSelected === false && refusal !== undefined) return `${owner.title} may select it: ${refusal.message}`;
   }

@@ -55,7 +55,7 @@ function create(context: ControllerContext): Controller {
       if (uid !== home && !backends.has(uid)) {
         backends.set(uid, other.name);
         other.onReplaced = () => identified(other, isReplaced(other.name));
-        for (const kind of rules.objects.kinds) watchCopies(other, kind, 'copies', rules.name, 'some rules');
+        for (const kind of rules.kinds) watchCopies(other, kind, 'copies', rules.name, 'some rules');
       }
       identified(other, uid);
     };
@@ -68,7 +68,7 @@ function create(context: ControllerContext): Controller {
       if (others.length === 0) return controller.open(signal);
       engine.onObjects({
         objectChanged: (key) => {
-          const rule = rules.objects.ruleOf(key);
+          const rule = rules.ruleOf(key);
           if (rule === undefined) return;
           if (rules.isFar(rule)) far.add(rule);
           else far.delete(rule);

@@ -1,8 +1,7 @@
 /** What a source asks for in other clusters, which the annotation `sync-contexts` names by contexts. Pure. */
 import { type Cause, nobodyCause } from '../../copy/model/cause.ts';
 import { resourceKey, type ResourceKey } from '../../copy/model/keys.ts';
-import type { Place } from '../common/annotated/objects.ts';
-import { illFormed } from '../common/annotated/values.ts';
+import { illFormed, type Place } from '../common/annotated/values.ts';
 import { isItself, NAMES } from './words.ts';
 
 /** Another cluster that a source may name, by its context. */

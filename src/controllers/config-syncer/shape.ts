@@ -1,14 +1,8 @@
 /** What a copy looks like: as config-syncer makes it, without what is an instruction to other programs. Pure. */
-import {
-  CHANGING,
-  type DesiredState,
-  failing,
-  type FieldPatch,
-  type Shape,
-  type SourceView,
-} from '../../copy/model/claim.ts';
-import { COPY_LABEL, LAST_APPLIED, type Observed, PLACE_ANNOTATION } from '../../copy/model/observed.ts';
-import type { Place } from '../common/annotated/objects.ts';
+import type { DesiredState, FieldPatch } from '../../copy/model/claim.ts';
+import { COPY_LABEL, LAST_APPLIED, type Observed, PLACE_ANNOTATION, placeText } from '../../copy/model/observed.ts';
+import { type PresentSource, PushedShape } from '../common/annotated/shapes.ts';
+import type { Place } from '../common/annotated/values.ts';
 import { copiedMetadata, isTravelling, TOO_LARGE } from '../common/excluded-metadata.ts';
 import { farMark, MARK, NAMES, originIn, originLabels, originText, userText } from './words.ts';
 
@@ -25,32 +19,27 @@ export interface SyncShapeOptions {
   readonly text: string;
 }
 
-/** All copies of a source share one shape. */
-export class SyncShape implements Shape {
-  readonly id: string;
+export class SyncShape extends PushedShape {
   readonly #options: SyncShapeOptions;
   readonly #mark: string;
   readonly #originLabels: Texts;
-  /** For one version of the source; `undefined` metadata: its annotations are not those of this shape. */
-  #last: { readonly version: string; readonly copied: Copied | undefined } | undefined;
+  /** What all copies of one version of the source get. */
+  #last: { readonly version: string; readonly copied: Copied } | undefined;
 
   constructor(options: SyncShapeOptions) {
     const { source, uid, clusterName, fromCluster, text } = options;
+    const mark = fromCluster === undefined ? placeText(source) : farMark(fromCluster, source);
+    const id = JSON.stringify(['sync', mark, uid, clusterName, text]);
+    super(id, (annotations) => userText(annotations) === text);
     this.#options = options;
-    this.#mark = fromCluster === undefined ? `${source.namespace}/${source.name}` : farMark(fromCluster, source);
+    this.#mark = mark;
     this.#originLabels = originLabels(source, clusterName);
-    this.id = JSON.stringify(['sync', this.#mark, uid, clusterName, text]);
   }
 
-  desiredState(source: SourceView, observed: Observed | undefined): DesiredState {
-    if (source.state === 'failed') return failing(source);
+  protected copyOf({ version, labels, annotations }: PresentSource, observed: Observed | undefined): DesiredState {
     if (observed?.trimmed === true) return TOO_LARGE;
-    if (source.state !== 'present') return CHANGING;
-    const { version, labels, annotations } = source;
     if (this.#last?.version !== version) this.#last = { version, copied: this.#copiedFrom(labels, annotations) };
     const { copied } = this.#last;
-    // With other annotations, the copy may be unwanted now. The rule is about to be evaluated.
-    if (copied === undefined) return CHANGING;
     const { uid, source: place } = this.#options;
     const origin = { [NAMES.origin]: originText({ ...place, uid, resourceVersion: version }) };
     const isNamed = observed === undefined || originIn(observed.annotations)?.namespace === place.namespace;
@@ -68,8 +57,7 @@ export class SyncShape implements Shape {
     };
   }
 
-  #copiedFrom(labels: Texts, annotations: Texts): Copied | undefined {
-    if (userText(annotations) !== this.#options.text) return undefined;
+  #copiedFrom(labels: Texts, annotations: Texts): Copied {
     return {
       labels: {
         ...copiedMetadata(labels, isTravelling),

@@ -9,9 +9,7 @@ import { isDnsLabel } from '../../runtime/text/dns-names.ts';
 import { parseSelector } from '../../runtime/text/label-selector.ts';
 import { ANY_NAME } from '../../runtime/text/name-patterns.ts';
 import { clipped } from '../../runtime/text/texts.ts';
-import type { Place } from '../common/annotated/objects.ts';
-import { illFormed } from '../common/annotated/values.ts';
-import { SUSPEND_ANNOTATION } from '../common/annotated/report.ts';
+import { illFormed, type Place } from '../common/annotated/values.ts';
 import type { NamespaceSelection } from '../common/namespaces/selection.ts';
 
 type Texts = Readonly<Record<string, string>>;
@@ -40,11 +38,6 @@ const LABELS = {
  */
 export const MARK = 'keyferry.dev/synced-from';
 
-/** Whether an object is kept: a source or a copy. Called for every object in the cluster, so it must be fast. */
-export function isAnnotated(annotations: Texts = {}): boolean {
-  return isRule(annotations) || NAMES.origin in annotations || MARK in annotations;
-}
-
 export function isRule(annotations: Texts): boolean {
   return NAMES.sync in annotations || NAMES.contexts in annotations;
 }
@@ -55,7 +48,7 @@ export function isReadAnnotation(annotation: string): boolean {
 
 /** The annotations that decide about the claims of an object, as text. */
 export function userText(annotations: Texts): string {
-  return JSON.stringify([NAMES.sync, NAMES.contexts, SUSPEND_ANNOTATION].map((name) => annotations[name] ?? null));
+  return JSON.stringify([NAMES.sync, NAMES.contexts].map((name) => annotations[name] ?? null));
 }
 
 /** The namespaces that a source selects, or what is wrong with the annotation; `undefined`: there is none. */
@@ -63,7 +56,7 @@ export function selectionIn(annotations: Texts): NamespaceSelection | Cause | un
   const text = annotations[NAMES.sync];
   if (text === undefined) return undefined;
   const problem = lengthProblem(text);
-  if (problem !== undefined) return illFormed(NAMES.sync, '', problem);
+  if (problem !== undefined) return illFormed(NAMES.sync, undefined, problem);
   try {
     return {
       names: new Set(),

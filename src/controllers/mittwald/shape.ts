@@ -2,7 +2,6 @@
 import type { OwnerReference } from '../../kube/api.ts';
 import { because, causeOf } from '../../copy/model/cause.ts';
 import {
-  CHANGING,
   type Claim,
   type DesiredObject,
   type DesiredState,
@@ -13,11 +12,18 @@ import {
   type Shape,
   type SourceView,
 } from '../../copy/model/claim.ts';
-import { COPY_LABEL, lengthProblem, MERGED_FROM, type Observed, PLACE_ANNOTATION } from '../../copy/model/observed.ts';
+import {
+  COPY_LABEL,
+  lengthProblem,
+  MERGED_FROM,
+  type Observed,
+  PLACE_ANNOTATION,
+  placeText,
+} from '../../copy/model/observed.ts';
 import type { RuleKey } from '../../copy/model/keys.ts';
 import { rfc3339 } from '../../runtime/text/texts.ts';
-import type { Place } from '../common/annotated/objects.ts';
-import { pathOf, type PresentSource, PullShape } from '../common/pull-shape.ts';
+import { pathOf, type PresentSource, PullShape, PushedShape } from '../common/annotated/shapes.ts';
+import type { Place } from '../common/annotated/values.ts';
 import { copiedMetadata, isCopied, TOO_LARGE } from '../common/excluded-metadata.ts';
 import { ACCEPT_PUSH, acceptsFrom, COPY_OF, FILLED_FROM, isRule, NAMES, referenceIn, userText } from './words.ts';
 
@@ -55,41 +61,33 @@ export interface PushOptions {
   readonly mergesForeign: boolean;
 }
 
-/** A copy that the source pushes. All copies of a source share one shape. */
-export class PushShape implements Shape {
-  readonly id: string;
+/** A copy that the source pushes. */
+export class PushShape extends PushedShape {
   readonly #options: PushOptions;
   readonly #mark: string;
-  /** The annotations that were compared last, and whether they are those of this shape. */
-  #last: readonly [Annotations, boolean] | undefined;
 
   constructor(options: PushOptions) {
     const { source, text, owners } = options;
+    const mark = placeText(source);
+    const id = `push ${mark} ${text} ${JSON.stringify(owners ?? null)}`;
+    super(id, (annotations) => userText(annotations) === text);
     this.#options = options;
-    this.#mark = `${source.namespace}/${source.name}`;
-    this.id = `push ${this.#mark} ${text} ${JSON.stringify(owners ?? null)}`;
+    this.#mark = mark;
   }
 
-  desiredState(source: SourceView, observed: Observed | undefined, now: number): DesiredState {
+  override desiredState(source: SourceView, observed: Observed | undefined, now: number): DesiredState {
     const takes = observed && this.#takes(source, observed);
-    const desired = this.#desired(source, observed, now, takes);
+    const desired = super.desiredState(source, observed, now);
     return takes === undefined ? desired : { ...desired, takes };
   }
 
-  #desired(
-    source: SourceView,
-    observed: Observed | undefined,
-    now: number,
-    takes: DesiredState['takes'],
-  ): DesiredState {
-    if (source.state === 'failed') return failing(source);
-    // With other annotations, the copy may be unwanted now. The rule is about to be evaluated.
-    if (source.state !== 'present' || !this.#isCurrent(source.annotations)) return CHANGING;
+  protected copyOf(source: PresentSource, observed: Observed | undefined, now: number): DesiredState {
     if (observed?.trimmed === true || (observed !== undefined && isTrimmed(observed))) return TOO_LARGE;
     const book = { bookkeeping: written(source.version, now), data: 'source' } as const;
     const { annotations = {} } = observed ?? {};
+    const isUsers = MERGED_FROM in annotations || (observed && this.#takes(source, observed)) === 'maybe';
     // The object is one of a user, and only gets keys.
-    if (observed !== undefined && !(COPY_OF in annotations) && (MERGED_FROM in annotations || takes === 'maybe')) {
+    if (observed !== undefined && !(COPY_OF in annotations) && isUsers) {
       const consent = this.#consentOf(observed);
       if (consent === undefined) return { ...remainsIn(observed), remark: TAKEN_BACK };
       const marks = { [MERGED_FROM]: this.#mark, ...consent };
@@ -129,11 +127,6 @@ export class PushShape implements Shape {
     if (mergesForeign || (acceptsFrom(source.namespace, annotations) && !ownAnnotations.includes(ACCEPT_PUSH)))
       return {};
     return isFromList ? { [ACCEPT_PUSH]: source.namespace } : undefined;
-  }
-
-  #isCurrent(annotations: Annotations): boolean {
-    if (this.#last?.[0] !== annotations) this.#last = [annotations, userText(annotations) === this.#options.text];
-    return this.#last[1];
   }
 }
 

@@ -8,8 +8,7 @@ import { isDnsLabel, isSubdomain } from '../../runtime/text/dns-names.ts';
 import { parseBool } from '../../runtime/text/go-bool.ts';
 import { type LabelMatcher, parseSelector } from '../../runtime/text/label-selector.ts';
 import { type NamePattern, PatternCache, RulePatterns } from '../../runtime/text/name-patterns.ts';
-import type { Place } from '../common/annotated/objects.ts';
-import { illFormed, listItems } from '../common/annotated/values.ts';
+import { illFormed, listItems, type Place } from '../common/annotated/values.ts';
 import { OWN_PREFIX } from '../common/excluded-metadata.ts';
 import { type NamespaceSelection, selectionOf } from '../common/namespaces/selection.ts';
 
@@ -45,12 +44,6 @@ export const FILLED_FROM = `${OWN_PREFIX}filled-from`;
 export const ACCEPT_PUSH = `${OWN_PREFIX}accept-push`;
 
 const OWN_NAMES: ReadonlySet<string> = new Set([COPY_OF, MERGED_FROM, FILLED_FROM, ACCEPT_PUSH]);
-
-/** Whether an object matters here. Called for every object in the cluster, so it must be fast. */
-export function isAnnotated(annotations: Annotations = {}): boolean {
-  for (const key in annotations) if (key.startsWith(MITTWALD_PREFIX) || OWN_NAMES.has(key)) return true;
-  return false;
-}
 
 /** Whether Keyferry reads an annotation, so that it is always kept; `undefined`: it is never kept. */
 export function isReadAnnotation(annotation: string): boolean | undefined {
@@ -126,7 +119,7 @@ const MAX_PROBLEMS = 3;
 
 export function readList({ whole, original, isOriginal }: Dialect, annotation: string, list: string): NamespaceList {
   const problem = lengthProblem(list);
-  if (problem !== undefined) return { patterns: [], half: [], problems: [illFormed(annotation, '', problem)] };
+  if (problem !== undefined) return { patterns: [], half: [], problems: [illFormed(annotation, undefined, problem)] };
   const patterns: NamePattern[] = [];
   const half: { item: string; original: NamePattern }[] = [];
   const problems: Cause[] = [];
@@ -202,7 +195,7 @@ export function readPush(dialect: Dialect, annotations: Annotations, excluded: r
 function matcherIn(text: string | undefined): LabelMatcher | Cause | undefined {
   if (text === undefined) return undefined;
   const problem = lengthProblem(text);
-  if (problem !== undefined) return illFormed(NAMES.toMatching, '', problem);
+  if (problem !== undefined) return illFormed(NAMES.toMatching, undefined, problem);
   try {
     return parseSelector(text.replaceAll('\n', ' '));
   } catch (error) {

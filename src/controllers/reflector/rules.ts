@@ -1,6 +1,5 @@
 /**
- * Turns objects with annotations of reflector into claims (see `RuleSet`). A rule is such an object, with the key
- * `reflector:<Kind>/<namespace>/<name>`. It claims only objects of its own kind.
+ * Turns objects with annotations of reflector into claims (see `AnnotatedRules`).
  *
  * A source claims an automatic mirror in each namespace that both pairs of its annotations select (mode `own`). A direct
  * mirror claims itself (mode `fill`). A value that cannot be read selects nothing, but it deletes no copy either.
@@ -8,28 +7,24 @@
 import { createHash } from 'node:crypto';
 
 import type { RuleEvent } from '../../copy/engine/controller.ts';
-import { warning } from '../../copy/engine/life/warnings.ts';
 import { because, type Cause } from '../../copy/model/cause.ts';
-import { claimAll, leavingClaims } from '../../copy/model/claim.ts';
-import { parseResourceKey, resourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
+import { leavingClaims } from '../../copy/model/claim.ts';
+import { parseResourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import { CONFIG_MAP, SECRET } from '../../copy/model/kind.ts';
 import type { Observed } from '../../copy/model/observed.ts';
-import type { EngineView, Evaluation, Mark } from '../../copy/model/rule-set.ts';
+import type { Evaluation, Mark } from '../../copy/model/rule-set.ts';
+import { AnnotatedRules, type Annotations, type FindObject, type FoundRule } from '../common/annotated/rules.ts';
+import { illFormed, type Place } from '../common/annotated/values.ts';
 import type { RuleScope } from '../common/context.ts';
-import { misreadPatterns, selectsNow, selectsWith } from '../common/namespaces/selection.ts';
-import type { AnnotatedRules } from '../common/annotated/controller.ts';
-import { findRule, type FoundRule } from '../common/annotated/found-rule.ts';
-import { AnnotatedObjects, type FindObject, type Place } from '../common/annotated/objects.ts';
-import { SUSPEND_ANNOTATION, SUSPENDED } from '../common/annotated/report.ts';
-import { illFormed } from '../common/annotated/values.ts';
-import { RuleTargets } from '../common/rules/rule-targets.ts';
+import { misreadPatterns, type NamespaceSelection, selectsWith } from '../common/namespaces/selection.ts';
 import { AutoShape, DirectShape } from './shape.ts';
 import {
   autoSourceOf,
   globs,
-  isAnnotated,
   isMadeByReflector,
+  isReadAnnotation,
   isRule,
+  isTrue,
   listsOfNobody,
   NAMES,
   readSource,
@@ -39,38 +34,22 @@ import {
   userText,
 } from './words.ts';
 
-export const REFLECTOR_CONTROLLER = 'reflector';
-
-type Annotations = Readonly<Record<string, string>>;
-
 /** An automatic mirror of reflector has exactly these annotations, and no labels. */
 const MIRROR_NAMES: ReadonlySet<string> = new Set([NAMES.reflects, NAMES.autoReflects, NAMES.version, NAMES.at]);
 
-export class ReflectorRules implements AnnotatedRules {
-  readonly name = REFLECTOR_CONTROLLER;
-  readonly objects: AnnotatedObjects;
-  readonly targets: RuleTargets;
-  readonly isKept = isAnnotated;
-  readonly #scope: RuleScope;
+export class ReflectorRules extends AnnotatedRules {
   readonly #isExcluded: (namespace: string) => boolean;
   readonly #patterns = reflectorPatterns();
   /** What the annotations of a source say. They are parsed once for all that pull from it. */
   readonly #read = new WeakMap<Annotations, SourceRule>();
 
   constructor(scope: RuleScope, find: FindObject) {
-    this.#scope = scope;
-    this.objects = new AnnotatedObjects({
-      controller: this.name,
-      cluster: scope.cluster,
-      kinds: [SECRET, CONFIG_MAP],
-      find,
-    });
+    super(scope, find, { name: 'reflector', kinds: [SECRET, CONFIG_MAP], isRead: isReadAnnotation });
     this.#isExcluded = globs(scope.config.reflector.excludedNamespaces);
-    this.targets = new RuleTargets(scope, this.name);
   }
 
-  versionOf({ uid, annotations }: Observed): string | undefined {
-    return isRule(annotations) ? `${uid} ${annotations[SUSPEND_ANNOTATION]} ${userText(annotations)}` : undefined;
+  protected textOf({ annotations }: Observed): string | undefined {
+    return isRule(annotations) ? userText(annotations) : undefined;
   }
 
   read(annotations: Annotations): SourceRule {
@@ -79,18 +58,13 @@ export class ReflectorRules implements AnnotatedRules {
     return rule;
   }
 
-  async evaluate(rule: RuleKey, view: EngineView): Promise<Evaluation | undefined> {
-    const found = findRule(this, rule, view);
-    if (found === undefined) return undefined;
-    const { place, observed, nothing, refused } = found;
-    const { annotations } = observed;
-    if (annotations[SUSPEND_ANNOTATION] === 'true') return refused(SUSPENDED);
+  protected async evaluated(found: FoundRule): Promise<Evaluation> {
+    const { place, observed, refused } = found;
     const excluded = this.#excludedCause(place.namespace);
     if (excluded !== undefined) return refused(excluded);
-    const mirror = this.#mirroredBy(place, annotations);
-    if (mirror === undefined) return await this.#pushes(rule, found, view);
-    this.targets.leave(rule);
-    return 'reason' in mirror ? refused(mirror) : this.#pulls(rule, mirror, nothing);
+    const mirror = this.#mirroredBy(place, observed.annotations);
+    if (mirror === undefined) return await this.#pushes(found);
+    return 'reason' in mirror ? refused(mirror) : this.#pulls(found, mirror);
   }
 
   /** The source of a direct mirror, or why it has none; `undefined`: the object is no direct mirror. */
@@ -105,59 +79,33 @@ export class ReflectorRules implements AnnotatedRules {
       : source;
   }
 
-  #pulls(rule: RuleKey, source: Place, nothing: Evaluation): Evaluation {
-    const { place } = this.objects.of(rule);
-    const sources = [this.objects.keyOf(rule, source)];
-    const refused = this.targets.pullFrom(rule, source.namespace, true);
-    const excluded = this.#excludedCause(source.namespace);
-    const outOfReach = excluded === undefined ? refused : ({ ...excluded, part: 'all' } as const);
-    if (outOfReach !== undefined) return { ...nothing, sources, outOfReach };
-    const labels = JSON.stringify(this.#scope.namespaces.factsOf(place.namespace)?.labels ?? {});
+  #pulls(found: FoundRule, source: Place): Evaluation {
+    const { place } = found;
+    const labels = JSON.stringify(this.scope.namespaces.factsOf(place.namespace)?.labels ?? {});
     // A digest, because thousands of objects in one namespace may have the same labels.
     const facts = createHash('sha256').update(labels).digest('base64url');
     const permits = (given: Annotations): boolean => this.permits(given, place.namespace);
-    const shape = new DirectShape(place, source, permits, facts);
-    const claim = { owner: nothing.owner, mode: 'fill', source: sources[0], shape } as const;
-    return { ...nothing, claims: [{ target: this.objects.keyOf(rule, place), claim }], sources };
+    const pulled = this.pulled(found, source, new DirectShape(place, source, permits, facts), true);
+    const excluded = this.#excludedCause(source.namespace);
+    return excluded === undefined ? pulled : { ...pulled, claims: [], outOfReach: { ...excluded, part: 'all' } };
   }
 
   /** Whether a source with these annotations may be mirrored into a namespace. */
   permits(annotations: Annotations, namespace: string): boolean {
     const { isAllowed, allowed } = this.read(annotations);
-    return isAllowed && selectsWith(allowed, namespace, this.#scope.namespaces.factsOf(namespace)?.labels ?? {});
+    return isAllowed && selectsWith(allowed, namespace, this.scope.namespaces.factsOf(namespace)?.labels ?? {});
   }
 
-  async #pushes(rule: RuleKey, found: FoundRule, view: EngineView): Promise<Evaluation> {
-    const { config } = this.#scope;
-    const { place, observed, owner, nothing, refused } = found;
+  async #pushes(found: FoundRule): Promise<Evaluation> {
+    const { rule, place, observed, owner, owned, nothing } = found;
     const { isAllowed, isAuto, targets: selection, problems } = this.read(observed.annotations);
     const [problem] = problems;
-    /** A mistake must not delete a copy. So copies that the readable part does not select stay. */
-    const left = (cause: Cause, claimed?: ReadonlySet<ResourceKey>): Evaluation['claims'] =>
-      leavingClaims(
-        owner,
-        [...view.ownedBy(rule)].filter((target) => claimed?.has(target) !== true),
-        cause,
-      );
     if (!isAllowed || !isAuto) {
       this.targets.leave(rule);
-      return problem === undefined ? nothing : { ...nothing, claims: left(problem) };
+      return problem === undefined ? nothing : { ...nothing, claims: leavingClaims(owner, owned(), problem) };
     }
-    const { targets, refusal, outOfReach } = await this.targets.find(rule, {
-      selection,
-      mayPush: config.limits.reflectorPush,
-      misread: () => this.misreadOf(rule),
-    });
-    if (refusal !== undefined) return refused(refusal, outOfReach);
-    if (outOfReach?.part === 'all') return { ...nothing, outOfReach };
-    const keys = Array.from(targets, (namespace) => this.objects.keyOf(rule, { namespace, name: place.name }));
-    const shape = new AutoShape(place, userText(observed.annotations));
-    const claims = claimAll(keys, { owner, mode: 'own', source: this.objects.keyOf(rule, place), shape });
-    return {
-      ...nothing,
-      outOfReach,
-      claims: problem === undefined ? claims : [...claims, ...left(problem, new Set(keys))],
-    };
+    const wanted = { selection, mayPush: this.scope.config.limits.reflectorPush };
+    return await this.pushed(found, wanted, new AutoShape(place, userText(observed.annotations)), () => problem);
   }
 
   #excludedCause(namespace: string): Cause | undefined {
@@ -166,49 +114,39 @@ export class ReflectorRules implements AnnotatedRules {
   }
 
   markOn(observed: Observed, target: ResourceKey): Mark | undefined {
-    const { annotations } = observed;
-    if (!(NAMES.reflects in annotations)) return undefined;
-    const { cluster, kind, ...place } = parseResourceKey(target);
-    const source = autoSourceOf(place, annotations);
-    const rule = source && this.objects.ruleOf(resourceKey(cluster, kind, source.namespace, source.name));
+    if (!(NAMES.reflects in observed.annotations)) return undefined;
+    const source = autoSourceOf(parseResourceKey(target), observed.annotations);
+    const rule = source && this.ruleBeside(target, source);
     return rule && { rule, doubt: doubtOf(observed) };
   }
 
-  orphanPolicy(): 'delete' {
-    return 'delete';
+  protected override problemsOf(rule: RuleKey): readonly Cause[] {
+    const { place } = this.objectOf(rule);
+    const annotations = this.annotationsOf(rule) ?? {};
+    const isMirror = this.#mirroredBy(place, annotations) !== undefined || isMadeByReflector(annotations);
+    const reference = isMirror ? undefined : referenceIn(annotations);
+    const { problems } = this.read(annotations);
+    return reference !== undefined && 'reason' in reference ? [...problems, reference] : problems;
   }
 
-  warningsOf(rule: RuleKey): readonly RuleEvent[] {
-    const { observed, place } = this.objects.of(rule);
-    if (observed === undefined) return [];
-    const { annotations } = observed;
-    const mirror = this.#mirroredBy(place, annotations);
-    const reference = mirror === undefined && !isMadeByReflector(annotations) ? referenceIn(annotations) : undefined;
-    const found: Pick<Cause, 'reason' | 'message'>[] = [...this.read(annotations).problems];
-    if (reference !== undefined && 'reason' in reference) found.push(reference);
-    const misread = this.misreadOf(rule).map((message) => ({ reason: 'MisreadPattern', message }));
-    const nobody = listsOfNobody(annotations).map((name): RuleEvent => {
+  override warningsOf(rule: RuleKey): readonly RuleEvent[] {
+    const nobody = listsOfNobody(this.annotationsOf(rule) ?? {}).map((name): RuleEvent => {
       return { type: 'Normal', reason: 'MisreadPattern', message: `annotation ${name} selects no namespace` };
     });
-    return [...[...found, ...misread].map(warning), ...nobody];
+    return [...super.warningsOf(rule), ...nobody];
   }
 
-  /** Messages about patterns that the user probably meant as a glob. See `misreadPatterns`. */
-  misreadOf(rule: RuleKey): readonly string[] {
-    const { observed } = this.objects.of(rule);
-    if (observed === undefined) return [];
-    return misreadPatterns(this.read(observed.annotations).suspects, this.#scope.namespaces.names());
+  override misreadOf(rule: RuleKey): readonly string[] {
+    return misreadPatterns(this.read(this.annotationsOf(rule) ?? {}).suspects, this.scope.namespaces.names());
   }
 
-  selects(rule: RuleKey, object: ResourceKey, isQuick = false): boolean | undefined {
-    const { kind, namespace, name } = parseResourceKey(object);
-    const { place, observed, kind: own } = this.objects.of(rule);
-    const { annotations } = observed ?? {};
-    if (annotations === undefined || own.kind !== kind || place.name !== name) return undefined;
-    if (place.namespace === namespace || this.#mirroredBy(place, annotations) !== undefined) return undefined;
-    if (isQuick) return true;
-    const { isAllowed, isAuto, targets } = this.read(annotations);
-    return isAllowed && isAuto ? selectsNow(targets, namespace, this.#scope.namespaces) : undefined;
+  protected override copies(place: Place, annotations: Annotations, name: string): boolean {
+    const isAuto = isTrue(annotations[NAMES.allowed]) && isTrue(annotations[NAMES.auto]);
+    return isAuto && name === place.name && this.#mirroredBy(place, annotations) === undefined;
+  }
+
+  protected selectionOf(_place: Place, annotations: Annotations): NamespaceSelection {
+    return this.read(annotations).targets;
   }
 }
 

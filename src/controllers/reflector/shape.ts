@@ -1,16 +1,9 @@
 /** The desired states of mirrors, as reflector makes them: automatic mirrors are copies, direct mirrors are filled. */
 import { because } from '../../copy/model/cause.ts';
-import {
-  CHANGING,
-  type DesiredState,
-  failing,
-  type FieldPatch,
-  type Shape,
-  type SourceView,
-} from '../../copy/model/claim.ts';
-import { COPY_LABEL, type Observed } from '../../copy/model/observed.ts';
-import type { Place } from '../common/annotated/objects.ts';
-import { pathOf, type PresentSource, PullShape } from '../common/pull-shape.ts';
+import { type DesiredState, failing, type FieldPatch } from '../../copy/model/claim.ts';
+import { COPY_LABEL, type Observed, placeText } from '../../copy/model/observed.ts';
+import { pathOf, type PresentSource, PullShape, PushedShape } from '../common/annotated/shapes.ts';
+import type { Place } from '../common/annotated/values.ts';
 import { hasPlace, isTrue, NAMES, referenceIn, userText } from './words.ts';
 
 type Annotations = Readonly<Record<string, string>>;
@@ -23,30 +16,22 @@ function written(version: string, now: number): FieldPatch {
   return { [NAMES.version]: version, [NAMES.at]: new Date(now).toISOString() };
 }
 
-/** An automatic mirror. All mirrors of a source share one shape. */
-export class AutoShape implements Shape {
-  readonly id: string;
+/** An automatic mirror. */
+export class AutoShape extends PushedShape {
   readonly #source: string;
-  readonly #text: string;
-  /** The annotations that were compared last, and whether they are those of this shape. */
-  #last: readonly [Annotations, boolean] | undefined;
 
   /** @param text the annotations of the source that decide which mirrors there are (`userText`) */
-  constructor({ namespace, name }: Place, text: string) {
-    this.#source = `${namespace}/${name}`;
-    this.#text = text;
-    this.id = `auto ${this.#source} ${text}`;
+  constructor(source: Place, text: string) {
+    super(`auto ${placeText(source)} ${text}`, (annotations) => userText(annotations) === text);
+    this.#source = placeText(source);
   }
 
-  desiredState(source: SourceView, _observed: Observed | undefined, now: number): DesiredState {
-    if (source.state === 'failed') return failing(source);
-    // With other annotations, the mirror may be forbidden now. The rule is about to be evaluated.
-    if (source.state !== 'present' || !this.#isCurrent(source.annotations)) return CHANGING;
+  protected copyOf({ version }: PresentSource, _observed: Observed | undefined, now: number): DesiredState {
     return {
       kind: 'be',
       labels: {},
       annotations: { [NAMES.reflects]: this.#source, [NAMES.autoReflects]: 'True' },
-      bookkeeping: written(source.version, now),
+      bookkeeping: written(version, now),
       bookkeepingLabels: { [COPY_LABEL]: 'reflector' },
       data: 'source',
       refusedTypes: UNSEEN,
@@ -55,11 +40,6 @@ export class AutoShape implements Shape {
 
   heldVersion(observed: Observed): string | undefined {
     return observed.annotations[NAMES.version];
-  }
-
-  #isCurrent(annotations: Annotations): boolean {
-    if (this.#last?.[0] !== annotations) this.#last = [annotations, userText(annotations) === this.#text];
-    return this.#last[1];
   }
 }
 

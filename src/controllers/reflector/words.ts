@@ -13,8 +13,7 @@ import {
   type SuspectPattern,
   suspectPattern,
 } from '../common/namespaces/selection.ts';
-import type { Place } from '../common/annotated/objects.ts';
-import { illFormed, listItems, shown } from '../common/annotated/values.ts';
+import { illFormed, listItems, type Place, shown } from '../common/annotated/values.ts';
 
 type Annotations = Readonly<Record<string, string>>;
 
@@ -42,12 +41,6 @@ export const NAMES = {
 } as const;
 
 const USER_NAMES = [...Object.values(SOURCE_NAMES), NAMES.reflects];
-
-/** Whether an object has annotations of reflector. Called for every object in the cluster, so it must be fast. */
-export function isAnnotated(annotations: Annotations = {}): boolean {
-  for (const key in annotations) if (key.startsWith(PREFIX)) return true;
-  return false;
-}
 
 /** Whether reflector reads an annotation, so that it is always kept; `undefined`: it is never kept. */
 export function isReadAnnotation(annotation: string): boolean | undefined {
@@ -140,7 +133,7 @@ export function readSource(cache: PatternCache, annotations: Annotations): Sourc
   };
   const patternsIn = (name: string, list: string): NamePattern[] => {
     const problem = lengthProblem(list);
-    if (problem !== undefined) problems.push(illFormed(name, '', problem));
+    if (problem !== undefined) problems.push(illFormed(name, undefined, problem));
     const bad: Cause[] = [];
     const found = new Set(problem === undefined ? listItems(list) : []);
     const good = [...found].flatMap((item) => {

@@ -45,7 +45,6 @@ export function replicatorHealth(unsynced: readonly string[], stuck: readonly st
 
 function create(context: ControllerContext): Controller {
   const { createWithLabels, sourceGraceMs } = context.config.replicator;
-  const options = { createWithLabels, graceMs: sourceGraceMs, observed: watchedObjects(context.cluster) };
-  const rules = new ReplicatorRules(context.scope, options);
-  return annotatedController(context, rules);
+  const options = { createWithLabels, graceMs: sourceGraceMs };
+  return annotatedController(context, new ReplicatorRules(context.scope, watchedObjects(context.cluster), options));
 }

@@ -7,7 +7,7 @@ import { observe } from '../../copy/model/observed.ts';
 import { PatternCache } from '../../runtime/text/name-patterns.ts';
 import type { EventInput } from '../../kube/event-recorder.ts';
 import { annotationNames } from './rules/annotations.ts';
-import { ruleVersion } from './rules/rule.ts';
+import { ruleText } from './rules/rule.ts';
 import { ReplicatorRules } from './rules/rule-set.ts';
 import { annotatedStore } from '../common/annotated/controller.ts';
 import { reportOf } from '../common/annotated/report.ts';
@@ -39,7 +39,7 @@ function controllerOf(rules: ReplicatorRules): Controller {
   return {
     rules,
     store: annotatedStore(rules),
-    kindOf: (rule) => rules.objects.of(rule).kind,
+    kindOf: (rule) => rules.objectOf(rule).kind,
     open: unused,
     report: (facts) => (facts.rule === undefined ? undefined : reportOf(rules, facts)),
   };
@@ -50,7 +50,7 @@ test('while a change of namespaces is not yet applied to a rule, getLive gives t
   let pending: RuleKey | undefined;
   const body = Buffer.from(JSON.stringify({ metadata: METADATA }));
   const answer = { status: 200, headers: {}, body };
-  const rules = new ReplicatorRules(ruleScope(), { observed: () => observe(METADATA) });
+  const rules = new ReplicatorRules(ruleScope(), () => observe(METADATA));
   const api = { cluster: 'c', request: async () => await Promise.resolve(answer), stream: unused };
   const isOutdated = async (rule: RuleKey): Promise<boolean> => await Promise.resolve(rule === pending);
   const life = ruleLife(controllerOf(rules), { api, isOutdated });
@@ -73,14 +73,14 @@ test('the version of a rule changes when its object gets the mark of a copy, and
   const { names } = SETTINGS;
   const pushed = { ...METADATA.annotations, [names.by]: 'other/db' };
   const versions = [METADATA.annotations, pushed, { ...pushed, 'keyferry.dev/target': 'else/db' }].map((annotations) =>
-    ruleVersion(SETTINGS, 'u', annotations),
+    ruleText(SETTINGS, annotations),
   );
   assert.equal(new Set(versions).size, 3);
 });
 
 test('an event is recorded when it differs from the one before', async () => {
   const recorded: string[] = [];
-  const rules = new ReplicatorRules(ruleScope(), { observed: () => observe(METADATA) });
+  const rules = new ReplicatorRules(ruleScope(), () => observe(METADATA));
   const recordEvent = (_rule: RuleKey, { message }: EventInput): void => void recorded.push(message);
   const life = ruleLife(controllerOf(rules), { recordEvent });
   const evaluated = controllerOf(rules).store.version(RULE);

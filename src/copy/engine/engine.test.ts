@@ -375,7 +375,7 @@ test('slow evaluations delay the start only for a while, and no rule of another 
       evaluated.push(rule);
       return leaving(rule, []);
     },
-    selects: (rule, target) => rule === slow[99] && target === TARGET,
+    selects: (rule, target) => (rule === slow[99] && target === TARGET ? () => true : undefined),
     markOn: () => ({ rule: gone }),
     getLive: async () => await Promise.resolve({ state: 'gone' }),
     orphanPolicy: () => 'delete',

@@ -96,7 +96,7 @@ export class RuleLoop {
     for (const rules of [this.#changed, this.#evaluating])
       for (const rule of rules) {
         await pause();
-        if (this.#options.claims.ruleSetOf(rule).selects?.(rule, target, true) === true && this.isOutdated(rule))
+        if (this.#options.claims.ruleSetOf(rule).selects?.(rule, target) !== undefined && this.isOutdated(rule))
           return true;
       }
     return false;

@@ -90,8 +90,8 @@ export interface RuleSet {
   /** Why the rule is not ready, if neither its evaluation nor the outcomes of its claims show it: unreadable source. */
   problemOf?(rule: RuleKey): Cause | undefined;
   /**
-   * Whether a rule selects the object's namespace. `undefined`: the rule never copies objects of this kind or name.
-   * @param isQuick patterns and labels are not looked at: the rule may select any namespace
+   * Finds out whether a rule selects the object's namespace; `undefined`: it never copies objects of this kind or name.
+   * Only the call of the result looks at patterns and labels.
    */
-  selects?(rule: RuleKey, object: ResourceKey, isQuick?: boolean): boolean | undefined;
+  selects?(rule: RuleKey, object: ResourceKey): (() => boolean | undefined) | undefined;
 }

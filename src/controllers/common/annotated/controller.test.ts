@@ -8,7 +8,8 @@ import { Engine } from '../../../copy/engine/engine.ts';
 import type { ObjectKey, RuleKey } from '../../../copy/model/keys.ts';
 import { PLACE_ANNOTATION } from '../../../copy/model/observed.ts';
 import type { ControllerContext } from '../context.ts';
-import { annotatedController, type AnnotatedRules } from './controller.ts';
+import { annotatedController } from './controller.ts';
+import type { AnnotatedRules } from './rules.ts';
 
 const RULE: RuleKey = asKey('test:team/source');
 const SOURCE: ObjectKey = asKey('c:Secret/team/source');
@@ -16,11 +17,12 @@ const COPY: ObjectKey = asKey('c:Secret/other/source');
 
 test('what a rule that went leaves is told again until it was told', () => {
   const engine = new Engine({ onError: () => undefined });
-  const rules: Pick<AnnotatedRules, 'name' | 'markOn' | 'versionOf'> & { readonly objects: unknown } = {
+  const rules: Pick<AnnotatedRules, 'name' | 'markOn' | 'versionOf' | 'ruleOf' | 'kinds'> = {
     name: 'test',
     markOn: ({ annotations }) => (annotations['mark'] === undefined ? undefined : { rule: RULE }),
     versionOf: ({ annotations }) => annotations['rule'],
-    objects: { kinds: [], ruleOf: (key: ObjectKey) => (key === SOURCE ? RULE : undefined) },
+    kinds: [],
+    ruleOf: (key) => (key === SOURCE ? RULE : undefined),
   };
   let changed: Partial<ObjectEvents>['objectChanged'];
   const context = {

@@ -4,24 +4,10 @@ import type { OnObjectChange } from '../../../copy/engine/backend.ts';
 import type { Controller } from '../../../copy/engine/controller.ts';
 import type { KeptRules, RuleObject } from '../../../copy/engine/life/rule-store.ts';
 import type { RuleKey } from '../../../copy/model/keys.ts';
-import { observe, type Observed } from '../../../copy/model/observed.ts';
-import { type Left, removalWarnings, reportOf, type TellingRules } from './report.ts';
-import type { RuleSet } from '../../../copy/model/rule-set.ts';
+import { observe } from '../../../copy/model/observed.ts';
 import type { ControllerContext } from '../context.ts';
-import type { RuleTargets } from '../rules/rule-targets.ts';
-import type { AnnotatedObjects, FindObject } from './objects.ts';
-
-export interface AnnotatedRules extends RuleSet, TellingRules {
-  readonly objects: AnnotatedObjects;
-  readonly targets: RuleTargets;
-  /**
-   * Whether an object with these annotations is kept: a rule, or an object with a mark. Called for every object in the
-   * cluster, so it must be fast.
-   */
-  isKept(annotations: Readonly<Record<string, string>> | undefined): boolean;
-  /** A text that changes when the rule must be evaluated again; `undefined`: the object is no rule. */
-  versionOf(observed: Observed): string | undefined;
-}
+import { type Left, removalWarnings, reportOf } from './report.ts';
+import type { AnnotatedRules, FindObject } from './rules.ts';
 
 /** Finds the objects that the cluster's watches have brought. */
 export function watchedObjects(cluster: Pick<Cluster, 'store'>): FindObject {
@@ -30,11 +16,10 @@ export function watchedObjects(cluster: Pick<Cluster, 'store'>): FindObject {
 
 export function annotatedController(context: ControllerContext, rules: AnnotatedRules): Controller {
   const { engine, cluster, namespaceChanges } = context;
-  const { objects } = rules;
   /** What the rules that went in this process leave, until it is told. */
   const left = new Map<RuleKey, Left>();
   const objectChanged: OnObjectChange = (key, before, after) => {
-    const rule = objects.ruleOf(key);
+    const rule = rules.ruleOf(key);
     if (rule === undefined) return;
     const [was, is] = [before && rules.versionOf(before), after && rules.versionOf(after)];
     if (is !== undefined) left.delete(rule);
@@ -45,11 +30,11 @@ export function annotatedController(context: ControllerContext, rules: Annotated
   return {
     rules,
     store: annotatedStore(rules),
-    kindOf: (rule) => objects.of(rule).kind,
+    kindOf: (rule) => rules.objectOf(rule).kind,
     open: () => {
       engine.onObjects({ objectChanged });
       namespaceChanges.serve(rules.targets);
-      for (const kind of objects.kinds) cluster.watchAll(kind, ({ annotations }) => rules.isKept(annotations));
+      for (const kind of rules.kinds) cluster.watchAll(kind, ({ annotations }) => rules.isKept(annotations));
       return undefined;
     },
     report: (facts) => {
@@ -65,13 +50,13 @@ export function annotatedController(context: ControllerContext, rules: Annotated
 }
 
 /** The rules as the engine sees them. */
-export function annotatedStore(rules: Pick<AnnotatedRules, 'objects' | 'versionOf'>): KeptRules {
+export function annotatedStore(rules: Pick<AnnotatedRules, 'objectOf' | 'versionOf'>): KeptRules {
   const version = (rule: RuleKey): string | undefined => {
-    const { observed } = rules.objects.of(rule);
+    const { observed } = rules.objectOf(rule);
     return observed && rules.versionOf(observed);
   };
   const get = (rule: RuleKey): RuleObject | undefined => {
-    const { place, observed } = rules.objects.of(rule);
+    const { place, observed } = rules.objectOf(rule);
     if (observed === undefined || version(rule) === undefined) return undefined;
     const { uid, resourceVersion, created: creationTimestamp } = observed;
     return { metadata: { ...place, uid, resourceVersion, creationTimestamp } };

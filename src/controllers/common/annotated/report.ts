@@ -6,35 +6,23 @@ import { because, type Cause } from '../../../copy/model/cause.ts';
 import type { ResourceKey, RuleKey } from '../../../copy/model/keys.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
 import type { OutOfReach } from '../../../copy/model/rule-set.ts';
-import { OWN_PREFIX } from '../excluded-metadata.ts';
+import type { AnnotatedRules } from './rules.ts';
+import { SUSPENDED } from './values.ts';
 
-/** If this annotation of an annotated object is `true`, Keyferry neither writes nor deletes the targets of its rule. */
-export const SUSPEND_ANNOTATION = `${OWN_PREFIX}suspend`;
-
-export const SUSPENDED = because(
-  'Suspended',
-  `annotation ${SUSPEND_ANNOTATION} is true: targets are neither written nor deleted`,
-);
-
-/** What such a controller says of its rules. */
-export interface TellingRules {
-  /** What is wrong with the annotations themselves. Default: nothing. */
-  warningsOf?(rule: RuleKey): readonly RuleEvent[];
-  /** The claims, where an outcome has a better reason than that of the engine. Default: all as they are. */
-  named?(claims: Iterable<Entry>): readonly Entry[];
-}
+/** What a controller says of its rules. */
+type TellingRules = Pick<AnnotatedRules, 'warningsOf' | 'named'>;
 
 /** What is wrong with the annotations of a rule, and which of its targets are out of reach. */
 export function warningsOf(rules: TellingRules, rule: RuleKey, outOfReach: OutOfReach | undefined): RuleEvent[] {
   // Of patterns that select nothing, the warnings say more.
   const limited = outOfReach === undefined || outOfReach.part === 'none' ? [] : [warning(outOfReach)];
-  return [...limited, ...(rules.warningsOf?.(rule) ?? [])];
+  return [...limited, ...rules.warningsOf(rule)];
 }
 
 /** Only warnings are told: Normal events about one user's rules would displace warnings about those of others. */
 export function reportOf(rules: TellingRules, facts: RuleFacts): Report | undefined {
   const { key, claims, refusal, outOfReach, undeleted } = facts;
-  const found = eventsOf(refusal, rules.named?.(claims) ?? claims);
+  const found = eventsOf(refusal, rules.named(claims));
   const warnings = warningsOf(rules, key, outOfReach).filter(({ type }) => type === 'Warning');
   return found && { remarks: [...found, ...undeletedWarnings(undeleted), ...warnings] };
 }
@@ -59,7 +47,7 @@ export interface Left {
  * makes the object from a template, may have removed them. None for a copy that another rule wants.
  */
 export function removalWarnings(
-  rules: { versionOf(observed: Observed): string | undefined },
+  rules: Pick<AnnotatedRules, 'versionOf'>,
   { before, copies }: Left,
   book: Pick<ClaimBook, 'isClaimed'>,
 ): readonly RuleEvent[] {

@@ -166,17 +166,17 @@ export class MirrorRules implements RuleSet {
     return resourceKey(this.#scope.cluster, kind, namespace, name);
   }
 
-  selects(rule: RuleKey, object: ResourceKey, isQuick = false): boolean | undefined {
+  selects(rule: RuleKey, object: ResourceKey): (() => boolean | undefined) | undefined {
     const mirror = this.#options.mirrors.get(rule);
     if (mirror === undefined) return undefined;
     const { source, destination } = mirror.spec ?? {};
     const { kind, namespace, name } = parseResourceKey(object);
-    const copyName = destination?.name || source?.name || mirror.metadata.name;
-    if (copyName !== name || kindOf(source?.type ?? MIRROR_DEFAULTS.sourceType) !== kind) return undefined;
-    if (isQuick) return true;
-    const spec = this.specOf(mirror);
-    if (spec.copyName !== name) return undefined;
-    return selectsNow(spec.namespaces, namespace, this.#scope.namespaces);
+    const wanted = destination?.name || source?.name || mirror.metadata.name;
+    if (wanted !== name || kindOf(source?.type ?? MIRROR_DEFAULTS.sourceType) !== kind) return undefined;
+    return () => {
+      const { copyName, namespaces } = this.specOf(mirror);
+      return copyName === name ? selectsNow(namespaces, namespace, this.#scope.namespaces) : undefined;
+    };
   }
 
   markOn({ annotations }: Observed, target: ResourceKey): Mark | undefined {

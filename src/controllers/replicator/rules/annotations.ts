@@ -6,7 +6,8 @@ import { because, type Cause } from '../../../copy/model/cause.ts';
 import { lengthProblem, PLACE_ANNOTATION } from '../../../copy/model/observed.ts';
 import { parseBool } from '../../../runtime/text/go-bool.ts';
 import { isWithinEdits } from '../../../runtime/text/texts.ts';
-import type { Place } from '../../common/annotated/objects.ts';
+import type { PatternCache } from '../../../runtime/text/name-patterns.ts';
+import { illFormed, type Place, shown } from '../../common/annotated/values.ts';
 import { REPLICATION_NAMES } from '../../common/excluded-metadata.ts';
 
 export type Annotations = Readonly<Record<string, string>>;
@@ -14,6 +15,15 @@ export type Annotations = Readonly<Record<string, string>>;
 export interface AnnotationNames extends Readonly<Record<keyof typeof REPLICATION_NAMES, string>> {
   /** The prefix with its slash; '' for names without a prefix. */
   readonly prefix: string;
+}
+
+export interface RuleSettings {
+  readonly names: AnnotationNames;
+  readonly allowAll: boolean;
+  readonly ignoreUnknown: boolean;
+  /** Labels of new objects. */
+  readonly createWithLabels: Readonly<Record<string, string>>;
+  readonly patterns: PatternCache;
 }
 
 /** @param prefix with or without the slash; '' for names without a prefix */
@@ -41,23 +51,10 @@ export function isReplicatorAnnotation(names: AnnotationNames, annotation: strin
   return annotation !== '' && Object.values(names).includes(annotation);
 }
 
-/** Whether an object has annotations of the replicator. Called for every object in the cluster, so it must be fast. */
-export function isAnnotated(names: AnnotationNames, annotations: Annotations = {}): boolean {
-  for (const key in annotations) if (isReplicatorAnnotation(names, key)) return true;
-  return false;
-}
-
-/** Why an object is not copied, or why the data of a copy is removed. */
-export type Refusal = Cause<'Suspended' | 'IllFormed' | 'UnknownAnnotation' | 'Denied' | 'Loop' | 'TooManyTargets'>;
-
-export function illFormed(annotation: string, value: string, why: string): Refusal {
-  return because('IllFormed', `annotation ${annotation} (${clip(value)}): ${why}`);
-}
-
-export function unknown(where: string, annotations: readonly string[], names: AnnotationNames): Refusal {
+export function unknown(where: string, annotations: readonly string[], names: AnnotationNames): Cause {
   const named = annotations.slice(0, 5).map((key) => {
     const meant = userNames(names).find((name) => isWithinEdits(key, name, 1));
-    return meant === undefined ? clip(key) : `${clip(key)} (did you mean ${clip(meant)}?)`;
+    return meant === undefined ? shown(key) : `${shown(key)} (did you mean ${shown(meant)}?)`;
   });
   return because(
     'UnknownAnnotation',
@@ -65,21 +62,16 @@ export function unknown(where: string, annotations: readonly string[], names: An
   );
 }
 
-export function tooLongOn(names: AnnotationNames, annotations: Annotations): Refusal | undefined {
+export function tooLongOn(names: AnnotationNames, annotations: Annotations): Cause | undefined {
   for (const name of [...userNames(names), names.inherited]) {
     const problem = lengthProblem(annotations[name] ?? '');
-    if (problem !== undefined) return because('IllFormed', `annotation ${name}: ${problem}`);
+    if (problem !== undefined) return illFormed(name, undefined, problem);
   }
   return undefined;
 }
 
-/** A value for a message: in quotes, and at most 100 characters of it. */
-function clip(text: string): string {
-  return JSON.stringify(text.length > 100 ? `${text.slice(0, 100)}…` : text);
-}
-
 /** @returns `false` if the annotation is absent; a refusal if its value is no boolean */
-export function readBool(annotations: Annotations, name: string): boolean | Refusal {
+export function readBool(annotations: Annotations, name: string): boolean | Cause {
   const text = annotations[name];
   if (text === undefined) return false;
   try {
@@ -107,7 +99,7 @@ export function listItems(text: string): string[] {
 }
 
 /** The source that `replicate-from` names, as `<namespace>/<name>`; or the refusal of an invalid value. */
-export function sourcePath(names: AnnotationNames, home: Place, value: string): string | Refusal {
+export function sourcePath(names: AnnotationNames, home: Place, value: string): string | Cause {
   const path = value.includes('/') ? value : `${home.namespace}/${value}`;
   const [namespace = '', name = '', ...more] = path.split('/');
   if (!isPathName(namespace) || !isPathName(name) || more.length > 0) {

@@ -11,7 +11,7 @@ import { contentVersion, observe, type Observed } from '../../../copy/model/obse
 import { outcomeOf, outcomesOf } from '../../../copy/plan/contest.ts';
 import { decide, type Decision, type FactSource } from '../../../copy/plan/decide.ts';
 import type { RuleState } from '../../../copy/model/rule-set.ts';
-import { REPLICATOR_CONTROLLER, ReplicatorRules } from './rule-set.ts';
+import { ReplicatorRules } from './rule-set.ts';
 import { NO_CYCLES } from '../../../../test/support/no-cycles.ts';
 
 type Annotations = Readonly<Record<string, string>>;
@@ -47,7 +47,7 @@ class World {
       this.index.get(key(`${namespace}/${name}`));
     const scope = ruleScope();
     for (const name of ['home', 'team', 'more']) scope.namespaces.assume(name);
-    this.#rules = new ReplicatorRules(scope, { graceMs, observed });
+    this.#rules = new ReplicatorRules(scope, observed, { graceMs });
     this.#claims = this.#newClaims();
   }
 
@@ -93,7 +93,7 @@ class World {
 
   async #evaluate(at: ObjectKey): Promise<void> {
     const { namespace, name } = parseResourceKey(at);
-    const rule = ruleKeyOfKind(REPLICATOR_CONTROLLER, 'Secret', namespace, name);
+    const rule = ruleKeyOfKind('replicator', 'Secret', namespace, name);
     this.#claims.put(rule, await this.#rules.evaluate(rule, this.#claims));
   }
 
@@ -125,7 +125,7 @@ class World {
       hasNamespace: () => true,
       orphanActionOf: async (owner, orphan, observed) => {
         this.reads += 1;
-        const { place } = this.#rules.objects.of(owner);
+        const { place } = this.#rules.objectOf(owner);
         const there = this.server.get(key(`${place.namespace}/${place.name}`));
         const version = there && this.#rules.versionOf(there);
         const live: RuleState = version === undefined ? { state: 'gone' } : { state: 'there', version };

@@ -1,23 +1,8 @@
 /** Decides whether `replicate-from` may copy a source, and which namespaces may then copy from the copy. Pure. */
-import { because, userCause } from '../../../copy/model/cause.ts';
+import { because, type Cause, userCause } from '../../../copy/model/cause.ts';
 import { type PatternCache, RulePatterns } from '../../../runtime/text/name-patterns.ts';
-import type { Place } from '../../common/annotated/objects.ts';
-import {
-  type AnnotationNames,
-  type Annotations,
-  illFormed,
-  isName,
-  listItems,
-  readBool,
-  type Refusal,
-} from './annotations.ts';
-import { EVERYWHERE, intersection } from './namespace-lists.ts';
-
-export interface PermissionRules {
-  readonly names: AnnotationNames;
-  readonly allowAll: boolean;
-  readonly patterns: PatternCache;
-}
+import { illFormed, type Place } from '../../common/annotated/values.ts';
+import { type Annotations, isName, listItems, readBool, type RuleSettings } from './annotations.ts';
 
 /**
  * - `denied`: the target must not have the source's data.
@@ -26,15 +11,17 @@ export interface PermissionRules {
  */
 export interface Denial {
   readonly result: 'denied' | 'cancelled' | 'loop';
-  readonly refusal: Refusal;
+  readonly refusal: Cause;
 }
 
+/** The pattern that matches every namespace. */
+const EVERYWHERE = '.*';
 /** The value of `replicated-from-allowed` that allows no namespace. */
 const NOWHERE = '-';
 
 /** Why `target` must not have the data of `source` (its path); `undefined`: it may have it. @param annotations of the source */
 export function permission(
-  rules: PermissionRules,
+  rules: RuleSettings,
   target: Place,
   source: string,
   annotations: Annotations,
@@ -59,7 +46,7 @@ export function permission(
 
 /** For a source that is itself a copy: the object that it was copied from must allow the target, too. */
 function inheritedPermission(
-  rules: PermissionRules,
+  rules: RuleSettings,
   target: Place,
   where: string,
   annotations: Annotations,
@@ -78,7 +65,7 @@ function inheritedPermission(
 
 /** Looks for the target's namespace in a list, item by item. An invalid pattern after the first match has no effect. */
 function listedPermission(
-  { patterns: cache }: PermissionRules,
+  { patterns: cache }: RuleSettings,
   annotation: string,
   list: string,
   { namespace }: Place,
@@ -104,21 +91,49 @@ const MAX_TRIALS = 2500;
  * the intersection of the source's two lists, the value allows fewer namespaces, never more.
  * @param annotations of the source
  */
-export function inheritance({ names, patterns }: PermissionRules, annotations: Annotations): string {
+export function inheritance({ names, patterns }: RuleSettings, annotations: Annotations): string {
   const own = annotations[names.allowedNamespaces];
   if (!(names.from in annotations)) return own ?? EVERYWHERE;
   const inherited = annotations[names.inherited];
   if (inherited === undefined) return NOWHERE;
   if (own === undefined || own === EVERYWHERE) return inherited;
   if (inherited === EVERYWHERE) return own;
-  const items = intersection(patterns, listItems(own), listItems(inherited), MAX_TRIALS);
+  const items = intersection(patterns, listItems(own), listItems(inherited));
   return items.length === 0 ? NOWHERE : items.join(',');
+}
+
+/** Whether a namespace is in the list. An invalid pattern matches nothing. */
+function isListed(patterns: PatternCache, items: readonly string[], namespace: string): boolean {
+  return items.some((item) => {
+    if (isName(item)) return item === namespace;
+    const pattern = patterns.get(item);
+    return !('error' in pattern) && pattern.matchesWhole(namespace);
+  });
+}
+
+/**
+ * The namespaces that both lists allow, as a list: items of both, and names in one that match a pattern in the other.
+ * With more than `MAX_TRIALS` pairs to match, only items of both count.
+ */
+function intersection(patterns: PatternCache, left: readonly string[], right: readonly string[]): readonly string[] {
+  const inRight = new Set(right);
+  const both = new Set(left.filter((item) => inRight.has(item)));
+  for (const [items, others] of [
+    [left, right],
+    [right, left],
+  ] as const) {
+    const names = new Set(items.filter((item) => isName(item) && !both.has(item)));
+    const tried = [...new Set(others.filter((item) => !isName(item)))];
+    if (names.size * tried.length > MAX_TRIALS) continue;
+    for (const name of names) if (isListed(patterns, tried, name)) both.add(name);
+  }
+  return [...both];
 }
 
 function denied(message: string): Denial {
   return { result: 'denied', refusal: because('Denied', message) };
 }
 
-function cancelled(where: string, { reason, message }: Refusal): Denial {
+function cancelled(where: string, { reason, message }: Cause): Denial {
   return { result: 'cancelled', refusal: userCause(reason, `${where}: ${message}`) };
 }

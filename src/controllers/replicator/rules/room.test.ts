@@ -6,17 +6,16 @@ import { observedObject } from '../../../../test/support/observed-object.ts';
 import { ruleScope } from '../../../../test/support/rule-scope.ts';
 import { type RuleKey, ruleKeyOfKind } from '../../../copy/model/keys.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
-import { REPLICATOR_CONTROLLER, ReplicatorRules } from './rule-set.ts';
+import { ReplicatorRules } from './rule-set.ts';
 
 const MANY = Array.from({ length: 100 }, (_, index) => `n-${index}`).join();
 
 test('an object without room gets TooManyTargets; it is evaluated again when another one gets smaller, pulls, or is gone', async () => {
   const objects = new Map<string, Observed>();
   const woken: RuleKey[] = [];
-  const rules = new ReplicatorRules(ruleScope({ onRoom: (rule) => woken.push(rule) }), {
-    observed: (_kind, _namespace, name) => objects.get(name),
-  });
-  const keyOf = (name: string): RuleKey => ruleKeyOfKind(REPLICATOR_CONTROLLER, 'Secret', 'home', name);
+  const scope = ruleScope({ onRoom: (rule) => woken.push(rule) });
+  const rules = new ReplicatorRules(scope, (_kind, _namespace, name) => objects.get(name));
+  const keyOf = (name: string): RuleKey => ruleKeyOfKind('replicator', 'Secret', 'home', name);
   const evaluate = async (
     name: string,
     annotations: Readonly<Record<string, string>> | undefined,

@@ -10,15 +10,15 @@ import { KeyLists } from '../../../copy/model/key-lists.ts';
 import { Slot } from '../../../copy/model/observed.ts';
 import type { RuleState } from '../../../copy/model/rule-set.ts';
 import { PushShape } from '../shape/push.ts';
-import { REPLICATOR_CONTROLLER, ReplicatorRules } from './rule-set.ts';
+import { ReplicatorRules } from './rule-set.ts';
 import { warningsOf } from '../../common/annotated/report.ts';
 import { ruleScope } from '../../../../test/support/rule-scope.ts';
 
-const RULE = ruleKeyOfKind(REPLICATOR_CONTROLLER, 'Secret', 'home', 'db');
+const RULE = ruleKeyOfKind('replicator', 'Secret', 'home', 'db');
 
 function rules(replicateTo: string): ReplicatorRules {
   const source = observedObject({ annotations: { 'k8s-replicator/replicate-to': replicateTo } });
-  return new ReplicatorRules(ruleScope(), { observed: () => source });
+  return new ReplicatorRules(ruleScope(), () => source);
 }
 
 test('if no rule claims a copy, it stays while its source has an invalid annotation; it is deleted if the source is gone or valid', async () => {
@@ -38,19 +38,21 @@ test('if no rule claims a copy, it stays while its source has an invalid annotat
   assert.equal(await fate('team/db', true), 'delete');
 });
 
-test('a quick answer on what a rule selects compiles no pattern: it may select all objects with its names', () => {
+test('whether a rule may select an object compiles no pattern: it may select all objects with its names', (t) => {
   const ruleSet = rules('team-a.*/db, team-a.*/web');
-  assert.equal(ruleSet.selects(RULE, asKey('c:Secret/team-b/web'), true), true);
-  assert.equal(ruleSet.selects(RULE, asKey('c:Secret/team-b/other'), true), undefined);
-  assert.equal(ruleSet.selects(RULE, asKey('c:ConfigMap/team-b/web'), true), undefined);
-  assert.equal(ruleSet.selects(RULE, asKey('c:Secret/team-b/web')), false);
+  const read = t.mock.method(ruleSet.settings.patterns, 'get');
+  const selects = ruleSet.selects(RULE, asKey('c:Secret/team-b/web'));
+  for (const other of ['Secret/team-b/other', 'ConfigMap/team-b/web', 'Secret/home/db'])
+    assert.equal(ruleSet.selects(RULE, asKey(`c:${other}`)), undefined);
+  assert.equal(read.mock.callCount(), 0);
+  assert.equal(selects?.(), false);
 });
 
 test('of a pattern that looks like a glob and selects no namespace, one warning is given', async () => {
   const scope = ruleScope();
   scope.namespaces.assume('team-a');
   const source = observedObject({ annotations: { 'k8s-replicator/replicate-to-namespaces': 'team-*' } });
-  const ruleSet = new ReplicatorRules(scope, { observed: () => source });
+  const ruleSet = new ReplicatorRules(scope, () => source);
   const claims = new Claims();
   const outOfReach = (await ruleSet.evaluate(RULE, claims))?.outOfReach;
   assert.equal(outOfReach?.part, 'none');

@@ -8,33 +8,24 @@ import { type NamespaceSelection, type SuspectPattern, suspectPattern } from '..
 import type { LeftOut } from '../../common/namespaces/left-out.ts';
 import type { Reach } from '../../common/namespaces/reach.ts';
 import { MAX_TARGETS } from '../../common/rules/rule-limits.ts';
-import type { Place } from '../../common/annotated/objects.ts';
-import { SUSPEND_ANNOTATION, SUSPENDED } from '../../common/annotated/report.ts';
+import { illFormed, type Place } from '../../common/annotated/values.ts';
 import {
   type AnnotationNames,
   type Annotations,
-  illFormed,
   isName,
   isPathName,
   listItems,
   readBool,
-  type Refusal,
+  type RuleSettings,
   sourcePath,
   tooLongOn,
   unknown,
   unknownAnnotations,
   userNames,
 } from './annotations.ts';
-import type { PermissionRules } from './permission.ts';
-
-export interface RuleSettings extends PermissionRules {
-  readonly ignoreUnknown: boolean;
-  /** Labels of new objects. */
-  readonly createWithLabels: Readonly<Record<string, string>>;
-}
 
 /**
- * - `broken`: an annotation is invalid or unknown, or suspends the rule. The copies stay as they are.
+ * - `broken`: an annotation is invalid or unknown. The copies stay as they are.
  * - `push`: the object is copied. If it has a `from`, a copy gets only its type, and data from the source `from`.
  * - `pull`: the object gets the data of the source `from`.
  */
@@ -45,34 +36,31 @@ export type ReplicationRule =
 
 /** @returns `undefined`: the object is no rule */
 export function readRule(settings: RuleSettings, home: Place, annotations: Annotations): ReplicationRule | undefined {
-  const { names } = settings;
+  const { names, patterns } = settings;
   if (!isRule(settings, annotations)) return undefined;
-  if (annotations[SUSPEND_ANNOTATION] === 'true') return { kind: 'broken', refusal: SUSPENDED };
   const refusal = unknownOn(settings, 'the object', annotations);
   // What is too long is not read.
   if (refusal !== undefined && tooLongOn(names, annotations) !== undefined) return { kind: 'broken', refusal };
+  const mistakes = refusal === undefined ? [] : [refusal];
+  const readable = <Read>(read: Read | Cause | undefined): Read | undefined => {
+    if (typeof read !== 'object' || read === null || !('reason' in read)) return read;
+    mistakes.push(read);
+    return undefined;
+  };
   // A copy pushes no copies of its own.
-  const targets =
-    pushedBy(names, home, annotations) === undefined
-      ? readTargets(names, settings.patterns, home, annotations)
-      : undefined;
+  const isCopy = pushedBy(names, home, annotations) !== undefined;
+  const isPush = !isCopy && (names.to in annotations || names.toNamespaces in annotations);
+  const targets = isPush ? readable(readTargets(names, patterns, home, annotations)) : undefined;
   const value = annotations[names.from];
-  const from = value === undefined ? undefined : sourcePath(names, home, value);
-  const inherited = targets === undefined ? undefined : inheritedProblem(settings, annotations);
-  const refusals = [refusal, targets, from, inherited].filter(isRefusal);
-  const [first] = refusals;
+  const from = value === undefined ? undefined : readable(sourcePath(names, home, value));
+  if (isPush) readable(inheritedProblem(settings, annotations));
+  const [first] = mistakes;
   if (first !== undefined) {
-    const message = refusals.map((one) => one.message).join('; ');
+    const message = mistakes.map((one) => one.message).join('; ');
     return { kind: 'broken', refusal: userCause(first.reason, message) };
   }
-  // This is only for the types: `first` would be defined.
-  if (isRefusal(targets) || isRefusal(from)) return undefined;
   if (targets !== undefined) return { kind: 'push', targets, from };
   return from === undefined ? undefined : { kind: 'pull', from };
-}
-
-function isRefusal(value: Refusal | Targets | string | undefined): value is Refusal {
-  return typeof value === 'object' && 'reason' in value;
 }
 
 /** Whether the object is a rule. An unknown annotation counts, too: it may be a misspelled `replicate-to`. */
@@ -83,7 +71,7 @@ export function isRule(settings: RuleSettings, annotations: Annotations): boolea
 }
 
 /** The refusal of an object with unknown or too long annotations; `undefined`: it has neither. */
-export function unknownOn(settings: RuleSettings, where: string, annotations: Annotations): Refusal | undefined {
+export function unknownOn(settings: RuleSettings, where: string, annotations: Annotations): Cause | undefined {
   const tooLong = tooLongOn(settings.names, annotations);
   if (tooLong !== undefined) return userCause(tooLong.reason, `${where}: ${tooLong.message}`);
   if (settings.ignoreUnknown) return undefined;
@@ -92,7 +80,7 @@ export function unknownOn(settings: RuleSettings, where: string, annotations: An
 }
 
 /** The refusal of a source with an invalid annotation that its copies would inherit; `undefined`: it has none. */
-function inheritedProblem({ names, patterns: cache }: RuleSettings, annotations: Annotations): Refusal | undefined {
+function inheritedProblem({ names, patterns: cache }: RuleSettings, annotations: Annotations): Cause | undefined {
   for (const name of [names.once, names.allowed]) {
     const value = readBool(annotations, name);
     if (typeof value === 'object') return value;
@@ -116,12 +104,10 @@ export function pushedBy(names: AnnotationNames, home: Place, annotations: Annot
 }
 
 /** A text that changes when the claims of the object may change. Changes of its bookkeeping do not change the text. */
-export function ruleVersion(settings: RuleSettings, uid: string, annotations: Annotations): string {
+export function ruleText(settings: RuleSettings, annotations: Annotations): string {
   const { names } = settings;
   const parts = [...userNames(names), names.by, PLACE_ANNOTATION].map((name) => annotations[name] ?? null);
-  const suspended = annotations[SUSPEND_ANNOTATION];
-  if (suspended !== undefined) parts.push(suspended);
-  return JSON.stringify([uid, parts, settings.ignoreUnknown ? [] : unknownAnnotations(names, annotations).sort()]);
+  return JSON.stringify([parts, settings.ignoreUnknown ? [] : unknownAnnotations(names, annotations).sort()]);
 }
 
 /** Targets with each of these names in each of these namespaces. There may be too many to list them. */
@@ -142,20 +128,19 @@ export interface Targets {
   readonly annotation: readonly [string, string];
 }
 
-/** @returns `undefined`: the object at `home` pushes no copies */
+/** Reads the targets of the object at `home`, which has one of the two annotations. */
 export function readTargets(
   names: AnnotationNames,
   cache: PatternCache,
   home: Place,
   annotations: Annotations,
-): Targets | Refusal | undefined {
+): Targets | Cause {
   const to = annotations[names.to];
   const toNamespaces = annotations[names.toNamespaces];
-  if (to === undefined && toNamespaces === undefined) return undefined;
   const rulePatterns = new RulePatterns(cache);
   const suspects: SuspectPattern[] = [];
   /** Adds a name or a pattern to a selection. @returns why the item is refused; `undefined`: it was added */
-  const select = (selection: MutableSelection, annotation: string, text: string, item: string): Refusal | undefined => {
+  const select = (selection: MutableSelection, annotation: string, text: string, item: string): Cause | undefined => {
     if (isName(text)) {
       selection.names.add(text);
       return undefined;
@@ -217,7 +202,7 @@ export async function targetsIn(
   there: Pick<Namespaces, 'has' | 'names' | 'factsOf'>,
   reach: Reach,
   leftOut: LeftOut,
-): Promise<ReadonlySet<string> | Refusal> {
+): Promise<ReadonlySet<string> | Cause> {
   const found = new Set<string>();
   for (const { names, namespaces } of groups) {
     const own = names.every((name) => name === home.name) ? home.namespace : undefined;

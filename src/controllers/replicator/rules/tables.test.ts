@@ -4,14 +4,23 @@ import { describe, it } from 'node:test';
 import { LeftOut } from '../../common/namespaces/left-out.ts';
 import { Reach } from '../../common/namespaces/reach.ts';
 import { PatternCache } from '../../../runtime/text/name-patterns.ts';
-import { type Annotations, annotationNames, isAnnotated, sourcePath, unknownAnnotations } from './annotations.ts';
+import {
+  type Annotations,
+  annotationNames,
+  isReplicatorAnnotation,
+  type RuleSettings,
+  sourcePath,
+  unknownAnnotations,
+} from './annotations.ts';
 import { isFrozen } from '../shape/bookkeeping.ts';
-import { inheritance, permission, type PermissionRules } from './permission.ts';
+import { inheritance, permission } from './permission.ts';
 import { pushedBy, readRule, readTargets, targetsIn } from './rule.ts';
 import { within, withinCpu } from '../../../../test/support/yardstick.ts';
 
 const names = annotationNames('k8s-replicator');
-const rules = (allowAll: boolean): PermissionRules => ({ names, allowAll, patterns: new PatternCache('full') });
+const rules = (allowAll: boolean): RuleSettings => {
+  return { names, allowAll, ignoreUnknown: false, createWithLabels: {}, patterns: new PatternCache('full') };
+};
 
 /** The annotations of a row, which has short names: `from` for `replicate-from`. */
 function annotations(row: Readonly<Partial<Record<keyof typeof names, string>>>): Annotations {
@@ -34,12 +43,11 @@ describe('annotations', () => {
     assert.deepEqual(unknownAnnotations(names, { [names.version]: '', [names.once]: '' }), []);
   });
 
-  it('an object is annotated if an annotation has the prefix or, with an empty prefix, a known name', () => {
-    assert.equal(isAnnotated(names, { 'k8s-replicator/anything': '' }), true);
-    assert.equal(isAnnotated(names, { 'k8s-replicator2/replicate-to': '' }), false);
-    assert.equal(isAnnotated(names, undefined), false);
-    assert.equal(isAnnotated(annotationNames(''), { 'replicate-to': '' }), true);
-    assert.equal(isAnnotated(annotationNames(''), { other: '' }), false);
+  it('an annotation counts if it has the prefix or, with an empty prefix, a known name', () => {
+    assert.equal(isReplicatorAnnotation(names, 'k8s-replicator/anything'), true);
+    assert.equal(isReplicatorAnnotation(names, 'k8s-replicator2/replicate-to'), false);
+    assert.equal(isReplicatorAnnotation(annotationNames(''), 'replicate-to'), true);
+    assert.equal(isReplicatorAnnotation(annotationNames(''), 'other'), false);
   });
 
   const home = { namespace: 'home', name: 'self' };
@@ -205,7 +213,7 @@ describe('permission to pull into target-ns/target', () => {
 
 describe('an object with replicate-to and replicate-from', () => {
   const home = { namespace: 'my-ns', name: 'me' };
-  const settings = { ...rules(false), ignoreUnknown: false, createWithLabels: {} };
+  const settings = rules(false);
   const table: readonly [string, Row, 'push' | 'pull' | 'broken' | undefined][] = [
     ['has no annotations', {}, undefined],
     ['has replicate-from', { from: 'a/b' }, 'pull'],
@@ -302,7 +310,7 @@ describe('lists of the maximum length', () => {
     const answer = quick(() => permission(rules(false), place, `${place.namespace}/${place.name}`, row));
     assert.equal(answer?.result, 'cancelled');
     const pushing = annotations({ to: 'x', allowedNamespaces: many(20_000, (index) => `b${index}.*`) });
-    const settings = { ...rules(false), ignoreUnknown: false, createWithLabels: {} };
+    const settings = rules(false);
     assert.equal(quick(() => readRule(settings, place, pushing))?.kind, 'broken');
   });
 

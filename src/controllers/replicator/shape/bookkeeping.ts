@@ -1,7 +1,8 @@
 /** The bookkeeping annotations of a target: reads from them where its data came from, and makes their patches. Pure. */
+import type { Cause } from '../../../copy/model/cause.ts';
 import type { FieldPatch } from '../../../copy/model/claim.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
-import { type AnnotationNames, type Annotations, readBool, type Refusal } from '../rules/annotations.ts';
+import { type AnnotationNames, type Annotations, readBool } from '../rules/annotations.ts';
 
 /**
  * The patch of `replicated-from-version`. If only the version differs, nothing is written: otherwise two objects that
@@ -39,7 +40,7 @@ export function isFilled(names: AnnotationNames, { annotations }: Observed): boo
 }
 
 /** Whether `replicate-once` protects a target's data. A new `replicate-once-version` on the source ends this. */
-export function isFrozen(names: AnnotationNames, source: Annotations, target: Annotations): boolean | Refusal {
+export function isFrozen(names: AnnotationNames, source: Annotations, target: Annotations): boolean | Cause {
   if (!(names.version in target)) return false;
   const bySource = readBool(source, names.once);
   if (typeof bySource === 'object') return bySource;

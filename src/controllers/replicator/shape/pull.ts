@@ -8,12 +8,12 @@ import { SECRET } from '../../../copy/model/kind.ts';
 import { isMarkedElsewhere, type Observed } from '../../../copy/model/observed.ts';
 import { rfc3339 } from '../../../runtime/text/texts.ts';
 import { MIRROR_OWNER } from '../../common/excluded-metadata.ts';
-import { type PresentSource, PullShape } from '../../common/pull-shape.ts';
-import type { Place } from '../../common/annotated/objects.ts';
-import { type Annotations, readBool, sourcePath } from '../rules/annotations.ts';
+import { type PresentSource, PullShape } from '../../common/annotated/shapes.ts';
+import type { Place } from '../../common/annotated/values.ts';
+import { type Annotations, readBool, type RuleSettings, sourcePath } from '../rules/annotations.ts';
 import { cleared, isFilled, isFrozen, versionPatch } from './bookkeeping.ts';
 import { inheritance, permission } from '../rules/permission.ts';
-import { type RuleSettings, unknownOn } from '../rules/rule.ts';
+import { unknownOn } from '../rules/rule.ts';
 
 export class FilledShape extends PullShape {
   readonly #settings: RuleSettings;

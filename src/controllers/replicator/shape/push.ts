@@ -15,10 +15,10 @@ import {
 } from '../../../copy/model/claim.ts';
 import { COPY_LABEL, type Observed } from '../../../copy/model/observed.ts';
 import { rfc3339 } from '../../../runtime/text/texts.ts';
-import type { Place } from '../../common/annotated/objects.ts';
-import type { Annotations } from '../rules/annotations.ts';
+import { isSuspended, type Place } from '../../common/annotated/values.ts';
+import type { Annotations, RuleSettings } from '../rules/annotations.ts';
 import { cleared, isFrozen, kept, versionPatch } from './bookkeeping.ts';
-import { readRule, type ReplicationRule, type RuleSettings, unknownOn } from '../rules/rule.ts';
+import { readRule, type ReplicationRule, unknownOn } from '../rules/rule.ts';
 
 const COPY_LABELS: FieldPatch = { [COPY_LABEL]: 'replicator' };
 
@@ -39,7 +39,7 @@ export class PushShape implements Shape {
 
   desiredState(source: SourceView, observed: Observed | undefined, now: number): DesiredState {
     if (source.state === 'failed') return failing(source);
-    if (source.state !== 'present') return CHANGING;
+    if (source.state !== 'present' || isSuspended(source.annotations)) return CHANGING;
     const rule = this.#rule(source.annotations);
     if (rule?.kind === 'broken') return failing(rule.refusal);
     if (rule?.kind !== 'push') return CHANGING;

@@ -1,12 +1,47 @@
-/** What controllers share whose rule is an object of a user that pulls the data of a source into itself. Pure. */
-import { because, type Cause, causeOf } from '../../copy/model/cause.ts';
-import { type DesiredState, failing, type Shape, type SourceView, UNREAD } from '../../copy/model/claim.ts';
-import { type Observed, placeText } from '../../copy/model/observed.ts';
-import type { Place } from './annotated/objects.ts';
+/** What the shapes of annotated objects share: an object pushes copies of itself, or pulls the data of a source. Pure. */
+import { because, type Cause, causeOf } from '../../../copy/model/cause.ts';
+import {
+  CHANGING,
+  type DesiredState,
+  failing,
+  type Shape,
+  type SourceView,
+  UNREAD,
+} from '../../../copy/model/claim.ts';
+import { type Observed, placeText } from '../../../copy/model/observed.ts';
+import { isSuspended, type Place } from './values.ts';
 
 export type PresentSource = Extract<SourceView, { state: 'present' }>;
 type MissingSource = Extract<SourceView, { state: 'missing' }>;
 type Annotations = Observed['annotations'];
+
+/** A copy that a source pushes. All copies of a source share one shape. */
+export abstract class PushedShape implements Shape {
+  readonly id: string;
+  readonly #isCurrent: (annotations: Annotations) => boolean;
+  /** The annotations that were looked at last, and whether they are those of this shape. */
+  #last: readonly [Annotations, boolean] | undefined;
+
+  /** @param isCurrent whether a source with these annotations pushes the copies that this shape was made for */
+  constructor(id: string, isCurrent: (annotations: Annotations) => boolean) {
+    this.id = id;
+    this.#isCurrent = isCurrent;
+  }
+
+  desiredState(source: SourceView, observed: Observed | undefined, now: number): DesiredState {
+    if (source.state === 'failed') return failing(source);
+    if (source.state !== 'present') return CHANGING;
+    const { annotations } = source;
+    if (this.#last?.[0] !== annotations)
+      this.#last = [annotations, !isSuspended(annotations) && this.#isCurrent(annotations)];
+    // With other annotations, the copy may be unwanted now. The rule is about to be evaluated.
+    return this.#last[1] ? this.copyOf(source, observed, now) : CHANGING;
+  }
+
+  abstract heldVersion(observed: Observed): string | undefined;
+
+  protected abstract copyOf(source: PresentSource, observed: Observed | undefined, now: number): DesiredState;
+}
 
 interface PullOptions {
   /** The object that pulls. */
@@ -18,7 +53,7 @@ interface PullOptions {
   readonly version: string;
 }
 
-/** Labels, type and other annotations of the object stay. */
+/** An object of a user that pulls. Its labels, type and other annotations stay. */
 export abstract class PullShape implements Shape {
   readonly id: string;
   protected readonly target: Place;
@@ -40,8 +75,9 @@ export abstract class PullShape implements Shape {
   }
 
   desiredState(source: SourceView, observed: Observed | undefined, now: number): DesiredState {
-    // If the target names another source now, the changed rule is about to be evaluated.
-    if (observed === undefined || this.sourceIn(observed.annotations) !== this.path) return UNREAD;
+    // If the target names another source now, or is suspended, the changed rule is about to be evaluated.
+    if (observed === undefined || isSuspended(observed.annotations)) return UNREAD;
+    if (this.sourceIn(observed.annotations) !== this.path) return UNREAD;
     const refused = this.refused(observed);
     if (refused !== undefined) return refused;
     switch (source.state) {
