@@ -1,4 +1,4 @@
-/** The process: flags of the original, probes over HTTPS, restarts, copies that the original made, what it costs. */
+/** The process: flags of the original, probes over HTTPS, copies that the original made, what it costs. */
 import assert from 'node:assert/strict';
 import { request } from 'node:https';
 import { writeFile } from 'node:fs/promises';
@@ -8,37 +8,12 @@ import { it } from 'node:test';
 import { CertificateAuthority } from '../../servers/certificates.ts';
 import { freePort } from '../../servers/ports.ts';
 import { Reaper } from '../../servers/reaper.ts';
-import { readAuditLog } from '../../support/audit-log.ts';
-import type { Json } from '../../support/api.ts';
 import { longIt } from '../../support/long.ts';
-import { waitFor, waitForStable } from '../../support/wait-for.ts';
-import { KINDS, MARK, ORIGIN, originLabels, SETTLE_MS, SYNC, SyncScene } from './support.ts';
+import { waitFor } from '../../support/wait-for.ts';
+import { Audited, opened } from '../annotated/support.ts';
+import { KINDS, MARK, ORIGIN, originLabels, SYNC, SyncScene } from './support.ts';
 
-const IN_TEAMS = 'kubernetes.io/metadata.name in (team-a,team-b,team-c)';
-
-async function open(stack: AsyncDisposableStack, ...more: readonly string[]): Promise<SyncScene> {
-  const scene = stack.adopt(await SyncScene.open({ audit: true }), (opened) => opened.close());
-  await scene.namespaces('source', 'team-a', 'team-b', ...more);
-  return scene;
-}
-
-/** A user of the operator alone, so that the audit log tells its requests from those of the test. */
-async function ownUser({ api, plane }: SyncScene): Promise<string> {
-  await api.create({
-    apiVersion: 'rbac.authorization.k8s.io/v1',
-    kind: 'ClusterRoleBinding',
-    metadata: { name: 'operator' },
-    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'cluster-admin' },
-    subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: 'keyferry' }],
-  });
-  return await plane.writeKubeconfig({ token: plane.tokenFor('keyferry') });
-}
-
-function writesOf({ plane }: SyncScene): string[] {
-  return readAuditLog(plane, 'keyferry')
-    .filter(({ verb, resource }) => !['get', 'list', 'watch'].includes(verb) && resource !== 'events')
-    .map(({ verb, namespace, name }) => `${verb} ${namespace}/${name}`);
-}
+const NAMESPACES = ['source', 'team-a', 'team-b'];
 
 async function certificate(): Promise<{ readonly cert: string; readonly key: string; readonly ca: string }> {
   const authority = await CertificateAuthority.create('authority');
@@ -63,7 +38,7 @@ async function probe(port: number, url: string, ca: string): Promise<number | un
 
 it('the command line of the chart counts: probes over HTTPS with the given certificate, names with _, one line for what has no effect', async () => {
   await using stack = new AsyncDisposableStack();
-  const scene = await open(stack, 'configs');
+  const scene = await opened(stack, SyncScene, ...NAMESPACES, 'configs');
   const { secrets } = scene;
   const { cert, key, ca } = await certificate();
   const port = await freePort();
@@ -103,7 +78,7 @@ longIt(
   'with a source namespace, annotations elsewhere have no effect, also for new namespaces, and their copies stay',
   async () => {
     await using stack = new AsyncDisposableStack();
-    const scene = await open(stack, 'configs');
+    const scene = await opened(stack, SyncScene, ...NAMESPACES, 'configs');
     const { secrets } = scene;
     await scene.put(secrets, 'source/s', { a: '1' }, { [SYNC]: '' });
     const all = await scene.operator();
@@ -122,146 +97,58 @@ longIt(
   },
 );
 
-it('copies of the original are adopted with one patch of metadata each, sources and clones are not written, and the next start writes nothing', async () => {
+it('an adopted copy loses what the original should not have copied; what its user wrote stays, and so does a source that the original stamped', async () => {
   await using stack = new AsyncDisposableStack();
-  const scene = await open(stack, 'team-c');
-  const { secrets, configMaps, api } = scene;
-  const kubeconfig = await ownUser(scene);
+  const scene = await opened(stack, SyncScene, ...NAMESPACES);
+  const { secrets, api } = scene;
   const given = { [SYNC]: 'kubernetes.io/metadata.name in (team-a,team-b)', 'replicator.v1.mittwald.de/x': 'y' };
   const labels = { 'helm.sh/chart': 'c', team: 'x' };
-  const plain = await scene.put(secrets, 'source/s', { a: '1' }, given, { type: 'my/type', metadata: { labels } });
+  const plain = await scene.put(secrets, 'source/s', { a: '1' }, given, { metadata: { labels } });
   // The original stamps a source as a copy of itself.
   const origin = JSON.stringify({ namespace: 'source', name: 's', uid: plain.metadata.uid, resourceVersion: '1' });
   const stamp = { metadata: { labels: originLabels('source', 's'), annotations: { [ORIGIN]: origin } } };
   const source = await api.patch(secrets.path('source/s'), stamp);
-  const map = await scene.put(configMaps, 'source/m', { a: '1' }, { [SYNC]: IN_TEAMS }, { binaryData: { b: 'AAAA' } });
-  const made = [
-    await scene.original('team-a', source),
-    await scene.original('team-b', source, { uid: 'of-an-earlier-source' }),
-    ...(await Promise.all(['team-a', 'team-b', 'team-c'].map((one) => scene.original(one, map)))),
-  ];
+  await scene.original('team-a', source);
+  await scene.original('team-b', source, { uid: 'of-an-earlier-source' });
   const applied = { 'kubectl.kubernetes.io/last-applied-configuration': '{}', [SYNC]: 'own=1' };
   await api.patch(secrets.path('team-a/s'), { metadata: { annotations: applied } });
-  // Not adopted: a source that does not want it, one that has no rule, and one that is gone.
-  const unruled = await scene.put(secrets, 'source/unruled', { a: '1' });
-  const left = [
-    await scene.original('team-c', source),
-    await scene.original('team-a', unruled),
-    await scene.original('team-b', { ...source, metadata: { ...source.metadata, name: 'gone' } }),
-    source,
-    map,
-    unruled,
-  ];
-  const start = async (): Promise<readonly string[]> => {
-    const before = writesOf(scene).length;
-    const operator = await scene.operator([], { kubeconfig });
-    await waitForStable(() => String(writesOf(scene).length), SETTLE_MS, 'no more writes');
-    await operator.stop();
-    return writesOf(scene).slice(before).toSorted();
-  };
-  const adopted = ['team-a/m', 'team-a/s', 'team-b/m', 'team-b/s', 'team-c/m'];
-  assert.deepEqual(
-    await start(),
-    adopted.map((name) => `patch ${name}`),
-  );
-  const find = async ({ kind, metadata: { namespace, name } }: Json): Promise<Json> =>
-    await (kind === 'Secret' ? secrets : configMaps).find(`${namespace}/${name}`);
-  for (const before of made) {
-    const now = await find(before);
-    const { namespace, name } = before.metadata;
-    assert.deepEqual(
-      [now.metadata.uid, now.type, now.data, now.binaryData],
-      [before.metadata.uid, before.type, before.data, before.binaryData],
-    );
-    assert.equal(now.metadata.annotations['keyferry.dev/target'], `${namespace}/${name}`);
-    assert.equal(now.metadata.annotations[MARK], `source/${name}`);
-    assert.equal(now.metadata.annotations['replicator.v1.mittwald.de/x'], undefined);
-    assert.deepEqual(
-      [
-        now.metadata.labels['helm.sh/chart'],
-        now.metadata.annotations['kubectl.kubernetes.io/last-applied-configuration'],
-      ],
-      [undefined, undefined],
-    );
+  const audited = await Audited.of(scene);
+  assert.deepEqual(await audited.run(), ['patch team-a/s', 'patch team-b/s']);
+  for (const namespace of ['team-a', 'team-b']) {
+    const { metadata } = await secrets.find(`${namespace}/s`);
+    const all = { ...metadata.labels, ...metadata.annotations };
+    for (const key of [...Object.keys(given), 'helm.sh/chart', ...Object.keys(applied)])
+      if (key !== SYNC) assert.equal(all[key], undefined, key);
+    assert.deepEqual([all[MARK], all['keyferry.dev/target']], ['source/s', `${namespace}/s`]);
+    assert.equal(all[SYNC], namespace === 'team-a' ? 'own=1' : undefined);
   }
-  assert.equal((await secrets.find('team-a/s')).metadata.annotations[SYNC], 'own=1');
-  for (const same of left) assert.equal((await find(same)).metadata.resourceVersion, same.metadata.resourceVersion);
-  assert.deepEqual(await start(), []);
-  // A source that is deleted while nobody looks takes the adopted copies with it, and no others.
-  await secrets.delete('source/s');
-  await secrets.delete('source/unruled');
-  await scene.operator([], { kubeconfig });
-  for (const name of ['team-a/s', 'team-b/s']) await secrets.gone(name);
-  for (const name of ['team-c/s', 'team-a/unruled', 'team-b/gone'])
-    assert.notEqual(await secrets.find(name), undefined);
-});
-
-it('the original finds what it needs to go on: marks, data and uids, and Keyferry takes the copies back', async () => {
-  await using stack = new AsyncDisposableStack();
-  const scene = await open(stack);
-  const { secrets, api } = scene;
-  const source = await scene.put(secrets, 'source/s', { a: '1' }, { [SYNC]: '' }, { metadata: { labels: { x: 'y' } } });
-  const before = await scene.original('team-a', source);
-  const first = await scene.operator();
-  await secrets.holds('team-b/s', { a: '1' });
-  await secrets.change('source/s', { a: '2' });
-  for (const name of ['team-a/s', 'team-b/s']) await secrets.holds(name, { a: '2' });
-  await first.stop();
-  const now = await secrets.find('source/s');
-  for (const name of ['team-a/s', 'team-b/s']) {
-    const { metadata } = await secrets.find(name);
-    for (const [label, value] of Object.entries({ ...originLabels('source', 's'), x: 'y' }))
-      assert.equal(metadata.labels[label], value);
-    const { uid, resourceVersion } = now.metadata;
-    assert.deepEqual(JSON.parse(metadata.annotations[ORIGIN]), {
-      namespace: 'source',
-      name: 's',
-      uid,
-      resourceVersion,
-    });
-  }
-  // The original rewrites every copy at its start: its labels and annotations, without those of Keyferry.
-  const { labels, annotations } = (await secrets.find('team-a/s')).metadata;
-  const { 'keyferry.dev/copy': _label, ...itsLabels } = labels;
-  const patch = [
-    { op: 'replace', path: '/metadata/labels', value: itsLabels },
-    { op: 'replace', path: '/metadata/annotations', value: { [ORIGIN]: annotations[ORIGIN] } },
-    { op: 'replace', path: '/data', value: secrets.data({ a: '3' }) },
-  ];
-  await api.patch(secrets.path('team-a/s'), patch, 'json');
-  await secrets.change('source/s', { a: '3' });
-  await scene.operator();
-  assert.equal((await secrets.holds('team-a/s', { a: '3' })).metadata.uid, before.metadata.uid);
-  await secrets.becomes('team-a/s', (copy) => copy.metadata.annotations[MARK] === 'source/s', 'marked again');
-  await secrets.holds('team-b/s', { a: '3' });
+  assert.equal(await secrets.version('source/s'), source.metadata.resourceVersion);
 });
 
 longIt('objects without a rule cost no request, and 200 new namespaces no list', async () => {
   await using stack = new AsyncDisposableStack();
-  const scene = await open(stack);
-  const { secrets, plane } = scene;
-  const kubeconfig = await ownUser(scene);
+  const scene = await opened(stack, SyncScene, ...NAMESPACES);
+  const { secrets } = scene;
+  const audited = await Audited.of(scene);
   await scene.put(secrets, 'source/s', { a: '1' }, { [SYNC]: '' });
-  await scene.operator([], { kubeconfig });
+  await scene.operator([], { kubeconfig: audited.kubeconfig });
   await secrets.holds('team-a/s', { a: '1' });
-  const requests = (): number => readAuditLog(plane, 'keyferry').length;
-  const lists = (): number => readAuditLog(plane, 'keyferry').filter(({ verb }) => verb === 'list').length;
-  await waitForStable(() => String(requests()), SETTLE_MS, 'no more requests');
-  const before = requests();
+  await audited.quiet();
+  const before = audited.requests();
   for (const kind of KINDS) {
     const users = scene.of(kind);
     await users.create('source/plain', { a: '1' }, {}, { metadata: { labels: { ['x']: 'y' } } });
     await users.change('source/plain', { a: '2' });
     await users.delete('source/plain');
   }
-  await waitForStable(() => String(requests()), SETTLE_MS, 'no more requests');
-  assert.equal(requests(), before);
-  const listed = lists();
+  await audited.quiet();
+  assert.equal(audited.requests(), before);
+  const listed = audited.requests('list');
   const names = Array.from({ length: 200 }, (_, index) => `new-${index}`);
   await scene.namespaces(...names);
   await scene.label('new-199', { a: 'b' });
   for (const name of names) await secrets.holds(`${name}/s`, { a: '1' });
-  assert.equal(lists(), listed);
+  assert.equal(audited.requests('list'), listed);
 });
 
 it('a namespace that is deleted is quiet, and served when it is made again', async () => {

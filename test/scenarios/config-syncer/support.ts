@@ -1,13 +1,10 @@
-/** Shared by the scenarios of config-syncer: a cluster, an operator, and objects as users and the original write them. */
+/** Shared by the scenarios of config-syncer: objects as users and the original write them. */
 import { createHash } from 'node:crypto';
 
-import { startControlPlane, type ControlPlaneOptions } from '../../servers/control-plane.ts';
 import type { Json } from '../../support/api.ts';
-import type { Keyferry, KeyferryOptions } from '../../support/keyferry.ts';
-import { ReflectorScene } from '../reflector/support.ts';
-import { ReplicatorScene } from '../replicator/support.ts';
+import { AnnotatedScene } from '../annotated/support.ts';
 
-export { KINDS, SETTLE_MS } from '../replicator/support.ts';
+export { KINDS, SETTLE_MS } from '../annotated/support.ts';
 
 export const PREFIX = 'kubed.appscode.com';
 export const SYNC = `${PREFIX}/sync`;
@@ -15,14 +12,8 @@ export const CONTEXTS = `${PREFIX}/sync-contexts`;
 export const ORIGIN = `${PREFIX}/origin`;
 export const MARK = 'keyferry.dev/synced-from';
 
-export class SyncScene extends ReflectorScene {
-  static override async open(options: ControlPlaneOptions = {}): Promise<SyncScene> {
-    return new SyncScene(await startControlPlane({ controllerManager: false, ...options }));
-  }
-
-  override async started(args: readonly string[] = [], options: Partial<KeyferryOptions> = {}): Promise<Keyferry> {
-    return await ReplicatorScene.prototype.started.call(this, args, { command: 'config-syncer', ...options });
-  }
+export class SyncScene extends AnnotatedScene {
+  protected override readonly command: string = 'config-syncer';
 
   /** A copy as the original makes it. It also copies the annotations that are instructions to other programs. */
   async original(namespace: string, source: Json, given: Json = {}): Promise<Json> {

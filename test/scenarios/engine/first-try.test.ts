@@ -1,6 +1,6 @@
 /**
  * For each controller of annotations, each change causes one write of each copy that it concerns, at the first try: so a
- * copy comes as fast as the API server answers, and waits for no back-off. (Those of reflector: process.test.ts there.)
+ * copy comes as fast as the API server answers, and waits for no back-off.
  */
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
@@ -10,11 +10,17 @@ import { waitFor, waitForStable } from '../../support/wait-for.ts';
 import { SETTLE_MS, SyncScene } from '../config-syncer/support.ts';
 
 const MITTWALD = 'replicator.v1.mittwald.de';
+const REFLECTOR = 'reflector.v1.k8s.emberstack.com';
 const SYNC = 'kubed.appscode.com/sync';
 /** A source with copies in these namespaces, by the name of the source. */
 const PUSHES: Readonly<Record<string, (namespaces: readonly string[]) => Record<string, string>>> = {
   pushed: (namespaces) => ({ 'k8s-replicator/replicate-to-namespaces': namespaces.join(',') }),
   mittwald: (namespaces) => ({ [`${MITTWALD}/replicate-to`]: namespaces.join(',') }),
+  reflected: (namespaces) => ({
+    [`${REFLECTOR}/reflection-allowed`]: 'true',
+    [`${REFLECTOR}/reflection-auto-enabled`]: 'true',
+    [`${REFLECTOR}/reflection-auto-namespaces`]: namespaces.join(','),
+  }),
   synced: (namespaces) => ({ [SYNC]: `kubernetes.io/metadata.name in (${namespaces.join(',')})` }),
 };
 const NAMES = Object.keys(PUSHES);
@@ -44,7 +50,7 @@ it('each change causes one write of each copy that it concerns, at the first try
   });
   const operator = await scene.operator([], {
     command: 'run',
-    args: ['--controllers=replicator,mittwald,config-syncer', '--source-grace=0'],
+    args: ['--controllers=replicator,reflector,mittwald,config-syncer', '--source-grace=0'],
     kubeconfig: await plane.writeKubeconfig({ token: plane.tokenFor('keyferry') }),
   });
   const writes = (): string[] =>

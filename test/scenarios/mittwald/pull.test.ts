@@ -1,10 +1,9 @@
-/** Pulls: an object with `replicate-from` gets the keys of its source, and keeps its own. */
+/** Pulls, where mittwald differs from other systems (`../annotated/pulls.test.ts`): data are merged key by key. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
 import { rowsOf } from '../../support/long.ts';
-
-import { annotations, KINDS, mark, MittwaldScene, OPEN } from './support.ts';
+import { KINDS, mark, MittwaldScene, OPEN } from './support.ts';
 
 let scene: MittwaldScene;
 before(async () => {
@@ -16,38 +15,6 @@ after(() => scene.close());
 
 for (const kind of rowsOf(KINDS))
   describe(`a ${kind.kind} with replicate-from`, () => {
-    it('needs both annotations of its source', async () => {
-      const users = scene.of(kind);
-      const rows: readonly (readonly [string | undefined, string | undefined, boolean])[] = [
-        ['true', 'team-a', true],
-        ['1', 'other, team-.', true],
-        [undefined, 'team-a', false],
-        ['false', 'team-a', false],
-        ['yes', 'team-a', false],
-        ['true', undefined, false],
-        ['true', 'team-b', false],
-        ['true', 'team', false],
-        ['true', '', false],
-        ['true', '*-a', true],
-        ['true', '*', true],
-      ];
-      for (const [index, [allowed, list]] of rows.entries()) {
-        const given = {
-          ...(allowed === undefined ? {} : { allowed }),
-          ...(list === undefined ? {} : { 'allowed-namespaces': list }),
-        };
-        await scene.put(users, `source/row-${index}`, { a: '1' }, given);
-        await scene.put(users, `team-a/row-${index}`, { own: 'x' }, { from: `source/row-${index}` });
-      }
-      for (const [index, [, , isAllowed]] of rows.entries()) {
-        if (isAllowed) await users.holds(`team-a/row-${index}`, { a: '1', own: 'x' });
-        else {
-          await users.warning(`team-a/row-${index}`, 'Denied');
-          await users.holds(`team-a/row-${index}`, { own: 'x' });
-        }
-      }
-    });
-
     it('is merged key by key, and has the bookkeeping of the original', async () => {
       const users = scene.of(kind);
       await scene.put(users, 'source/merge', { b: '1', a: '1', both: 'source' }, OPEN);
@@ -69,54 +36,6 @@ for (const kind of rowsOf(KINDS))
       await users.holds('team-a/merge', { a: '1', both: 'source', c: '2', more: 'x' });
       await scene.say(users, 'source/merge', { 'my.org/note': 'y' });
       await users.stayUnchanged(['team-a/merge'], 'the metadata of the source have changed');
-    });
-
-    it('is filled when its source comes, loses only the keys of its source with it, and gets them back', async () => {
-      const users = scene.of(kind);
-      await scene.put(users, 'team-a/late', { own: 'x' }, { from: 'source/late' });
-      await users.warning('team-a/late', 'Denied');
-      await scene.put(users, 'source/late', { a: '1' }, OPEN);
-      await users.holds('team-a/late', { a: '1', own: 'x' });
-      await users.delete('source/late');
-      const emptied = await users.holds('team-a/late', { own: 'x' });
-      assert.ok(mark(emptied, 'replicated-from-version'));
-      assert.ok(mark(emptied, 'replicated-at'));
-      assert.equal(mark(emptied, 'replicated-keys'), '');
-      await users.stayUnchanged(['team-a/late'], 'an emptied object');
-      await scene.put(users, 'source/late', { a: '2' }, OPEN);
-      await users.holds('team-a/late', { a: '2', own: 'x' });
-    });
-
-    it('keeps what it has when the permission is withdrawn', async () => {
-      const users = scene.of(kind);
-      await scene.put(users, 'source/withdrawn', { a: '1' }, OPEN);
-      await scene.put(users, 'team-a/withdrawn', {}, { from: 'source/withdrawn' });
-      await users.holds('team-a/withdrawn', { a: '1' });
-      await scene.say(users, 'source/withdrawn', { allowed: 'false' });
-      await users.warning('team-a/withdrawn', 'Denied');
-      await scene.set(users, 'source/withdrawn', { a: '2' });
-      await users.stayUnchanged(['team-a/withdrawn'], 'a denied object');
-      await users.holds('team-a/withdrawn', { a: '1' });
-    });
-
-    it('pulls and does not push, follows a new source alone, and passes on by its own permission', async () => {
-      const users = scene.of(kind);
-      await scene.put(users, 'source/head', { a: '1' }, { allowed: 'true', 'allowed-namespaces': 'team-a' });
-      await scene.put(users, 'team-a/middle', {}, { ...OPEN, from: 'source/head', to: 'team-c' });
-      await scene.put(users, 'team-b/tail', {}, { from: 'team-a/middle' });
-      await users.holds('team-b/tail', { a: '1' });
-      await scene.set(users, 'source/head', { a: '2' });
-      await users.holds('team-b/tail', { a: '2' });
-      await scene.absent(users, 'team-c/middle');
-      await scene.put(users, 'source/other', { b: '1' }, OPEN);
-      await scene.say(users, 'team-b/tail', { from: 'source/other' });
-      await users.holds('team-b/tail', { b: '1' });
-      await scene.set(users, 'source/head', { a: '3' });
-      await users.holds('team-a/middle', { a: '3' });
-      await users.holds('team-b/tail', { b: '1' });
-      await scene.say(users, 'team-b/tail', { from: null });
-      await scene.set(users, 'source/other', { b: '2' });
-      await users.stayUnchanged(['team-b/tail'], 'an object that no longer pulls');
     });
   });
 
@@ -166,30 +85,3 @@ it('a TLS Secret and a docker config are emptied to the least that their type al
 function sorted(data: Readonly<Record<string, string>>): Record<string, string> {
   return Object.fromEntries(Object.entries(data).toSorted(([a], [b]) => (a < b ? -1 : 1)));
 }
-
-it('what nobody can read, loops, types that are never copied and immutable objects are events', async () => {
-  const { secrets, api } = scene;
-  for (const [name, from] of [
-    ['no-slash', 'source'],
-    ['three', 'source/a/b'],
-    ['blank', ' source/a'],
-    ['itself', 'team-a/itself'],
-  ] as const) {
-    await scene.put(secrets, `team-a/${name}`, { own: 'x' }, { from });
-    await secrets.warning(`team-a/${name}`, 'IllFormed');
-  }
-  await scene.put(secrets, 'team-a/ring', { a: 'x' }, { ...OPEN, from: 'team-b/ring' });
-  await scene.put(secrets, 'team-b/ring', { b: 'x' }, { ...OPEN, from: 'team-a/ring' });
-  await secrets.warning('team-a/ring', 'Loop');
-  await secrets.holds('team-a/ring', { a: 'x' });
-  await api.create({ apiVersion: 'v1', kind: 'ServiceAccount', metadata: { namespace: 'source', name: 'sa' } });
-  const token = { type: 'kubernetes.io/service-account-token' };
-  const account = { 'kubernetes.io/service-account.name': 'sa' };
-  await scene.put(secrets, 'source/token', { x: '1' }, { ...OPEN, ...account }, token);
-  await scene.put(secrets, 'team-a/token', {}, { from: 'source/token' });
-  await secrets.warning('team-a/token', 'RefusedType');
-  await scene.put(secrets, 'source/frozen', { a: '1' }, OPEN);
-  await scene.put(secrets, 'team-a/frozen', { own: 'x' }, { from: 'source/frozen' }, { immutable: true });
-  await secrets.warning('team-a/frozen', 'Immutable');
-  assert.deepEqual(annotations({ from: 'a/b' }), { 'replicator.v1.mittwald.de/replicate-from': 'a/b' });
-});

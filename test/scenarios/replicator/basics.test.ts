@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
-import { staysTrue } from '../../support/wait-for.ts';
+import { rowsOf } from '../../support/long.ts';
 import { annotation, KINDS, ReplicatorScene } from './support.ts';
 
 let scene: ReplicatorScene;
@@ -13,7 +13,7 @@ before(async () => {
 });
 after(() => scene.close());
 
-for (const kind of KINDS) {
+for (const kind of rowsOf(KINDS)) {
   describe(`replicate-from on a ${kind.kind}`, () => {
     it(`a ${kind.kind} with replicate-from is filled when its source permits it, and cleared when the permission or the source is removed`, async () => {
       const users = scene.of(kind);
@@ -40,18 +40,6 @@ for (const kind of KINDS) {
       await users.holds('team-a/pull', {});
       await users.create('source/pulled', { a: 'new' }, { 'replication-allowed-namespaces': 'team-.*' });
       await users.holds('team-a/pull', { a: 'new' });
-    });
-
-    it(`if its source does not exist, a ${kind.kind} with replicate-from is not written; it is filled when the source appears`, async () => {
-      const users = scene.of(kind);
-      const { metadata } = await users.create('team-a/alone', { own: 'mine' }, { 'replicate-from': 'missing' });
-      await staysTrue(
-        async () => (await users.version('team-a/alone')) === metadata.resourceVersion,
-        700,
-        'a target that was never replicated is left alone',
-      );
-      await users.create('team-a/missing', { a: '1' }, { 'replication-allowed': 'true' });
-      await users.holds('team-a/alone', { a: '1' });
     });
 
     it(`if a user edits a pulled ${kind.kind} or its recorded version, Keyferry restores it`, async () => {
@@ -126,18 +114,6 @@ for (const kind of KINDS) {
       await users.gone('jx-two/tls');
       await users.gone('team-a/tls');
       assert.ok(await users.find('jx-one/tls'));
-    });
-
-    it(`if a user's object has the name of a pushed ${kind.kind}, an event reports it, and the copy is made once the user deletes that object`, async () => {
-      const users = scene.of(kind);
-      const { metadata } = await users.create('team-b/taken', { theirs: 'x' });
-      await users.create('source/pushes', { a: '1' }, { 'replicate-to': 'team-b/taken' });
-      const { message, source } = await users.warning('source/pushes', 'Conflict');
-      assert.match(message, /team-b\/taken/);
-      assert.equal(source.component, 'k8s-replicator');
-      assert.equal(await users.version('team-b/taken'), metadata.resourceVersion);
-      await users.delete('team-b/taken');
-      await users.holds('team-b/taken', { a: '1' });
     });
   });
 

@@ -321,22 +321,6 @@ describe('Secrets with a type', () => {
     assert.equal((await users.holds('team-a/typed', { any: '1' })).type, 'Opaque');
   });
 
-  it('token Secrets of ServiceAccounts or nodes are never copied', async () => {
-    const users = scene.of(KINDS[0]!);
-    const more = { type: 'bootstrap.kubernetes.io/token' };
-    await users.create(
-      'source/token',
-      { any: '1' },
-      { 'replicate-to': 'team-a/token', 'replication-allowed': 'true' },
-      more,
-    );
-    await users.warning('source/token', 'RefusedType');
-    await users.create('team-a/pulls-token', { own: 'x' }, { 'replicate-from': 'source/token' });
-    await users.warning('team-a/pulls-token', 'RefusedType');
-    await users.holds('team-a/pulls-token', { own: 'x' });
-    assert.equal(await users.find('team-a/token'), undefined);
-  });
-
   it("a Helm chart's random password is copied one time, kept after an upgrade, and replaced with a new replicate-once-version", async () => {
     const users = scene.of(KINDS[0]!);
     const apply = async (password: string, login: string): Promise<void> => {
@@ -392,18 +376,6 @@ describe('limits and errors of the replicator', () => {
     assert.match(message, /full\/quota/);
     await scene.api.delete('/api/v1/namespaces/full/resourcequotas/none');
     await users.holds('full/quota', { a: '1' });
-  });
-
-  it('an immutable pushed copy is replaced when its source changes; an immutable object with replicate-from gets a Warning event', async () => {
-    const users = scene.of(KINDS[1]!);
-    await users.create('source/fixed', { a: '1' }, { 'replicate-to': 'team-a/fixed', 'replication-allowed': 'true' });
-    await users.holds('team-a/fixed', { a: '1' });
-    await scene.api.patch(users.path('team-a/fixed'), { immutable: true });
-    await users.create('team-b/fixed', { own: 'x' }, { 'replicate-from': 'source/fixed' }, { immutable: true });
-    await users.warning('team-b/fixed', 'Immutable');
-    await users.change('source/fixed', { a: '2' });
-    await users.holds('team-a/fixed', { a: '2' });
-    await users.holds('team-b/fixed', { own: 'x' });
   });
 
   it('if several sources have one target, the oldest source is copied; when it is deleted, the next one takes over', async () => {

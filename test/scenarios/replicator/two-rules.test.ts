@@ -5,9 +5,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
-import type { Json } from '../../support/api.ts';
 import { rowsOf } from '../../support/long.ts';
-import { waitFor } from '../../support/wait-for.ts';
 import { annotation, KINDS, type KindScene, ReplicatorScene } from './support.ts';
 
 const ALLOWED = { 'replication-allowed': 'true' };
@@ -30,22 +28,6 @@ describe('SecretMirrors and replicate-from on one object', () => {
   });
   after(() => scene.close());
 
-  it('replicate-from on a copy of a SecretMirror does not fill the copy, and an event names the mirror', async () => {
-    const operator = await scene.operator(['--controllers', 'mirrors,replicator'], { command: 'run' });
-    await users.create('home/mirrored', { a: 'of the mirror' });
-    await users.create('source/other', { b: 'of the source' }, ALLOWED);
-    await mirror('mirrored', 'team-a');
-    await users.holds('team-a/mirrored', { a: 'of the mirror' });
-    await users.annotate('team-a/mirrored', { 'replicate-from': 'source/other' });
-    const { message } = await users.warning('team-a/mirrored', 'Conflict');
-    assert.match(message, /home\/mirrored/);
-    await users.change('source/other', { b: 'changed' });
-    await users.stayUnchanged(['team-a/mirrored'], 'the object of two controllers');
-    await users.change('home/mirrored', { a: 'changed' });
-    await users.holds('team-a/mirrored', { a: 'changed' });
-    await operator.stop();
-  });
-
   it('if another process made a copy for a SecretMirror, replicate-from on it does not fill it, because the copy names its owner', async () => {
     const operator = await scene.operator();
     await users.create('team-b/marked', { own: 'x' }, ALLOWED);
@@ -57,38 +39,6 @@ describe('SecretMirrors and replicate-from on one object', () => {
     assert.match(message, /replicate-from.*SecretMirror home\/another/);
     await users.holds('team-b/marked', { own: 'x' });
     await users.stayUnchanged(['team-b/marked'], 'the object of two controllers');
-    await operator.stop();
-  });
-
-  it("if a push takes over a mirror's copy, and the mirror takes it back, the copy keeps no mark of its former owner", async () => {
-    const operator = await scene.operator(['--controllers', 'mirrors,replicator'], { command: 'run' });
-    const ofMirror = ({ metadata: { labels, annotations } }: Json): string[] =>
-      [...Object.values<string>(labels ?? {}), ...Object.keys(annotations)].filter((text) =>
-        /^mirrors(\.|$)/.test(text),
-      );
-    const ofPush = ({ metadata }: Json): string[] =>
-      Object.keys(metadata.annotations).filter((key) => key.startsWith('k8s-replicator/'));
-    const place = 'keyferry.dev/target';
-    await users.create('home/swap', { a: 'of the mirror' });
-    await mirror('swap', 'team-a');
-    const first = await users.holds('team-a/swap', { a: 'of the mirror' });
-    assert.notEqual(ofMirror(first).length, 0);
-    await users.create('source/swap', { a: 'of the source' }, { 'replicate-to-namespaces': 'team-a' });
-    const { message } = await users.warning('source/swap', 'Conflict');
-    assert.match(message, /SecretMirror home\/swap/);
-    const path = '/apis/mirrors.kts.studio/v1alpha2/namespaces/home/secretmirrors/swap';
-    await scene.api.delete(path);
-    await waitFor(async () => (await scene.api.find(path)) === undefined, { message: 'the mirror to be gone' });
-    const second = await users.holds('team-a/swap', { a: 'of the source' });
-    assert.deepEqual(ofMirror(second), []);
-    assert.equal(second.metadata.annotations[place], 'team-a/swap');
-    assert.equal(annotation(second, 'replicated-by'), 'source/swap');
-    await mirror('swap', 'team-a');
-    await users.annotate('source/swap', { 'replicate-to-namespaces': null });
-    const third = await users.holds('team-a/swap', { a: 'of the mirror' });
-    assert.deepEqual(ofPush(third), []);
-    assert.equal(third.metadata.labels['keyferry.dev/copy'], 'mirrors');
-    assert.equal(third.metadata.annotations[place], 'team-a/swap');
     await operator.stop();
   });
 
