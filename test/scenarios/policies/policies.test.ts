@@ -37,7 +37,12 @@ const VALUES = {
   'policies.protectCopies.groups': ['platform', 'system:masters'],
 };
 
+type Texts = Readonly<Record<string, string>>;
+
+const REPLICATOR = 'k8s-replicator/';
 const REFLECTOR = 'reflector.v1.k8s.emberstack.com/';
+const AUTO = { [`${REFLECTOR}reflection-allowed`]: 'true', [`${REFLECTOR}reflection-auto-enabled`]: 'true' };
+const INTO_B = { ...AUTO, [`${REFLECTOR}reflection-auto-namespaces`]: 'team-b' };
 const MITTWALD = 'replicator.v1.mittwald.de/';
 
 let plane: ControlPlane;
@@ -263,48 +268,57 @@ describe('the requester policy', () => {
     await author.delete(`${MIRRORS}/as-many`);
   });
 
-  it('the requester policy also checks push annotations (replicate-to, replicate-to-namespaces) when they are added or changed', async () => {
-    const push = (value: string, to: 'to' | 'to-namespaces' = 'to'): Json => ({
-      annotations: { [`k8s-replicator/replicate-${to}`]: value },
+  /** For each system: what is refused for which namespace, what the author may do, and what is too wide as a change. */
+  const REQUESTS: Readonly<Record<string, readonly [refused: readonly (readonly [Texts, string])[], Texts, Texts]>> = {
+    'k8s-replicator': [
+      [
+        [{ [`${REPLICATOR}replicate-to`]: 'kube-system/stolen' }, 'kube-system'],
+        [{ [`${REPLICATOR}replicate-to-namespaces`]: '.*' }, '.*'],
+        [{ [`${REPLICATOR}replicate-to-namespaces`]: 'team-b, default' }, 'default'],
+      ],
+      { [`${REPLICATOR}replicate-to`]: 'team-b/pushed,here' },
+      { [`${REPLICATOR}replicate-to`]: 'default/x' },
+    ],
+    reflector: [
+      [
+        [{ ...AUTO, [`${REFLECTOR}reflection-auto-namespaces`]: 'team-b, default' }, 'default'],
+        [AUTO, '.*'],
+        [{ ...INTO_B, [`${REFLECTOR}reflection-auto-namespaces-selector`]: 'a=b' }, '.*'],
+      ],
+      INTO_B,
+      { [`${REFLECTOR}reflection-auto-namespaces`]: 'default' },
+    ],
+    'kubernetes-replicator': [
+      [
+        [{ [`${MITTWALD}replicate-to`]: 'team-b, default' }, 'default'],
+        [{ [`${MITTWALD}replicate-to`]: 'team-b', [`${MITTWALD}replicate-to-matching`]: 'a=b' }, '.*'],
+      ],
+      { [`${MITTWALD}replicate-to`]: 'team-b' },
+      { [`${MITTWALD}replicate-to`]: 'default' },
+    ],
+  };
+  for (const [system, [refused, permitted, wider]] of Object.entries(REQUESTS))
+    it(`the requester policy checks pushes of ${system} when they are added or changed: lists, patterns and selectors`, async () => {
+      const name = system === 'k8s-replicator' ? 'pushed' : `pushed-${system}`;
+      for (const [annotations, namespace] of refused) {
+        const needed = new RegExp(`name ${namespace.replace('.*', '\\.\\*')}`);
+        await assert.rejects(secret('team-a', name, { annotations }, author), needed);
+      }
+      await secret('team-a', name, { annotations: permitted }, author);
+      await copied('team-b', name);
+      await author.patch(pathOf('team-a', name), { data: { password: 'dHdv' } });
+      await assert.rejects(author.patch(pathOf('team-a', name), { metadata: { annotations: wider } }), /name default/);
     });
-    await assert.rejects(secret('team-a', 'pushed', push('kube-system/stolen'), author), /name kube-system/);
-    await assert.rejects(secret('team-a', 'pushed', push('.*', 'to-namespaces'), author), /name \.\*/);
-    await assert.rejects(secret('team-a', 'pushed', push('team-b, default', 'to-namespaces'), author), /name default/);
-    await secret('team-a', 'pushed', push('team-b/pushed,here'), author);
-    await copied('team-b', 'pushed');
-    await author.patch(pathOf('team-a', 'pushed'), { data: { password: 'dHdv' } });
-    await assert.rejects(author.patch(pathOf('team-a', 'pushed'), { metadata: push('default/x') }), /name default/);
-  });
 
-  it('the requester policy checks automatic mirrors of reflector: the list that decides, and the right to all namespaces without one', async () => {
-    const names = {
-      auto: 'reflection-auto-enabled',
-      list: 'reflection-auto-namespaces',
-      allowed: 'reflection-allowed',
-    };
-    const given = (more: Readonly<Record<string, string>>): Json => ({
-      annotations: Object.fromEntries(
-        Object.entries({ [names.auto]: 'true', [names.allowed]: 'true', ...more }).map(([name, value]) => [
-          `${REFLECTOR}${name}`,
-          value,
-        ]),
-      ),
-    });
-    await assert.rejects(secret('team-a', 'reflected', given({}), author), /name \.\*/);
-    await assert.rejects(
-      secret('team-a', 'reflected', given({ [names.list]: 'team-b, default' }), author),
-      /name default/,
+  it('of a source of reflector, the requester policy reads the list that decides, and none if it makes no mirrors', async () => {
+    await secret(
+      'team-a',
+      'allowing',
+      { annotations: { ...AUTO, [`${REFLECTOR}reflection-auto-enabled`]: 'false' } },
+      author,
     );
-    const selector = { [names.list]: 'team-b', 'reflection-auto-namespaces-selector': 'a=b' };
-    await assert.rejects(secret('team-a', 'reflected', given(selector), author), /name \.\*/);
-    await secret('team-a', 'reflected', given({ [names.list]: 'team-b' }), author);
-    await copied('team-b', 'reflected');
-    await author.patch(pathOf('team-a', 'reflected'), { data: { password: 'dHdv' } });
-    const wider = { metadata: given({ [names.list]: 'default' }) };
-    await assert.rejects(author.patch(pathOf('team-a', 'reflected'), wider), /name default/);
-    await secret('team-a', 'allowing', given({ [names.auto]: 'false' }), author);
-    const narrow = given({ 'reflection-allowed-namespaces': 'team-b' });
-    await secret('team-a', 'narrow', narrow, author);
+    const narrow = { [`${REFLECTOR}reflection-allowed-namespaces`]: 'team-b', ...AUTO };
+    await secret('team-a', 'narrow', { annotations: narrow }, author);
   });
 
   it('the requester policy checks sync of config-syncer: a selector needs the right to all namespaces', async () => {
@@ -317,17 +331,6 @@ describe('the requester policy', () => {
     await copied('team-b', 'synced');
     await author.patch(pathOf('team-a', 'synced'), { data: { password: 'dHdv' } });
     await assert.rejects(author.patch(pathOf('team-a', 'synced'), { metadata: given('') }), /name \.\*/);
-  });
-
-  it('the requester policy checks pushes of kubernetes-replicator: each item of the list, and a selector', async () => {
-    const given = (to: string, more = {}): Json => ({ annotations: { [`${MITTWALD}replicate-to`]: to, ...more } });
-    const selector = { [`${MITTWALD}replicate-to-matching`]: 'a=b' };
-    await assert.rejects(secret('team-a', 'merged', given('team-b, default'), author), /name default/);
-    await assert.rejects(secret('team-a', 'merged', given('team-b', selector), author), /name \.\*/);
-    await secret('team-a', 'merged', given('team-b'), author);
-    await copied('team-b', 'merged');
-    await author.patch(pathOf('team-a', 'merged'), { data: { password: 'dHdv' } });
-    await assert.rejects(author.patch(pathOf('team-a', 'merged'), { metadata: given('default') }), /name default/);
   });
 
   longIt('the fence and the requester policy permit all that keys of kubernetes-replicator need', async () => {

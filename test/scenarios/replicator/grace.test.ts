@@ -79,34 +79,6 @@ for (const kind of rowsOf(KINDS)) {
       await users.holds('team/chained', { a: '1' });
     });
 
-    it('if an object in the middle of a chain is made again, the object after it is never emptied', async () => {
-      await users.create('home/head', { a: '1' }, ALLOWED);
-      const middle = async (): Promise<unknown> =>
-        await users.create('team/middle', {}, { 'replicate-from': 'home/head', ...ALLOWED });
-      await middle();
-      await users.create('team/tail', {}, { 'replicate-from': 'team/middle', 'replicate-once': 'true' });
-      await users.holds('team/tail', { a: '1' });
-      await users.change('home/head', { a: '2' });
-      await users.holds('team/middle', { a: '2' });
-      await push('witness-2', { a: '1' });
-      await users.delete('team/middle');
-      await middle();
-      await users.holds('team/middle', { a: '2' });
-      await users.delete('home/witness-2');
-      await lostAt('witness-2');
-      assert.equal(
-        events.some(({ type, object }) => type === 'DELETED' && object.metadata.name === 'tail'),
-        false,
-      );
-      const after = events.filter(({ object }) => object.metadata.name === 'tail');
-      const filled = after.findIndex(({ object }) => !isEmpty(object));
-      assert.equal(
-        after.slice(filled).some(({ object }) => isEmpty(object)),
-        false,
-      );
-      await users.holds('team/tail', { a: '1' });
-    });
-
     it('if it stays away, copies are deleted and objects emptied after five seconds, and a chain is emptied together', async () => {
       await push('pushed', { a: '1' });
       await users.create('home/feeds', { a: '1' }, ALLOWED);
@@ -118,39 +90,6 @@ for (const kind of rowsOf(KINDS)) {
       await users.delete('home/feeds');
       for (const name of ['pushed', 'first', 'second']) assert.ok((await lostAt(name)) - deletedAt >= GRACE_MS, name);
       assert.ok((await lostAt('second')) - (await lostAt('first')) < GRACE_MS);
-    });
-
-    it('a source that exists has no five seconds: one that lost its annotation, lists less or forbids more', async () => {
-      await push('witness-3', { a: '1' });
-      await push('unmarked', { a: '1' });
-      await users.create('home/shrinks', { a: '1' }, { 'replicate-to': 'team/shrunk,team/kept' });
-      await users.holds('team/shrunk', { a: '1' });
-      await users.create('home/forbids', { a: '1' }, ALLOWED);
-      await users.create('team/forbidden', { own: '1' }, { 'replicate-from': 'home/forbids' });
-      await users.holds('team/forbidden', { a: '1' });
-      await users.delete('home/witness-3');
-      await users.annotate('home/unmarked', { 'replicate-to-namespaces': null });
-      await users.annotate('home/shrinks', { 'replicate-to': 'team/kept' });
-      await users.annotate('home/forbids', { 'replication-allowed': null });
-      const witness = await lostAt('witness-3');
-      for (const name of ['unmarked', 'shrunk', 'forbidden']) assert.ok((await lostAt(name)) < witness, name);
-    });
-
-    it('a source with a deletionTimestamp exists; one that is made again without its annotation loses its copy', async () => {
-      const finalizers = ['example.com/wait'];
-      await users.create('home/held', { a: '1' }, { 'replicate-to-namespaces': 'team' }, { metadata: { finalizers } });
-      await users.holds('team/held', { a: '1' });
-      await push('other', { a: '1' });
-      await push('witness-4', { a: '1' });
-      await users.delete('home/held');
-      for (const name of ['other', 'witness-4']) await users.delete(`home/${name}`);
-      await users.create('home/other', { a: '2' });
-      await lostAt('witness-4');
-      assert.equal(lost('held'), undefined);
-      await lostAt('other');
-      const goneAt = performance.now();
-      await scene.api.patch(users.path('home/held'), { metadata: { finalizers: null } });
-      assert.ok((await lostAt('held')) - goneAt >= GRACE_MS);
     });
 
     it('the five seconds begin again with another process', async () => {

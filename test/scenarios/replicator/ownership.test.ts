@@ -13,13 +13,7 @@ import { annotate, KINDS, ReplicatorScene, SETTLE_MS } from './support.ts';
 const MARKS: Readonly<Record<string, Json>> = {
   'without any mark': {},
   'without any data': { data: undefined },
-  'with an empty mark': { metadata: { annotations: annotate({ 'replicated-by': '' }) } },
   'with a mark that names this object itself': { metadata: { annotations: annotate({ 'replicated-by': '%' }) } },
-  'with a mark without a namespace': { metadata: { annotations: annotate({ 'replicated-by': 'source' }) } },
-  'with a mark of three parts': { metadata: { annotations: annotate({ 'replicated-by': '@/x' }) } },
-  'with a mark that ends in a slash': { metadata: { annotations: annotate({ 'replicated-by': 'source/' }) } },
-  'with a mark that contains `..`': { metadata: { annotations: annotate({ 'replicated-by': 'source/..' }) } },
-  'with a mark in upper case': { metadata: { annotations: { 'K8S-REPLICATOR/REPLICATED-BY': '@' } } },
   'with a mark that has another prefix': { metadata: { annotations: annotate({ 'replicated-by': '@' }, 'my.org') } },
   'with the mark as a label and not as an annotation': {
     metadata: { labels: { 'k8s-replicator/replicated-by': 'source' } },

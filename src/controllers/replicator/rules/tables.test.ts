@@ -77,7 +77,9 @@ describe('annotations', () => {
   for (const [mark, by] of [
     ['a/b', 'a/b'],
     ['home/self', undefined],
+    ['', undefined],
     ['b', undefined],
+    ['b/', undefined],
     ['a/b/c', undefined],
     ['a/..', undefined],
     ['../b', undefined],
