@@ -108,8 +108,8 @@ export class Mirrors implements Controller<StoredMirror, SecretMirrorStatus> {
   }
 
   /** The finalizer, with the defaults as in the original. Then Keyferry gives up the ownership of the defaults. */
-  due(_key: RuleKey, mirror: StoredMirror | undefined): RuleChange | undefined {
-    if (mirror === undefined || mirror.metadata.deletionTimestamp !== undefined) return undefined;
+  due(_key: RuleKey, mirror: StoredMirror): RuleChange | undefined {
+    if (mirror.metadata.deletionTimestamp !== undefined) return undefined;
     const { finalizers = [], managedFields } = mirror.metadata;
     const isHeld = finalizers.includes(SECRET_MIRROR_FINALIZER);
     const spec = missingDefaults(mirror, this.rules.specOf(mirror));

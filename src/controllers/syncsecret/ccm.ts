@@ -46,10 +46,11 @@ export class Ccm extends SyncSecretController {
   readonly #namespace: string;
   /** The uid of the tenant's cluster; `undefined`: not read yet. */
   #uid: string | undefined;
-  /** By rule: the uid of a SyncSecret whose mark named another namespace, and whether this CCM has replaced it. */
-  readonly #foreign = new Map<RuleKey, { readonly uid: string; readonly isReplaced: boolean }>();
-  /** Whether the warning about another CCM was already logged. */
-  #knowsOtherCcm = false;
+  /**
+   * The rules whose mark had the name of `#namespace`. If it names another one then, another CCM copies them, too: if
+   * both replaced the mark, they would do so without end.
+   */
+  readonly #marked = new Set<RuleKey>();
 
   constructor(context: ControllerContext, management: Cluster, namespace: string) {
     super('ccm', context);
@@ -157,37 +158,19 @@ export class Ccm extends SyncSecretController {
     return this.#management.reachability.cause;
   }
 
-  /** The mark is written with the finalizer. If it names another namespace (a renamed tenant), it is replaced once. */
-  override due(key: RuleKey, object: SyncSecretRule | undefined): RuleChange | undefined {
-    const finalizer = super.due(key, object);
+  /** The mark is written with the finalizer. If it names another namespace (a renamed tenant), it is replaced. */
+  override due(key: RuleKey, object: SyncSecretRule): RuleChange | undefined {
+    const { propagated } = object;
     const annotations = { [PROPAGATED_ANNOTATION]: this.#namespace };
+    const finalizer = super.due(key, object);
     if (finalizer !== undefined) return { ...finalizer, annotations };
-    const isActive = object !== undefined && this.rules.isActive(object);
-    if (!isActive || object.propagated === this.#namespace) return undefined;
-    const { uid, isReplaced } = this.#foreign.get(key) ?? {};
-    return uid === object.metadata.uid && isReplaced === true ? undefined : { annotations };
+    const isMarked = propagated === this.#namespace || (propagated !== undefined && this.#marked.has(key));
+    return isMarked || !this.rules.isActive(object) ? undefined : { annotations };
   }
 
   protected override changed(key: RuleKey, object: SyncSecretRule | undefined): void {
-    const known = this.#foreign.get(key);
-    if (object === undefined) this.#foreign.delete(key);
-    else if (object.propagated === undefined) return;
-    else if (object.propagated === this.#namespace) {
-      if (known !== undefined) this.#foreign.set(key, { ...known, isReplaced: true });
-    } else if (known?.uid !== object.metadata.uid) {
-      this.#foreign.set(key, { uid: object.metadata.uid, isReplaced: false });
-    } else if (known.isReplaced) {
-      this.#warnOfOtherCcm(object);
-    }
-  }
-
-  /** Another CCM has put its namespace back into a mark. If both replaced it again, they would do so without end. */
-  #warnOfOtherCcm({ metadata: { namespace, name }, propagated: target }: SyncSecretRule): void {
-    if (this.#knowsOtherCcm) return;
-    this.#knowsOtherCcm = true;
-    const advice = 'if that is not intended, stop one of them, or give both the same --cluster-name';
-    const message = 'another CCM copies the SyncSecrets of this cluster to another namespace, too';
-    this.#context.log.warn(message, { namespace, name, target, advice });
+    if (object === undefined) this.#marked.delete(key);
+    else if (object.propagated === this.#namespace) this.#marked.add(key);
   }
 
   protected reportOn(facts: SyncSecretFacts, result: RuleResult): SyncSecretReport | undefined {

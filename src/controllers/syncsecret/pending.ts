@@ -1,7 +1,7 @@
 /**
  * Decides when to write a status that is not final, such as `Pending`. Each write costs as much as a copy, and most
  * rules are done soon. So such a state is written only if it lasts. While other rules are being completed, a rule
- * probably just waits in the queue. Then it is written only for the rule that has waited longest, after a long time.
+ * probably just waits in the queue. Then it is written only after a long time.
  */
 import type { RuleKey } from '../../copy/model/keys.ts';
 
@@ -9,14 +9,12 @@ import type { RuleKey } from '../../copy/model/keys.ts';
 const WAIT_MS = 1500;
 /** Pause before a rule that probably waits in the queue is checked again, ms. */
 const TURN_MS = 3000;
-/** If the rule that has waited longest is not done within this time, its state is written, ms. */
-const PASSED_MS = 15_000;
+/** A state that lasts longer than this is written, whatever becomes of other rules, ms. */
+const LONG_MS = 60_000;
 
 export class Pending {
-  /** When each rule began to wait, monotonic ms, in the order in which they began. */
+  /** When each rule began to wait, monotonic ms. */
   readonly #since = new Map<RuleKey, number>();
-  /** The rule that has waited longest, and the time at which it became the first one, monotonic ms. */
-  #first: { readonly rule: RuleKey; readonly since: number } | undefined;
   #doneAt = -Infinity;
 
   /**
@@ -29,18 +27,7 @@ export class Pending {
     this.#since.set(rule, since);
     const remaining = since + WAIT_MS - now;
     if (remaining > 0) return remaining;
-    return isTurn && now - this.#doneAt < TURN_MS && !this.#isPassed(rule, since, now) ? TURN_MS : 0;
-  }
-
-  #isPassed(rule: RuleKey, since: number, now: number): boolean {
-    const [first] = this.#since.keys();
-    if (rule !== first) return false;
-    if (this.#first?.rule !== rule) this.#first = { rule, since: now };
-    if (now - this.#first.since < PASSED_MS) return false;
-    // The rule moves to the end, so that the next rule becomes the first.
-    this.#since.delete(rule);
-    this.#since.set(rule, since);
-    return true;
+    return isTurn && now - this.#doneAt < TURN_MS && now - since < LONG_MS ? TURN_MS : 0;
   }
 
   /** Call it when the state of a rule is final. */

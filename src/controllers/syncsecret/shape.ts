@@ -1,6 +1,5 @@
 /** The shapes of a SyncSecret's copy, of a SyncSecret's Secret, and of the SyncSecret of a labelled Secret. Pure. */
 import { TOO_LARGE } from '../common/excluded-metadata.ts';
-import { because } from '../../copy/model/cause.ts';
 import {
   type DesiredState,
   failing,
@@ -174,33 +173,5 @@ export class ManifestShape extends SyncShape<Omit<CopyOf, 'cluster'>> {
       annotations: { [SECRET_ANNOTATION]: name },
       immutable,
     };
-  }
-}
-
-/**
- * The desired state of a SyncSecret whose Secret lost the label but has KubeLB's finalizer: the SyncSecret gets only
- * the mark. When the finalizer is gone, the mark shows that the SyncSecret must be deleted.
- */
-export class MarkShape implements Shape {
-  readonly id: string;
-  readonly #name: string;
-
-  constructor(name: string) {
-    this.id = `mark ${name}`;
-    this.#name = name;
-  }
-
-  desiredState(_source: SourceView, observed: Observed | undefined): DesiredState {
-    if (observed === undefined) {
-      return { kind: 'wait', for: 'source', ...because('NotOffered') };
-    }
-    const { labels, annotations } = observed;
-    const marked = { ...annotations, [SECRET_ANNOTATION]: this.#name };
-    return { kind: 'be', labels, annotations: marked, bookkeeping: {}, data: 'keep' };
-  }
-
-  /** Always `undefined`: Keyferry did not write the content. */
-  heldVersion(): undefined {
-    return undefined;
   }
 }

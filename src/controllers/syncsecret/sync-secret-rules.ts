@@ -91,9 +91,9 @@ export abstract class SyncSecretController implements Controller<SyncSecretRule,
   }
 
   /** The finalizer of Keyferry, which replaces that of KubeLB. */
-  due(_key: RuleKey, object: SyncSecretRule | undefined): RuleChange | undefined {
-    const isHeld = object?.metadata.finalizers.includes(SYNC_SECRET_FINALIZER) === true;
-    if (object === undefined || isHeld || !this.rules.isActive(object)) return undefined;
+  due(_key: RuleKey, object: SyncSecretRule): RuleChange | undefined {
+    const isHeld = object.metadata.finalizers.includes(SYNC_SECRET_FINALIZER);
+    if (isHeld || !this.rules.isActive(object)) return undefined;
     return { finalizer: SYNC_SECRET_FINALIZER, replaces: [ORIGINAL_FINALIZER] };
   }
 
@@ -173,9 +173,9 @@ export const SYNC_SECRET_ENTRY = {
   annotationReader: () => isReadMark,
 } satisfies Partial<ControllerEntry>;
 
-/** Watches all SyncSecrets of this process's cluster. @param isSource see `ContentUse` */
-export function watchSyncSecrets({ cluster, config }: ControllerContext, sink: WatchSink, isSource = true): WatchGroup {
-  return cluster.watchContents(SYNC_SECRET, { isSource: () => isSource }, sink, {
+/** Watches all SyncSecrets of this process's cluster. @param sink `undefined`: they are only targets, not rules */
+export function watchSyncSecrets({ cluster, config }: ControllerContext, sink?: WatchSink): WatchGroup {
+  return cluster.watchContents(SYNC_SECRET, { isSource: () => sink !== undefined }, sink, {
     advice: SYNC_SECRET_CRD_ADVICE.missing,
     isOptional: false,
     isAwaited: config.controllers.every((name) => name.startsWith('syncsecret-')),

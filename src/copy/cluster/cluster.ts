@@ -222,7 +222,7 @@ export class Cluster implements Backend {
    * that need the same objects share one watch: all must call this before its first list.
    * @param sink also gets the events, after the store of the kind
    */
-  watchContents(kind: Kind, scope: ContentScope, sink: WatchSink, custom?: CustomApi): WatchGroup {
+  watchContents(kind: Kind, scope: ContentScope, sink?: WatchSink, custom?: CustomApi): WatchGroup {
     const { namespace, labelSelector } = scope;
     const all = `${kind.groupPath}/${kind.plural}`;
     const path = namespace === undefined ? all : pathIn(all, namespace);
@@ -230,7 +230,7 @@ export class Cluster implements Backend {
     const known = this.#contentWatches.get(id);
     if (known !== undefined) {
       known.scopes.push(scope);
-      known.sinks.push(sink);
+      if (sink !== undefined) known.sinks.push(sink);
       return known.watcher;
     }
     const store = this.store(kind);
@@ -245,7 +245,7 @@ export class Cluster implements Backend {
     const watcher = this.watch(target, sharedSink(sinks), { custom });
     const scopes: ContentUse[] = [scope];
     this.#contentWatches.set(id, { watcher, sinks, scopes });
-    sinks.push(store.contentSink(scopes), sink);
+    sinks.push(store.contentSink(scopes), ...(sink === undefined ? [] : [sink]));
     if (labelSelector === undefined) store.addCompleteWatch({ namespace, isListed: () => watcher.isSynced });
     return watcher;
   }

@@ -31,7 +31,7 @@ export interface Controller<Rule extends RuleObject = RuleObject, Status extends
    */
   open(signal: AbortSignal): Promise<unknown> | undefined;
   /** What must be written into the object of the rule now, before its status; `undefined`: nothing. */
-  due?(key: RuleKey, rule: Rule | undefined): RuleChange | undefined;
+  due?(key: RuleKey, rule: Rule): RuleChange | undefined;
   /**
    * What users are told of the rule; `undefined`: nothing yet. If the rule is gone, the controller forgets it. What it
    * remarks then is told if the object is still there.
@@ -59,8 +59,6 @@ export interface NamedQueue {
 
 /** Changes of the object of a rule. */
 export interface RuleChange {
-  /** Set if the object must be read first, because no watch reports it. Then nothing is written. */
-  readonly read?: true;
   /** Added to the finalizers. Until it is there, no status is written. */
   readonly finalizer?: string | undefined;
   /** The finalizers that go when `finalizer` is added. */

@@ -282,24 +282,20 @@ describe('the finalizer of KubeLB', () => {
   const specimens = async (): Promise<Record<string, Json>> => {
     const labelled = await secret('labelled', { metadata: { finalizers } });
     const deleted = await secret('deleted', { metadata: { finalizers } });
-    const unlabelled = await secret('unlabelled', { metadata: { finalizers } });
     const both = await secret('both', { metadata: { finalizers: [...finalizers, FOREIGN] } });
-    const all = { labelled, deleted, unlabelled, both };
+    const all = { labelled, deleted, both };
     for (const one of Object.values(all)) await originals(one);
-    for (const one of [unlabelled, both]) await removeLabel(one);
     for (const one of [deleted, both]) await scene.tenantApi.delete(pathOf(one));
     return all;
   };
   /** Checks that only the Secret that is still offered has a SyncSecret, and none has KubeLB's finalizer. */
-  const assertTidy = async ({ labelled, deleted, unlabelled, both }: Record<string, Json>): Promise<void> => {
+  const assertTidy = async ({ labelled, deleted, both }: Record<string, Json>): Promise<void> => {
     await waitFor(async () => (await findOffered('labelled')).metadata.finalizers === undefined);
-    await waitFor(async () => (await findOffered('unlabelled')).metadata.finalizers === undefined);
     await waitFor(async () => (await findOffered('both')).metadata.finalizers.length === 1);
     await scene.gone(scene.tenantApi, deleted);
     await removeFinalizers(both);
-    for (const name of ['deleted', 'unlabelled', 'both']) await waitFor(async () => (await find(name)) === undefined);
+    for (const name of ['deleted', 'both']) await waitFor(async () => (await find(name)) === undefined);
     assert.equal((await findOffered('labelled')).metadata.uid, labelled.metadata.uid);
-    assert.equal((await findOffered('unlabelled')).metadata.uid, unlabelled.metadata.uid);
   };
 
   it("Keyferry removes KubeLB's finalizer from Secrets, and adopts or deletes KubeLB's SyncSecrets of these Secrets", async () => {
@@ -333,28 +329,6 @@ describe('the finalizer of KubeLB', () => {
       }
       await scene.ccm(tenant, { args: [ON] });
       await assertTidy(all);
-    },
-  );
-
-  longIt(
-    "Keyferry removes KubeLB's finalizer from a Secret that lost its label or was deleted while the removal failed",
-    async () => {
-      const { tenant } = await running();
-      const { tenantProxy } = scene.clusters;
-      const rule = tenantProxy.rule({ match: { method: 'PATCH', path: '/secrets/' }, fault: kubernetesFault(500) });
-      const names = ['late-unlabelled', 'late-deleted'];
-      const [unlabelled, deleted] = await Promise.all(
-        names.map(async (name) => await secret(name, { metadata: { finalizers } })),
-      );
-      const chains = await Promise.all(names.map(async (name) => await arrived(tenant, name)));
-      await removeLabel(unlabelled);
-      await scene.tenantApi.delete(pathOf(deleted));
-      const { hits } = rule;
-      await waitFor(() => rule.hits >= hits + 2, { message: 'more attempts to remove the finalizers' });
-      rule.clear();
-      await scene.gone(scene.tenantApi, ...chains.map(({ made }) => made));
-      await waitFor(async () => (await findOffered('late-unlabelled')).metadata.finalizers === undefined);
-      await scene.gone(scene.tenantApi, deleted);
     },
   );
 });

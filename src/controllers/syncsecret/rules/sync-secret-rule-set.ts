@@ -3,7 +3,7 @@
  * copy in the management cluster, for the manager a Secret in its namespace. A deleted SyncSecret releases its target.
  */
 import { because, type Cause, nobodyCause, userCause } from '../../../copy/model/cause.ts';
-import { type Claim, LeaveShape, type Owner, rankOf, type Shape } from '../../../copy/model/claim.ts';
+import { LeaveShape, type Owner, rankOf, type Shape } from '../../../copy/model/claim.ts';
 import {
   namespaceOf,
   parseResourceKey,
@@ -60,28 +60,24 @@ export abstract class SyncSecretRules<
   evaluate(rule: RuleKey): Evaluation | undefined {
     const object = this.options.store.get(rule);
     if (object === undefined) return undefined;
-    const released = this.isActive(object) ? undefined : 'release';
-    const claimed = {
-      target: this.targetOf(object),
-      shape: this.shapeOf(rule, object),
-      withoutSource: released,
-    } as const;
+    const isReleased = !this.isActive(object);
+    const claimed = { target: this.targetOf(object), shape: this.shapeOf(rule, object), isReleased };
     return oneClaim(this.scope, { key: rule, kind: SYNC_SECRET, object, version: ruleVersion(object) }, claimed);
   }
 }
 
-/** The evaluation of a rule with one claim. The rule's object is its source, except if `withoutSource` has a mode. */
+/** The evaluation of a rule with one claim. The rule's object is its source, except if the target is released. */
 export function oneClaim(
   { cluster, reach }: RuleScope,
   rule: { readonly key: RuleKey; readonly kind: Kind; readonly object: KubeObject; readonly version: string },
-  claimed: { readonly target: ResourceKey; readonly shape: Shape; readonly withoutSource: Claim['mode'] | undefined },
+  { target, shape, isReleased }: { readonly target: ResourceKey; readonly shape: Shape; readonly isReleased: boolean },
 ): Evaluation {
   const { key, kind, version } = rule;
   const { namespace = '', name, uid, creationTimestamp, generation: sourceGeneration } = rule.object.metadata;
   const owner: Owner = { key, title: `${kind.kind} ${namespace}/${name}`, rank: rankOf(creationTimestamp, uid) };
-  const { target, shape, withoutSource: mode } = claimed;
-  if (mode !== undefined) {
-    return { owner, version, sources: [], claims: [{ target, claim: { owner, mode, source: undefined, shape } }] };
+  if (isReleased) {
+    const claim = { owner, mode: 'release', source: undefined, shape } as const;
+    return { owner, version, sources: [], claims: [{ target, claim }] };
   }
   const source = resourceKey(cluster, kind.kind, namespace, name);
   const to = parseResourceKey(target).namespace;

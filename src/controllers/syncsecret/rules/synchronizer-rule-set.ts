@@ -8,7 +8,7 @@ import type { RuleScope } from '../../common/context.ts';
 import type { RuleStore } from '../../../copy/engine/life/rule-store.ts';
 import { MANAGED_BY_KUBELB, MANAGED_BY_LABEL, ORIGIN_LABELS, ORIGINAL_FINALIZER, SYNC_SECRET } from '../api.ts';
 import { COPY_OF_SYNC_SECRET, originOf, SECRET_ANNOTATION } from './marks.ts';
-import { ManifestShape, MarkShape } from '../shape.ts';
+import { ManifestShape } from '../shape.ts';
 import { oneClaim } from './sync-secret-rule-set.ts';
 import { Travel } from './travel.ts';
 
@@ -21,18 +21,18 @@ export interface SecretRule {
     'name' | 'namespace' | 'uid' | 'resourceVersion' | 'creationTimestamp' | 'finalizers'
   >;
   readonly immutable: boolean;
-  /** `false`: the Secret lost the label or is being deleted, but still has KubeLB's finalizer. */
-  readonly isOffered: boolean;
+  /** The Secret is being deleted, and KubeLB's finalizer keeps it. Its SyncSecret goes first. */
+  readonly isReleased: boolean;
 }
 
-/** The rule of a Secret; `undefined`: it is not offered and does not have KubeLB's finalizer. */
+/** The rule of a Secret; `undefined`: it is not offered, or its deletion waits for nothing of KubeLB. */
 export function secretRule(object: KubeObject & { readonly immutable?: boolean }): SecretRule | undefined {
   const { metadata, immutable } = object;
   const { name, namespace, uid, resourceVersion, creationTimestamp, deletionTimestamp, finalizers, labels } = metadata;
   const isLabelled = labels?.[MANAGED_BY_LABEL] === MANAGED_BY_KUBELB;
-  const isOffered = isLabelled && deletionTimestamp === undefined && !isOfManager(metadata);
   const hasFinalizer = finalizers?.includes(ORIGINAL_FINALIZER) === true;
-  if (!isOffered && !hasFinalizer) return undefined;
+  const isReleased = deletionTimestamp !== undefined;
+  if (!isLabelled || isOfManager(metadata) || (isReleased && !hasFinalizer)) return undefined;
   return {
     metadata: {
       name,
@@ -43,7 +43,7 @@ export function secretRule(object: KubeObject & { readonly immutable?: boolean }
       ...(hasFinalizer ? { finalizers } : {}),
     },
     immutable: immutable === true,
-    isOffered,
+    isReleased,
   };
 }
 
@@ -55,16 +55,8 @@ function isOfManager(metadata: ObjectMeta): boolean {
 }
 
 /** A text that changes when the claims of a Secret may change. */
-export function secretVersion({ metadata: { uid, finalizers }, immutable, isOffered }: SecretRule): string {
-  return `${uid} ${immutable} ${isOffered} ${finalizers?.join(',') ?? ''}`;
-}
-
-/**
- * Whether KubeLB, not Keyferry, made this SyncSecret of a Secret: its origin labels name itself, and it has no mark of
- * Keyferry. If the Secret lost its label while no program ran, the Secret still has KubeLB's finalizer.
- */
-export function isOfKubeLb({ metadata }: KubeObject): boolean {
-  return metadata.annotations?.[SECRET_ANNOTATION] === undefined && originOf(metadata) === 'itself';
+export function secretVersion({ metadata: { uid, finalizers }, immutable, isReleased }: SecretRule): string {
+  return `${uid} ${immutable} ${isReleased} ${finalizers?.join(',') ?? ''}`;
 }
 
 export class SynchronizerRules implements RuleSet {
@@ -82,13 +74,12 @@ export class SynchronizerRules implements RuleSet {
   evaluate(rule: RuleKey): Evaluation | undefined {
     const object = this.#secrets.get(rule);
     if (object === undefined) return undefined;
-    const { immutable, isOffered } = object;
+    const { immutable, isReleased } = object;
     const { namespace = '', name } = object.metadata;
     const target = resourceKey(this.#scope.cluster, SYNC_SECRET.kind, namespace, name);
-    const claimed = isOffered
-      ? { target, shape: new ManifestShape(this.#travel, { namespace, name, immutable }), withoutSource: undefined }
-      : { target, shape: new MarkShape(name), withoutSource: 'own' as const };
-    return oneClaim(this.#scope, { key: rule, kind: SECRET, object, version: secretVersion(object) }, claimed);
+    const shape = new ManifestShape(this.#travel, { namespace, name, immutable });
+    const ruleObject = { key: rule, kind: SECRET, object, version: secretVersion(object) };
+    return oneClaim(this.#scope, ruleObject, { target, shape, isReleased });
   }
 
   markOn({ annotations, labels }: Observed, target: ResourceKey): Mark | undefined {

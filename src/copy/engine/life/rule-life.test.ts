@@ -193,16 +193,6 @@ describe('what is due', () => {
     await life.write(KEY, signal);
     assert.deepEqual((await onServer()).metadata.finalizers, ['example.com/other', 'example.com/a']);
   });
-
-  it('a rule that no watch reports is read, and nothing is written', async () => {
-    await createRule();
-    change = { read: true };
-    await life.write(KEY, signal);
-    assert.deepEqual(
-      requests.map(({ method }) => method),
-      ['GET'],
-    );
-  });
 });
 
 it('getLive gives the version of the rule on the server; if the rule is gone there, it is gone', async () => {

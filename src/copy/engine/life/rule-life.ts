@@ -96,17 +96,17 @@ export class RuleLife<Rule extends RuleObject = RuleObject, Status extends RuleS
 
   #due(key: RuleKey): RuleChange | undefined {
     const rule = this.#controller.store.get(key);
-    const change = rule?.isGone === true ? undefined : this.#controller.due?.(key, rule);
-    if (change === undefined || rule === undefined || this.#refused.get(key) !== rule.metadata.uid) return change;
+    if (rule === undefined || rule.isGone === true) return undefined;
+    const change = this.#controller.due?.(key, rule);
+    if (change === undefined || this.#refused.get(key) !== rule.metadata.uid) return change;
     return change.finalizer === undefined ? undefined : { finalizer: change.finalizer };
   }
 
   /** Writes what is due. The change of the object enqueues the rule again. @throws ApiError, ConnectionError */
   async write(key: RuleKey, signal: AbortSignal): Promise<void> {
     const change = this.#due(key);
-    if (change?.read === true) await this.#read(key, signal);
     const rule = this.#controller.store.get(key);
-    if (change === undefined || change.read === true || rule === undefined) return;
+    if (change === undefined || rule === undefined) return;
     const { name, uid } = rule.metadata;
     try {
       await this.#change(key, rule, change, signal);
