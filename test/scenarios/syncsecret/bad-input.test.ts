@@ -9,7 +9,6 @@ import type { Keyferry } from '../../support/keyferry.ts';
 import { longIt } from '../../support/long.ts';
 import type { Tenant } from '../../support/sync-secret-clusters.ts';
 import { waitFor } from '../../support/wait-for.ts';
-import { refuse } from '../engine/admission.ts';
 import { secretPath, syncSecretPath, SyncSecretScene } from './support.ts';
 import { startWebhook } from './webhook.ts';
 
@@ -174,50 +173,9 @@ describe('a refusal in the management cluster that quotes the values', () => {
       await scene.phase(object, 'Synced');
     });
   }
-
-  it('if an admission policy refuses the Secret, the SyncSecret becomes Failed, and its message does not quote the policy', async () => {
-    const tenant = await running();
-    const object = await scene.create('default', 'policed', { a: 'one' });
-    await scene.arrived(tenant, object, { a: 'one' });
-    {
-      await using _ = await refuse(scene.managementApi, 'hidden-policy', {
-        when: `request.namespace == '${tenant.namespace}'`,
-        words: `'not this: ' + string(object.data['a'])`,
-      });
-      await scene.change(scene.tenantApi, object, { a: 'two' });
-      const { status } = await scene.phase(object, 'Failed', { message: /an admission policy or webhook refused it$/ });
-      assert.doesNotMatch(JSON.stringify(status), /not this|hidden/);
-    }
-    await scene.change(scene.tenantApi, object, { a: 'three' });
-    await scene.arrived(tenant, object, { a: 'three' });
-    await scene.phase(object, 'Synced');
-  });
 });
 
 describe('a namespace of the management cluster', () => {
-  it('while a quota in the management cluster is used up, the SyncSecret is Failed, and its message does not name the quota', async () => {
-    const tenant = await running();
-    const { managementApi: api } = scene;
-    const hard = { 'count/secrets': '0' };
-    await api.create({
-      apiVersion: 'v1',
-      kind: 'ResourceQuota',
-      metadata: { namespace: tenant.namespace, name: 'hidden-quota' },
-      spec: { hard },
-    });
-    const quota = `/api/v1/namespaces/${tenant.namespace}/resourcequotas/hidden-quota`;
-    // No quota controller runs here, so the test writes the counts of the quota.
-    await api.patch(`${quota}/status`, { status: { hard, used: hard } });
-    const object = await scene.create('default', 'over', { a: 'one' });
-    const { status } = await scene.phase(object, 'Failed', { message: /a quota of the namespace is used up$/ });
-    assert.doesNotMatch(JSON.stringify(status), /hidden/);
-    const free = await scene.create('default', 'free', { a: 'one' }, {}, api);
-    await scene.made(free, { a: 'one' });
-    await api.delete(quota);
-    await scene.arrived(tenant, object, { a: 'one' });
-    await scene.phase(object, 'Synced');
-  });
-
   longIt(
     "while a tenant's namespace in the management cluster is being deleted, its SyncSecrets are Failed; in a new namespace they become Secrets",
     async () => {

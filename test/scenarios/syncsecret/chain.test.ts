@@ -8,7 +8,7 @@ import { after, afterEach, before, describe, it } from 'node:test';
 import type { Json } from '../../support/api.ts';
 import { longIt } from '../../support/long.ts';
 import { waitFor } from '../../support/wait-for.ts';
-import { ALL_TRAVEL, SyncSecretScene, pathOf, syncSecretPath, syncSecretsPath } from './support.ts';
+import { ALL_TRAVEL, SyncSecretScene, pathOf, syncSecretPath } from './support.ts';
 
 let scene: SyncSecretScene;
 before(async () => (scene = await SyncSecretScene.open()));
@@ -79,31 +79,6 @@ describe('a SyncSecret of a tenant', () => {
     await scene.tenantApi.delete(syncSecretPath('production', 'app-tls'));
     await scene.gone(scene.tenantApi, object);
     await scene.gone(scene.managementApi, copy, secret);
-  });
-
-  it('empty values, and any keys that a Secret accepts, are copied from data and from stringData of a SyncSecret', async () => {
-    const { tenant } = await scene.running();
-    const more = { data: {}, stringData: { empty: '', note: `${scene.canary}x` } };
-    const object = await scene.create('default', 'empty', {}, more);
-    const find = async (): Promise<Json> => await scene.findCopy(tenant, object);
-    const copy = await waitFor(find, { message: 'the copy' });
-    const secret = await waitFor(async () => await scene.findSecret(copy), { message: 'the Secret' });
-    assert.deepEqual(secret.data, { empty: '', note: Buffer.from(`${scene.canary}x`).toString('base64') });
-    await scene.phase(object, 'Synced');
-    const path = syncSecretPath('default', 'empty');
-    await scene.tenantApi.patch(path, { stringData: { empty: 'full', later: '' } });
-    await waitFor(
-      async () => {
-        const { data } = await scene.findSecret(copy);
-        return data.empty === Buffer.from('full').toString('base64') && data.later === '';
-      },
-      { message: 'the change' },
-    );
-    await scene.tenantApi.patch(path, { stringData: { later: 'full' } });
-    await waitFor(async () => (await scene.findSecret(copy)).data.later === Buffer.from('full').toString('base64'), {
-      message: 'no empty value',
-    });
-    assert.equal((await find()).stringData, undefined);
   });
 
   it('copy and Secret follow every change of keys, and every change of labels and annotations that flags allow', async () => {
@@ -189,7 +164,7 @@ describe('a SyncSecret of a tenant', () => {
     await have('');
   });
 
-  it('texts in stringData take precedence over data, and the values in data return when stringData is removed', async () => {
+  it('texts in stringData, also empty ones, take precedence over data, and the values in data return when stringData is removed', async () => {
     const { tenant } = await scene.running();
     const text = (value: string): string => scene.canary + value;
     const object = await scene.create(
@@ -209,6 +184,9 @@ describe('a SyncSecret of a tenant', () => {
     assert.equal(copy.stringData, undefined, 'no value in clear text');
     await scene.tenantApi.patch(path, { stringData: null });
     await scene.arrived(tenant, object, {});
+    await scene.tenantApi.patch(path, { stringData: { empty: '' } });
+    const hasEmpty = async (): Promise<boolean> => (await scene.findSecret(copy)).data?.empty === '';
+    await waitFor(hasEmpty, { message: () => `the empty value\n${scene.tail()}` });
     await scene.phase(object, 'Synced');
   });
 
@@ -273,44 +251,4 @@ describe('a SyncSecret of a tenant', () => {
     await scene.gone(scene.tenantApi, object);
     await scene.gone(scene.managementApi, copy, secret);
   });
-
-  longIt(
-    'if a SyncSecret is deleted at any step of its first copying, neither its copy nor its Secret stays',
-    async () => {
-      const { tenant } = await scene.running();
-      await scene.namespaces('short');
-      const objects = await Promise.all(
-        Array.from({ length: 30 }, async (_, index) => {
-          const object = await scene.create('short', `n${index}`, { a: 'one' });
-          // A SyncSecret is deleted after one of these steps.
-          const steps = [
-            () => true,
-            async () => (await scene.tenantApi.get(syncSecretPath('short', `n${index}`))).metadata.finalizers,
-            async () => await scene.findCopy(tenant, object),
-            async () => (await scene.findCopy(tenant, object))?.metadata.finalizers,
-          ];
-          await waitFor(steps[index % steps.length] ?? (() => true), { message: 'the step', intervalMs: 5 });
-          await scene.tenantApi.delete(syncSecretPath('short', `n${index}`));
-          return object;
-        }),
-      );
-      await scene.gone(scene.tenantApi, ...objects);
-      // When this later SyncSecret has its Secret, all work on the earlier SyncSecrets is done.
-      const last = await scene.create('short', 'last', { a: 'one' });
-      const { copy, secret } = await scene.arrived(tenant, last, { a: 'one' });
-      const api = scene.managementApi;
-      const left = async (): Promise<string[]> => {
-        const copies = await api.list(syncSecretsPath(tenant.namespace));
-        const secrets = await api.list(`/api/v1/namespaces/${tenant.namespace}/secrets`);
-        return [...copies, ...secrets].map(({ metadata }) => metadata.name);
-      };
-      await waitFor(
-        async () => {
-          assert.deepEqual(await left(), [copy.metadata.name, secret.metadata.name]);
-          return true;
-        },
-        { message: () => `the copies and Secrets to be gone\n${scene.tail()}` },
-      );
-    },
-  );
 });

@@ -6,11 +6,10 @@ import assert from 'node:assert/strict';
 import { after, afterEach, before, it } from 'node:test';
 
 import { freePort } from '../../servers/ports.ts';
-import type { Json } from '../../support/api.ts';
 import { HttpClient } from '../../support/http.ts';
 import { HOME } from '../../support/sync-secret-install.ts';
 import { waitFor } from '../../support/wait-for.ts';
-import { SyncSecretScene, syncSecretPath } from './support.ts';
+import { SyncSecretScene } from './support.ts';
 
 let scene: SyncSecretScene;
 before(async () => (scene = await SyncSecretScene.open({ controllerManager: false })));
@@ -66,34 +65,4 @@ it("with KubeLB's flags and environment, syncsecret-ccm and syncsecret-manager l
   for (const [api, name] of leases) {
     assert.ok((await api.get(`${LEASES}/${HOME}/leases/${name}`)).spec.holderIdentity, name);
   }
-});
-
-it('under `keyferry run`, the manager makes the Secret of a SyncSecret in the same cluster, and reports the Secret in the status', async () => {
-  await scene.manager({
-    inRun: true,
-    args: ['--syncsecret-propagate-labels=app', '--syncsecret-propagate-annotations=note'],
-  });
-  const api = scene.managementApi;
-  const metadata = { labels: { app: 'web' }, annotations: { note: 'x' } };
-  const object = await scene.create('default', 'direct', { a: 'one', b: 'two' }, { metadata }, api);
-  const { copy, secret } = await scene.made(object, { a: 'one', b: 'two' });
-  assert.equal(secret.metadata.name, object.metadata.uid);
-  assert.equal(secret.type, 'Opaque');
-  assert.equal(secret.immutable, undefined);
-  const { uid } = object.metadata;
-  assert.deepEqual(secret.metadata.ownerReferences, [
-    { apiVersion: 'kubelb.k8c.io/v1alpha1', kind: 'SyncSecret', name: 'direct', uid },
-  ]);
-  assert.equal(secret.metadata.labels.app, 'web');
-  assert.equal(secret.metadata.annotations.note, 'x');
-  assert.deepEqual(copy.metadata.finalizers, ['kubelb.k8c.io/lb-finalizer']);
-  const done: Json = await scene.phase(object, 'Synced', {
-    api,
-    reason: 'Synced',
-    message: /^Secret synced successfully$/,
-  });
-  await scene.change(api, done, { b: 'three' });
-  await scene.made(object, { b: 'three' });
-  await api.delete(syncSecretPath('default', 'direct'));
-  await scene.gone(api, object, secret);
 });

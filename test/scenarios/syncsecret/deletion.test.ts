@@ -97,15 +97,6 @@ describe('the deletion of a SyncSecret', () => {
     await allGone(run);
   });
 
-  longIt('while the management cluster does not answer, a deleted SyncSecret is gone at the time limit', async () => {
-    const run = await running('silent', SHORT_LIMIT);
-    scene.clusters.link.partition();
-    await remove(run.object);
-    await abandoned(run, /(?:)/);
-    scene.clusters.link.heal();
-    await allGone(run);
-  });
-
   it('if the CCM has no permission to delete a copy, the deleted SyncSecret is gone at the time limit; with the permission, the CCM deletes the copy', async () => {
     const run = await running('forbidden');
     const { namespace, token } = run.tenant;
@@ -131,23 +122,6 @@ describe('the deletion of a SyncSecret', () => {
     await runningManager();
     await allGone(run);
   });
-
-  longIt(
-    'after a restart, the CCM continues the deletion of a SyncSecret, and deletes its copy when the management cluster is back',
-    async () => {
-      const run = await running('restarted');
-      await disconnect(run);
-      await remove(run.object);
-      await says(run.object, down);
-      await run.ccm.kill9();
-      run.ccm = await scene.ccm(run.tenant, { args: SHORT_LIMIT });
-      await abandoned(run, /(?:)/);
-      await run.ccm.kill9();
-      await scene.clusters.link.accept();
-      await scene.ccm(run.tenant);
-      await allGone(run);
-    },
-  );
 
   longIt(
     'if a SyncSecret was deleted while no CCM ran, the next CCM deletes it with its copy, even after the time limit',
@@ -186,16 +160,6 @@ describe('the deletion of a SyncSecret', () => {
     await scene.gone(scene.tenantApi, object);
   });
 
-  longIt('a deleted SyncSecret is gone even if another client deletes its copy at the same time', async () => {
-    const run = await running('both');
-    await run.manager.kill9();
-    await remove(run.chain.copy, scene.managementApi);
-    await remove(run.object);
-    await says(run.object, /waits for its finalizers$/);
-    await runningManager();
-    await allGone(run);
-  });
-
   it('a deleted SyncSecret leaves no copy, even if the creation of the copy is still running or its answer is lost', async () => {
     const run = await running('first', SHORT_LIMIT);
     const { link } = scene.clusters;
@@ -226,18 +190,6 @@ describe('the deletion of a SyncSecret', () => {
 });
 
 describe('a SyncSecret that is created again', () => {
-  longIt('a SyncSecret that is created again gets a new copy, and the old copy is deleted', async () => {
-    const run = await running('again', SHORT_LIMIT);
-    await disconnect(run);
-    await remove(run.object);
-    await scene.gone(scene.tenantApi, run.object);
-    const object = await scene.create('default', 'again', { b: 'two' });
-    await scene.clusters.link.accept();
-    await scene.gone(scene.managementApi, run.chain.copy, run.chain.secret);
-    await scene.arrived(run.tenant, object, { b: 'two' });
-    await scene.phase(object, 'Synced');
-  });
-
   it('a SyncSecret that is created again gets a new copy, even while a finalizer keeps the old copy', async () => {
     const run = await running('again', SHORT_LIMIT);
     const { copy } = run.chain;
@@ -299,18 +251,6 @@ describe(`a namespace with ${FULL} SyncSecrets`, () => {
     await waitFor(async () => (await left()).length === 0, { message: 'all copies and Secrets to be gone' });
   };
 
-  longIt(
-    `if a tenant's namespace with ${FULL} SyncSecrets is deleted, all their copies and Secrets are deleted, too`,
-    async () => {
-      const tenant = await scene.tenant();
-      await Promise.all([scene.ccm(tenant), runningManager()]);
-      await many(tenant, 'full');
-      await scene.tenantApi.delete('/api/v1/namespaces/full');
-      await isGone(scene.tenantApi, 'full');
-      await nothingLeft(tenant);
-    },
-  );
-
   it(`while the management cluster is down, a tenant's namespace with ${FULL} SyncSecrets can be deleted`, async () => {
     const run = await running('one-more', SHORT_LIMIT);
     await many(run.tenant, 'full-down');
@@ -321,23 +261,4 @@ describe(`a namespace with ${FULL} SyncSecrets`, () => {
     await remove(run.object);
     await nothingLeft(run.tenant);
   });
-
-  longIt(
-    `with ${FULL} SyncSecrets, a tenant's namespace in the management cluster can be deleted, and then the namespace in the tenant's cluster`,
-    async () => {
-      const { tenant, object } = await running('last', SHORT_LIMIT);
-      const objects = await many(tenant, 'full-there');
-      await scene.managementApi.delete(`/api/v1/namespaces/${tenant.namespace}`);
-      await isGone(scene.managementApi, tenant.namespace);
-      const [first] = objects;
-      const { status } = await waitFor(async () => {
-        const found = await scene.tenantApi.get(syncSecretPath('full-there', first.metadata.name));
-        return found.status.phase === 'Synced' ? undefined : found;
-      });
-      assert.match(status.phase, /^(Pending|Failed)$/);
-      await remove(object);
-      await scene.tenantApi.delete('/api/v1/namespaces/full-there');
-      await isGone(scene.tenantApi, 'full-there');
-    },
-  );
 });

@@ -280,6 +280,8 @@ describe('labels and annotations of a hostile tenant', () => {
   });
 });
 
+const OPAQUE = /^Secret synced successfully; its type is Opaque, because .* kubernetes\.io\/service-account-token /;
+
 describe('types of the SyncSecrets of a hostile tenant', () => {
   it("a tenant's SyncSecret of a token type issues no token: it becomes an Opaque Secret, or no Secret for a bootstrap token", async () => {
     await startAll();
@@ -290,16 +292,22 @@ describe('types of the SyncSecrets of a hostile tenant', () => {
     await scene.made(changed, { a: 'mine' });
     await user.patch(syncSecretPath(tenant.namespace, 'changed'), { type });
     for (const one of [object, changed]) {
-      await scene.phase(one, 'Synced', { api: user, message: /type is Opaque/ });
+      await scene.phase(one, 'Synced', { api: user, message: OPAQUE });
       const { secret } = await scene.made(one, { a: 'mine' });
       assert.equal(secret.type, 'Opaque');
       assert.equal(secret.metadata.annotations['keyferry.dev/original-type'], type);
       assert.equal(secret.metadata.annotations['kubernetes.io/service-account.name'], undefined);
     }
+    // Without the type, its annotation goes. The Secret is Opaque already, so it is not replaced.
+    const { secret: kept } = await scene.made(object, { a: 'mine' });
+    await user.patch(syncSecretPath(tenant.namespace, 'token'), { type: null });
+    const done = await scene.phase(object, 'Synced', { api: user, message: /^Secret synced successfully$/ });
+    const { metadata: now } = await scene.findSecret(done);
+    assert.deepEqual([now.uid, now.annotations['keyferry.dev/original-type']], [kept.metadata.uid, undefined]);
     const bootstrap = await attack('bootstrap', { type: 'bootstrap.kubernetes.io/token' });
     await user.patch(syncSecretPath(tenant.namespace, 'changed'), { type: 'bootstrap.kubernetes.io/token' });
-    await scene.phase(bootstrap, 'Failed', { api: user, message: /bootstrap/ });
-    await scene.phase(changed, 'Failed', { api: user, message: /bootstrap/ });
+    const message = /Secrets of type bootstrap\.kubernetes\.io\/token are never copied$/;
+    for (const one of [bootstrap, changed]) await scene.phase(one, 'Failed', { api: user, message });
     assert.equal(await scene.findSecret(bootstrap), undefined);
     assert.equal((await scene.findSecret(changed)).type, 'Opaque');
     const types = (await admin.list(`/api/v1/namespaces/${tenant.namespace}/secrets`)).map((secret) => secret.type);

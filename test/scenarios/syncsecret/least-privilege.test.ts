@@ -13,7 +13,14 @@ import { assertUsed } from '../../support/permissions.ts';
 import type { Tenant } from '../../support/sync-secret-clusters.ts';
 import { HOME } from '../../support/sync-secret-install.ts';
 import { waitFor } from '../../support/wait-for.ts';
-import { OFFERED, ORIGINAL_FINALIZER, secretPath, syncSecretPath, SyncSecretScene } from './support.ts';
+import {
+  OFFERED,
+  ORIGINAL_FINALIZER,
+  secretPath,
+  syncSecretPath,
+  syncSecretsPath,
+  SyncSecretScene,
+} from './support.ts';
 
 const CCM_ELECTION = ['--enable-leader-election=true', `--leader-election-namespace=${HOME}`];
 const MANAGER_ELECTION = ['--enable-leader-election=true', `--namespace=${HOME}`];
@@ -132,4 +139,29 @@ it('the secret synchronizer uses each of its additional permissions and no other
   await scene.gone(scene.managementApi, copy);
   const requests = readAuditLog(tenantPlane, ccmUser);
   assertExact(requests, 'rbac-syncsecret-synchronizer.yaml', 'rbac-syncsecret-ccm.yaml');
+});
+
+it('with its token, a tenant can only read and write SyncSecrets in its own namespace, and not their status', async () => {
+  const [tenant, other] = await Promise.all([scene.tenant(), scene.tenant()]);
+  const { managementPlane } = scene.clusters;
+  using user = managementPlane.client({ token: tenant.token });
+  for (const { namespace } of [tenant, other]) {
+    await scene.create(namespace, 'one', { a: '1' }, {}, scene.managementApi);
+    await scene.managementApi.create({ apiVersion: 'v1', kind: 'Secret', metadata: { name: 'one', namespace } });
+  }
+  const own = syncSecretPath(tenant.namespace, 'one');
+  await scene.change(user, await user.get(own), { a: '2' });
+  const refused = [
+    secretPath(tenant.namespace, 'one'),
+    `/api/v1/namespaces/${tenant.namespace}/secrets`,
+    secretPath(other.namespace, 'one'),
+    syncSecretPath(other.namespace, 'one'),
+    syncSecretsPath(other.namespace),
+    '/apis/kubelb.k8c.io/v1alpha1/syncsecrets',
+    '/api/v1/namespaces',
+  ];
+  for (const path of refused) assert.equal((await user.raw('GET', path)).status, 403, path);
+  const contentType = 'application/merge-patch+json';
+  const { status } = await user.raw('PATCH', `${own}/status`, { body: { status: { phase: 'Synced' } }, contentType });
+  assert.equal(status, 403, 'the status of a copy is written by the manager alone');
 });

@@ -9,7 +9,7 @@ import { type ControlPlane, startControlPlane } from '../../servers/control-plan
 import type { Json, TestApi } from '../../support/api.ts';
 import type { AuditEntry } from '../../support/audit-log.ts';
 import { Keyferry } from '../../support/keyferry.ts';
-import { longIt, rowsOf } from '../../support/long.ts';
+import { rowsOf } from '../../support/long.ts';
 import { serviceAccountUser } from '../../support/service-account.ts';
 import {
   CCM_ACCOUNT,
@@ -19,7 +19,7 @@ import {
   installTenant,
   MANAGER_ACCOUNT,
 } from '../../support/sync-secret-install.ts';
-import { staysTrue, waitFor } from '../../support/wait-for.ts';
+import { waitFor } from '../../support/wait-for.ts';
 import type { WatchEvent } from '../../support/watcher.ts';
 import { isWrite, lineOf, Requests } from './requests.ts';
 import { OFFERED, ORIGINAL_FINALIZER, pathOf, secretPath, syncSecretPath } from './support.ts';
@@ -254,36 +254,6 @@ for (const [title, kind] of rowsOf(Object.entries({ 'in two processes': ccmAndMa
       await waitFor(async () => (await left()) === 0, { message: () => `nothing to be left\n${tail()}` });
     });
 
-    longIt(
-      `with CCM and manager in one cluster (${title}), changed copies are repaired, and deleted copies are made again`,
-      async () => {
-        await start(kind);
-        const object = await syncSecret(APP, 'one');
-        await offered('two');
-        for (const name of ['one', 'two']) {
-          const { copy, secret } = await synced(name);
-          await api.patch(pathOf({ ...secret, kind: 'Secret' }), { data: { a: CHANGED } });
-          await synced(name);
-          await api.patch(pathOf({ ...copy, kind: 'SyncSecret' }), {
-            data: { a: CHANGED },
-            metadata: { labels: null },
-          });
-          await synced(name);
-          await api.delete(pathOf({ ...copy, kind: 'SyncSecret' }));
-          const isNew = async (): Promise<boolean> => uidOf((await synced(name)).copy) !== uidOf(copy);
-          await waitFor(isNew, { message: 'a new copy' });
-        }
-        await api.delete(pathOf(object));
-        const { object: made } = await synced('two');
-        await api.delete(syncSecretPath(APP, 'two'));
-        const again = async (): Promise<boolean> => uidOf((await synced('two')).object) !== uidOf(made);
-        await waitFor(again, { message: 'the SyncSecret of the Secret' });
-        await requests().settled();
-        assert.equal((await api.list(API)).length, 2);
-        assert.equal((await api.list(`/api/v1/namespaces/${AWAY}/secrets`)).length, 1);
-      },
-    );
-
     it(`with CCM and manager in one cluster (${title}), KubeLB's objects are adopted, although their labels offer every Secret to the synchronizer`, async () => {
       const finalizers = [ORIGINAL_FINALIZER];
       const secret = await offered('old', { metadata: { labels: OFFERED, finalizers } });
@@ -319,21 +289,6 @@ async function secretOf({ metadata: { namespace, name, uid } }: Json, metadata: 
 }
 
 describe('a manager in one cluster with a CCM', () => {
-  longIt(
-    'a manager with --served-namespaces leaves a new SyncSecret in another namespace to the CCM, even while the CCM does not run',
-    async () => {
-      await start({ manager: ccmAndManager.manager });
-      await using history = await History.begin();
-      const object = await syncSecret(APP, 'new');
-      const isLeft = async (): Promise<boolean> =>
-        (await api.get(pathOf(object))).metadata.resourceVersion === object.metadata.resourceVersion;
-      await staysTrue(isLeft, 4000, 'the manager does not write');
-      await start({ ccm: ccmAndManager.ccm });
-      const { copy, secret } = await synced('new');
-      await history.assertCreated(object, copy, secret);
-    },
-  );
-
   it('a CCM leaves the namespaces of a manager in its process to that manager, and makes no copies of copies', async () => {
     await start(both);
     await using history = await History.begin();
@@ -349,22 +304,5 @@ describe('a manager in one cluster with a CCM', () => {
       await stop('kill9');
       await start(both);
     });
-  });
-
-  it('a SyncSecret that gets the labels of a copy is released: its copy and its Secret go, and no other one is affected', async () => {
-    await start(ccmAndManager);
-    for (const name of ['forged', 'other']) await syncSecret(APP, name);
-    const { object, copy, secret } = await synced('forged');
-    const other = await synced('other');
-    const labels = { 'kubelb.k8c.io/origin-name': 'x', 'kubelb.k8c.io/origin-ns': 'y' };
-    await api.patch(pathOf(object), { metadata: { labels } });
-    for (const one of [copy, secret]) {
-      const isGone = async (): Promise<boolean> => (await api.find(pathOf(one))) === undefined;
-      await waitFor(isGone, { message: () => `${pathOf(one)} to be gone\n${tail()}` });
-    }
-    await waitFor(async () => (await api.get(pathOf(object))).metadata.finalizers === undefined, {
-      message: () => `no finalizer\n${tail()}`,
-    });
-    assert.equal(uidOf((await synced('other')).secret), uidOf(other.secret));
   });
 });

@@ -7,7 +7,7 @@ import { after, afterEach, before, describe, it } from 'node:test';
 
 import type { Json } from '../../support/api.ts';
 import type { Keyferry } from '../../support/keyferry.ts';
-import { longIt, rowsOf } from '../../support/long.ts';
+import { rowsOf } from '../../support/long.ts';
 import type { Tenant } from '../../support/sync-secret-clusters.ts';
 import { staysTrue, waitFor } from '../../support/wait-for.ts';
 import { within } from '../../support/yardstick.ts';
@@ -166,17 +166,6 @@ for (const [hop, edits] of rowsOf(Object.entries(hops))) {
       await Promise.all([restart('ccm'), restart('manager')]);
       await restored(cases);
     });
-
-    longIt(
-      `if another client changes a ${hop} while the program that makes it is down, the ${hop} is restored when only this program starts`,
-      async () => {
-        const cases = await prepare(`alone-${hop.toLowerCase()}`, edits);
-        await (hop === 'Secret' ? manager : ccm).kill9();
-        await Promise.all(cases.map(async (one) => await apply(one.edit, part(one))));
-        await restart(hop === 'Secret' ? 'manager' : 'ccm');
-        await restored(cases);
-      },
-    );
   });
 }
 

@@ -75,23 +75,6 @@ describe('the status in the management cluster', () => {
     assert.deepEqual(statusOf(again), expected('Synced', 'True', 'Synced', 'Secret synced successfully', 3));
   });
 
-  it('the status of a copy keeps lastTransitionTime until its condition changes', async () => {
-    await scene.manager();
-    const api = scene.managementApi;
-    const object = await scene.create('default', 'timed', { a: 'one' }, {}, api);
-    const path = syncSecretPath('default', 'timed');
-    const { 0: first } = (await scene.phase(object, 'Synced', { api })).status.conditions;
-    // The times in a status have whole seconds. Wait until a new time would differ.
-    const later = Date.parse(first.lastTransitionTime) + 2000;
-    await waitFor(() => Date.now() > later, { message: 'another second' });
-    await scene.change(api, object, { a: 'two' });
-    const { 0: second } = (await scene.phase(object, 'Synced', { api })).status.conditions;
-    assert.equal(second.lastTransitionTime, first.lastTransitionTime);
-    await api.patch(path, { type: 'bootstrap.kubernetes.io/token' });
-    const { 0: third } = (await scene.phase(object, 'Failed', { api })).status.conditions;
-    assert.notEqual(third.lastTransitionTime, first.lastTransitionTime);
-  });
-
   it('while another finalizer keeps a deleted copy, the copy has the phase Terminating and a condition True, as in KubeLB', async () => {
     await scene.manager();
     const api = scene.managementApi;
@@ -109,27 +92,6 @@ describe('the status in the management cluster', () => {
     await scene.gone(api, secret);
     await api.patch(syncSecretPath('default', 'held'), { metadata: { finalizers: null } });
     await scene.gone(api, object);
-  });
-
-  longIt('the status of a copy is Synced for a new generation only after its Secret has the change', async () => {
-    await scene.manager();
-    const { managerProxy } = scene.clusters;
-    const api = scene.managementApi;
-    const object = await scene.create('default', 'slow', { a: 'one' }, {}, api);
-    await scene.made(object, { a: 'one' });
-    await scene.phase(object, 'Synced', { api });
-    const release = Promise.withResolvers<void>();
-    const rule = managerProxy.rule({
-      match: { method: 'PATCH', path: '/secrets/' },
-      fault: { kind: 'hold', until: release.promise },
-    });
-    await using history = await phases(api, object);
-    await scene.change(api, object, { a: 'two' });
-    await waitFor(() => rule.hits > 0, { message: 'the write of the Secret' });
-    await staysTrue(() => !history.seen.includes('Synced 2'), 2500, 'no early report');
-    release.resolve();
-    await scene.phase(object, 'Synced', { api });
-    await scene.made(object, { a: 'two' });
   });
 });
 
@@ -188,18 +150,6 @@ describe('the status in the tenant’s cluster', () => {
     assert.ok(!history.seen.includes('Synced 2'), history.seen.join());
     await scene.manager();
     await scene.phase(object, 'Synced');
-  });
-
-  it('while another finalizer keeps a deleted SyncSecret, the SyncSecret has the phase Terminating, and its copy is gone', async () => {
-    const { tenant } = await scene.running();
-    const object = await scene.create('default', 'held', { a: 'one' }, { metadata: { finalizers: [FOREIGN] } });
-    const { copy, secret } = await scene.arrived(tenant, object, { a: 'one' });
-    await scene.tenantApi.delete(syncSecretPath('default', 'held'));
-    await scene.gone(scene.managementApi, copy, secret);
-    const held = await scene.phase(object, 'Terminating', { message: /^SyncSecret is being deleted$/ });
-    assert.equal(held.status.conditions[0].status, 'True');
-    await scene.tenantApi.patch(syncSecretPath('default', 'held'), { metadata: { finalizers: null } });
-    await scene.gone(scene.tenantApi, object);
   });
 });
 
@@ -279,20 +229,6 @@ describe('events about SyncSecrets', () => {
     await scene.tenantApi.patch(syncSecretPath('default', 'warned'), { type: 'bootstrap.kubernetes.io/token' });
     await scene.event(object, 'SyncFailed', /are never copied/);
     await scene.event(copy, 'SyncFailed', /are never copied/, scene.managementApi);
-  });
-
-  it('no Warning event is written for SyncSecrets that succeed', async () => {
-    const { tenant } = await scene.running();
-    const object = await scene.create('default', 'quiet', { a: 'one' });
-    await scene.phase(object, 'Synced');
-    const copy = await scene.findCopy(tenant, object);
-    await scene.change(scene.tenantApi, object, { a: 'two' });
-    await scene.arrived(tenant, object, { a: 'two' });
-    await scene.phase(object, 'Synced');
-    assert.deepEqual(
-      [...(await warnings(scene.tenantApi, object)), ...(await warnings(scene.managementApi, copy))],
-      [],
-    );
   });
 });
 

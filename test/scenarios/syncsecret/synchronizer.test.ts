@@ -208,18 +208,6 @@ describe('a labelled Secret', () => {
     await scene.tenantApi.patch(pathOf(offered), { metadata: { labels: OFFERED } });
     await arrived(tenant, 'later');
   });
-
-  longIt(
-    'a labelled Secret becomes a SyncSecret even if its name has 253 characters, or if it is a copy of a SecretMirror',
-    async () => {
-      const { tenant } = await running();
-      const name = 'long-'.padEnd(253, 'n');
-      await secret(name);
-      await secret('mirrored', { metadata: { labels: { 'keyferry.dev/copy': 'mirrors' } } });
-      await arrived(tenant, name);
-      await arrived(tenant, 'mirrored');
-    },
-  );
 });
 
 describe('a Secret that is no longer offered has no SyncSecret', () => {
@@ -262,18 +250,6 @@ describe('a Secret that is no longer offered has no SyncSecret', () => {
       }
     });
   }
-
-  longIt(
-    'if a labelled Secret is deleted, its SyncSecret is deleted, and the SyncSecret of another Secret stays',
-    async () => {
-      const { tenant } = await running();
-      const [first] = [await secret('first'), await secret('second')];
-      const [one, two] = [await arrived(tenant, 'first'), await arrived(tenant, 'second')];
-      await scene.tenantApi.delete(pathOf(first));
-      await scene.gone(scene.tenantApi, one.made);
-      assert.equal((await find('second')).metadata.uid, two.made.metadata.uid);
-    },
-  );
 });
 
 describe('the finalizer of KubeLB', () => {

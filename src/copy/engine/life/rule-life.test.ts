@@ -5,9 +5,10 @@ import { after, before, beforeEach, describe, it } from 'node:test';
 import { type ControlPlane, startControlPlane } from '../../../../test/servers/control-plane.ts';
 import { asKey } from '../../../../test/support/keys.ts';
 import { clientOf } from '../../../../test/support/kube-client.ts';
+import { nullLog } from '../../../../test/support/null-log.ts';
 import { ruleLife } from '../../../../test/support/rule-life.ts';
 import type { KubeObject, KubeRequest } from '../../../kube/api.ts';
-import { isConflict, isInvalid } from '../../../kube/errors.ts';
+import { ApiError, isConflict, isInvalid } from '../../../kube/errors.ts';
 import type { HttpKubeApi } from '../../../kube/http.ts';
 import type { Entry } from '../../book/claim-book.ts';
 import { type Outcome, LeaveShape, PENDING } from '../../model/claim.ts';
@@ -25,6 +26,8 @@ const KIND = { kind: 'SyncSecret', apiVersion: 'kubelb.k8c.io/v1alpha1', groupPa
 const KEY: RuleKey = asKey('test:default/x');
 const TARGET: ResourceKey = asKey('c:Secret/team/x');
 const { signal } = new AbortController();
+const CALL = { cluster: 'c', method: 'PATCH', path: COLLECTION };
+const forbidden = new ApiError(CALL, 403, { reason: 'Forbidden', message: 'no', causes: [] });
 
 interface Status extends RuleStatus {
   readonly phase?: string;
@@ -40,6 +43,7 @@ let answered: () => Promise<void>;
 let store: RuleStore<Rule>;
 let life: RuleLife<Rule, Status>;
 let events: string[] = [];
+let warnings: string[] = [];
 /** How often another client had changed the status. */
 let foreign = 0;
 let now = 0;
@@ -59,7 +63,7 @@ after(async () => {
 });
 
 beforeEach(() => {
-  [requests, events, foreign, now, change, report, facts] = [[], [], 0, 0, undefined, undefined, {}];
+  [requests, events, warnings, foreign, now, change, report, facts] = [[], [], [], 0, 0, undefined, undefined, {}];
   answered = async () => await Promise.resolve();
   store = new RuleStore<Rule>({ controller: 'test', toRule: (object) => object, versionOf: ruleVersion });
   life = newLife();
@@ -93,6 +97,7 @@ function newLife(): RuleLife<Rule, Status> {
     clock: { now: () => now, monotonic: () => now, setTimeout: () => assert.fail('not used') },
     recordEvent: (component, { subject, reason }) => events.push(`${component} ${subject.name} ${reason}`),
     enqueueStatus: () => void (foreign += 1),
+    log: { ...nullLog, warn: (message: string) => warnings.push(message) },
   });
 }
 
@@ -275,6 +280,12 @@ describe('the end of a rule', () => {
     const invalid = { phase: 1 as unknown as string };
     assert.equal(await tell({ status: invalid, againMs: 60_000 }, [entry(PENDING)]), 5000);
     assert.equal(facts.deletion?.remaining.length, 1);
+    assert.deepEqual(warnings.splice(0), ['the status of a rule that is being deleted cannot be written']);
+    // The permissions of an original may not include the status: that is no news.
+    answered = async () => await Promise.reject(forbidden);
+    assert.equal(await tell({ status: { phase: 'A' }, againMs: 60_000 }, [entry(PENDING)]), 5000);
+    assert.deepEqual(warnings, []);
+    answered = async () => await Promise.resolve();
     assert.equal(await tell({ status: invalid, remove: { finalizers: ['example.com/a'] } }, []), 5000);
     assert.equal(facts.deletion?.isDone, true);
     await assert.rejects(onServer(), /not found/);

@@ -3,7 +3,6 @@
  * to read its own identity (the uid of kube-system).
  */
 import assert from 'node:assert/strict';
-import { randomUUID } from 'node:crypto';
 import { after, afterEach, before, describe, it } from 'node:test';
 
 import type { Json, TestApi } from '../../../support/api.ts';
@@ -102,22 +101,6 @@ describe('two clusters with one tenant name', () => {
     await scene.ccm(pair.tenant, { kubeconfig: other.kubeconfig });
     await copyGone(pair, pair.others);
   });
-
-  it('if the mark of a copy names a third cluster, the copy stays unchanged, and its SyncSecret reports Conflict', async () => {
-    const pair = await running('moved');
-    const { own, tenant } = pair;
-    const path = syncSecretPath(tenant.namespace, own.metadata.uid);
-    const mark = `${randomUUID()}/default/moved`;
-    await scene.managementApi.patch(path, { metadata: { annotations: { [ORIGIN]: mark } } });
-    await scene.phase(own, 'Failed', {
-      reason: 'Conflict',
-      message: /already exists and is not managed by Keyferry/,
-    });
-    await untouched(pair, own);
-    await remove({ metadata: { namespace: tenant.namespace, name: own.metadata.uid } }, scene.managementApi);
-    await scene.arrived(tenant, own, { a: 'own' });
-    await scene.phase(own, 'Synced');
-  });
 });
 
 describe('a CCM that cannot read the identity of its cluster', () => {
@@ -206,27 +189,4 @@ it("a copy without SyncSecret (an orphan) is deleted even if the CCM reads its c
   await staysTrue(async () => (await scene.findCopy(tenant, object)) !== undefined, SETTLE_MS, 'the copy is there');
   resolve();
   await scene.gone(scene.managementApi, copy, secret);
-});
-
-describe('namespaces of a tenant that are named as those of a management cluster', () => {
-  const OTHER = 'tenant-other';
-  const forgedLabels = { 'kubelb.k8c.io/origin-name': 'x', 'kubelb.k8c.io/origin-ns': 'y' };
-
-  it("a tenant's namespaces named like those of the management cluster are served, and forged copies in these namespaces change nothing", async () => {
-    const tenant = await scene.tenant();
-    await scene.ccm(tenant);
-    await scene.namespaces(tenant.namespace, OTHER);
-    const object = await scene.create(OTHER, 'served', VALUES);
-    const before = await scene.arrived(tenant, object, VALUES);
-    for (const namespace of [tenant.namespace, OTHER]) {
-      await scene.create(namespace, randomUUID(), VALUES, { metadata: { labels: forgedLabels } });
-    }
-    for (const namespace of [tenant.namespace, OTHER]) {
-      await scene.arrived(tenant, await scene.create(namespace, 'later', VALUES), VALUES);
-    }
-    await scene.requests(tenant).settled();
-    const { copy, secret } = await scene.arrived(tenant, object, VALUES);
-    const uids = [copy.metadata.uid, secret.metadata.uid];
-    assert.deepEqual(uids, [before.copy.metadata.uid, before.secret.metadata.uid]);
-  });
 });

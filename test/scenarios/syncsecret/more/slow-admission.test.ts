@@ -74,29 +74,3 @@ it("a webhook that takes 9 s for one namespace's Secrets does not delay the Secr
     return secretPath(namespace, metadata.uid);
   });
 });
-
-/** Creates the source of one copy. */
-async function source(name: string, annotations: Record<string, string> = {}): Promise<void> {
-  const metadata = { namespace: 'default', name, annotations };
-  await api.create({ apiVersion: 'v1', kind: 'Secret', metadata, data: scene.data({ a: '1' }) });
-}
-
-it("a webhook that takes 9 s for one namespace's Secrets does not delay the copies of SecretMirrors in other namespaces", async () => {
-  await assertNotDelayed(async (namespace, name) => {
-    await source(name);
-    await api.create({
-      apiVersion: 'mirrors.kts.studio/v1alpha2',
-      kind: 'SecretMirror',
-      metadata: { namespace: 'default', name },
-      spec: { source: { name }, destination: { namespaces: [namespace] } },
-    });
-    return secretPath(namespace, name);
-  });
-});
-
-it("a webhook that takes 9 s for one namespace's Secrets does not delay the copies of annotated Secrets in other namespaces", async () => {
-  await assertNotDelayed(async (namespace, name) => {
-    await source(name, { 'k8s-replicator/replicate-to': `${namespace}/${name}` });
-    return secretPath(namespace, name);
-  });
-});

@@ -8,7 +8,6 @@ import { after, afterEach, before, describe, it } from 'node:test';
 import { explainSchema } from '../../../../scripts/reports/schemas.ts';
 import type { Json } from '../../../support/api.ts';
 import type { ControlPlane } from '../../../servers/control-plane.ts';
-import { requestToken } from '../../../support/service-account.ts';
 import { waitFor } from '../../../support/wait-for.ts';
 import { runProgram } from '../../cli/program.ts';
 import { OFFERED, pathOf, secretPath, SyncSecretScene, syncSecretPath } from '../support.ts';
@@ -37,34 +36,6 @@ async function explained({ kubeconfigPath }: ControlPlane, kind: string, place: 
   const explanation = explainSchema.parse(JSON.parse(stdout));
   assert.equal(code, explanation.object.exists ? 0 : 1, explanation.summary);
   return explanation;
-}
-
-/** Writes a kubeconfig of a user whose only permission is to list SyncSecrets. */
-async function onlySyncSecrets(plane: ControlPlane): Promise<string> {
-  const account = { namespace: 'default', name: 'only-syncsecrets' };
-  const { name } = account;
-  const rbac = { apiVersion: 'rbac.authorization.k8s.io/v1', metadata: { name } };
-  const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name };
-  await plane.api.apply([
-    { apiVersion: 'v1', kind: 'ServiceAccount', metadata: account },
-    {
-      ...rbac,
-      kind: 'ClusterRole',
-      rules: [{ apiGroups: ['kubelb.k8c.io'], resources: ['syncsecrets'], verbs: ['list'] }],
-    },
-    {
-      ...rbac,
-      kind: 'ClusterRoleBinding',
-      roleRef,
-      subjects: [{ kind: 'ServiceAccount', ...account }],
-    },
-  ]);
-  const token = await requestToken(plane.api, account.namespace, name);
-  using client = plane.client({ token });
-  const list = async (): Promise<boolean> =>
-    (await client.raw('GET', '/apis/kubelb.k8c.io/v1alpha1/syncsecrets?limit=1')).status === 200;
-  await waitFor(list, { message: 'the permissions to be in force' });
-  return await plane.writeKubeconfig({ token });
 }
 
 const ruleOf = ({ rules }: Json, name: string): Json => rules.find((rule: Json) => rule.name === name);
@@ -135,50 +106,6 @@ describe('status', () => {
         ],
       ],
     );
-  });
-
-  it('if its user has no permission to list Secrets, keyferry status names the right', async () => {
-    for (const plane of [scene.clusters.tenantPlane, scene.clusters.managementPlane]) {
-      const kubeconfig = await onlySyncSecrets(plane);
-      for (const [flags, where] of [
-        [[], 'the whole cluster'],
-        [['-n', 'default'], 'namespace default'],
-      ] as const) {
-        const { code, stderr } = await runProgram(['status', ...flags, '--kubeconfig', kubeconfig]);
-        assert.equal(code, 1);
-        assert.match(stderr, new RegExp(`no permission to list \\S+ in ${where}: .*403 Forbidden`));
-      }
-    }
-  });
-
-  it('if the SyncSecret of a Secret is gone, keyferry status lists the Secret as an orphan', async () => {
-    const manager = await scene.manager();
-    const api = scene.managementApi;
-    const object = await scene.create('default', 'left', { a: 'one' }, {}, api);
-    const { secret } = await scene.made(object, { a: 'one' });
-    await scene.phase(object, 'Synced', { api });
-    await manager.kill9();
-    // Remove the owner reference, so that the garbage collector does not delete the Secret.
-    await api.patch(`/api/v1/namespaces/default/secrets/${secret.metadata.name}`, {
-      metadata: { ownerReferences: null },
-    });
-    const path = syncSecretPath('default', 'left');
-    await api.patch(path, { metadata: { finalizers: null } });
-    await api.delete(path);
-    await waitFor(async () => (await api.find(path)) === undefined, { message: 'the SyncSecret to be gone' });
-    const { orphans } = await report(scene.clusters.managementPlane);
-    assert.deepEqual(
-      orphans.map(({ name, owner, reason }: Json) => [name, owner, reason]),
-      [
-        [
-          secret.metadata.name,
-          'default/left',
-          'its SyncSecret does not exist; Keyferry will delete it, or an event says why it cannot',
-        ],
-      ],
-    );
-    await scene.manager();
-    await scene.gone(api, secret);
   });
 
   it('keyferry status lists a SyncSecret as an orphan if its Secret is gone or lost the label, and notes that a clone is ignored', async () => {

@@ -16,9 +16,6 @@ before(async () => {
 });
 after(async () => await scene.close());
 
-const TOKEN = 'kubernetes.io/service-account-token';
-const BOOTSTRAP = 'bootstrap.kubernetes.io/token';
-const ORIGINAL_TYPE = 'keyferry.dev/original-type';
 /** A text as base64, without the canary: the API server checks the values of some types. */
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
 
@@ -60,49 +57,6 @@ describe('the type of a SyncSecret', () => {
     });
   }
 
-  it(`a SyncSecret of type ${TOKEN} becomes an Opaque Secret, so that no token is issued, and its condition says so`, async () => {
-    const annotations = { 'kubernetes.io/service-account.name': 'default' };
-    const object = await scene.create('default', 'token', { token: 'x' }, { type: TOKEN, metadata: { annotations } });
-    const { copy, secret } = await arrived(object, 'Opaque', scene.data({ token: 'x' }));
-    assert.equal(copy.type, TOKEN);
-    assert.equal(secret.metadata.annotations[ORIGINAL_TYPE], TOKEN);
-    assert.equal(secret.metadata.annotations['kubernetes.io/service-account.name'], undefined);
-    const message =
-      /^Secret synced successfully; its type is Opaque, because .* kubernetes\.io\/service-account-token /;
-    await scene.phase(copy, 'Synced', { message, api: scene.managementApi });
-    await scene.phase(object, 'Synced', { message });
-    await scene.change(scene.tenantApi, object, { token: 'y' });
-    await arrived(object, 'Opaque', scene.data({ token: 'y' }));
-    // Without the type, the annotation with the type is removed. The Secret is Opaque already, so it is not replaced.
-    await scene.tenantApi.patch(syncSecretPath('default', 'token'), { type: null });
-    const gone = async (): Promise<Json> => {
-      const now = await scene.findSecret(copy);
-      return now.metadata.annotations[ORIGINAL_TYPE] === undefined && now;
-    };
-    const now = await waitFor(gone, { message: () => `the annotation to be removed\n${scene.tail()}` });
-    assert.equal(now.metadata.uid, secret.metadata.uid);
-    await scene.phase(object, 'Synced', { message: /^Secret synced successfully$/ });
-  });
-
-  it(`the manager refuses a SyncSecret of type ${BOOTSTRAP}, and an earlier Secret of this SyncSecret stays unchanged`, async () => {
-    const object = await scene.create('default', 'bootstrap', { 'token-id': 'x' }, { type: BOOTSTRAP });
-    const refused = {
-      reason: 'SyncFailed',
-      message: /Secrets of type bootstrap\.kubernetes\.io\/token are never copied$/,
-    };
-    await scene.phase(object, 'Failed', refused);
-    const copy = await scene.findCopy(tenant, object);
-    assert.equal(await scene.findSecret(copy), undefined);
-    await scene.phase(copy, 'Failed', { ...refused, api: scene.managementApi });
-    const path = syncSecretPath('default', 'bootstrap');
-    await scene.tenantApi.patch(path, { type: 'Opaque' });
-    await arrived(object, 'Opaque', scene.data({ 'token-id': 'x' }));
-    await scene.phase(object, 'Synced');
-    await scene.tenantApi.patch(path, { type: BOOTSTRAP, data: scene.data({ 'token-id': 'y' }) });
-    await scene.phase(object, 'Failed', refused);
-    await arrived(object, 'Opaque', scene.data({ 'token-id': 'x' }));
-  });
-
   it('if the type of a SyncSecret changes, the SyncSecret gets a new Secret with the same name', async () => {
     const tls = scene.data({ 'tls.crt': 'certificate', 'tls.key': 'key' });
     const object = await scene.create('default', 'changed', {}, { data: tls });
@@ -127,19 +81,6 @@ describe('the type of a SyncSecret', () => {
       assert.equal(secret.metadata.name, first.secret.metadata.name);
     }
     assert.equal(new Set([first, second, third].map(({ secret }) => secret.metadata.uid)).size, 3);
-  });
-
-  it('if the data of a SyncSecret do not fit its type, the status names the missing key, and the earlier Secret stays', async () => {
-    const object = await scene.create('default', 'unfit', { 'tls.crt': 'x' });
-    const { secret } = await arrived(object, 'Opaque', scene.data({ 'tls.crt': 'x' }));
-    await scene.tenantApi.patch(syncSecretPath('default', 'unfit'), { type: 'kubernetes.io/tls' });
-    // The pattern ends before "value", because the canary ends with this word, so it may be redacted.
-    await scene.phase(object, 'Failed', { reason: 'SyncFailed', message: /data\[tls\.key\]: Required / });
-    const { secret: kept } = await arrived(object, 'Opaque', scene.data({ 'tls.crt': 'x' }));
-    assert.equal(kept.metadata.uid, secret.metadata.uid);
-    await scene.tenantApi.patch(syncSecretPath('default', 'unfit'), { data: scene.data({ 'tls.key': 'y' }) });
-    await arrived(object, 'kubernetes.io/tls', scene.data({ 'tls.crt': 'x', 'tls.key': 'y' }));
-    await scene.phase(object, 'Synced');
   });
 });
 
