@@ -1,6 +1,7 @@
 /**
  * The generator puts random values into Vault for ExternalSecrets whose values do not exist yet. It copies nothing, so
- * it has no claims. It has a queue for each Vault server (`run/queue.ts`) and one worker (`run/worker.ts`).
+ * it has no claims, but a queue for each namespace and one worker (`run/worker.ts`): an author names the Vault server,
+ * which may be slow, and so delays only the namespace of that author.
  */
 import type { Controller, RuleKind } from '../../copy/engine/controller.ts';
 import { RuleClient } from '../../copy/engine/life/rule-client.ts';
@@ -8,10 +9,13 @@ import { RuleStore } from '../../copy/engine/life/rule-store.ts';
 import { because, type Cause, nobodyCause } from '../../copy/model/cause.ts';
 import { PENDING, rankOf } from '../../copy/model/claim.ts';
 import { namespaceOf, type RuleKey, ruleName, ruleOfLogin } from '../../copy/model/keys.ts';
+import { missingCredential } from '../../copy/vault/access/login-tokens.ts';
 import { isForbidden } from '../../kube/errors.ts';
 import type { ServedNamespaces } from '../../kube/watch/served-namespaces.ts';
 import type { WatchSink } from '../../kube/watch/watcher.ts';
 import { sleep } from '../../runtime/abort.ts';
+import { QueueLanes } from '../../runtime/queue/queue-lanes.ts';
+import { isVaultError } from '../../vault/errors.ts';
 import { apiInstalled } from '../common/custom-api.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
 import { ESO_ADVICE, ESO_GROUP, GENERATOR } from './api.ts';
@@ -25,7 +29,6 @@ import {
   ServedVersion,
 } from './eso-api.ts';
 import { type ConditionMode, type ExternalSecretRule, needOf, ruleOf } from './request/external-secret.ts';
-import { Lanes } from './run/queue.ts';
 import { WRONG_ANNOTATION } from './run/result.ts';
 import { Worker } from './run/worker.ts';
 import { Writes } from './run/writes.ts';
@@ -38,8 +41,12 @@ export const generator: ControllerEntry = {
   create,
 };
 
-/** Maximum number of ExternalSecrets that are served at the same time for each Vault server. */
-const CONCURRENCY = 8;
+/** Maximum number of ExternalSecrets of a namespace that are served at the same time. */
+const CONCURRENCY = 4;
+/** Longest pause before a retry, ms: a value is written within 20 s after Vault is back. */
+const LONGEST_WAIT_MS = 12_000;
+/** Longest pause while a policy, a login or a permission is missing, ms: a try takes 2 to 5 ms of CPU time. */
+const REFUSED_WAIT_MS = 30_000;
 /** Pause between two requests for the served version of ESO's API and for Keyferry's permissions, ms. */
 const DISCOVERY_RETRY_MS = 2000;
 /** Pause between two checks of the permission to list ExternalSecrets, ms. */
@@ -59,47 +66,33 @@ async function create(context: ControllerContext): Promise<Controller> {
     versionOf: ({ version }) => version,
     onChange: (rule) => {
       engine.enqueueRule(rule);
-      lanes.add(rule);
+      enqueue(rule);
     },
   });
   const stores = new Stores(context, rights, ({ kind, name }, namespace) => {
     for (const [key, { metadata, requests }] of store.all()) {
       if (namespace !== '' && metadata.namespace !== namespace) continue;
-      if (requests.wanted.some(({ store }) => store.kind === kind && store.name === name)) lanes.add(key);
+      if (requests.wanted.some(({ store }) => store.kind === kind && store.name === name)) enqueue(key);
     }
   });
-  const lanes = new Lanes({
-    // A lane (queue) serves one Vault server. Rules with several servers use a lane of their namespace, so that a slow
-    // server does not delay the lanes of other servers.
-    laneOf: (key) => {
-      const rule = store.get(key);
-      if (rule === undefined || !rights.stores) return '';
-      const { namespace = '' } = rule.metadata;
-      const servers = new Set<string>();
-      for (const { store } of rule.requests.wanted) {
-        const { origin } = URL.parse(stores.get(store, namespace)?.provider?.vault?.server ?? '') ?? {};
-        if (origin !== undefined) servers.add(origin);
-      }
-      const [first = '', ...others] = servers;
-      return others.length === 0 ? first : `several servers of ${namespace}`;
-    },
+  const lanes = new QueueLanes<RuleKey>({
     name: GENERATOR,
     concurrency: CONCURRENCY,
     clock,
-    groupOf: namespaceOf,
+    retryMaxMs: REFUSED_WAIT_MS,
+    retryMaxMsOf: (error) => (isRefusal(error) ? undefined : LONGEST_WAIT_MS),
     onError: (rule, error, retryInMs) => {
       // The author of the ExternalSecret finds all other failures in its result, so they are logged only as debug.
       const level = isForbidden(error) && error.call.method === 'PATCH' ? 'warn' : 'debug';
       log[level]('generating a value failed, retrying', { rule, error, retryInMs });
     },
   });
+  const enqueue = (key: RuleKey): void => lanes.of(namespaceOf(key)).add(key);
   const worker = new Worker({
     rule: (key) => store.get(key),
     mode: () => mode,
     stores,
-    vault: vault.directAccess((user) => {
-      lanes.add(ruleOfLogin(user));
-    }),
+    vault: vault.directAccess((user) => enqueue(ruleOfLogin(user))),
     book: engine.book,
     writes: new Writes({
       client: new RuleClient(cluster.api, kindOf, true),
@@ -133,7 +126,7 @@ async function create(context: ControllerContext): Promise<Controller> {
   const setMode = (next: ConditionMode): void => {
     if (next === mode) return;
     mode = next;
-    for (const [key] of store.all()) lanes.add(key);
+    for (const [key] of store.all()) enqueue(key);
   };
   /** Watches the CRD of ExternalSecrets, because its schema shows whether the condition `Created` is allowed. */
   const watchCrd = (): void => {
@@ -200,13 +193,18 @@ async function create(context: ControllerContext): Promise<Controller> {
         lanes.start(async (key, signal) => await worker.run(key, signal));
       },
       drain: async (drainMs) => {
-        await lanes.stop(drainMs);
+        await lanes.stop({ drainMs });
       },
       get queues() {
         return lanes.all;
       },
     },
   };
+}
+
+/** Whether all retries fail until a person acts. */
+function isRefusal(error: unknown): boolean {
+  return isForbidden(error) || missingCredential(error) !== undefined || (isVaultError(error) && !error.transient);
 }
 
 /**

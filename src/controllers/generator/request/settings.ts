@@ -26,8 +26,8 @@ const READ: ReadonlySet<string> = new Set([
 
 type Annotations = Readonly<Record<string, string>>;
 
-/** Maximum length of a stored annotation, characters. Results and valid settings are shorter. */
-const MAX_VALUE = 32_768;
+/** Maximum length of a stored annotation, characters. Valid settings are shorter, and so is a result of 200 long paths. */
+const MAX_VALUE = 131_072;
 
 const LEAST_LENGTH = 8;
 const GREATEST_LENGTH = 4096;

@@ -42,8 +42,6 @@ export interface MakeOptions {
   readonly settings: Settings;
   /** Finds a rule that also writes the entry; `undefined`: none. @param paths all spellings of the entry's path */
   readonly writerOf: (paths: readonly string[]) => string | undefined;
-  /** If set, nothing is written. `make` in the outcome then has the missing values. */
-  readonly dryRun: boolean;
   /** Locks an entry by `key` (server and entry). Without the lock, two runs could overwrite each other in KV 1. */
   readonly writers: KeyedLock;
   readonly key: string;
@@ -89,7 +87,7 @@ function spellingsOf({ mount, dataPath }: EntryPath, path: string): readonly str
 async function update(
   entries: VaultEntries,
   { path, values }: WantedEntry,
-  { settings, dryRun, signal }: MakeOptions,
+  { settings, signal }: MakeOptions,
 ): Promise<EntryOutcome> {
   let decision: EntryDecision = { make: [], nested: [], problems: [] };
   let existed = false;
@@ -98,7 +96,7 @@ async function update(
     (current) => {
       decision = decideEntry(current, values, settings);
       existed = current.state === 'found';
-      if (decision.make.length === 0 || dryRun) return undefined;
+      if (decision.make.length === 0) return undefined;
       return withNewValues(current, decision.make, settings);
     },
     signal,

@@ -115,7 +115,7 @@ test('if a run finds the same versions and writes nothing, the text of the annot
   );
 });
 
-test('each write of a value changes the text of the annotation, also with KV 1 and with more than ten entries', () => {
+test('each write of a value changes the text of the annotation, also with KV 1', () => {
   const engines = fc.array(fc.boolean(), { minLength: 1, maxLength: 14 });
   const writes = fc.array(fc.nat(13), { maxLength: 12 });
   fc.assert(
@@ -166,14 +166,11 @@ test('if another client writes a new version of an entry, or recreates it with t
 });
 
 test('if a run reads no entries (a failure, a wrong setting, ESO has the values), the new result keeps the versions of the last result', () => {
-  const made = readBack(
-    resultOf(run(Array.from({ length: 12 }, (_, index) => state(`kv/${index}`, undefined, true))), undefined),
-  );
-  assert.equal(Object.keys(made.entries).length, 10);
+  const made = readBack(resultOf(run([state('kv/a', undefined, true), state('secret/data/b', 1)]), undefined));
   assert.equal(found(made), made);
   const failed = [resultOf(run([], [PROBLEM]), made), recreating(made), wrongSetting('x', made)];
   for (const next of [...failed, ...failed.map(found)]) {
-    assert.deepEqual([next.entries, next.more], [made.entries, made.more]);
+    assert.deepEqual(next.entries, made.entries);
   }
 });
 
@@ -201,11 +198,11 @@ test('parseResult returns undefined for a text that is not from Keyferry, and ne
     '{"reason":"Other","message":"m"}',
     '{"reason":"Success"}',
   ];
-  for (const text of [undefined, ...texts, '{"reason":"Success","message":7}', `"${'x'.repeat(40_000)}"`]) {
+  for (const text of [undefined, ...texts, '{"reason":"Success","message":7}']) {
     assert.equal(parseResult(text), undefined);
   }
   const start = '{"reason":"Success","message":"m"';
-  for (const rest of ['}', ',"entries":null}', ',"entries":5}', ',"entries":{"a/b":5}}', ',"entries":{},"more":5}']) {
+  for (const rest of ['}', ',"entries":null}', ',"entries":5}', ',"entries":{"a/b":5}}']) {
     const parsed = parseResult(start + rest);
     assert.deepEqual(parsed, { created: true, reason: 'Success', message: 'm', entries: {} });
     // The next result can also be made if this was the last result.

@@ -5,7 +5,7 @@
  * When the annotation changes, ESO reads Vault again. So the text must change with each version that was written or
  * found in Vault and with each message. It must not change if nothing happened.
  */
-import { createHash } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
 
 import { failureOf, type Fault } from '../../../copy/model/cause.ts';
 import { REASONS } from '../../../copy/model/reasons.ts';
@@ -30,8 +30,6 @@ export interface Result {
    * if the metadata of an entry is deleted. For KV 1, which has no versions: the number of Keyferry's writes.
    */
   readonly entries: Readonly<Record<string, string>>;
-  /** A digest of the versions of all entries that are not in `entries`. */
-  readonly more?: string;
 }
 
 /** The state of an entry after a run. `made`: a value was written, and no result has reported this write yet. */
@@ -39,11 +37,6 @@ export type EntryState = Pick<EntryOutcome, 'path' | 'version' | 'createdTime' |
 
 /** Maximum length of a message, characters. */
 const MAX_MESSAGE = 1024;
-/** Maximum number of entries whose versions are in the annotation. The others are in the digest `more`. */
-const MAX_ENTRIES = 10;
-/** Maximum length of an annotation that is parsed, characters. Annotations that Keyferry writes are shorter. */
-const MAX_TEXT = 32_768;
-
 const FOUND = 'The external-secrets operator has found the secret.';
 export const WRONG_ANNOTATION = "The only accepted value for the annotation 'create' is 'true'.";
 
@@ -57,13 +50,13 @@ export interface RunOutcome {
 
 /** @param before the last result; `undefined`: this is the first one */
 export function resultOf({ entries, nested, problems }: RunOutcome, before: Result | undefined): Result {
-  const versions = versionsOf(entries, before);
+  const versions = { entries: versionsOf(entries, before) };
   const [problem] = problems;
   if (problem !== undefined) return { created: false, ...troubleOf(problem, problems), ...versions };
   if (entries.some(({ made }) => made))
     return { created: true, reason: 'Success', message: REASONS.Success.says, ...versions };
   // If no version changed, the last result stays, for example `Success`.
-  if (before?.created === true && isSame(versions, before)) return before;
+  if (before?.created === true && isDeepStrictEqual(versions.entries, before.entries)) return before;
   const [first] = nested;
   if (first === undefined) return { created: true, reason: 'Exists', message: REASONS.Exists.says, ...versions };
   const message = `${first.field}.remoteRef.property: the external-secrets operator finds this value inside another property, so no value is made`;
@@ -78,30 +71,35 @@ function troubleOf({ reason }: Problem, problems: readonly Problem[]): Pick<Resu
 
 /** The result if the author gave an annotation a value that is not allowed. */
 export function wrongSetting(message: string, before: Result | undefined): Result {
-  return { ...kept(before), created: false, reason: 'ErrorAnnotation', message: clipped(message, MAX_MESSAGE) };
+  return {
+    entries: before?.entries ?? {},
+    created: false,
+    reason: 'ErrorAnnotation',
+    message: clipped(message, MAX_MESSAGE),
+  };
 }
 
 /** The result if a value that Keyferry made before is missing in Vault. Keyferry then makes a new value. */
 export function recreating(before: Result | undefined): Result {
-  return { ...kept(before), created: false, reason: 'Recreating', message: REASONS.Recreating.says };
+  return { entries: before?.entries ?? {}, created: false, reason: 'Recreating', message: REASONS.Recreating.says };
 }
 
 /** The result when ESO has read the values. If the last result is a success, that result stays. */
 export function found(before: Result | undefined): Result {
   if (before?.created === true) return before;
-  return { ...kept(before), created: true, reason: 'Exists', message: FOUND };
+  return { entries: before?.entries ?? {}, created: true, reason: 'Exists', message: FOUND };
 }
 
 /** The text of the annotation. */
-export function textOf({ reason, message, entries, more }: Result): string {
-  return JSON.stringify({ reason, message, entries, ...(more !== undefined && { more }) });
+export function textOf({ reason, message, entries }: Result): string {
+  return JSON.stringify({ reason, message, entries });
 }
 
 /** @returns the result in the text of an annotation; `undefined`: the text is not from Keyferry */
 export function parseResult(text: string | undefined): Result | undefined {
-  if (text === undefined || text.length > MAX_TEXT) return undefined;
+  if (text === undefined) return undefined;
   try {
-    const { reason, message, entries, more } = JSON.parse(text) as Record<string, unknown>;
+    const { reason, message, entries } = JSON.parse(text) as Record<string, unknown>;
     if (typeof reason !== 'string' || !isReason(reason) || typeof message !== 'string') return undefined;
     const versions = Object.entries(typeof entries === 'object' ? (entries ?? {}) : {});
     return {
@@ -109,7 +107,6 @@ export function parseResult(text: string | undefined): Result | undefined {
       reason,
       message,
       entries: Object.fromEntries(versions.filter((entry): entry is [string, string] => typeof entry[1] === 'string')),
-      ...(typeof more === 'string' && { more }),
     };
   } catch (error) {
     if (!(error instanceof SyntaxError || error instanceof TypeError)) throw error;
@@ -131,24 +128,17 @@ export function withoutCreated(conditions: readonly EsoCondition[]): EsoConditio
   return conditions.filter(({ type }) => type !== CREATED_CONDITION);
 }
 
-function kept(before: Result | undefined): Pick<Result, 'entries' | 'more'> {
-  const { entries = {}, more } = before ?? {};
-  return { entries, ...(more !== undefined && { more }) };
-}
-
-function versionsOf(states: readonly EntryState[], before: Result | undefined): Pick<Result, 'entries' | 'more'> {
-  if (states.length === 0) return kept(before);
+function versionsOf(states: readonly EntryState[], before: Result | undefined): Result['entries'] {
+  const known = before?.entries ?? {};
+  if (states.length === 0) return known;
   // The same path may exist on two servers.
   const byPath = new Map<string, EntryState[]>();
   for (const state of states.toSorted((a, b) => (a.path < b.path ? -1 : Number(a.path > b.path))))
     getOrCreate(byPath, state.path, () => []).push(state);
-  const groups = [...byPath];
-  const versions = groups.slice(0, MAX_ENTRIES).map(([path, same]): [string, string] => {
-    const known = Object.hasOwn(before?.entries ?? {}, path) ? before?.entries[path] : undefined;
-    return [path, versionText(same, known)];
+  const versions = [...byPath].map(([path, same]): [string, string] => {
+    return [path, versionText(same, Object.hasOwn(known, path) ? known[path] : undefined)];
   });
-  const rest = groups.slice(MAX_ENTRIES).flatMap(([, same]) => same);
-  return { entries: Object.fromEntries(versions), ...(rest.length > 0 && { more: digestOf(rest, before) }) };
+  return Object.fromEntries(versions);
 }
 
 /** @param known the text for the same path in the last result */
@@ -159,21 +149,8 @@ function versionText(states: readonly EntryState[], known: string | undefined): 
   return [...versions, `writes ${Number(/writes (\d+)$/.exec(known ?? '')?.[1] ?? 0) + writes}`].join(', ');
 }
 
-/** Returns `<digest of the versions>+<number of writes to entries without versions>`. */
-function digestOf(states: readonly EntryState[], before: Result | undefined): string {
-  const versions = states.map((state) => [state.path, versionOf(state) ?? null]);
-  const digest = createHash('sha256').update(JSON.stringify(versions)).digest('hex').slice(0, 12);
-  const isWritten = states.some(({ version, made }) => made && version === undefined);
-  const writes = Number(before?.more?.split('+')[1] ?? 0) || 0;
-  return `${digest}+${writes + (isWritten ? 1 : 0)}`;
-}
-
 function versionOf({ version, createdTime }: EntryState): string | undefined {
   return version === undefined ? undefined : [version, createdTime ?? []].flat().join(' ');
-}
-
-function isSame(a: Pick<Result, 'entries' | 'more'>, b: Pick<Result, 'entries' | 'more'>): boolean {
-  return JSON.stringify([a.entries, a.more]) === JSON.stringify([b.entries, b.more]);
 }
 
 /** Messages for responses that must not be quoted: the author can name any server, and must not read its responses. */

@@ -48,13 +48,6 @@ interface Work {
   waits: boolean;
 }
 
-interface Pass {
-  readonly settings: Settings;
-  readonly dryRun: boolean;
-  /** After this time, the run starts no further calls, monotonic ms. */
-  readonly until: number;
-}
-
 /**
  * Time limit of a run, ms. A run that reaches the limit is repeated later. Reason: an author can name 200 slow servers,
  * and the liveness check fails if a worker is busy for minutes.
@@ -105,7 +98,7 @@ export class Worker {
   }
 
   async #make(job: Job): Promise<RunResult | undefined> {
-    const { stores, clock, rule: ruleOf } = this.#options;
+    const { stores, rule: ruleOf } = this.#options;
     const { key, rule, signal } = job;
     let settings: Settings;
     try {
@@ -128,29 +121,24 @@ export class Worker {
     }
     const { places, problems: misplaced } = placesOf(wanted, storeOf);
     this.#useOnly(key, places);
-    // Keyferry made the values before. So the first pass writes nothing: if a value is missing, the user is told first.
-    const dryRun = rule.result?.created === true && Object.keys(rule.result.entries).length > 0;
-    const pass = { settings, dryRun, until: clock.monotonic() + RUN_LIMIT_MS };
-    let work = await this.#workAt(job, places, pass);
-    if (dryRun && work.outcomes.some(({ make }) => make.length > 0)) {
-      await this.#announce(job, work);
-      work = await this.#workAt(job, places, { ...pass, dryRun: false });
-    }
+    const work = await this.#workAt(job, places, settings);
     if (work.waits) return undefined;
     const latest = ruleOf(key);
     // If the object was deleted, recreated or changed during the run, another run follows.
     if (latest === undefined || latest.version !== rule.version) return undefined;
-    await this.#report({ ...job, rule: latest }, work, [...problems, ...misplaced, ...work.problems]);
+    const announced = await this.#announce({ ...job, rule: latest }, work);
+    await this.#report(announced, work, [...problems, ...misplaced, ...work.problems]);
     if (work.error !== undefined) throw work.error;
     return { requeueAfterMs: LOOK_AGAIN_MS };
   }
 
   /** Makes the values in the entries of all stores. If one store fails, the others are still served. */
-  async #workAt(job: Job, places: readonly Place[], pass: Pass): Promise<Work> {
+  async #workAt(job: Job, places: readonly Place[], settings: Settings): Promise<Work> {
     const work = newWork();
+    const until = this.#options.clock.monotonic() + RUN_LIMIT_MS;
     for (const place of places) {
       try {
-        await this.#workIn(job, place, work, pass);
+        await this.#workIn(job, place, work, settings, until);
       } catch (error) {
         if (error instanceof TimeLimitError) {
           this.#fail(work, error, { field: 'spec.data' }, job.signal);
@@ -179,7 +167,8 @@ export class Worker {
     work.error = error;
   }
 
-  async #workIn(job: Job, place: Place, work: Work, { settings, dryRun, until }: Pass): Promise<void> {
+  /** @param until after this time, the run starts no further calls, monotonic ms */
+  async #workIn(job: Job, place: Place, work: Work, settings: Settings, until: number): Promise<void> {
     const { vault, stores, clock, log, book } = this.#options;
     const { key, signal } = job;
     const { name: storeName, auth, ca } = place.store;
@@ -200,14 +189,14 @@ export class Worker {
       checkTime();
       const { path } = entry;
       // Logged only if there is no result yet, so not at each retry.
-      if (!dryRun && this.#options.rule(key)?.result === undefined) {
+      if (this.#options.rule(key)?.result === undefined) {
         const text = `${name}: the ExternalSecret is Ready=False, let us create a random password and put it in Vault.`;
         log.info(text, { rule: key, path });
       }
       let outcome: EntryOutcome;
       try {
         const entryKey = vaultTargetKey({ server, path });
-        outcome = await makeValues(entries, entry, { settings, writerOf, dryRun, writers, key: entryKey, signal });
+        outcome = await makeValues(entries, entry, { settings, writerOf, writers, key: entryKey, signal });
       } catch (error) {
         this.#fail(work, error, { field: entry.values[0]?.field ?? storeName, auth }, signal);
         // If the server does not respond, this run does not try its other entries.
@@ -224,18 +213,19 @@ export class Worker {
     }
   }
 
-  async #announce(job: Job, { outcomes }: Work): Promise<void> {
+  /** Tells, before the result, that an entry of the last result was gone. @returns the job with the rule as it then is */
+  async #announce(job: Job, { outcomes }: Work): Promise<Job> {
     const { writes, log } = this.#options;
     const { metadata, result } = job.rule;
     const isGone = outcomes.some(({ path, existed, make }) => {
       return !existed && make.length > 0 && Object.hasOwn(result?.entries ?? {}, path);
     });
-    if (!isGone) return;
+    if (result?.created !== true || !isGone) return job;
     log.warn(
       `${metadata.name}: inconsistency: Created is True but SecretSyncedError is False. Attempting to recreate the secret in Vault to fix this issue.`,
       { rule: job.key },
     );
-    await writes.announce(job, recreating(result));
+    return { ...job, rule: await writes.announce(job, recreating(result)) };
   }
 
   async #report(job: Job, { outcomes, error }: Work, problems: readonly Problem[]): Promise<void> {

@@ -38,15 +38,15 @@ export class Writes {
     this.#written = options.registry.counter('keyferry_generator_results_total', help, ['reason']);
   }
 
-  /** Reports a result. @throws ApiError (a conflict if the object has changed), ConnectionError */
+  /** Reports a result. @throws ApiError (a conflict if the conditions have changed), ConnectionError */
   async result(job: Job, result: Result): Promise<void> {
     const latest = await this.announce(job, result);
     const text = textOf(result);
     const isWritten = latest.annotations[RESULT_ANNOTATION] === text;
     if (!isWritten) {
-      const { uid, resourceVersion } = latest.metadata;
-      const patch = { metadata: { uid, resourceVersion, annotations: { [RESULT_ANNOTATION]: text } } };
-      await this.#patch(job, patch);
+      // Without the resourceVersion: else a status that ESO writes after the condition would cost the annotation.
+      const { uid } = latest.metadata;
+      await this.#patch(job, { metadata: { uid, annotations: { [RESULT_ANNOTATION]: text } } });
     }
     if (!isWritten || latest !== job.rule) this.#written.inc({ reason: result.reason });
   }
