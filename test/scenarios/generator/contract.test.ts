@@ -5,7 +5,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
-import { freePort } from '../../servers/ports.ts';
 import type { Json } from '../../support/api.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { GeneratorScene, HOME, RESULT } from './support.ts';
@@ -166,46 +165,9 @@ describe('mounts and stores for which values are made', () => {
     assert.deepEqual((await scene.vault.request('GET', 'kv1/app/two')).data, { c });
     await created('kv1', SUCCESS);
   });
-
-  it('the generator uses a ClusterSecretStore only for ExternalSecrets in namespaces that the spec.conditions of the store admit', async () => {
-    await scene.api.createNamespaces(['admitted', 'other']);
-    const auth = { tokenSecretRef: { name: 'vault-token', namespace: HOME, key: 'vault-token' } };
-    const spec = { conditions: [{ namespaces: ['admitted'] }] };
-    await scene.store('shared', { auth }, { kind: 'ClusterSecretStore', spec });
-    for (const namespace of ['admitted', 'other']) {
-      await scene.externalSecret('spread', [{ key: `app/${namespace}`, property: 'password' }], {
-        namespace,
-        store: 'shared',
-        storeKind: 'ClusterSecretStore',
-      });
-    }
-    const { 'key-0': value } = await scene.synced('spread', 'admitted');
-    assert.deepEqual((await scene.entry('secret/data/app/admitted')).data, { password: value });
-    await scene.says('spread', 'StoreNotAllowed', /the namespace other may not use the store/, 'other');
-    assert.equal(await scene.entry('secret/data/app/other'), undefined);
-  });
-
-  it('an ExternalSecret that is being deleted gets no value', async () => {
-    await scene.externalSecret('leaving', [{ key: 'app/leaving', property: 'password' }], { annotations: {} });
-    const path = scene.path('leaving');
-    await waitFor(async () => (await scene.condition('leaving'))?.status === 'False', { message: 'ESO to fail' });
-    await scene.api.patch(path, { metadata: { finalizers: ['example.com/hold'] } });
-    await scene.api.delete(path);
-    await scene.api.patch(path, { metadata: { annotations: { create: 'true' } } });
-    await marker('leaving-marker');
-    assert.equal(await scene.entry('secret/data/app/leaving'), undefined);
-    await scene.api.patch(path, { metadata: { finalizers: null } });
-  });
 });
 
 describe('a Vault that does not answer', () => {
-  it('if a Vault does not answer, the result of its ExternalSecret names its address, and meanwhile other ExternalSecrets get their values', async () => {
-    await scene.store('down', { server: `http://127.0.0.1:${await freePort()}` });
-    await scene.externalSecret('down', [{ key: 'app/down', property: 'password' }], { store: 'down' });
-    await scene.says('down', 'ErrorCreating', /http:\/\/127\.0\.0\.1:/);
-    await marker('others');
-  });
-
   it('while Vault is sealed, an ExternalSecret gets an error; after the unseal, it gets its value', async () => {
     await scene.vault.seal();
     await scene.externalSecret('sealed', [{ key: 'app/sealed', property: 'password' }]);

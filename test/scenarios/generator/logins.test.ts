@@ -1,13 +1,15 @@
 /**
- * Tests how the generator logs in to Vault: by AppRole, by Kubernetes, and with a certificate of a private authority.
+ * Tests how the generator logs in to Vault: by AppRole, by Kubernetes, with a certificate of a private authority, and with the policy
+ * in docs/generator.md, which gives no access to other entries.
  */
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { after, before, it } from 'node:test';
 
 import { startVault, type VaultServer } from '../../servers/vault.ts';
 import { enableKubernetesAuth } from '../../servers/vault-kubernetes.ts';
 import type { Json } from '../../support/api.ts';
-import { longIt } from '../../support/long.ts';
+import { codeBlocks } from '../../support/markdown.ts';
 import { GeneratorScene, HOME } from './support.ts';
 
 const POLICY = 'path "secret/data/app/*" { capabilities = ["create", "read", "update"] }';
@@ -33,27 +35,17 @@ async function secret(name: string, data: Readonly<Record<string, string>>, kind
   await scene.api.create({ apiVersion: 'v1', kind, metadata: { name, namespace: HOME }, data: content });
 }
 
-longIt(
-  'the generator logs in by AppRole with the role id from the store, from the Secret of the secret id, or from another Secret',
-  async () => {
-    const { vault } = scene;
-    await vault.request('POST', 'sys/auth/team', { type: 'approle' });
-    await vault.request('POST', 'auth/team/role/maker', { token_policies: ['maker'] });
-    const { role_id: role } = (await vault.request('GET', 'auth/team/role/maker/role-id')).data;
-    const { secret_id: id } = (await vault.request('POST', 'auth/team/role/maker/secret-id', {})).data;
-    await secret('approle', { role, id });
-    await secret('approle-role', { role });
-    const secretRef = { name: 'approle', key: 'id' };
-    for (const [name, ids] of [
-      ['text', { roleId: ` ${role} ` }],
-      ['one', { roleRef: { name: 'approle', key: 'role' } }],
-      ['two', { roleRef: { name: 'approle-role', key: 'role' } }],
-    ] as const) {
-      await scene.store(`approle-${name}`, { auth: { appRole: { path: 'team', secretRef, ...ids } } });
-      await makes(`approle-${name}`, `approle-${name}`);
-    }
-  },
-);
+it('the generator logs in by AppRole with the role id in the store', async () => {
+  const { vault } = scene;
+  await vault.request('POST', 'sys/auth/team', { type: 'approle' });
+  await vault.request('POST', 'auth/team/role/maker', { token_policies: ['maker'] });
+  const { role_id: role } = (await vault.request('GET', 'auth/team/role/maker/role-id')).data;
+  const { secret_id: id } = (await vault.request('POST', 'auth/team/role/maker/secret-id', {})).data;
+  await secret('approle', { id });
+  const appRole = { path: 'team', roleId: ` ${role} `, secretRef: { name: 'approle', key: 'id' } };
+  await scene.store('approle', { auth: { appRole } });
+  await makes('approle', 'approle');
+});
 
 it('the generator logs in to Vault with a ServiceAccount and an audience from the store; a store without an audience is invalid', async () => {
   const { vault, plane } = scene;
@@ -109,4 +101,23 @@ it('when a store is changed, a failed ExternalSecret is tried again at once with
   const provider = { vault: { server: scene.vault.addr } };
   await scene.api.patch(`/apis/external-secrets.io/v1/namespaces/${HOME}/secretstores/changed`, { spec: { provider } });
   await scene.says('changed', 'Success');
+});
+
+it('the Vault policy in docs/generator.md permits the generator to create an entry and to add a value to it, and nothing else', async () => {
+  const page = readFileSync(new URL('../../../docs/generator.md', import.meta.url), 'utf8');
+  const policy = codeBlocks(page).find(({ language }) => language === 'hcl')?.text;
+  assert.ok(policy !== undefined);
+  await scene.token(HOME, await scene.limitedToken('page', policy), 'page');
+  await scene.store('page', { auth: { tokenSecretRef: { name: 'page', key: 'vault-token' } } });
+  await scene.externalSecret('inside', [{ key: 'secret/dev-1/inside', property: 'a' }], { store: 'page' });
+  await scene.fail('inside');
+  await scene.says('inside', 'Success');
+  await scene.externalSecret('more', [{ key: 'secret/dev-1/inside', property: 'b' }], { store: 'page' });
+  await scene.fail('more');
+  await scene.says('more', 'Success');
+  assert.deepEqual(Object.keys((await scene.entry('secret/data/dev-1/inside')).data).toSorted(), ['a', 'b']);
+  await scene.externalSecret('outside', [{ key: 'secret/dev-2/outside', property: 'a' }], { store: 'page' });
+  await scene.fail('outside');
+  await scene.says('outside', 'ErrorCreating');
+  assert.equal(await scene.entry('secret/data/dev-2/outside'), undefined);
 });

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
 import { waitFor } from '../../support/wait-for.ts';
-import { GeneratorScene, HOME, RESULT } from './support.ts';
+import { GeneratorScene, RESULT } from './support.ts';
 
 const HEX = /^[0-9a-f]{64}$/;
 
@@ -123,28 +123,4 @@ describe('an ExternalSecret without the annotation', () => {
     await scene.api.patch(scene.path('quiet'), { metadata: { annotations: { create: 'true' } } });
     assert.match((await scene.synced('quiet'))['key-0'] ?? '', HEX);
   });
-
-  it('if the annotation create has another value than "true", the result of the ExternalSecret says so', async () => {
-    await scene.externalSecret('wrong', [{ key: 'app/wrong', property: 'password' }], {
-      annotations: { create: 'True' },
-    });
-    const { message } = await scene.says('wrong', 'ErrorAnnotation');
-    assert.equal(message, "The only accepted value for the annotation 'create' is 'true'.");
-    assert.equal(await scene.entry('secret/data/app/wrong'), undefined);
-    await scene.api.patch(scene.path('wrong'), { metadata: { annotations: { create: 'true' } } });
-    await scene.synced('wrong');
-  });
-});
-
-it('if another client writes the value, ESO reads this value and the generator makes none', async () => {
-  const token = await scene.limitedToken('read-only', 'path "secret/data/*" { capabilities = ["read"] }');
-  await scene.token(HOME, token, 'read-only');
-  await scene.store('read-only', { auth: { tokenSecretRef: { name: 'read-only', key: 'vault-token' } } });
-  await scene.externalSecret('late', [{ key: 'app/late', property: 'password' }], { store: 'read-only' });
-  const { message } = await scene.says('late', 'ErrorCreating');
-  assert.match(message, /^While putting the random value: .*permission denied/);
-  assert.equal(await scene.entry('secret/data/app/late'), undefined);
-  await scene.vault.request('POST', 'secret/data/app/late', { data: { password: 'by hand' } });
-  assert.deepEqual(await scene.synced('late'), { 'key-0': 'by hand' });
-  await scene.says('late', 'Exists');
 });

@@ -89,9 +89,9 @@ test('if a wrong setting has 200,000 characters, the error has fewer than 300', 
   );
 });
 
-test('only annotations that the generator reads are stored, and longer values are cut at 32,768 characters', () => {
+test('only annotations that the generator reads are stored, and longer values are cut at 131,072 characters', () => {
   const ours = { create: 'true', ...annotated({ length: '16' }), 'keyferry.dev/generator': '{}' };
   assert.deepEqual(keptAnnotations({ ...ours, other: 'x', 'force-sync': '1' }), ours);
   assert.deepEqual(keptAnnotations(undefined), {});
-  assert.ok(keptAnnotations({ create: 'x'.repeat(200_000) })['create']!.length <= 32_768);
+  assert.ok(keptAnnotations({ create: 'x'.repeat(200_000) })['create']!.length <= 131_072);
 });

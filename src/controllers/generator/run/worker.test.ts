@@ -72,7 +72,6 @@ function sceneOf(options: Pick<WorkerOptions, 'rule'> & { clock?: ManualClock; o
       },
       announce: ({ rule: same }) => Promise.resolve(same),
       heal: () => Promise.resolve(),
-      forget: () => undefined,
     },
     registry: new MetricRegistry(),
     clock,

@@ -32,7 +32,7 @@ export interface WorkerOptions {
   readonly stores: Pick<Stores, 'usableIn' | 'readCa'>;
   readonly vault: Pick<VaultAccess, 'open' | 'close'>;
   readonly book: Pick<ClaimBook, 'on'>;
-  readonly writes: Pick<Writes, 'result' | 'announce' | 'heal' | 'forget'>;
+  readonly writes: Pick<Writes, 'result' | 'announce' | 'heal'>;
   readonly registry: MetricRegistry;
   readonly clock: Pick<Clock, 'monotonic'>;
   readonly log: Log;
@@ -86,7 +86,6 @@ export class Worker {
     this.#useOnly(key, []);
     this.#faults.delete(key);
     if (rule === undefined) {
-      writes.forget(key);
       this.#unreported.delete(key);
       return undefined;
     }

@@ -29,8 +29,6 @@ export interface WritesOptions {
 export class Writes {
   readonly #options: WritesOptions;
   readonly #written: Counter<'reason'>;
-  /** The last event of each rule, as JSON with the rule's uid. So a retry does not record the same event again. */
-  readonly #recorded = new Map<RuleKey, string>();
 
   constructor(options: WritesOptions) {
     this.#options = options;
@@ -56,15 +54,10 @@ export class Writes {
    * @returns the rule after the write @throws the errors of `result`
    */
   async announce(job: Job, result: Result): Promise<ExternalSecretRule> {
-    const { key, rule } = job;
+    const { rule } = job;
     const { recordEvent, mode } = this.#options;
-    const text = textOf(result);
-    const news = JSON.stringify([rule.metadata.uid, text]);
-    // The event is recorded first, because the server may refuse the writes.
-    if (this.#recorded.get(key) !== news && text !== rule.annotations[RESULT_ANNOTATION]) {
-      this.#recorded.set(key, news);
-      recordEvent(rule, result);
-    }
+    // The event is recorded first, because the server may refuse the writes. A retry only counts it again.
+    if (textOf(result) !== rule.annotations[RESULT_ANNOTATION]) recordEvent(rule, result);
     const conditions = mode() === 'allowed' && rule.conditions ? withCreated(rule.conditions, result) : undefined;
     return conditions === undefined ? rule : await this.#writeConditions(job, conditions);
   }
@@ -73,10 +66,6 @@ export class Writes {
   async heal(job: Job): Promise<void> {
     const { conditions } = job.rule;
     if (conditions !== undefined) await this.#writeConditions(job, withoutCreated(conditions));
-  }
-
-  forget(key: RuleKey): void {
-    this.#recorded.delete(key);
   }
 
   async #writeConditions(job: Job, conditions: readonly object[]): Promise<ExternalSecretRule> {

@@ -1,12 +1,14 @@
 /**
- * Takes single permissions away from the generator. Tests what it then cannot do, and that the result or the log names
- * the missing permission.
+ * Tests the generator with the permissions in deploy/ alone, and without single ones of them: what it then cannot do,
+ * and that the result or the log names the missing permission.
  */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, it } from 'node:test';
 
 import { type FaultProxy, startFaultProxy } from '../../../servers/fault-proxy.ts';
-import { manifest } from '../../../support/granted.ts';
+import { readAuditLog } from '../../../support/audit-log.ts';
+import { callsIn, manifest } from '../../../support/granted.ts';
+import { assertUsed, waitForRights } from '../../../support/permissions.ts';
 import { type Role, roleOf, Trial } from '../../../support/permission-trial.ts';
 import { requestToken, serviceAccountUser } from '../../../support/service-account.ts';
 import { waitFor } from '../../../support/wait-for.ts';
@@ -68,6 +70,15 @@ async function says(name: string, reason: string, message?: RegExp): Promise<voi
 async function logs(text: string): Promise<void> {
   await waitFor(() => trial.program.output.includes(text), { message: () => `${text}\n${scene.tail()}` });
 }
+
+it('with the permissions in its manifests, the generator makes a value, and no call is refused', async () => {
+  await start(['--leader-elect']);
+  await trial.program.ready();
+  await fails('story');
+  await says('story', 'Success');
+  assertUsed(readAuditLog(scene.plane, serviceAccountUser(OWN, ACCOUNT)), callsIn(FILE, CREDENTIALS_FILE));
+  await trial.program.stop();
+});
 
 it('at its start, a generator without a list permission logs it, and a generator without a permission for its Lease waits for it', async () => {
   let missing = await trial.take(own, 'leases get');
@@ -171,4 +182,51 @@ it('without the permission to get configmaps, the result of an ExternalSecret wi
   await missing.giveBack();
   await scene.api.create({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'vault-ca', namespace: APPS } });
   await says('ca', 'InvalidStore', /apps\/vault-ca has no key ca.crt/);
+});
+
+it('with deploy/rbac.yaml alone, keyferry run is ready and logs the permission that the generator lacks', async () => {
+  const { api, plane } = scene;
+  await api.apply(manifest('rbac.yaml'));
+  const user = serviceAccountUser(OWN, 'keyferry');
+  await waitForRights(api, { user, groups: [] }, OWN, ['core/secrets: list']);
+  const token = await requestToken(api, OWN, 'keyferry');
+  const kubeconfig = await plane.writeKubeconfig({ token, namespace: OWN });
+  const operator = await scene.start({ kubeconfig, command: 'run' });
+  await waitFor(() => operator.output.includes('no permission to list ExternalSecrets, the generator waits for it'), {
+    message: () => operator.output,
+  });
+  assert.equal(await operator.isReady(), true);
+});
+
+it('with --namespaces, keyferry run lists and watches ExternalSecrets and stores only in these namespaces', async () => {
+  const { api, plane } = scene;
+  const [name, group] = ['narrow', 'rbac.authorization.k8s.io'];
+  const account = { kind: 'ServiceAccount', name, namespace: OWN };
+  await api.apply([
+    { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name, namespace: OWN } },
+    {
+      apiVersion: `${group}/v1`,
+      kind: 'ClusterRoleBinding',
+      metadata: { name },
+      roleRef: { apiGroup: group, kind: 'ClusterRole', name: ACCOUNT },
+      subjects: [account],
+    },
+  ]);
+  const user = serviceAccountUser(OWN, name);
+  await waitForRights(api, { user, groups: [] }, OWN, ['external-secrets.io/externalsecrets: list']);
+  const kubeconfig = await plane.writeKubeconfig({ token: await requestToken(api, OWN, name), namespace: OWN });
+  const operator = await scene.start({
+    kubeconfig,
+    command: 'run',
+    args: ['--controllers=generator', `--namespaces=${APPS}`],
+  });
+  await operator.ready();
+  const read = (plural: string): string[] => {
+    const uris = readAuditLog(plane, user).map(({ uri }) => uri);
+    return uris.filter((uri) => new RegExp(`/${plural}(\\?|$)`).test(uri));
+  };
+  for (const plural of ['externalsecrets', 'secretstores']) {
+    const uris = await waitFor(() => read(plural).length > 0 && read(plural), { message: `a list of ${plural}` });
+    for (const uri of uris) assert.ok(uri.includes(`/namespaces/${APPS}/`), uri);
+  }
 });
