@@ -17,7 +17,7 @@ export interface StoredMirror extends SecretMirror, RuleObject {
   /** No other mirror shares this object. It stays the same object while only the status changes. */
   readonly spec: SecretMirrorSpec;
   /** Length of patterns and selector, characters, if above `MAX_LIST`: then none are stored. Otherwise `undefined`. */
-  readonly tooLongPatterns: number | undefined;
+  readonly tooLongPatterns?: number | undefined;
 }
 
 const OWN_FINALIZERS: ReadonlySet<string> = new Set([SECRET_MIRROR_FINALIZER]);
@@ -37,9 +37,9 @@ export function createMirrorStore(onChange?: RuleStoreOptions<StoredMirror>['onC
 
 /**
  * Removes unused fields to save memory: an annotation may contain a whole earlier version of the object. Managed fields
- * are stored only while Keyferry owns fields of the spec.
+ * are stored only while Keyferry owns fields of the spec. A stored mirror with new metadata comes here, too.
  */
-function withoutUnusedFields(mirror: SecretMirror): StoredMirror {
+function withoutUnusedFields(mirror: SecretMirror & Partial<StoredMirror>): StoredMirror {
   const { managedFields, annotations: _, labels: __, finalizers, ...metadata } = mirror.metadata;
   const held = finalizers === undefined ? {} : { finalizers: keptFinalizers(finalizers, OWN_FINALIZERS) };
   const kept = managedFields !== undefined && withoutOurSpec(managedFields) !== undefined ? { managedFields } : {};
@@ -52,7 +52,7 @@ function withoutUnusedFields(mirror: SecretMirror): StoredMirror {
     ...mirror,
     metadata: { ...metadata, ...held, ...kept },
     spec: isTooLong ? { ...spec, destination: { ...destination, namespaces: [] } } : { ...spec },
-    tooLongPatterns: isTooLong ? length : undefined,
+    tooLongPatterns: isTooLong ? length : mirror.tooLongPatterns,
   };
 }
 

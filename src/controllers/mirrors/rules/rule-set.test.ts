@@ -45,6 +45,8 @@ function rules(
       spec: { source: { name: 'db' }, deletePolicy, destination: { namespaces: patterns } },
     };
     mirrors.put(mirror);
+    // The response to a write has only the metadata: the store adds the spec that it has.
+    mirrors.storeResponse({ metadata: { ...mirror.metadata, resourceVersion: '2' } });
   }
   return new MirrorRules(ruleScope({ namespaces }), { mirrors, viewOf: unused });
 }

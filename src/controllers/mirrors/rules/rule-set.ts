@@ -28,7 +28,7 @@ import {
   type SecretMirrorSpec,
   type SourceType,
 } from '../api.ts';
-import { MAX_LIST, type MirrorStore, type StoredMirror } from './mirror-store.ts';
+import type { MirrorStore, StoredMirror } from './mirror-store.ts';
 import type { MirrorVault } from '../duties/mirror-vault.ts';
 import { MirrorShape, RETAIN_ANNOTATION, RetainShape } from '../shape.ts';
 import { type EffectiveSpec, effectiveSpec, sourceSecretOf, type SpecOptions, SUSPENDED } from './spec.ts';
@@ -113,9 +113,9 @@ export class MirrorRules implements RuleSet {
       return { owner, version, claims, sources: [] };
     }
     const sources = source === undefined ? [] : [source];
-    const mistake = mistakeIn(mirror, spec);
-    // With a mistake, the mirror counts as before, because its copies stay.
-    const found: Partial<Found> = mistake ? { refusal: mistake } : await this.#find(rule, spec, source);
+    // With such a mistake, the mirror counts as before, because its copies stay.
+    const found: Partial<Found> =
+      spec.halt === undefined ? await this.#find(rule, spec, source) : { refusal: because('InvalidSpec', spec.halt) };
     const { outOfReach } = found;
     const common = { owner, version, sources, outOfReach };
     const refusal = found.refusal ?? (spec.isSuspended ? SUSPENDED : undefined);
@@ -142,7 +142,8 @@ export class MirrorRules implements RuleSet {
       find: async (leftOut) => {
         const reached = await this.#reached(spec, source, leftOut);
         if (reached.size <= MAX_TARGETS) return reached;
-        return wrongSelection(`matches ${reached.size} namespaces; the maximum is ${MAX_TARGETS}`);
+        const tooMany = `matches ${reached.size} namespaces; the maximum is ${MAX_TARGETS}`;
+        return because('InvalidSpec', `spec.destination.namespaces: ${tooMany}`);
       },
       least: 0,
       misread: () => misreadPatterns(spec.suspects, this.#scope.namespaces.names()),
@@ -238,17 +239,6 @@ export class MirrorRules implements RuleSet {
     const own = this.#keyOf(leftOut.home, copyName, kindOf(sourceType)) === source ? leftOut.home : undefined;
     return new Set(await reach.reachedBy(selection, namespaces, leftOut, own));
   }
-}
-
-/** A mistake with which nothing may be copied, because every copy could be wrong; `undefined`: there is none. */
-function mistakeIn({ tooLongPatterns }: StoredMirror, { halt }: EffectiveSpec): Cause | undefined {
-  if (halt !== undefined) return because('InvalidSpec', halt);
-  if (tooLongPatterns === undefined) return undefined;
-  return wrongSelection(`the patterns have ${tooLongPatterns} characters in total; the maximum is ${MAX_LIST}`);
-}
-
-function wrongSelection(problem: string): Cause {
-  return because('InvalidSpec', `spec.destination.namespaces: ${problem}`);
 }
 
 /** The kind of a mirror's copies, and of its source if this is in the cluster. */

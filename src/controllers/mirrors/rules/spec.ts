@@ -25,6 +25,7 @@ import {
 } from '../../common/namespaces/selection.ts';
 import type { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import { destinationTexts, readDestinations } from './destinations.ts';
+import { MAX_LIST, type StoredMirror } from './mirror-store.ts';
 
 export interface EffectiveSpec {
   readonly sourceType: SourceType;
@@ -51,7 +52,7 @@ export interface EffectiveSpec {
   readonly isSuspended: boolean;
   readonly deletePolicy: DeletePolicy;
   readonly pollPeriodSeconds: number;
-  /** The first mistake in `choices`; `undefined`: none. If there is one, nothing is written: copies could be wrong. */
+  /** The first mistake with which nothing is written, because copies could be wrong; `undefined`: there is none. */
   readonly halt: string | undefined;
   /** All mistakes; each text begins with the path of its field. The valid part of the spec still applies. */
   readonly problems: readonly string[];
@@ -73,7 +74,7 @@ export const SUSPENDED: Cause = because('Suspended', 'spec.suspend is true: copi
 
 /** The problems that the status of a mirror shows: problems of its spec, or the refusal of its evaluation. */
 export function problemsWith({ problems, halt }: EffectiveSpec, refusal: Cause | undefined): readonly string[] {
-  // If the refusal comes from a mistake in the choices, it is already in `problems`.
+  // If the refusal comes from such a mistake, it is already in `problems`.
   const isKnown = refusal === undefined || refusal === SUSPENDED || halt !== undefined;
   return isKnown ? problems : [refusal.message];
 }
@@ -84,16 +85,25 @@ export function sourceSecretOf({ metadata, spec }: SecretMirror): string | undef
   return nameProblems('spec.source.name', name).length === 0 ? name : undefined;
 }
 
-export function effectiveSpec(mirror: SecretMirror, patterns: PatternCache, options: SpecOptions = {}): EffectiveSpec {
+/** A mirror as it is stored, or as it was read. */
+type AnyMirror = SecretMirror & Partial<StoredMirror>;
+
+export function effectiveSpec(mirror: AnyMirror, patterns: PatternCache, options: SpecOptions = {}): EffectiveSpec {
   const { source, destination } = mirror.spec ?? {};
   const problems: string[] = [];
   const destinationType = destination?.type ?? MIRROR_DEFAULTS.destinationType;
   const isForNamespaces = destinationType === 'namespaces';
-  const { namespaces, suspects, unmatched } = isForNamespaces
-    ? readDestinations(destination ?? {}, patterns, options.served, problems)
-    : { namespaces: selectionOf([]), suspects: [], unmatched: '' };
-  const sourceType = source?.type ?? MIRROR_DEFAULTS.sourceType;
+  const { tooLongPatterns } = mirror;
   const mistakes: string[] = [];
+  if (tooLongPatterns !== undefined) {
+    const tooLong = `the patterns have ${tooLongPatterns} characters in total; the maximum is ${MAX_LIST}`;
+    mistakes.push(`spec.destination.namespaces: ${tooLong}`);
+  }
+  const { namespaces, suspects, unmatched } =
+    isForNamespaces && tooLongPatterns === undefined
+      ? readDestinations(destination ?? {}, patterns, options.served, problems)
+      : { namespaces: selectionOf([]), suspects: [], unmatched: '' };
+  const sourceType = source?.type ?? MIRROR_DEFAULTS.sourceType;
   const choices = choicesOf(destination ?? {}, { from: sourceType, to: destinationType }, patterns, mistakes);
   problems.push(...mistakes);
   const common = blockContext(mirror, options);
