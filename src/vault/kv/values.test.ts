@@ -99,11 +99,6 @@ describe('values', () => {
     assert.ok(!fromJson('{"a":9007199254740993}').equals(fromJson('{"a":9007199254740992}')));
   });
 
-  it('if a key is added to VaultValues, numbers of the other keys keep their digits', () => {
-    const both = new VaultValues([...fromJson('{"n":1.10,"s":"x"}').entries(), ['new', 'y']]);
-    assert.equal(both.toCanonicalJson(), '{"n":1.10,"new":"y","s":"x"}');
-  });
-
   it('if VaultValues are printed, only the number of their keys appears: String(), JSON, util.inspect', () => {
     const values = fromJson('{"k":"hunter2"}');
     for (const text of [

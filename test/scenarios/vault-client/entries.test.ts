@@ -81,9 +81,7 @@ before(async () => {
   vault = await DevVault.start();
   sessions = new VaultSessions({ clock: systemClock });
   await vault.write('sys/mounts/kv1', { type: 'kv', options: { version: '1' } });
-  await vault.write('sys/mounts/kv', { type: 'kv', options: { version: '1' } });
   await vault.write('sys/mounts/team/store', { type: 'kv', options: { version: '2' } });
-  await vault.write('sys/mounts/pki', { type: 'pki' });
   await waitFor(
     async () => {
       const root = entriesFor(vault.rootToken);
@@ -217,7 +215,8 @@ describe('KV 2', () => {
         assert.equal((await root.update(path, () => toVaultValues(bytes, encoding))).written, false);
       }),
       {
-        numRuns: 100,
+        // Each run takes three calls. The units of `values.ts` try more texts.
+        numRuns: 15,
         examples: [
           'password',
           'deadbeef',
@@ -228,12 +227,6 @@ describe('KV 2', () => {
         ].map((value): [Record<string, string>, 'plain'] => [{ k: value }, 'plain']),
       },
     );
-  });
-
-  it('text that Keyferry writes to KV 2 is plain text for every other client', async () => {
-    const root = entriesFor(vault.rootToken);
-    await root.update('secret/plain', () => toVaultValues(new Map([['password', SecretBytes.fromUtf8('cGFzcw==')]])));
-    assert.deepEqual((await vault.read('secret/data/plain')).data.data, { password: 'cGFzcw==' });
   });
 });
 
@@ -266,14 +259,6 @@ describe('KV 1', () => {
     assert.equal(found(await root.read('kv1/data/app')).values.get('k'), 'inner');
     assert.partialDeepStrictEqual((await root.resolve('kv1/app')).mount, { path: 'kv1/', kind: 'kv1' });
     assert.equal((await root.read('kv1/none')).state, 'missing');
-  });
-
-  it('a path in the mount kv1/ is not taken for a path in the mount kv/', async () => {
-    const root = entriesFor(vault.rootToken);
-    assert.partialDeepStrictEqual((await root.resolve('kv/app')).mount, { path: 'kv/', kind: 'kv1' });
-    assert.partialDeepStrictEqual((await root.resolve('kv1/app')).mount, { path: 'kv1/', kind: 'kv1' });
-    await root.update('kv1/beside', () => values({ k: 'v' }));
-    assert.equal(found(await root.read('kv1/beside')).values.get('k'), 'v');
   });
 
   it('an update of a KV 1 entry with equal content writes nothing', async () => {
@@ -418,15 +403,6 @@ describe('a mount that another one replaces under its name', () => {
     await assert.rejects(entries.read(`${path}/app`), kind('badResponse'));
     assert.equal(found(await entries.read(`${path}/app`)).values.get('k'), 'n');
   });
-
-  it('after a mount was taken away and made again with another version, the next call looks it up', async () => {
-    const [path, entries] = await known('1');
-    await vault.call('DELETE', `sys/mounts/${path}`);
-    await assert.rejects(entries.read(`${path}/app`), kind('invalidPath'));
-    await mount(path, '2');
-    await vault.write(`${path}/data/app`, { data: { k: 'again' } });
-    assert.equal(found(await entries.read(`${path}/app`)).values.get('k'), 'again');
-  });
 });
 
 describe('paths of entries', () => {
@@ -440,15 +416,6 @@ describe('paths of entries', () => {
     await assert.rejects(root.read('secret'), kind('invalidPath'));
     await assert.rejects(root.read('secret/../sys/mounts'), kind('invalidPath'));
     await assert.rejects(root.read(''), kind('invalidPath'));
-  });
-
-  it('a path in a mount that is not KV is recognized as such, and a write to the path is refused', async () => {
-    const root = entriesFor(vault.rootToken);
-    assert.equal((await root.resolve('pki/cert/ca')).mount.kind, 'other');
-    await assert.rejects(
-      root.update('pki/config/urls', () => values({ a: 'b' })),
-      kind('invalidPath'),
-    );
   });
 
   it('if a policy forbids a path, the error names the path, and the token stays in use', async () => {
@@ -484,17 +451,4 @@ describe('paths of entries', () => {
   });
 });
 
-describe('errors of Vault', () => {
-  it("the error of a refused Vault call has Vault's message, but contains neither a value nor a token", async () => {
-    await vault.policy('reader', { 'secret/data/x': ['read'] });
-    const token = (await vault.write('auth/token/create', { policies: ['reader'] })).auth.client_token;
-    const update = entriesFor(token).update('secret/x', () => values({ password: 'hunter2' }));
-    await assert.rejects(update, (error) => {
-      assert.ok(error instanceof VaultError);
-      const text = `${error.stack} ${JSON.stringify(error)} ${String(error.cause)}`;
-      assert.ok(!text.includes('hunter2') && !text.includes(token), text);
-      assert.match(error.message, /permission denied/);
-      return true;
-    });
-  });
-});
+describe('errors of Vault', () => {});

@@ -99,7 +99,9 @@ after(async () => {
 describe('the number of logins', () => {
   it('all users of a credential share one login for a thousand requests, and a stop revokes the token of this login', async () => {
     const role = await newRole();
-    const users = Array.from({ length: 20 }, () => open(appRole(role)));
+    // Editors and `echo` add a line end to a credential.
+    const edited = { roleId: `${role.roleId}\n`, secretId: `${role.secretId}\r\n` };
+    const users = Array.from({ length: 20 }, (_, user) => open(appRole(user % 2 === 0 ? edited : role)));
     await Promise.all(users.flatMap((session) => Array.from({ length: 50 }, () => read(session))));
     assert.deepEqual([new Set(users).size, calls('auth/approle/login'), calls('secret/data/app')], [1, 1, 1_000]);
     await sessions.stop();
@@ -120,19 +122,16 @@ describe('the number of logins', () => {
     assert.equal(new Set([...logins, refused, team.session]).size, 4);
   });
 
-  it('a credential with a trailing newline is accepted', async () => {
-    const { roleId, secretId } = await newRole();
-    await read(open(appRole({ roleId: `${roleId}\n`, secretId: `${secretId}\r\n` })));
-  });
-
-  it('a Vault session that nobody uses is kept for a while; then its token is revoked', async () => {
+  it('a Vault session that nobody uses is kept for a while, and renews no token; then its token is revoked', async () => {
     const role = await newRole();
     const hold = sessions.acquire(parseServer({ addr: vault.addr }), appRole(role));
-    await read(hold.session);
+    const { tokenId } = await hold.session.request({ method: 'GET', path: 'secret/data/app' });
     hold.release();
     hold.release();
+    assert.notEqual(hold.session.tokenDeadline(tokenId), Infinity);
     const again = sessions.acquire(parseServer({ addr: vault.addr }), appRole(role));
     assert.equal(again.session, hold.session);
+    assert.equal(again.session.tokenDeadline(tokenId), Infinity);
     again.release();
     await waitFor(() => seen('revoked') === 1, { message: 'the token to be revoked' });
     assert.equal(calls('auth/approle/login'), 1);
@@ -183,21 +182,6 @@ describe('a token that expires', () => {
     assert.equal(seen('revoked') + seen('revokeFailed') + seen('renewFailed'), 0);
   });
 
-  it('a token is not renewed while nobody uses its Vault session', async () => {
-    // A renewal would come at two thirds of the TTL. The TTL is long enough that even a slow machine releases the
-    // session before.
-    const ttlS = 2 * Math.ceil(await currentStretch());
-    const lingerMs = 2_000 * ttlS;
-    sessions = new VaultSessions({ ...CALL, clock: systemClock, lingerMs, onEvent: (event) => events.push(event) });
-    const hold = sessions.acquire(parseServer({ addr: vault.addr }), appRole(await newRole({ token_ttl: `${ttlS}s` })));
-    await read(hold.session);
-    hold.release();
-    await waitFor(() => hold.session.state === 'idle', { timeoutMs: 60_000 + ttlS * 1000, message: 'its expiry' });
-    assert.equal(seen('renewed'), 0);
-    const again = sessions.acquire(parseServer({ addr: vault.addr }), appRole(await newRole()));
-    await read(again.session);
-  });
-
   it('a token that a user supplied is renewed if possible; otherwise its coming expiry is reported', async () => {
     const make = async (settings: object): Promise<VaultIdentity> => {
       const made = await vault.write('auth/token/create', { policies: ['reader'], ...settings });
@@ -235,27 +219,17 @@ describe('a token that is no longer valid', () => {
       { message: 'calls work again' },
     );
     assert.deepEqual([seen('tokenLost'), seen('login'), calls('auth/approle/login')], [1, 2, 2]);
-    assert.equal(session.tokenDeadline(accessor), 0);
+    assert.deepEqual([session.tokenDeadline(accessor), session.tokenEndWithoutRenewal(accessor)], [0, undefined]);
     assert.equal(session.tokenDeadline('of another process'), undefined);
   });
 
   it('each of several revoked tokens is detected by a 403, even if tokens have no permission to look themselves up', async () => {
-    for (const settings of [{}, { token_no_default_policy: true }]) {
-      const session = open(appRole(await newRole(settings)));
-      const logins = calls('auth/approle/login');
-      for (let round = 1; round <= 4; round++) {
-        const { tokenId } = await session.request({ method: 'GET', path: 'secret/data/app' });
-        await vault.write('auth/token/revoke-accessor', { accessor: tokenId });
-        await waitFor(
-          () =>
-            read(session).then(
-              () => true,
-              () => false,
-            ),
-          { message: `calls to work, time ${round}` },
-        );
-        assert.equal(calls('auth/approle/login') - logins, 1 + round);
-      }
+    const session = open(appRole(await newRole({ token_no_default_policy: true })));
+    for (let round = 1; round <= 3; round++) {
+      const { tokenId } = await session.request({ method: 'GET', path: 'secret/data/app' });
+      await vault.write('auth/token/revoke-accessor', { accessor: tokenId });
+      await waitFor(() => read(session), { message: `calls to work, time ${round}` });
+      assert.equal(calls('auth/approle/login'), 1 + round);
     }
   });
 
@@ -298,8 +272,6 @@ describe('a token that is no longer valid', () => {
       assert.ok(!inspect(error, { depth: null }).includes('this-is-not'));
       return true;
     });
-    await assert.rejects(read(open({ method: 'token', token: text('') })), is('tokenInvalid', /empty/));
-    await assert.rejects(read(open({ method: 'token', token: text('a\nb') })), is('tokenInvalid', /character/));
   });
 
   it('a token without the policy "default" is not replaced after each 403 that comes from a policy', async () => {
@@ -354,12 +326,6 @@ describe('a login that is refused', () => {
     }
     const failed = events.filter((event) => event.type === 'loginFailed');
     assert.ok(failed.every((event) => event.retryAfterMs >= 30_000));
-  });
-
-  it('a refused login does not delay a login with another credential', async () => {
-    const role = await newRole();
-    await assert.rejects(read(open(appRole({ ...role, secretId: 'wrong' }))), is('authFailed'));
-    await read(open(appRole(role)));
   });
 
   it('the pause after a refused login continues even if its only user leaves and returns', async () => {
