@@ -313,15 +313,6 @@ describe('a source in Vault', () => {
     assert.deepEqual([...hanging], Object.entries({ noisy: 24, quiet: 8, other: 1 }));
   });
 
-  it('a source in Vault with encoding base64 fails without a read if it is not in a KV store', async () => {
-    kind = 'other';
-    const key = follow(ONE, locationOf('base64'));
-    await settle(10 * POLL_MS);
-    const view = sources.view(key);
-    assert.deepEqual([view.state, reads], ['failed', 0]);
-    assert.ok(view.state === 'failed' && view.reason === 'InvalidValues');
-  });
-
   it('dynamic credentials that cannot be used are revoked, and new ones are requested after ten minutes', async () => {
     [kind, field] = ['other', 'no/key'];
     const key = follow(ONE);
@@ -366,18 +357,6 @@ describe('a source in Vault', () => {
     });
   }
 
-  it('when a source in Vault is unfollowed, its lease is kept as dropped, and is not revoked', async () => {
-    kind = 'other';
-    const key = follow(ONE);
-    await settle();
-    sources.unfollow(key);
-    assert.deepEqual(
-      Array.from(leases.of(ONE), ({ leaseId, state }) => [leaseId, state]),
-      [['lease-1', 'dropped']],
-    );
-    assert.deepEqual(revoked, []);
-  });
-
   /** Advances the clock by `seconds`, in steps of 1 s. @returns how many credentials were requested meanwhile */
   async function requestsIn(seconds: number): Promise<number> {
     const before = reads;
@@ -387,16 +366,6 @@ describe('a source in Vault', () => {
     }
     return reads - before;
   }
-
-  it('if a lease ends early, new credentials are requested at once', async () => {
-    kind = 'other';
-    const key = follow(ONE);
-    await settle();
-    gone = () => reads === 1;
-    await settle(POLL_MS);
-    assert.deepEqual([leaseOf(key), reads], ['lease lease-2', 2]);
-    assert.equal(await requestsIn(100), 0);
-  });
 
   it('if one lease after the other ends early, credentials are requested one time in each poll period', async () => {
     kind = 'other';

@@ -126,35 +126,6 @@ describe('logins to Vault', () => {
     await mirrors.api.delete(mirrorPath('writer'));
     await mirrors.gone(mirrorPath('writer'));
   });
-
-  it('a mirror whose login names a Secret of another namespace is refused', async () => {
-    const { mirrors } = scene;
-    const auth = { token: { secretRef: { name: 'my-token', namespace: 'target' } } };
-    await scene.fromVault('foreign', scene.block('secret/data/app', '', { auth }), ['target']);
-    const message = /^spec\.source\.vault\.auth\.token\.secretRef\.namespace: .*"target"/;
-    await mirrors.ready('foreign', 'InvalidSpec', message);
-    await mirrors.event('foreign', 'InvalidSpec', message);
-    assert.equal(await mirrors.find('target', 'foreign'), undefined);
-  });
-
-  it('a mirror can log in with a ServiceAccount of its namespace', async () => {
-    const { mirrors, vault } = scene;
-    await vault.request('POST', 'sys/auth/kubernetes', { type: 'kubernetes' });
-    await mirrors.api.apply([
-      { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'reader', namespace: HOME } },
-    ]);
-    const kubernetes = { role: 'reader', serviceAccountRef: { name: 'missing', audiences: ['vault'] } };
-    await scene.fromVault('sa', scene.block('secret/data/app', '', { auth: { kubernetes } }), ['target']);
-    await mirrors.ready(
-      'sa',
-      'VaultAuthMissing',
-      /^serviceaccount default\/missing for vault kubernetes login not found/,
-    );
-    await mirrors.api.patch(mirrorPath('sa'), {
-      spec: { source: { vault: { auth: { kubernetes: { serviceAccountRef: { name: 'reader' } } } } } },
-    });
-    await mirrors.ready('sa', 'VaultAuthInvalid', /^error logging in to vault via kubernetes/);
-  });
 });
 
 function token(name: string, tokenKey: string): object {

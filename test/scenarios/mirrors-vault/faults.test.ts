@@ -174,21 +174,6 @@ describe('faults of a Vault', () => {
     await changeAll();
   });
 
-  it("Keyferry checks the certificate of a Vault with the mirror's CA bundle, and its name with tlsServerName", async () => {
-    const { mirrors } = scene;
-    const tls = await scene.anotherVault({ tls: true });
-    await scene.tokenSecret('tls', ALL, tls);
-    await scene.put('secret/data/tls', { a: 'tls' }, tls);
-    await scene.fromVault('bundle', scene.block('secret/data/tls', 'tls', {}, tls), ['target']);
-    await mirrors.copied('target', 'bundle', { a: 'tls' });
-    const named = { tlsServerName: 'localhost' };
-    await scene.fromVault('named', scene.block('secret/data/tls', 'tls', named, tls), ['target']);
-    await mirrors.copied('target', 'named', { a: 'tls' });
-    const wrong = { tlsServerName: 'vault.example' };
-    await scene.fromVault('misnamed', scene.block('secret/data/tls', 'tls', wrong, tls), ['target']);
-    await mirrors.ready('misnamed', 'VaultError', /vault\.example/);
-  });
-
   it('a mirror with a Vault namespace sends the namespace with every request, also with logins', async () => {
     proxy.reset();
     const { mirrors, vault } = scene;

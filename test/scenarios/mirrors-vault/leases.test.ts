@@ -126,24 +126,6 @@ describe('dynamic credentials', { skip }, () => {
     assert.ok(await works(first));
   });
 
-  it('after a restart, copies keep their dynamic credentials, even if the record of the lease duration is lost', async () => {
-    const { mirrors } = scene;
-    const name = 'secretmirror-from-vault-mongo-to-ns';
-    const first = await credentials('default', 'mongo-creds');
-    await operator.stop();
-    await mirrors.api.patch(`${mirrorPath(name)}/status`, { status: { vaultSource: { leaseDuration: null } } });
-    operator = await mirrors.operator();
-    const recorded = async (): Promise<Json> => {
-      const { vaultSource } = await mirrors.status(name);
-      return vaultSource?.leaseDuration !== undefined && vaultSource;
-    };
-    const status = await waitFor(recorded, { message: 'the duration' });
-    assert.equal(status.leaseID, first.leaseId);
-    assert.ok(status.leaseDuration > 3000 && status.leaseDuration <= 3600, JSON.stringify(status));
-    assert.equal(created(), 0);
-    assert.doesNotMatch(operator.output, /NaN/);
-  });
-
   it('dynamic credentials are replaced if a user revokes them, and revoked if their mirror is deleted', async () => {
     const { mirrors, vault } = scene;
     const first = await credentials('default', 'mongo-creds');

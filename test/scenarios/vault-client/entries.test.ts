@@ -7,7 +7,7 @@ import * as fc from 'fast-check';
 import { systemClock } from '../../../src/runtime/clock.ts';
 import { SecretBytes } from '../../../src/runtime/secret-bytes.ts';
 import { VaultEntries } from '../../../src/vault/kv/entries.ts';
-import { isVaultError, VaultError } from '../../../src/vault/errors.ts';
+import { isVaultError, type VaultError } from '../../../src/vault/errors.ts';
 import type { FoundEntry, KvEntry } from '../../../src/vault/kv/answers.ts';
 import type { VaultRequest } from '../../../src/vault/client/client.ts';
 import type { VaultCaller, VaultSession } from '../../../src/vault/session/session.ts';

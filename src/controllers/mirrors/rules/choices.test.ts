@@ -71,16 +71,6 @@ describe('choices of a SecretMirror', () => {
     assert.equal(new Set(different).size, different.length);
   });
 
-  it('copies get a label of the source if a pattern of copyLabels matches its whole key, but never a mark', () => {
-    const { choices } = read({ copyLabels: ['argocd\\..*', 'app', '.*/replicate-to', 'keyferry.*'] });
-    const keys = ['app', 'apps', 'argocd.argoproj.io/secret-type', 'keyferry.dev/x', 'a/replicate-to'];
-    assert.deepEqual(
-      keys.filter((key) => choices.copiesLabel?.(key, '')),
-      ['app', 'argocd.argoproj.io/secret-type'],
-    );
-    assert.equal(choices.copiesAnnotation, undefined);
-  });
-
   it('copyLabels and copyAnnotations share one limit for the complexity of their patterns, which 50 usual patterns do not reach', () => {
     const simple = Array.from({ length: 25 }, (_, index) => `app${index}[.]io/.*`);
     assert.deepEqual(read({ copyLabels: simple, copyAnnotations: simple.map((text) => `x${text}`) }).problems, []);

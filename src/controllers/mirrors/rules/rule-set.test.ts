@@ -5,7 +5,7 @@ import { describe, it, test } from 'node:test';
 import { observedObject } from '../../../../test/support/observed-object.ts';
 import { userCause } from '../../../copy/model/cause.ts';
 import { Claims } from '../../../copy/book/claims.ts';
-import { type ResourceKey, resourceKey, type RuleKey } from '../../../copy/model/keys.ts';
+import { resourceKey, type RuleKey } from '../../../copy/model/keys.ts';
 import { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
 import type { RuleState } from '../../../copy/model/rule-set.ts';
@@ -144,35 +144,6 @@ test('if the spec of a mirror is invalid, all its copies stay, and the reason is
   assert.equal(mirrors.orphanPolicy(RULE, object({ ...OWNED_BY, ...PLACE }), true), 'keep');
 });
 
-test('a mirror never copies a Secret onto itself', async () => {
-  const namespaces = new Namespaces();
-  for (const name of ['default', 'team']) {
-    namespaces.sink.upsert({ metadata: { name, uid: name, resourceVersion: '1', creationTimestamp: '' } });
-  }
-  const mirrors = rules('delete', ['.*'], namespaces);
-  const evaluation = await mirrors.evaluate(RULE, { ownedBy: () => [] });
-  assert.deepEqual(
-    evaluation?.claims.map(({ target }) => target),
-    [resourceKey('c', 'Secret', 'team', 'db')],
-  );
-});
-
-test('when a mirror is deleted, its copies are deleted, but not a copy that has become its source', async () => {
-  const mirrors = rules('delete', ['team'], new Namespaces(), '2026-01-01T00:00:00Z');
-  const [source, copy] = ['default', 'team'].map((namespace) => resourceKey('c', 'Secret', namespace, 'db'));
-  assert.ok(source !== undefined && copy !== undefined);
-  const evaluation = await mirrors.evaluate(RULE, { ownedBy: () => [source, copy] });
-  const claims = evaluation?.claims.map(({ target, claim: { mode, shape } }) => [
-    target,
-    mode,
-    shape instanceof RetainShape,
-  ]);
-  assert.deepEqual(claims, [
-    [source, 'own', true],
-    [copy, 'release', false],
-  ]);
-});
-
 test('when a mirror is deleted, it claims also the targets that have no mark yet, because their copies may be under way', async () => {
   const namespaces = new Namespaces();
   namespaces.sink.upsert({ metadata: { name: 'team', uid: 't', resourceVersion: '1', creationTimestamp: '' } });
@@ -187,19 +158,6 @@ test('when a mirror is deleted, it claims also the targets that have no mark yet
     const isRetained = policy === 'retain';
     assert.deepEqual(claims, [[resourceKey('c', 'Secret', 'team', 'db'), isRetained ? 'own' : 'release', isRetained]]);
   }
-});
-
-test('a copy that has become the source of its mirror is marked as retained, so it stays when the mirror changes its source', async () => {
-  const mirrors = rules('delete', ['team'], new Namespaces());
-  const [source, copy] = ['default', 'team'].map((namespace) => resourceKey('c', 'Secret', namespace, 'db'));
-  assert.ok(source !== undefined && copy !== undefined);
-  const claimsOf = async (owned: readonly ResourceKey[]): Promise<unknown> =>
-    (await mirrors.evaluate(RULE, { ownedBy: () => owned }))?.claims.map(({ target, claim: { shape } }) => [
-      target,
-      shape instanceof RetainShape,
-    ]);
-  assert.deepEqual(await claimsOf([copy, source]), [[source, true]]);
-  assert.deepEqual(await claimsOf([copy]), []);
 });
 
 test('whether a mirror may select an object is known without its patterns: it may select all objects with its name', (t) => {

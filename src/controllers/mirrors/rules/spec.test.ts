@@ -36,13 +36,6 @@ test('a pattern that is too complex is reported within 100 ms of CPU time, and t
   }
 });
 
-test('each invalid pattern is reported, and the valid patterns of the mirror still apply', () => {
-  const spec = effectiveSpec(mirrorWith(['ok', '(', '', 'fine-.*']), new PatternCache('full'));
-  assert.ok(selects(spec.namespaces, 'ok') && selects(spec.namespaces, 'fine-1'));
-  assert.match(spec.problems[0] ?? '', /namespaces\[1\].*compiling/);
-  assert.match(spec.problems[1] ?? '', /namespaces\[2\].*empty/);
-});
-
 test('if the name of the source is invalid, a problem is reported, and sourceName is undefined, so that no request path has the name', () => {
   for (const name of ['A_b', '../c', 'a/b', 'a b', 'x'.repeat(254), '.', 'a..b']) {
     const metadata = { name: 'm', namespace: 'n', uid: 'u', resourceVersion: '1', creationTimestamp: '' };

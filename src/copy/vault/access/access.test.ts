@@ -7,14 +7,7 @@ import { ApiError } from '../../../kube/errors.ts';
 import { readAnswer } from '../../../vault/client/answer.ts';
 import { type Fault, userCause } from '../../model/cause.ts';
 import { VaultError, type VaultErrorKind } from '../../../vault/errors.ts';
-import {
-  LONGEST_WAIT_MS,
-  isSkippedCall,
-  troubleOf,
-  vaultLongestWaitMs,
-  VaultAccess,
-  type VaultLogin,
-} from './access.ts';
+import { LONGEST_WAIT_MS, troubleOf, vaultLongestWaitMs, VaultAccess, type VaultLogin } from './access.ts';
 import { VaultAuthMissingError } from './login-tokens.ts';
 import type { VaultLocation, VaultAuthRef } from '../locations.ts';
 import type { VaultCredentials } from './credentials.ts';
@@ -56,14 +49,6 @@ describe('troubleOf', () => {
       const { pending, reason, message } = troubleOf(error, LOCATION, 'reading from');
       assert.deepEqual([pending, reason], [false, 'VaultAuthInvalid']);
       assert.match(message, /^error logging in to vault via approle: vault https:\/\/v: .*words of Vault$/);
-    }
-  });
-
-  it('troubleOf reports an error that is not about a login with the action, the address and the message of Vault', () => {
-    for (const kind of ['invalidPath', 'permissionDenied', 'redirect', 'badResponse', 'tls', 'sealed'] as const) {
-      const { pending, reason, message } = troubleOf(failure(kind), LOCATION, 'syncing to');
-      assert.deepEqual([pending, reason], [false, 'VaultError']);
-      assert.equal(message, 'Error syncing to vault: vault https://v: GET secret/data/app: words of Vault');
     }
   });
 
@@ -131,13 +116,6 @@ describe('troubleOf', () => {
   it('troubleOf does not print a thrown value that is not an error', () => {
     assert.equal(troubleOf('hunter2', LOCATION, 'reading from').message, 'Error reading from vault: unknown');
   });
-});
-
-it('isSkippedCall: true if Keyferry itself did not call Vault after an earlier error, false if Vault requested a wait', () => {
-  assert.ok(isSkippedCall(failure('circuitOpen')));
-  assert.ok(!isSkippedCall(failure('throttled', { status: 429 })));
-  assert.ok(!isSkippedCall(failure('sealed')));
-  assert.ok(!isSkippedCall(new Error('circuitOpen')));
 });
 
 it('after a transient error of Vault the longest wait is a few seconds; after another error it is the longest wait of the queue', () => {

@@ -5,7 +5,6 @@ import { describe, it } from 'node:test';
 import { fixRandom } from '../../../../test/support/fixed-random.ts';
 import { ManualClock } from '../../../../test/support/manual-clock.ts';
 import { SecretBytes } from '../../../runtime/secret-bytes.ts';
-import { VaultEntries } from '../../../vault/kv/entries.ts';
 import { VaultError } from '../../../vault/errors.ts';
 import type { VaultSession } from '../../../vault/session/session.ts';
 import { Content } from '../../model/content.ts';
@@ -100,26 +99,10 @@ describe('a lease of an hour', () => {
   }
 
   it('the duration of a lease counts from the request, however long the response takes', async () => {
-    const clock = new ManualClock();
-    const caller = {
-      addr: 'https://v',
-      forgetLease: () => undefined,
-      request: async ({ path }: { readonly path: string }) => {
-        const answer = { status: 200, leaseId: '', leaseSeconds: 0, renewable: false, auth: undefined };
-        if (path.startsWith('sys/')) {
-          return { ...answer, data: { path: 'database/', type: 'database' }, tokenId: 't' };
-        }
-        await clock.advance(50_000);
-        return { ...answer, data: { username: 'u' }, leaseId: 'l', leaseSeconds: 60, renewable: true, tokenId: 't' };
-      },
-    };
-    const begin = clock.now();
-    const entry = await new VaultEntries(caller, { clock }).read('database/creds/app');
-    assert.ok(entry.state === 'found' && entry.lease !== undefined);
-    assert.equal(entry.lease.issuedAt, begin);
     const scene = new Scene();
+    const issuedAt = scene.clock.now();
     await scene.clock.advance(50_000);
-    const grant = { ...entry.lease, issuedAt: scene.clock.now() - 50_000 };
+    const grant = { leaseId: 'l', durationSeconds: 60, renewable: true, issuedAt, tokenId: 't' };
     const lease = scene.leases.granted(USER, scene.connection, grant, content('l'));
     assert.equal(lease.expiresAt - scene.clock.monotonic(), 10_000);
   });
@@ -273,12 +256,16 @@ describe('a lease that is no longer renewed', () => {
 
 describe('a lease from before a restart', () => {
   it('a lease from before a restart is restored if it is valid and a copy has its content', async () => {
-    const scene = new Scene();
-    scene.record('l');
-    scene.copied = content('before');
-    const lease = await scene.restore(USER, 'x');
-    assert.deepEqual([lease?.leaseId, lease?.content.version, lease?.content.type], ['l', leaseVersion('l'), 'x']);
-    assert.deepEqual([scene.requests, lease?.expiresAt], [['sys/leases/lookup'], HOUR_MS]);
+    // The original recorded no duration of a lease that it did not renew: then what is left counts as the duration.
+    for (const durationSeconds of [3600, 0]) {
+      const scene = new Scene();
+      scene.record('l', { durationSeconds });
+      scene.copied = content('before');
+      const lease = await scene.restore(USER, 'x');
+      assert.deepEqual([lease?.leaseId, lease?.content.version, lease?.content.type], ['l', leaseVersion('l'), 'x']);
+      assert.deepEqual([scene.requests, lease?.expiresAt], [['sys/leases/lookup'], HOUR_MS]);
+      assert.equal(lease?.durationSeconds, 3600);
+    }
   });
 
   it('a lease from before a restart gets the recorded expiry of its token, but not if this time has passed', async () => {

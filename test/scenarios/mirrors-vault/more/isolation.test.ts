@@ -70,16 +70,6 @@ describe('mirrors that must not delay other mirrors', () => {
     await scene.mirrors.gone(...paths);
   }
 
-  it('mirrors whose token has characters that HTTP forbids report it, send nothing to Vault, and delay no other mirror', async () => {
-    await scene.credential('malformed', { token: 'not a token' });
-    proxy.reset();
-    await many('malformed', (i) => at(proxy.url, `secret/data/m${i}`, token('malformed')));
-    await scene.mirrors.ready(`malformed-${MANY - 1}`, 'VaultAuthInvalid', /has an invalid character/);
-    await assertUnaffected();
-    assert.ok(!proxy.requests.some(({ url }) => url.includes('/v1/secret/data/m')));
-    await gone('malformed');
-  });
-
   it('mirrors whose database hangs delay no other mirror, not even mirrors with the same login', async () => {
     const hang = proxy.rule({ match: { path: '/v1/mongodb/creds' }, fault: { kind: 'stall' } });
     await scene.vault.request('POST', 'sys/mounts/mongodb', { type: 'database' });
