@@ -22,7 +22,6 @@ let operator: Keyferry;
  */
 const INVALID: Readonly<Record<string, readonly [Json, RegExp]>> = {
   'no-spec': [undefined, /spec\.destination\.namespaces/],
-  'no-destination': [{ source: { name: 'a' } }, /spec\.destination\.namespaces/],
   'empty-list': [
     { destination: { namespaces: [] } },
     /spec\.destination\.namespaces: destination namespaces are empty/,
@@ -35,7 +34,6 @@ const INVALID: Readonly<Record<string, readonly [Json, RegExp]>> = {
     { destination: { namespaces: ['b('] } },
     /spec\.destination\.namespaces\[0\]: destination namespace #0 has a problem compiling: .*b\(/,
   ],
-  'look-behind': [{ destination: { namespaces: ['(?<=a)b'] } }, /spec\.destination\.namespaces\[0\]/],
   'back-reference': [{ destination: { namespaces: [String.raw`(a)\1`] } }, /spec\.destination\.namespaces\[0\]/],
 };
 
@@ -160,40 +158,6 @@ describe('the smallest and largest Secrets', { concurrency: 4 }, () => {
     await scene.mirror('bytes', ['bytes']);
     const copy = await waitFor(() => scene.find('bytes', 'bytes'));
     assert.deepEqual(copy.data, data);
-  });
-});
-
-describe('a Secret of a type that is never copied', { concurrency: 2 }, () => {
-  it('a mirror of a ServiceAccount token reports SyncError with the type, and makes no copy', async () => {
-    await scene.namespaces('sa-token');
-    await scene.api.create({ apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'robot', namespace: HOME } });
-    await scene.api.create({
-      apiVersion: 'v1',
-      kind: 'ServiceAccount',
-      metadata: { name: 'robot', namespace: 'sa-token' },
-    });
-    const type = 'kubernetes.io/service-account-token';
-    await scene.secret(
-      HOME,
-      'sa-token',
-      { token: 'x' },
-      {
-        type,
-        metadata: { annotations: { 'kubernetes.io/service-account.name': 'robot' } },
-      },
-    );
-    await scene.mirror('sa-token', ['sa-token']);
-    await scene.ready('sa-token', 'SyncError', /sa-token.*kubernetes\.io\/service-account-token/);
-    await scene.event('sa-token', 'SyncError', /kubernetes\.io\/service-account-token/);
-    assert.equal(await scene.find('sa-token', 'sa-token'), undefined);
-  });
-
-  it('a mirror of a bootstrap token reports SyncError with the type, and makes no copy', async () => {
-    await scene.namespaces('bootstrap');
-    await scene.secret(HOME, 'bootstrap', { token: 'x' }, { type: 'bootstrap.kubernetes.io/token' });
-    await scene.mirror('bootstrap', ['bootstrap']);
-    await scene.ready('bootstrap', 'SyncError', /bootstrap\.kubernetes\.io\/token/);
-    assert.equal(await scene.find('bootstrap', 'bootstrap'), undefined);
   });
 });
 

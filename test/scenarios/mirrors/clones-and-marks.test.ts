@@ -7,7 +7,7 @@ import { after, before, describe, it } from 'node:test';
 
 import type { Json } from '../../support/api.ts';
 import { rowsOf } from '../../support/long.ts';
-import { staysTrue, waitFor } from '../../support/wait-for.ts';
+import { staysTrue } from '../../support/wait-for.ts';
 import {
   annotations,
   COPY_LABEL,
@@ -106,17 +106,6 @@ describe('a clone of a copy', { concurrency: 4 }, () => {
     await scene.gone(mirrorPath('cloned'), secretPath('cloned-a', 'cloned'));
     await waitForEvents('cloned');
     await staysTrue(() => untouched(...clones), SETTLE_MS, 'the clones, after the mirror was deleted');
-  });
-
-  it("if a user's clone of a copy is where a mirror wants a copy, the mirror makes it once the user deletes the clone", async () => {
-    const copy = await settled('way');
-    await clone(copy, 'way-b');
-    await scene.api.patch(mirrorPath('way'), { spec: { destination: { namespaces: ['way-.'] } } });
-    await scene.ready('way', 'Conflict', /way-b/);
-    await scene.api.delete(secretPath('way-b', 'way'));
-    const { metadata } = await scene.copied('way-b', 'way', { a: '1' });
-    assert.equal(metadata.annotations[PLACE], 'way-b/way');
-    await scene.ready('way', 'Synced');
   });
 
   it('if a mirror with deletePolicy retain is deleted, its copies get the retain mark, and clones of its copies do not', async () => {
@@ -256,18 +245,6 @@ describe('a copy without the annotation keyferry.dev/target', { concurrency: 4 }
       },
     );
 
-  it('a copy that the original made gets the annotation keyferry.dev/target if its mirror claims it', async () => {
-    await scene.namespaces('adopted-a');
-    await original('adopted', 'adopted');
-    await scene.secret(HOME, 'adopted', { a: '1' });
-    await scene.mirror('adopted', ['adopted-a']);
-    await waitFor(async () => (await scene.find('adopted-a', 'adopted')).metadata.annotations[PLACE] !== undefined);
-    const adopted = await scene.copied('adopted-a', 'adopted', { a: '1' });
-    assert.equal(adopted.metadata.annotations[PLACE], 'adopted-a/adopted');
-    await scene.api.patch(secretPath('adopted-a', 'adopted'), annotations({ [PLACE]: null }));
-    await waitFor(async () => (await scene.find('adopted-a', 'adopted')).metadata.annotations[PLACE] !== undefined);
-  });
-
   it("if the original marked a Secret for a mirror that does not claim it, the Secret stays, also after the mirror's deletion", async () => {
     await settled('unclaimed');
     const left = await original('unclaimed', 'unclaimed').catch(() => undefined);
@@ -282,15 +259,6 @@ describe('a copy without the annotation keyferry.dev/target', { concurrency: 4 }
     await staysTrue(() => untouched(theirs[0]), SETTLE_MS, 'it, after the mirror was deleted');
   });
 
-  it('a copy that the original made is deleted with the mirror that claims it, also if the source is missing', async () => {
-    await scene.namespaces('sourceless-a');
-    await original('sourceless', 'sourceless');
-    await scene.mirror('sourceless', ['sourceless-a']);
-    await scene.ready('sourceless', 'NoSecret');
-    await scene.api.delete(mirrorPath('sourceless'));
-    await scene.gone(mirrorPath('sourceless'), secretPath('sourceless-a', 'sourceless'));
-  });
-
   it('if another mirror has a copy that the original made as its source, the mirror that selects this copy can still take it over', async () => {
     await scene.namespaces('chained-a', 'chained-b');
     await original('chained', 'chained');
@@ -301,43 +269,4 @@ describe('a copy without the annotation keyferry.dev/target', { concurrency: 4 }
     await scene.copied('chained-b', 'chained', { a: '2' });
     await scene.ready('chained', 'Synced');
   });
-});
-
-it('if a user marks a ConfigMap as a copy of a mirror of Secrets, Keyferry neither changes nor deletes the ConfigMap', async () => {
-  await scene.namespaces('maps-a');
-  const path = '/api/v1/namespaces/maps-a/configmaps';
-  const made: Json[] = [];
-  for (const [name, mirror] of [
-    ['gone', 'never-there'],
-    ['there', 'bystander'],
-  ]) {
-    made.push(
-      await scene.api.create({
-        apiVersion: 'v1',
-        kind: 'ConfigMap',
-        data: { a: 'x' },
-        metadata: {
-          namespace: 'maps-a',
-          name,
-          labels: { [COPY_LABEL]: 'mirrors' },
-          // The annotation below makes the replicator watch this object, so the engine receives its events.
-          annotations: {
-            [OWNED_BY]: `${HOME}/${mirror}`,
-            [PLACE]: `maps-a/${name}`,
-            'k8s-replicator/replicate-to-namespaces': 'maps-[b]-copies',
-          },
-        },
-      }),
-    );
-  }
-  await scene.namespaces('maps-b-copies');
-  for (const name of ['gone', 'there']) {
-    const copy = `/api/v1/namespaces/maps-b-copies/configmaps/${name}`;
-    await waitFor(async () => (await scene.api.find(copy))?.metadata.annotations[PLACE] === `maps-b-copies/${name}`);
-  }
-  await waitForEvents('maps');
-  const same = async (): Promise<boolean> =>
-    JSON.stringify(await Promise.all(made.map(({ metadata }) => scene.api.find(`${path}/${metadata.name}`)))) ===
-    JSON.stringify(made);
-  await staysTrue(same, SETTLE_MS, 'the ConfigMaps');
 });

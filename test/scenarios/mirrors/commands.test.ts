@@ -6,7 +6,7 @@ import { freePort } from '../../servers/ports.ts';
 import { HttpClient } from '../../support/http.ts';
 import { Keyferry } from '../../support/keyferry.ts';
 import { waitFor } from '../../support/wait-for.ts';
-import { HOME, MirrorScene, secretPath } from './support.ts';
+import { HOME, mirrorPath, MirrorScene, OWNED_BY, secretPath } from './support.ts';
 
 let scene: MirrorScene;
 const running: Keyferry[] = [];
@@ -54,7 +54,11 @@ it("`keyferry mirrors` accepts the original's flags and environment variables, a
   const ofProbes = new HttpClient(`http://127.0.0.1:${probes}`);
   try {
     const series = 'mirrors_sync_total{mirror="default/command",source_type="secret",destination_type="namespaces"}';
-    await waitFor(async () => (await ofMetrics.send('/metrics')).text.includes(series), { message: series });
+    const read = async (): Promise<string> => (await ofMetrics.send('/metrics')).text;
+    await waitFor(async () => (await read()).includes(series), { message: series });
+    assert.match(await read(), /^mirrors_ns_current_count\{mirror="default\/command",source_type="secret"\} 1$/m);
+    await scene.api.delete(mirrorPath('command'));
+    await waitFor(async () => !(await read()).includes('default/command'), { message: 'its series to end' });
     assert.equal((await ofMetrics.send('/healthz')).status, 404);
     for (const path of ['/healthz', '/readyz']) assert.equal((await ofProbes.send(path)).status, 200, path);
   } finally {
@@ -64,16 +68,30 @@ it("`keyferry mirrors` accepts the original's flags and environment variables, a
   assert.ok(operator.running);
 });
 
-it("with --mirrors-regex=search, a pattern may match any part of a namespace's name; a restart without the flag deletes such copies", async () => {
-  const operator = await start({ args: ['--mirrors-regex=search'] });
-  await scene.namespaces('search-x', 'old-search-x');
-  await scene.secret(HOME, 'search', { a: '1' });
-  await scene.mirror('search', ['search-']);
-  await scene.copied('search-x', 'search', { a: '1' });
-  await scene.copied('old-search-x', 'search', { a: '1' });
-  await operator.stop();
+it("a copy of the original stays if a pattern matches only a part of the namespace's name; with --mirrors-regex=search it is updated, and a restart without the flag deletes it", async () => {
+  await scene.namespaces('part-a', 'not-part-a', 'not-part-b');
+  for (const [where, mirror] of [
+    ['part-a', 'part'],
+    ['not-part-a', 'part'],
+    ['not-part-b', 'other'],
+  ] as const) {
+    const annotations = { [OWNED_BY]: `${HOME}/${mirror}` };
+    await scene.secret(where, 'part', { a: 'old' }, { metadata: { annotations } });
+  }
+  await scene.secret(HOME, 'part', { a: '1' });
+  await scene.mirror('part', ['part-.']);
+  const whole = await start({});
+  await scene.copied('part-a', 'part', { a: '1' });
+  await scene.ready('part', 'Synced');
+  assert.equal((await scene.find('not-part-a', 'part')).data.a, scene.value('old'));
+  await whole.stop();
+  const search = await start({ args: ['--mirrors-regex=search'] });
+  await scene.copied('not-part-a', 'part', { a: '1' });
+  await scene.ready('part', 'Conflict', /not-part-b/);
+  await search.stop();
   await start({});
-  await scene.gone(secretPath('search-x', 'search'), secretPath('old-search-x', 'search'));
+  await scene.gone(secretPath('not-part-a', 'part'));
+  assert.equal((await scene.find('not-part-b', 'part')).data.a, scene.value('old'));
 });
 
 it('after a start, /healthz answers 200 immediately, and /readyz answers 503 until the caches are complete', async () => {

@@ -35,11 +35,6 @@ export const REFUSED: readonly (readonly [string, AnySpec, ...string[]])[] = [
   ['no spec', undefined, 'spec: Required value: spec must be specified'],
   ['no destination', {}, 'spec.destination.namespaces: Required value: destination namespaces are empty'],
   [
-    'no list of namespaces',
-    { destination: {} },
-    'spec.destination.namespaces: Required value: destination namespaces are empty',
-  ],
-  [
     'an empty list of namespaces',
     toNamespaces(),
     'spec.destination.namespaces: Required value: destination namespaces are empty',
@@ -92,18 +87,17 @@ export const REFUSED: readonly (readonly [string, AnySpec, ...string[]])[] = [
     'spec.source.vault.path: Required value: source.vault.path must be specified',
     'spec.source.vault.auth: Required value: source.vault.auth must specify one of approle, token or kubernetes',
   ],
-  ['an empty address of Vault', toVault({ addr: '' }), 'destination.vault.addr must be specified'],
+  [
+    'an empty address, path and login of Vault',
+    toVault({ addr: '', path: '', auth: {} }),
+    'destination.vault.addr must be specified',
+    'destination.vault.path must be specified',
+    'destination.vault.auth must specify one of approle, token or kubernetes',
+  ],
   ['an address of Vault without scheme', toVault({ addr: 'vault.example.com' }), `${ADDR}, not "vault.example.com"`],
-  ['an address of Vault with port and without scheme', toVault({ addr: 'vault:8200' }), `${ADDR}, not "vault:8200"`],
   ['an address of Vault with scheme ftp', toVault({ addr: 'ftp://vault' }), `${ADDR}, not "ftp://vault"`],
   ['an address of Vault without host', toVault({ addr: 'https://' }), `${ADDR}, not "https://"`],
   ['an address of Vault in several lines', toVault({ addr: 'https://a\nb' }), ADDR],
-  [
-    'an empty path of a Vault entry',
-    toVault({ path: '' }),
-    'spec.destination.vault.path: Required value: destination.vault.path must be specified',
-  ],
-  ['an empty auth block', withAuth({}), 'destination.vault.auth must specify one of approle, token or kubernetes'],
   [
     'an AppRole login without Secret',
     withAuth({ approle: {} }),

@@ -64,20 +64,6 @@ const isSame = (a: Json, b: Json): boolean => {
   }
 };
 
-it('an operator gives up the ownership of default values that an earlier version wrote into a mirror', async () => {
-  await apply('earlier', {});
-  const defaults = { source: { type: 'secret', name: 'earlier' }, deletePolicy: 'delete', pollPeriodSeconds: 180 };
-  await scene.api.call('PATCH', mirrorPath('earlier'), {
-    body: { spec: defaults },
-    contentType: 'application/merge-patch+json',
-    query: { fieldManager: 'keyferry' },
-  });
-  assert.equal((await apply('earlier', { deletePolicy: 'retain' })).status, 409, 'as long as it is owned');
-  await scene.operator();
-  await settled('earlier', {});
-  assert.equal((await apply('earlier', { deletePolicy: 'retain' })).status, 200);
-});
-
 it('a server-side apply may set a field that has a default value from Keyferry, and remove the field again', async () => {
   await scene.secret(HOME, 'applied', { a: '1' });
   assert.equal((await apply('applied', {})).status, 201);
@@ -90,15 +76,4 @@ it('a server-side apply may set a field that has a default value from Keyferry, 
   await settled('applied', changed);
   assert.equal((await apply('applied', { deletePolicy: 'retain' })).status, 200);
   await settled('applied', { deletePolicy: 'retain' });
-});
-
-it('Keyferry does not write a mirror that is up to date, also not after a restart', async () => {
-  await scene.ready('applied', 'Synced');
-  const { resourceVersion } = (await scene.api.get(mirrorPath('applied'))).metadata;
-  const again = await scene.operator();
-  await waitFor(() => again.output.includes('"controllers started"'), { message: () => again.output });
-  await scene.secret(HOME, 'later', { a: '1' });
-  await scene.mirror('later', ['team-a']);
-  await scene.copied('team-a', 'later', { a: '1' });
-  assert.equal((await scene.api.get(mirrorPath('applied'))).metadata.resourceVersion, resourceVersion);
 });

@@ -57,19 +57,6 @@ describe('a mirror that is deleted while a finalizer holds its copy', () => {
     await scene.gone(secretPath('bounded', 'bounded'));
   });
 
-  it('if a copy of a deleted mirror has a finalizer, the mirror is gone as soon as the finalizer is removed, before the timeout', async () => {
-    await copied('early');
-    await addFinalizer('early');
-    await scene.api.delete(mirrorPath('early'));
-    await scene.ready('early', 'Terminating');
-    await removeFinalizer('early');
-    await scene.gone(mirrorPath('early'), secretPath('early', 'early'));
-    assert.deepEqual(
-      (await scene.events('early')).filter(({ reason }) => reason === 'DeletionTimeout'),
-      [],
-    );
-  });
-
   it('if the operator is killed while a deleted mirror waits for a copy with a finalizer, the mirror is still gone after the timeout', async () => {
     await copied('killed');
     await addFinalizer('killed');
@@ -80,19 +67,6 @@ describe('a mirror that is deleted while a finalizer holds its copy', () => {
     await scene.gone(mirrorPath('killed'));
     await removeFinalizer('killed');
     await scene.gone(secretPath('killed', 'killed'));
-  });
-
-  it('if a copy of a deleted mirror has a finalizer, the namespace of the mirror can still be deleted', async () => {
-    await scene.namespaces('leaving');
-    await copied('neighbour', 'leaving');
-    await addFinalizer('neighbour');
-    await scene.api.delete('/api/v1/namespaces/leaving');
-    await waitFor(async () => (await scene.api.find('/api/v1/namespaces/leaving')) === undefined, {
-      timeoutMs: 60_000,
-      message: 'the namespace to be gone',
-    });
-    await removeFinalizer('neighbour');
-    await scene.gone(secretPath('neighbour', 'neighbour'));
   });
 });
 

@@ -8,7 +8,7 @@ import { after, before, describe, it } from 'node:test';
 import type { Json } from '../../support/api.ts';
 import { longIt } from '../../support/long.ts';
 import { staysTrue, waitFor } from '../../support/wait-for.ts';
-import { annotations, FINALIZER, HOME, mirrorPath, MirrorScene, OWNED_BY, secretPath } from './support.ts';
+import { FINALIZER, HOME, mirrorPath, MirrorScene, OWNED_BY, secretPath } from './support.ts';
 
 let scene: MirrorScene;
 
@@ -68,38 +68,12 @@ describe('a mirror that is deleted', { concurrency: 4 }, () => {
     await scene.gone(...copies('stay'), mirrorPath('stay'));
   });
 
-  it('if deletePolicy becomes retain just before the mirror is deleted, the copies stay', async () => {
-    await settled('late-retain');
-    await spec('late-retain', { deletePolicy: 'retain' });
-    await scene.api.delete(mirrorPath('late-retain'));
-    await scene.gone(mirrorPath('late-retain'));
-    const [path] = copies('late-retain');
-    await staysTrue(() => isThere(path), 500, 'the copy');
-  });
-
-  it('a deleted mirror that never had a copy is gone immediately', async () => {
-    await scene.mirror('idle', ['idle-nowhere']);
-    await scene.ready('idle', 'NoSecret');
-    await scene.api.delete(mirrorPath('idle'));
-    await scene.gone(mirrorPath('idle'));
-  });
-
   it('if a user removed the finalizer of a mirror by hand, its copies are still deleted with it', async () => {
     await settled('torn');
     await scene.api.patch(mirrorPath('torn'), { metadata: { finalizers: ['example.com/hold', FINALIZER] } });
     await scene.api.patch(mirrorPath('torn'), { metadata: { finalizers: null } });
     await scene.api.delete(mirrorPath('torn'));
     await scene.gone(...copies('torn'));
-  });
-
-  it('if a deleted mirror is created again with fewer namespaces, only these have copies', async () => {
-    await settled('phoenix');
-    await scene.api.delete(mirrorPath('phoenix'));
-    await scene.gone(mirrorPath('phoenix'));
-    await scene.mirror('phoenix', ['phoenix-a']);
-    await scene.ready('phoenix', 'Synced', /^1 copy/);
-    assert.ok(await isThere(copies('phoenix')[0]));
-    await scene.gone(copies('phoenix')[1]);
   });
 });
 
@@ -165,18 +139,6 @@ describe('a mirror that is edited', { concurrency: 4 }, () => {
     const now = await scene.find('period-a', 'period');
     assert.equal(now.metadata.resourceVersion, copy.metadata.resourceVersion);
   });
-
-  it('a mirror keeps its copies while its source is missing, and updates them when the source is back', async () => {
-    const [copy] = await settled('away');
-    await scene.api.delete(secretPath(HOME, 'away'));
-    const status = await scene.ready('away', 'NoSecret');
-    assert.equal(status.mirrorStatus, 'Pending');
-    const now = await scene.find('away-a', 'away');
-    assert.equal(now.metadata.resourceVersion, copy.metadata.resourceVersion);
-    await scene.secret(HOME, 'away', { a: '2' });
-    await scene.copied('away-a', 'away', { a: '2' }, 2000);
-    await scene.ready('away', 'Synced');
-  });
 });
 
 describe('a namespace', { concurrency: 4 }, () => {
@@ -228,16 +190,4 @@ describe('a namespace', { concurrency: 4 }, () => {
     // tries again only some seconds later.
     await scene.gone(secretPath('tenant-target', 'tenant'), mirrorPath('tenant', 'tenant'));
   });
-});
-
-it("if the mark on a user's Secret names no existing mirror, Keyferry neither changes nor deletes the Secret", async () => {
-  await scene.namespaces('ghost');
-  const ghost = await scene.secret(
-    'ghost',
-    'ghost',
-    { theirs: 'x' },
-    { metadata: { annotations: { [OWNED_BY]: 'a/b/c' } } },
-  );
-  await scene.api.patch(secretPath('ghost', 'ghost'), annotations({ note: 'x' }));
-  await staysTrue(async () => (await scene.find('ghost', 'ghost'))?.metadata.uid === ghost.metadata.uid, 500, 'it');
 });

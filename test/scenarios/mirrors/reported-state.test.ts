@@ -104,8 +104,7 @@ describe('the status of a mirror that another client writes', () => {
     lastTransitionTime: '2026-01-01T00:00:00Z',
   };
   for (const [title, status] of [
-    ['with another generation', { observedGeneration: 99 }],
-    ['with another state', { mirrorStatus: 'Pending' }],
+    ['with another generation and state', { observedGeneration: 99, mirrorStatus: 'Pending' }],
     ['with another condition', { conditions: [lie] }],
     ['as null', null],
   ] as const) {
