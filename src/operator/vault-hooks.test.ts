@@ -4,10 +4,10 @@ import type { Log } from '../observe/log.ts';
 import { createMetrics } from '../observe/metrics/metrics.ts';
 import { VaultError } from '../vault/errors.ts';
 import { vaultHooks } from './vault-hooks.ts';
-import { asKey, asKeys } from '../../test/support/keys.ts';
-import type { RuleKey } from '../copy/model/keys.ts';
+import { asKey } from '../../test/support/keys.ts';
 
-test('a failed login causes one warning, even if entries fail because of it; any other failure causes a warning with its rules', () => {
+test('a failed login causes one warning, even if entries fail because of it; any other failure causes a warning with its rule', () => {
+  const named = 'mirrors:default/a';
   const lines: [string, string, unknown][] = [];
   const write =
     (level: string): Log['warn'] =>
@@ -16,8 +16,7 @@ test('a failed login causes one warning, even if entries fail because of it; any
   const log = { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') };
   const hooks = vaultHooks(log, createMetrics('test'));
   const poll = (error: Error): void => {
-    const rules = asKeys<RuleKey>(['mirrors:default/a', 'mirrors:default/b']);
-    hooks.onError({ source: asKey('vault:https://v/secret/x'), rules, error, retryInMs: 1 });
+    hooks.onError({ source: asKey('vault:https://v/secret/x'), rule: asKey(named), error, retryInMs: 1 });
   };
   const addr = 'https://v';
   const login = new VaultError('refused', { kind: 'connection', addr });
@@ -25,7 +24,6 @@ test('a failed login causes one warning, even if entries fail because of it; any
   poll(login);
   poll(login.reworded(login.reason));
   poll(new VaultError('denied', { kind: 'permissionDenied', addr }));
-  const named = 'mirrors:default/a, mirrors:default/b';
   assert.deepEqual(lines, [
     ['warn', 'cannot log in to Vault', undefined],
     ['debug', 'reconcile failed, retrying', named],

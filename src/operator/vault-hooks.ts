@@ -33,10 +33,10 @@ export function vaultHooks(log: Log, metrics: Metrics): Hooks {
     onRevokeFailed: (source, lease, error) => {
       log.warn('cannot revoke a Vault lease, it stays valid until it expires', { source, lease, error });
     },
-    onError: ({ source, rules, error, retryInMs }) => {
+    onError: ({ source, rule, error, retryInMs }) => {
       // A failed login is logged once as a warning. So entries that fail because of it are logged at level debug.
       const level = causesOf(error).some((cause) => failedLogins.has(cause)) ? 'debug' : 'warn';
-      log[level]('reconcile failed, retrying', { queue: 'polls', source, rule: rules.join(', '), error, retryInMs });
+      log[level]('reconcile failed, retrying', { queue: 'polls', source, rule, error, retryInMs });
     },
   };
 }

@@ -24,14 +24,8 @@ export type VaultErrorKind =
   | 'casMismatch'
   /** The lease does not exist or cannot be renewed. */
   | 'leaseGone'
-  | 'sealed'
-  /** This server is a standby that does not forward requests (472, 473). */
-  | 'standby'
-  | 'throttled'
-  /** 412: the replica does not yet have Keyferry's last write. */
-  | 'stale'
+  /** Vault cannot answer the call now: it is sealed, a standby or overloaded, or has an error of its own. */
   | 'unavailable'
-  | 'serverError'
   | 'redirect'
   /** Not an answer of Vault: no JSON, or JSON that lacks required fields. */
   | 'badResponse'
@@ -45,12 +39,7 @@ export type VaultErrorKind =
 
 /** Kinds after which the same call may succeed later. */
 const TRANSIENT: ReadonlySet<VaultErrorKind> = new Set([
-  'sealed',
-  'standby',
-  'throttled',
-  'stale',
   'unavailable',
-  'serverError',
   'badResponse',
   'timeout',
   'connection',

@@ -6,7 +6,7 @@ import type { KubeApi } from '../../kube/api.ts';
 import { isNotFound } from '../../kube/errors.ts';
 import type { Log } from '../../observe/log.ts';
 import { sleep } from '../../runtime/abort.ts';
-import { askedWaitMs, Backoff } from '../../runtime/queue/backoff.ts';
+import { Backoff } from '../../runtime/queue/backoff.ts';
 import { command } from '../../runtime/text/command.ts';
 
 /** The advice for a CRD that is part of Keyferry: if it is missing, and if its watch fails. @param crd `<plural>.<group>` */
@@ -65,7 +65,7 @@ export async function apiInstalled(
         backoff.reset();
         onMissing();
       }
-      await sleep(missing ? INTERVAL_MS : backoff.next(askedWaitMs(error)), signal);
+      await sleep(missing ? INTERVAL_MS : backoff.next(error), signal);
     }
   }
 }

@@ -148,11 +148,11 @@ export class Mirrors implements Controller<StoredMirror, SecretMirrorStatus> {
       trouble: source === undefined ? undefined : this.#vault.trouble(source),
       misread: misreadPatterns(spec.suspects, this.#context.cluster.namespaces.names()),
     });
-    const written = (): number | undefined => {
+    const written = (): void => {
       leases.recorded(key, mirror, spec, previous, told?.status ?? previous);
       if (told?.synced === true) this.#metrics.synced(ruleName(key), spec, told.namespaces);
       const isApplied = (facts.refusal ?? facts.failure) === undefined;
-      return told && isApplied ? leases.revokeReplaced(key, spec, claims) : undefined;
+      if (told !== undefined && isApplied) leases.revokeReplaced(key, spec, claims);
     };
     return { ...told, written };
   }

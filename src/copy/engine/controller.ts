@@ -116,8 +116,8 @@ export interface Report<Status extends RuleStatus = RuleStatus> {
   readonly remove?: { readonly finalizers: readonly string[]; readonly annotations?: readonly string[] };
   /** When another report is needed, ms from now. */
   readonly againMs?: number | undefined;
-  /** Called when the server has the status. @returns when another report is needed, ms from now */
-  readonly written?: () => number | undefined;
+  /** Called when the server has the status. */
+  readonly written?: () => void;
 }
 
 /** Whether a rule is ready, which means that everything it requests is done. */

@@ -163,16 +163,16 @@ describe('VaultLocations', () => {
     return { locations: new VaultLocations((key) => hurried.push(key)), hurried };
   };
 
-  it('the poll period of a Vault entry is the shortest period of the rules that use it, and Infinity if no rule uses it', () => {
+  it('the poll period of a Vault entry is the shortest period of the rules that use it, and a minute if no rule uses it', () => {
     const { locations } = make();
-    assert.equal(locations.pollMs(asKey('vault:k')), Infinity);
+    assert.equal(locations.pollMs(asKey('vault:k')), 60_000);
     locations.set(asKey('mirrors:a/slow'), [use(180)]);
     locations.set(asKey('mirrors:a/fast'), [use(2)]);
     assert.equal(locations.pollMs(asKey('vault:k')), 2000);
     locations.set(asKey('mirrors:a/fast'), []);
     assert.equal(locations.pollMs(asKey('vault:k')), 180_000);
     locations.set(asKey('mirrors:a/slow'), []);
-    assert.equal(locations.pollMs(asKey('vault:k')), Infinity);
+    assert.equal(locations.pollMs(asKey('vault:k')), 60_000);
     assert.equal(locations.get(asKey('vault:k')), undefined);
     assert.deepEqual([...locations.users(asKey('vault:k'))], []);
   });

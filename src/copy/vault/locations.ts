@@ -127,6 +127,9 @@ export interface VaultUse {
 
 type Users = Map<RuleKey, VaultUse>;
 
+/** Poll period of a key without a rule, ms: the rule was evaluated, but its new claims are not in the book yet. */
+const UNUSED_POLL_MS = 60_000;
+
 /** The locations of all keys that rules use. Controllers set them when they evaluate a rule. */
 export class VaultLocations {
   readonly #users = new Map<EntryKey, Users>();
@@ -174,9 +177,14 @@ export class VaultLocations {
     return this.#users.get(key)?.keys() ?? [];
   }
 
-  /** The shortest poll period of the rules that use a key, ms; `Infinity` without rules. */
+  /** The shortest poll period of the rules that use a key, ms. */
   pollMs(key: EntryKey): number {
-    const periods = [...(this.#users.get(key)?.values() ?? [])].map(({ pollSeconds }) => pollSeconds * 1000);
-    return Math.min(...periods);
+    const periods = Array.from(this.#users.get(key)?.values() ?? [], ({ pollSeconds }) => pollSeconds * 1000);
+    return periods.length > 0 ? Math.min(...periods) : UNUSED_POLL_MS;
+  }
+
+  /** As `pollMs`, but a little shorter at random, so that many keys are not polled at once. */
+  nextPollMs(key: EntryKey): number {
+    return this.pollMs(key) * (0.9 + 0.1 * Math.random());
   }
 }

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { userCause } from '../model/cause.ts';
-import type { Claim, Shape, SourceView } from '../model/claim.ts';
+import type { Shape, SourceView } from '../model/claim.ts';
 import { ClaimBook } from '../book/claim-book.ts';
 import { Content } from '../model/content.ts';
 import { SECRET } from '../model/kind.ts';
@@ -17,8 +17,6 @@ import type { RuleKey, ResourceKey } from '../model/keys.ts';
 import { parseServer } from '../../vault/client/server.ts';
 import { NO_CYCLES } from '../../../test/support/no-cycles.ts';
 
-const RULE: RuleKey = asKey('mirrors:default/mirror');
-const SOURCE: ResourceKey = asKey('c:Secret/default/db');
 const LOCATION: VaultLocation = {
   server: parseServer({ addr: 'http://v' }),
   auth: { method: 'token', token: { namespace: 'default', name: 'token', key: 'token' } },
@@ -28,18 +26,80 @@ const LOCATION: VaultLocation = {
 };
 const TARGET = vaultTargetKey(LOCATION);
 
+const { signal } = new AbortController();
+const DESIRED = { kind: 'be', labels: {}, annotations: {}, bookkeeping: {}, data: 'source' } as const;
+const PRESENT: SourceView = { state: 'present', version: '1', labels: {}, annotations: {} };
+const ABSENT: SourceView = { state: 'missing', ...userCause('NoSecret', 'not found') };
+const SHAPE: Shape = {
+  id: '',
+  desiredState: ({ state }) =>
+    state === 'present' ? DESIRED : { kind: 'wait', for: 'source', ...userCause('NoSecret', 'not found') },
+  heldVersion: () => undefined,
+};
+
+/** The targets, with entries of Vault as given. */
+class Scene {
+  readonly book = new ClaimBook();
+  readonly locations = new VaultLocations(() => undefined);
+  /** The sources that do not exist. */
+  readonly sourceless = new Set<string>();
+  /** The titles of the rules for which the entry was written. */
+  readonly written: string[] = [];
+  now = Date.UTC(2026, 0, 1);
+  readonly targets: VaultTargets;
+
+  constructor(entries: object) {
+    fixRandom(0);
+    const connection = { session: { addr: 'http://v' }, entries } as unknown as VaultConnection;
+    const content = Content.ofObject(SECRET, { data: { k: 'dg==' } }, '1');
+    this.targets = new VaultTargets({
+      claims: { book: this.book, ownersOf: () => [], graceLeft: () => undefined, wanted: () => undefined },
+      cycles: NO_CYCLES,
+      sources: {
+        view: (source) => (this.sourceless.has(source ?? '') ? ABSENT : PRESENT),
+        fingerprint: () => content.fingerprint,
+        load: async () => await Promise.resolve(content),
+      },
+      locations: this.locations,
+      access: {
+        open: async () => await Promise.resolve(connection),
+        follow: () => undefined,
+        close: () => undefined,
+      } as unknown as VaultAccess,
+      now: () => this.now,
+      onOutcome: () => undefined,
+      onWrite: (_target, _addr, { claim }) => this.written.push(claim.owner.title),
+    });
+  }
+
+  claimed(name: string, rank: string, location = LOCATION): void {
+    const rule: RuleKey = asKey(`mirrors:default/${name}`);
+    const source: ResourceKey = asKey(`c:Secret/default/${name}`);
+    const owner = { key: rule, title: name, rank };
+    this.book.replace(rule, [{ target: TARGET, claim: { owner, mode: 'own', source, shape: SHAPE } }], [source]);
+    this.locations.set(rule, [{ key: TARGET, location, pollSeconds: 1 }]);
+  }
+
+  gone(name: string): void {
+    this.book.replace(asKey(`mirrors:default/${name}`), [], []);
+    this.locations.set(asKey(`mirrors:default/${name}`), []);
+  }
+
+  /** Runs the target. @returns the rules for which it was written */
+  async run(): Promise<readonly string[]> {
+    await this.targets.reconcile(TARGET, signal);
+    return this.written.splice(0);
+  }
+}
+
 test('if another client has recreated an entry in Vault, it is written again, even if its version number is the same', async () => {
-  fixRandom(0);
   const entry = { version: 0, createdTime: '' };
   let looks = 0;
   let isDown = false;
   let updates = 0;
-  let now = Date.UTC(2026, 0, 1);
   /** The fraction of a second in the creation time of an entry. OpenBao's times have none. */
   let fraction = '.5';
-  const entries = {
-    resolve: async () =>
-      await Promise.resolve({ mount: { path: 'secret/', kind: 'kv2' }, known: true, dataPath: LOCATION.path }),
+  const scene = new Scene({
     readVersion: async () => {
       looks += 1;
       if (isDown) throw new VaultError('no answer', { kind: 'unavailable', addr: 'http://v' });
@@ -51,166 +111,73 @@ test('if another client has recreated an entry in Vault, it is written again, ev
       entry.createdTime = `2026-01-01T00:00:0${updates}${fraction}Z`;
       return await Promise.resolve({ written: true, ...entry });
     },
-  };
-  const connection = { session: { addr: 'http://v' }, entries } as unknown as VaultConnection;
-  const content = Content.ofObject(SECRET, { data: { k: 'dg==' } }, '1');
-  const view: SourceView = { state: 'present', version: '1', labels: {}, annotations: {} };
-  const owner = { key: RULE, title: 'SecretMirror default/mirror', rank: '' };
-  const desired = { kind: 'be', labels: {}, annotations: {}, bookkeeping: {}, data: 'source' } as const;
-  const shape = { id: '', desiredState: () => desired, heldVersion: () => undefined };
-  const claim: Claim = { owner, mode: 'own', source: SOURCE, shape };
-  const book = new ClaimBook();
-  book.replace(RULE, [{ target: TARGET, claim }], [SOURCE]);
-  const locations = new VaultLocations(() => undefined);
-  locations.set(RULE, [{ key: TARGET, location: LOCATION, pollSeconds: 1 }]);
-  const targets = new VaultTargets({
-    claims: {
-      book,
-      ownersOf: () => [],
-      graceLeft: () => undefined,
-      wanted: () => undefined,
-    },
-    cycles: NO_CYCLES,
-    sources: {
-      view: () => view,
-      fingerprint: () => content.fingerprint,
-      load: async () => await Promise.resolve(content),
-    },
-    locations,
-    access: {
-      open: async () => await Promise.resolve(connection),
-      follow: () => undefined,
-      close: () => undefined,
-    } as unknown as VaultAccess,
-    now: () => now,
-    onOutcome: () => undefined,
-    onWrite: () => undefined,
   });
-  const { signal } = new AbortController();
-  const run = async (): Promise<void> => void (await targets.reconcile(TARGET, signal));
-  await run();
-  assert.deepEqual([updates, targets.written(TARGET)?.entryVersion], [1, '1 2026-01-01T00:00:01.5Z']);
-  await run();
+  scene.claimed('mirror', '');
+  await scene.run();
+  assert.deepEqual([updates, scene.targets.written(TARGET)?.entryVersion], [1, '1 2026-01-01T00:00:01.5Z']);
+  await scene.run();
   assert.deepEqual([updates, looks], [1, 1], 'its metadata show that it is unchanged');
   // Another client deletes the entry with all its versions, and creates it again with the same version number.
   entry.createdTime = 'theirs';
-  await run();
+  await scene.run();
   assert.equal(updates, 2);
   entry.version += 1;
-  await run();
+  await scene.run();
   assert.equal(updates, 3);
-  await run();
+  await scene.run();
   assert.equal(updates, 3);
   // Times are now whole seconds. So in the second of the write another client can create an entry with the same version
   // and time.
   fraction = '';
   entry.createdTime = 'theirs';
-  await run();
-  await run();
+  await scene.run();
+  await scene.run();
   assert.equal(updates, 5);
-  now += 20_000;
+  scene.now += 20_000;
   const before = looks;
-  await run();
-  await run();
+  await scene.run();
+  await scene.run();
   assert.deepEqual([updates, looks], [6, before + 1]);
   isDown = true;
-  await assert.rejects(run(), VaultError);
+  await assert.rejects(scene.run(), VaultError);
   isDown = false;
-  assert.equal(targets.written(TARGET), undefined, 'nothing is known of an entry after a failure');
-  await run();
+  assert.equal(scene.targets.written(TARGET), undefined, 'nothing is known of an entry after a failure');
+  await scene.run();
   assert.equal(updates, 7);
-  await run();
+  await scene.run();
   assert.equal(updates, 7, 'it is unchanged');
-  locations.set(RULE, [{ key: TARGET, location: { ...LOCATION, encoding: 'base64' }, pollSeconds: 1 }]);
-  await run();
+  scene.claimed('mirror', '', { ...LOCATION, encoding: 'base64' });
+  await scene.run();
   assert.equal(updates, 8, 'the entry has the values in another encoding');
 });
 
 test('if a Vault entry has the content of a rule, this rule keeps the entry; otherwise the oldest rule whose source exists gets it', async () => {
-  fixRandom(0);
-  const written: string[] = [];
-  const entries = {
-    resolve: async () =>
-      await Promise.resolve({ mount: { path: 'secret/', kind: 'kv2' }, known: true, dataPath: LOCATION.path }),
+  const scene = new Scene({
     readVersion: async () => await Promise.resolve({ state: 'missing' }),
     update: async () => await Promise.resolve({ written: true, version: 1, createdTime: '' }),
-  };
-  const connection = { session: { addr: 'http://v' }, entries } as unknown as VaultConnection;
-  const content = Content.ofObject(SECRET, { data: { k: 'dg==' } }, '1');
-  const present: SourceView = { state: 'present', version: '1', labels: {}, annotations: {} };
-  const absent: SourceView = { state: 'missing', ...userCause('NoSecret', 'not found') };
-  const sourceless = new Set<string>();
-  const shape: Shape = {
-    id: '',
-    desiredState: (view) =>
-      view.state === 'present'
-        ? { kind: 'be', labels: {}, annotations: {}, bookkeeping: {}, data: 'source' }
-        : { kind: 'wait', for: 'source', ...userCause('NoSecret', 'not found') },
-    heldVersion: () => undefined,
-  };
-  const book = new ClaimBook();
-  const locations = new VaultLocations(() => undefined);
-  const claimed = (name: string, rank: string): void => {
-    const rule: RuleKey = asKey(`mirrors:default/${name}`);
-    const source: ResourceKey = asKey(`c:Secret/default/${name}`);
-    const owner = { key: rule, title: name, rank };
-    book.replace(rule, [{ target: TARGET, claim: { owner, mode: 'own', source, shape } }], [source]);
-    locations.set(rule, [{ key: TARGET, location: LOCATION, pollSeconds: 1 }]);
-  };
-  const gone = (name: string): void => {
-    book.replace(asKey(`mirrors:default/${name}`), [], []);
-    locations.set(asKey(`mirrors:default/${name}`), []);
-  };
-  const targets = new VaultTargets({
-    claims: {
-      book,
-      ownersOf: () => [],
-      graceLeft: () => undefined,
-      wanted: () => undefined,
-    },
-    cycles: NO_CYCLES,
-    sources: {
-      view: (source) => (sourceless.has(source ?? '') ? absent : present),
-      fingerprint: () => content.fingerprint,
-      load: async () => await Promise.resolve(content),
-    },
-    locations,
-    access: {
-      open: async () => await Promise.resolve(connection),
-      follow: () => undefined,
-      close: () => undefined,
-    } as unknown as VaultAccess,
-    now: () => 0,
-    onOutcome: () => undefined,
-    onWrite: (_target, _addr, { claim }) => written.push(claim.owner.title),
   });
-  const { signal } = new AbortController();
-  const run = async (): Promise<readonly string[]> => {
-    await targets.reconcile(TARGET, signal);
-    return written.splice(0);
-  };
   const outcomes = (): readonly string[] =>
-    book.on(TARGET).map(({ claim, outcome }) => `${claim.owner.title} ${outcome.state}`);
-  claimed('young', '2');
-  assert.deepEqual(await run(), ['young']);
-  claimed('old', '1');
-  assert.deepEqual(await run(), ['young'], 'an older rule does not take it');
+    scene.book.on(TARGET).map(({ claim, outcome }) => `${claim.owner.title} ${outcome.state}`);
+  scene.claimed('young', '2');
+  assert.deepEqual(await scene.run(), ['young']);
+  scene.claimed('old', '1');
+  assert.deepEqual(await scene.run(), ['young'], 'an older rule does not take it');
   assert.deepEqual(outcomes().toSorted(), ['old conflict', 'young synced']);
-  gone('young');
-  assert.deepEqual(await run(), ['old']);
-  gone('old');
-  await run();
-  sourceless.add('c:Secret/default/old');
-  claimed('old', '1');
-  claimed('young', '2');
-  assert.deepEqual(await run(), ['young'], 'the older rule has no source');
-  gone('young');
-  gone('old');
-  await run();
-  sourceless.add('c:Secret/default/young');
-  claimed('young', '2');
-  assert.deepEqual(await run(), [], 'it waits for its source, and holds nothing');
-  sourceless.clear();
-  claimed('old', '1');
-  assert.deepEqual(await run(), ['old']);
+  scene.gone('young');
+  assert.deepEqual(await scene.run(), ['old']);
+  scene.gone('old');
+  await scene.run();
+  scene.sourceless.add('c:Secret/default/old');
+  scene.claimed('old', '1');
+  scene.claimed('young', '2');
+  assert.deepEqual(await scene.run(), ['young'], 'the older rule has no source');
+  scene.gone('young');
+  scene.gone('old');
+  await scene.run();
+  scene.sourceless.add('c:Secret/default/young');
+  scene.claimed('young', '2');
+  assert.deepEqual(await scene.run(), [], 'it waits for its source, and holds nothing');
+  scene.sourceless.clear();
+  scene.claimed('old', '1');
+  assert.deepEqual(await scene.run(), ['old']);
 });

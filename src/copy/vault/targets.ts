@@ -106,14 +106,14 @@ export class VaultTargets implements TargetWriter {
       if (plan.do === 'nothing' && memory.lastWrite !== undefined && view.state === 'present')
         memory.lastWrite.sourceVersion = view.version;
       this.#settle(target, outcome, wrote);
-      return this.#nextPoll(target);
+      return { requeueAfterMs: locations.nextPollMs(target) };
     } catch (error) {
       // The next run starts when the watch brings the Secret with the credential.
       if (error instanceof NotKnownYetError) return undefined;
       if (error instanceof ValueConversionError) {
         const message = `Error syncing to vault: ${error.message}`;
         this.#settle(target, { state: 'error', ...userCause('VaultError', message) });
-        return this.#nextPoll(target);
+        return { requeueAfterMs: locations.nextPollMs(target) };
       }
       if (signal.aborted || !(isVaultError(error) || error instanceof VaultAuthMissingError)) throw error;
       delete memory.lastWrite;
@@ -208,12 +208,6 @@ export class VaultTargets implements TargetWriter {
     memory.lastWrite = { fingerprint: content.fingerprint, sourceVersion: content.version, ...versions, encoding };
     if (update.written) onWrite(target, connection.session.addr, winner);
     return update.written;
-  }
-
-  /** When the target runs again; `undefined`: no rule uses it. The engine enqueues it when a rule claims it. */
-  #nextPoll(target: EntryKey): RunResult | undefined {
-    const pollMs = this.#options.locations.pollMs(target);
-    return Number.isFinite(pollMs) ? { requeueAfterMs: pollMs * (0.9 + 0.1 * Math.random()) } : undefined;
   }
 
   /** The facts about a target that are known without a request. */

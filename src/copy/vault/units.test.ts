@@ -44,7 +44,7 @@ describe('a source in Vault', () => {
   let isRecording: boolean;
   let onRead: () => void;
   let errors: unknown[];
-  let failedRules: readonly string[];
+  let failedRule: RuleKey | undefined;
   /** Opens a connection for a poll. */
   let open: (location: VaultLocation) => Promise<void>;
   let polls: number;
@@ -131,9 +131,9 @@ describe('a source in Vault', () => {
       leases,
       clock,
       onChange: (key) => onChange(key),
-      onError: ({ error, rules }) => {
+      onError: ({ error, rule }) => {
         errors.push(error);
-        failedRules = rules;
+        failedRule = rule;
       },
     });
   });
@@ -193,7 +193,7 @@ describe('a source in Vault', () => {
     };
     follow(ONE);
     await settle();
-    assert.deepEqual([errors.length > 0, failedRules], [true, [ONE]]);
+    assert.deepEqual([errors.length > 0, failedRule], [true, ONE]);
   });
 
   it('if a rule stops using a source in Vault during its read, no error is reported', async () => {

@@ -18,7 +18,7 @@
  */
 import { type Clock, systemClock } from '../../runtime/clock.ts';
 import { sleep } from '../../runtime/abort.ts';
-import { askedWaitMs, Backoff, RECONNECT, type ReconnectOptions } from '../../runtime/queue/backoff.ts';
+import { Backoff, RECONNECT, type ReconnectOptions } from '../../runtime/queue/backoff.ts';
 import { type KubeApi, type KubeObject, METADATA_ONLY, isOlder } from '../api.ts';
 import { isBadRequest, isGone, isInvalid, isUnanswered } from '../errors.ts';
 import { listEach } from '../list-each.ts';
@@ -277,7 +277,7 @@ export class Watcher {
     const isOutageOver = this.#wasUnanswered && !isUnanswered(error);
     this.#wasUnanswered = isUnanswered(error);
     if (isOutageOver) this.#backoff.reset();
-    return this.#backoff.next(askedWaitMs(error));
+    return this.#backoff.next(error);
   }
 }
 

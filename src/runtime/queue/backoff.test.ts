@@ -22,7 +22,7 @@ test('property: every wait of a back-off is within its limits, and not shorter t
         for (const [index, [nextRandom, floorMs]] of tries.entries()) {
           fixRandom(nextRandom);
           const ceiling = Math.min(maxMs, baseMs * 2 ** index);
-          const wait = backoff.next(floorMs);
+          const wait = backoff.next({ retryAfterMs: floorMs });
           assert.ok(wait >= floorMs);
           assert.ok(wait <= Math.max(ceiling, floorMs * 1.1));
           assert.ok(wait >= ceiling / 2);
@@ -46,7 +46,7 @@ test('waits before reconnects grow; after a stream was open for stableMs, they s
   await clock.advance(60_000);
   assert.equal(backoff.next(), 800, 'time without a stream does not count');
   for (let i = 0; i < 2000; i++) assert.ok(backoff.next() <= 30_000);
-  assert.equal(backoff.next(45_000), 45_000);
+  assert.equal(backoff.next({ retryAfterMs: 45_000 }), 45_000);
   backoff.reset();
   assert.equal(backoff.next(), 400);
 });

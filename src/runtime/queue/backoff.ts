@@ -63,11 +63,11 @@ export class Backoff {
     this.#openedAt = this.#clock.monotonic();
   }
 
-  /** Records that the try failed or the stream ended. @returns ms to wait before the next try, at least `floorMs` */
-  next(floorMs = 0): number {
+  /** Records that the try failed with `error`, or the stream ended. @returns ms to wait before the next try */
+  next(error?: unknown): number {
     if (this.#openedAt !== undefined && this.#clock.monotonic() - this.#openedAt >= this.#stableMs) this.reset();
     this.#openedAt = undefined;
-    return this.#waitAfter(++this.#failures, floorMs);
+    return this.#waitAfter(++this.#failures, askedWaitMs(error));
   }
 
   reset(): void {

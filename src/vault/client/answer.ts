@@ -123,24 +123,17 @@ function kindOf(status: number, errors: readonly string[]): VaultErrorKind {
       return 'permissionDenied';
     case 404:
       return matches(/no handler for route|unsupported path/) || matches(VERSIONED_PATH) ? 'invalidPath' : 'notFound';
-    case 412:
-      return 'stale';
     case 413:
       return 'tooLarge';
+    // A replica does not have Keyferry's last write yet (412), a quota, or a standby that does not forward calls.
+    case 412:
     case 429:
-      return 'throttled';
     case 472:
     case 473:
-      return 'standby';
-    case 502:
-    case 504:
       return 'unavailable';
-    case 501:
-    case 503:
-      return matches(/sealed/i) ? 'sealed' : 'unavailable';
     default:
       if (status >= 300 && status < 400) return 'redirect';
-      if (status >= 500) return 'serverError';
+      if (status >= 500) return 'unavailable';
       return status >= 400 ? 'badRequest' : 'badResponse';
   }
 }
@@ -191,14 +184,15 @@ export function connectionFailure({ code, message }: NodeJS.ErrnoException): {
   return { kind, reason: plain === undefined ? original : `${plain} (${original})` };
 }
 
-const MESSAGES: Partial<Record<VaultErrorKind, string>> = {
-  notFound: 'not found',
-  badResponse: 'the response is not JSON; check that addr is the address of Vault',
-  standby: 'the server is a standby',
-  throttled: 'too many calls',
+const MESSAGES: Readonly<Record<number, string>> = {
+  404: 'not found',
+  429: 'too many calls',
+  472: 'the server is a standby',
+  473: 'the server is a standby',
 };
 
 /** The message for an answer that has no message of Vault. */
 export function describe(kind: VaultErrorKind, status: number): string {
-  return MESSAGES[kind] ?? (status >= 500 ? 'the server failed' : 'refused');
+  if (kind === 'badResponse') return 'the response is not JSON; check that addr is the address of Vault';
+  return MESSAGES[status] ?? (status >= 500 ? 'the server failed' : 'refused');
 }

@@ -92,14 +92,14 @@ describe('an answer', () => {
       [404, '{"errors":[]}', 'notFound'],
       [404, errors('no handler for route "a/b"'), 'invalidPath'],
       [405, errors('1 error occurred:\n\t* unsupported operation\n\n'), 'invalidPath'],
-      [412, errors('required index state not present'), 'stale'],
+      [412, errors('required index state not present'), 'unavailable'],
       [413, '', 'tooLarge'],
-      [429, errors('rate limit quota exceeded'), 'throttled'],
-      [472, '', 'standby'],
-      [473, '', 'standby'],
-      [500, errors('connection refused'), 'serverError'],
+      [429, errors('rate limit quota exceeded'), 'unavailable'],
+      [472, '', 'unavailable'],
+      [473, '', 'unavailable'],
+      [500, errors('connection refused'), 'unavailable'],
       [502, '<html>', 'unavailable'],
-      [503, errors('Vault is sealed'), 'sealed'],
+      [503, errors('Vault is sealed'), 'unavailable'],
       [503, '<html>', 'unavailable'],
       [200, '<html>hello</html>', 'badResponse'],
       [200, '[1]', 'badResponse'],
@@ -125,7 +125,7 @@ describe('an answer', () => {
 
   it('the error of an answer 429 has the time of the Retry-After, for which the caller waits', async () => {
     const client = connect(await serve(answer(429, '{"errors":["slow down"]}', { 'retry-after': '2' })));
-    const error = await failure(get(client), 'throttled');
+    const error = await failure(get(client), 'unavailable');
     assert.equal(error.retryAfterMs, 2_000);
   });
 
@@ -337,9 +337,9 @@ describe('a server that does not answer', () => {
 
   it('calls to a server that answers with 500 go on, and calls to a sealed one do not', async () => {
     const failing = connect(await serve(answer(500, '{"errors":["database is down"]}')));
-    for (let call = 0; call < 5; call++) await failure(get(failing), 'serverError');
+    for (let call = 0; call < 5; call++) await failure(get(failing), 'unavailable');
     const sealed = connect(await serve(answer(503, '{"errors":["Vault is sealed"]}')));
-    for (let call = 0; call < 2; call++) await failure(get(sealed), 'sealed');
+    for (let call = 0; call < 2; call++) await failure(get(sealed), 'unavailable');
     assert.match((await failure(get(sealed), 'circuitOpen')).reason, /sealed/);
   });
 });

@@ -122,8 +122,8 @@ export class LoginBackoff {
 
   /** Counts a failed login. @returns ms to wait */
   next(method: VaultIdentity['method'], error: VaultError): number {
-    if (error.transient) return this.#unanswered.next(error.retryAfterMs);
-    if (method !== 'approle' || error.kind !== 'authFailed') return this.#refused.next(error.retryAfterMs);
+    if (error.transient) return this.#unanswered.next(error);
+    if (method !== 'approle' || error.kind !== 'authFailed') return this.#refused.next(error);
     const delay = REFUSED_DELAYS_MS[this.#refusals++] ?? REFUSED_DELAYS_MS.at(-1) ?? 0;
     // The random part only lengthens the wait: a shorter wait would allow a fifth refused login within 15 minutes.
     return delay * (1 + 0.1 * Math.random());

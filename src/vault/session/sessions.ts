@@ -1,7 +1,7 @@
 /**
  * Shares the sessions of the process: all rules with the same identity at the same Vault use one session.
  * Invariants: each `acquire` adds one user to a session, until its `release`. A session without users stays open for
- * `lingerMs`, and longer while it waits after a failed login. So a rule that is deleted and created again causes no
+ * a minute, and longer while it waits after a failed login. So a rule that is deleted and created again causes no
  * second login, and cannot evade the wait after a refused login. Sessions with the same server and TLS settings share
  * connections, which are closed together with the last of these sessions.
  */
@@ -18,8 +18,6 @@ import type { VaultServer } from '../client/server.ts';
 
 export interface VaultSessionsOptions extends VaultClientOptions {
   readonly onEvent?: SessionObserver | undefined;
-  /** How long a session without users stays logged in, ms. Default 60,000. */
-  readonly lingerMs?: number | undefined;
   /** Time limit of a read that may create credentials, ms: databases create users slowly. Default: as other calls. */
   readonly credentialsTimeoutMs?: number | undefined;
 }
@@ -46,7 +44,8 @@ interface OpenSession extends Pick<SessionRef, 'session' | 'entries'> {
   linger: Timer | undefined;
 }
 
-const DEFAULT_LINGER_MS = 60_000;
+/** How long a session without users stays logged in, ms. */
+const LINGER_MS = 60_000;
 const STOP_LIMIT_MS = 2_000;
 
 export class VaultSessions {
@@ -120,12 +119,11 @@ export class VaultSessions {
   }
 
   #linger(key: string, entry: OpenSession): void {
-    const ms = this.#options.lingerMs ?? DEFAULT_LINGER_MS;
     const end = (): void => {
       if (entry.session.state === 'failed') this.#linger(key, entry);
       else this.#close(key, entry);
     };
-    entry.linger = this.#options.clock.setTimeout(end, ms, { unref: true });
+    entry.linger = this.#options.clock.setTimeout(end, LINGER_MS, { unref: true });
   }
 
   #close(key: string, entry: OpenSession): void {

@@ -127,7 +127,7 @@ describe('leases', { skip }, () => {
     const { session, entries } = await open();
     await postgres.stop();
     for (let i = 0; i < 6; i++) {
-      await assert.rejects(entries.read(PATH), (error) => isVaultError(error, 'serverError'));
+      await assert.rejects(entries.read(PATH), (error) => isVaultError(error, 'unavailable'));
     }
     await session.request({ method: 'GET', path: 'auth/token/lookup-self' });
   });

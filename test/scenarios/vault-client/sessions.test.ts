@@ -36,6 +36,13 @@ const CALL = { timeoutMs: PATIENCE_MS };
 
 const text = (value: string): SecretBytes => SecretBytes.fromUtf8(value);
 
+/** Makes sessions with a clock that only the test moves. */
+function manual(): ManualClock {
+  const clock = new ManualClock();
+  sessions = new VaultSessions({ ...CALL, clock, onEvent: (event) => events.push(event) });
+  return clock;
+}
+
 function appRole({ roleId, secretId }: AppRole, mount?: string): AppRoleIdentity {
   return { method: 'approle', roleId: text(roleId), secretId: text(secretId), mount };
 }
@@ -84,7 +91,6 @@ beforeEach(() => {
     ...CALL,
     clock: systemClock,
     onEvent: (event) => events.push(event),
-    lingerMs: 200,
   });
 });
 
@@ -123,6 +129,7 @@ describe('the number of logins', () => {
   });
 
   it('a Vault session that nobody uses is kept for a while, and renews no token; then its token is revoked', async () => {
+    const clock = manual();
     const role = await newRole();
     const hold = sessions.acquire(parseServer({ addr: vault.addr }), appRole(role));
     const { tokenId } = await hold.session.request({ method: 'GET', path: 'secret/data/app' });
@@ -133,6 +140,7 @@ describe('the number of logins', () => {
     assert.equal(again.session, hold.session);
     assert.equal(again.session.tokenDeadline(tokenId), Infinity);
     again.release();
+    await clock.advance(60_000);
     await waitFor(() => seen('revoked') === 1, { message: 'the token to be revoked' });
     assert.equal(calls('auth/approle/login'), 1);
     assert.notEqual(open(appRole(role)), hold.session);
@@ -298,8 +306,7 @@ describe('a login that is refused', () => {
   let clock: ManualClock;
 
   beforeEach(() => {
-    clock = new ManualClock();
-    sessions = new VaultSessions({ ...CALL, clock, onEvent: (event) => events.push(event) });
+    clock = manual();
   });
 
   it("a refused login is tried again after growing pauses that all its users share; the error has Vault's message and no credential", async () => {
@@ -411,7 +418,12 @@ describe('sessions of a Vault location', () => {
     } as unknown as VaultCredentials;
     return new VaultAccess({ sessions, credentials });
   };
+  let clock: ManualClock;
+  beforeEach(() => {
+    clock = manual();
+  });
   const unused = async (): Promise<void> => {
+    await clock.advance(60_000);
     await waitFor(() => seen('revoked') === 1, { message: 'the token to be revoked' });
   };
 

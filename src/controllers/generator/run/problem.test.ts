@@ -22,7 +22,7 @@ test('the message of a problem quotes an error of Vault, but nothing from a serv
     messageOf(vaultError('permissionDenied', 'secret/data/app')),
     'vault http://vault: secret/data/app: words of the server',
   );
-  assert.equal(messageOf(vaultError('sealed')), 'vault http://vault: words of the server');
+  assert.equal(messageOf(vaultError('unavailable')), 'vault http://vault: words of the server');
   for (const kind of ['badResponse', 'redirect'] as const) {
     assert.doesNotMatch(messageOf(vaultError(kind, 'secret/data/app')), /words/);
   }

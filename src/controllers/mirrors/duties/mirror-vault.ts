@@ -2,12 +2,11 @@
  * Tells the Vault backend which entries SecretMirrors use, and records, reports and revokes their leases.
  *
  * `MirrorLeases` revokes a lease when the status names another one, and when the mirror is deleted.
- *   none ──due──▶ revoking ──done, or too many failures──▶ none
- *                    └──failed──▶ waiting ──retry time──▶ revoking
- * The revocation of a replaced lease is due when no copy has its credentials: until then Pods log in with them. A lease
- * that another one of the same origin replaced expires soon, and is not revoked. The leases of a deleted mirror are due
- * when its copies are gone. Each gets only one attempt (`REVOKE_LIMIT_MS`). If this fails, or if Keyferry is killed
- * before, the lease expires later.
+ *   waiting ──no copy has its credentials, or the mirror is deleted──▶ revoking ──▶ over
+ * Until no copy has the credentials of a replaced lease, Pods log in with them. A lease that another one of the same
+ * origin replaced expires soon, and is not revoked. The leases of a deleted mirror are revoked when its copies are gone.
+ * Each gets only one attempt (`REVOKE_LIMIT_MS`). If this fails, or if Keyferry is killed before, the lease expires
+ * later.
  *
  * A lease to revoke comes from the status or from a grant to this process, never from the annotations of a copy: a user
  * who can write a copy could name the lease of another mirror there.
@@ -52,31 +51,22 @@ export interface MirrorVaultParts {
   readonly metrics: MirrorMetrics;
 }
 
-type LeaseContext = Pick<ControllerContext, 'engine' | 'cluster' | 'vault' | 'clock' | 'log'>;
+type LeaseContext = Pick<ControllerContext, 'engine' | 'cluster' | 'vault' | 'log'>;
 
 const REVOKE_LIMIT_MS = 3000;
-/** Pauses before a failed revocation of a replaced lease is tried again, ms. */
-const RETRY = { first: 5000, longest: 300_000 };
-/** After this number of failed attempts, about half an hour, a lease is left to expire. */
-const MOST_ATTEMPTS = 10;
-/** Most replaced leases of one mirror that are kept to be revoked. A user may change the path any number of times. */
+/** Most replaced leases of one mirror that are remembered. A user may change the path any number of times. */
 const MOST_REPLACED = 10;
 
 interface LeaseRevocation {
-  state: 'revoking' | 'waiting' | 'revoked';
-  failures: number;
+  state: 'waiting' | 'revoking' | 'over';
   /** The login that granted the lease; `undefined`: only a session that is still open can revoke it. */
   readonly location: VaultLocation | undefined;
-  /** Whether the mirror is deleted: then a failed attempt is not repeated. */
-  readonly isLast: boolean;
-  /** Wall clock, ms. */
-  retryAt: number;
 }
 
 export class MirrorLeases {
   readonly #context: LeaseContext;
   readonly #specOptions: SpecOptions;
-  /** The revocations, by mirror, then by lease id. */
+  /** The revocations, by mirror, then by lease id. Until the mirror is gone, none is forgotten: so none is repeated. */
   readonly #revocations = new Map<RuleKey, Map<string, LeaseRevocation>>();
 
   constructor(context: LeaseContext, specOptions: SpecOptions) {
@@ -104,43 +94,35 @@ export class MirrorLeases {
     const [old, leaseId] = [before.vaultSource?.leaseID, after.vaultSource?.leaseID];
     if (old !== undefined && old !== leaseId && leases.find(old)?.state !== 'replaced') {
       const revocations = this.#revocationsOf(rule);
-      const location = this.#locationOf(mirror, spec, before);
-      revocations.set(old, { state: 'waiting', failures: 0, location, isLast: false, retryAt: 0 });
+      revocations.set(old, { state: 'waiting', location: this.#locationOf(mirror, spec, before) });
       const [first] = revocations.keys();
       if (first !== undefined && revocations.size > MOST_REPLACED) revocations.delete(first);
     }
-    if (leaseId !== undefined && spec.sourceLocation !== undefined)
-      sources.leaseRecorded(vaultSourceKey(spec.sourceLocation, rule), leaseId);
+    if (leaseId === undefined) return;
+    // The mirror may have returned to a lease whose revocation failed.
+    this.#revocations.get(rule)?.delete(leaseId);
+    if (spec.sourceLocation !== undefined) sources.leaseRecorded(vaultSourceKey(spec.sourceLocation, rule), leaseId);
   }
 
   /**
    * Revokes replaced leases that no copy uses.
    * @param entries the claims of the present version. While the mirror is refused or fails, they do not show what the
    *   entry in Vault holds, so call this later
-   * @returns ms until the next try, if one is needed
    */
-  revokeReplaced(rule: RuleKey, { destinationType }: EffectiveSpec, entries: readonly Entry[]): number | undefined {
+  revokeReplaced(rule: RuleKey, { destinationType }: EffectiveSpec, entries: readonly Entry[]): void {
     // An entry has no mark. Without a claim on it, nothing shows which credentials it holds.
-    if (destinationType === 'vault' && !entries.some(({ target }) => isEntryKey(target))) return undefined;
-    const now = this.#context.clock.now();
-    let next: number | undefined;
-    for (const [leaseId, revocation] of this.#revocations.get(rule) ?? []) {
-      if (revocation.state !== 'waiting' || this.#isUsed(rule, leaseId, entries)) continue;
-      if (revocation.retryAt <= now) void this.#revoke(rule, leaseId, revocation);
-      else next = Math.min(next ?? Infinity, revocation.retryAt - now);
-    }
-    return next;
+    if (destinationType === 'vault' && !entries.some(({ target }) => isEntryKey(target))) return;
+    for (const [leaseId, revocation] of this.#revocations.get(rule) ?? [])
+      if (revocation.state === 'waiting' && !this.#isUsed(rule, leaseId, entries))
+        void this.#revoke(rule, leaseId, revocation);
   }
 
   /** Revokes the leases of a deleted mirror. @returns whether this is done; if not, its end enqueues the status */
   revocation(rule: RuleKey, mirror: SecretMirror, spec: EffectiveSpec): boolean {
     const revocations = this.#revocationsOf(rule);
     for (const [leaseId, location] of this.#leasesToRevoke(rule, mirror, spec)) {
-      // An attempt stays recorded until the mirror is gone, so that it is not repeated.
-      if (revocations.get(leaseId)?.isLast === true) continue;
-      const revocation: LeaseRevocation = { state: 'waiting', failures: 0, location, isLast: true, retryAt: 0 };
-      revocations.set(leaseId, revocation);
-      void this.#revoke(rule, leaseId, revocation);
+      const revocation = getOrCreate(revocations, leaseId, (): LeaseRevocation => ({ state: 'waiting', location }));
+      if (revocation.state === 'waiting') void this.#revoke(rule, leaseId, revocation);
     }
     return !this.#isRevoking(rule);
   }
@@ -182,19 +164,15 @@ export class MirrorLeases {
 
   /** Revokes a lease, records the result, and enqueues the status of the mirror. Never rejects. */
   async #revoke(rule: RuleKey, leaseId: string, revocation: LeaseRevocation): Promise<void> {
-    const { vault, engine, clock, log } = this.#context;
+    const { vault, engine, log } = this.#context;
     revocation.state = 'revoking';
     try {
       await vault.revokeLease(rule, leaseId, revocation.location, REVOKE_LIMIT_MS);
-      revocation.state = 'revoked';
     } catch (error) {
       const failed = 'cannot revoke a Vault lease, it stays valid until it expires';
-      if (revocation.failures === 0) log.warn(failed, { mirror: ruleName(rule), lease: leaseId, error });
-      revocation.state = 'waiting';
-      revocation.retryAt = clock.now() + Math.min(RETRY.first * 2 ** revocation.failures++, RETRY.longest);
+      log.warn(failed, { mirror: ruleName(rule), lease: leaseId, error });
     }
-    const isOver = revocation.state === 'revoked' || revocation.failures >= MOST_ATTEMPTS;
-    if (isOver && !revocation.isLast) this.#revocations.get(rule)?.delete(leaseId);
+    revocation.state = 'over';
     if (!this.#isRevoking(rule)) engine.enqueueStatus(rule);
   }
 

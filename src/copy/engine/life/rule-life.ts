@@ -196,7 +196,8 @@ export class RuleLife<Rule extends RuleObject = RuleObject, Status extends RuleS
     if (report === undefined) return undefined;
     const laterMs = await this.#tell(key, rule, report, isEnding, signal);
     if (report.remove !== undefined) await this.#remove(key, rule, report.remove, signal);
-    return soonest(laterMs, report.againMs, laterMs === undefined ? report.written?.() : undefined);
+    if (laterMs === undefined) report.written?.();
+    return soonest(laterMs, report.againMs);
   }
 
   /** Records events and writes the status. @returns ms until it must be tried again; `undefined`: it is done */

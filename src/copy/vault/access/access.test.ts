@@ -97,7 +97,7 @@ describe('troubleOf', () => {
     const faultOf = (kind: VaultErrorKind, auth: VaultLocation['auth'] = LOCATION.auth): Fault =>
       troubleOf(failure(kind), { ...LOCATION, auth }, 'reading from').fault;
     for (const kind of ['invalidPath', 'invalidServer', 'tooLarge'] as const) assert.equal(faultOf(kind), 'user', kind);
-    for (const kind of ['connection', 'tls', 'timeout', 'circuitOpen', 'badResponse', 'throttled'] as const) {
+    for (const kind of ['connection', 'tls', 'timeout', 'circuitOpen', 'badResponse', 'unavailable'] as const) {
       assert.equal(faultOf(kind), 'operator', kind);
     }
     for (const kind of ['tokenInvalid', 'authFailed', 'invalidServer'] as const) {
@@ -119,7 +119,7 @@ describe('troubleOf', () => {
 });
 
 it('after a transient error of Vault the longest wait is a few seconds; after another error it is the longest wait of the queue', () => {
-  for (const kind of ['sealed', 'timeout', 'connection', 'circuitOpen', 'unavailable', 'serverError'] as const) {
+  for (const kind of ['timeout', 'connection', 'circuitOpen', 'unavailable'] as const) {
     const wait = vaultLongestWaitMs(failure(kind)) ?? Infinity;
     assert.ok(wait > LONGEST_WAIT_MS / 2 && wait <= LONGEST_WAIT_MS, `${kind}: ${wait}`);
   }

@@ -27,8 +27,7 @@ import { leaseFacts, SourceReader, UNKNOWN, VaultSource } from './source-reader.
 /** A failed poll. `retryInMs`: when it is tried again, ms; `undefined`: not by itself. */
 interface FailedPoll {
   readonly source: EntryKey;
-  /** The rules that use the source. */
-  readonly rules: readonly RuleKey[];
+  readonly rule: RuleKey | undefined;
   readonly error: unknown;
   readonly retryInMs: number | undefined;
 }
@@ -46,8 +45,6 @@ export interface VaultSourcesOptions {
 const CONTENT_CACHE_BYTES = 4 * 1024 * 1024;
 /** How many polls run at the same time for one server. */
 const POLLS_AT_ONCE = 24;
-/** Poll period of a source without a rule, ms: the rule was evaluated, but its new claims are not in the book yet. */
-const UNUSED_POLL_MS = 60_000;
 
 export class VaultSources implements SourceProvider {
   readonly #options: VaultSourcesOptions;
@@ -68,7 +65,8 @@ export class VaultSources implements SourceProvider {
       groupOf: (key) => credentialNamespaceOf(this.#sources.get(key)?.location.auth),
       retryBaseMs: 500,
       retryMaxMsOf: vaultLongestWaitMs,
-      onError: (key, error, retryInMs) => this.#reportError(key, error, retryInMs),
+      onError: (source, error, retryInMs) =>
+        options.onError({ source, rule: this.#sources.get(source)?.rule, error, retryInMs }),
     });
     this.#polls.start((key, signal) => this.#poll(key, signal));
   }
@@ -182,8 +180,7 @@ export class VaultSources implements SourceProvider {
       const connection = await access.open(key, source.location, signal);
       const waitMs = await this.#reader.read(source, connection, signal);
       source.trouble = undefined;
-      if (!source.isClosed)
-        return nextPoll(waitMs ?? this.#options.locations.pollMs(key) * (0.9 + 0.1 * Math.random()));
+      if (!source.isClosed) return { requeueAfterMs: waitMs ?? this.#options.locations.nextPollMs(key) };
     } catch (error) {
       if (!source.isClosed) {
         if (!signal.aborted) return this.#failed(source, error);
@@ -207,18 +204,10 @@ export class VaultSources implements SourceProvider {
       if (source.view.state === 'present') source.trouble = trouble;
       else source.view = { state: trouble.pending ? 'missing' : 'failed', ...causeOf(trouble) };
     }
-    if (error instanceof VaultAuthMissingError) return nextPoll(this.#options.locations.pollMs(source.key));
+    if (error instanceof VaultAuthMissingError)
+      return { requeueAfterMs: this.#options.locations.nextPollMs(source.key) };
     throw error;
   }
-
-  #reportError(source: EntryKey, error: unknown, retryInMs: number | undefined): void {
-    const { locations, onError } = this.#options;
-    onError({ source, rules: [...locations.users(source)], error, retryInMs });
-  }
-}
-
-function nextPoll(inMs: number): RunResult {
-  return { requeueAfterMs: Number.isFinite(inMs) ? inMs : UNUSED_POLL_MS };
 }
 
 /** The view and trouble of a source, as text to compare. */
