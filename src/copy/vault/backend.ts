@@ -19,7 +19,7 @@ import {
   serverOf,
   VAULT_BACKEND,
 } from '../model/keys.ts';
-import { VaultAccess, type VaultConnection, vaultLongestWaitMs, type VaultTrouble } from './access/access.ts';
+import { VaultAccess, type VaultConnection, vaultLongestWaitMs } from './access/access.ts';
 import { VaultCredentials } from './access/credentials.ts';
 import type { EnvironmentToken } from './access/login-tokens.ts';
 import type { LeaseEvent } from './leases/lease.ts';
@@ -165,10 +165,6 @@ export class VaultBackend implements Backend {
 
   setLeaseObserver(observer: LeaseObserver): void {
     this.#leaseObserver = observer;
-  }
-
-  trouble(key: ResourceKey): VaultTrouble | undefined {
-    return isEntryKey(key) ? this.sources.trouble(key) : undefined;
   }
 
   /** Called when a Secret is known or has changed: retries the sources and targets that log in with this Secret. */

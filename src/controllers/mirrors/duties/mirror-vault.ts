@@ -238,12 +238,8 @@ export class MirrorVault implements LeaseObserver {
     context.vault.setLeaseObserver(this);
   }
 
-  sourceOf(rule: RuleKey, { sourceLocation }: EffectiveSpec): EntryKey | undefined {
-    return sourceLocation === undefined ? undefined : vaultSourceKey(sourceLocation, rule);
-  }
-
   trouble(source: ResourceKey): VaultTrouble | undefined {
-    return this.#backend.trouble(source);
+    return isEntryKey(source) ? this.#backend.sources.trouble(source) : undefined;
   }
 
   /** Tells the Vault backend which entries a mirror uses; no `spec`: none any more. */
@@ -258,7 +254,7 @@ export class MirrorVault implements LeaseObserver {
     const use = (key: EntryKey | undefined, location: VaultLocation | undefined): void => {
       if (key !== undefined && location !== undefined) uses.push({ key, location, pollSeconds });
     };
-    use(this.sourceOf(rule, spec), sourceLocation);
+    use(sourceLocation && vaultSourceKey(sourceLocation, rule), sourceLocation);
     use(destinationLocation && vaultTargetKey(destinationLocation), destinationLocation);
     this.#backend.locations.set(rule, uses);
   }

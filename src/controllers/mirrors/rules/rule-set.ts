@@ -16,6 +16,7 @@ import { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import type { RuleScope } from '../../common/context.ts';
 import { LeftOut } from '../../common/namespaces/left-out.ts';
 import { misreadPatterns, selectsNow } from '../../common/namespaces/selection.ts';
+import { vaultSourceKey } from '../../../copy/vault/locations.ts';
 import { ruleVersion } from '../../../copy/engine/life/rule-store.ts';
 import { MAX_TARGETS } from '../../common/rules/rule-limits.ts';
 import { type Found, RuleTargets } from '../../common/rules/rule-targets.ts';
@@ -41,7 +42,7 @@ export interface MirrorRulesOptions {
   /** The copy in the cache; `undefined`: it does not exist. Absent: no copy counts as retained before its deletion. */
   readonly observed?: (copy: ResourceKey) => Pick<Observed, 'annotations'> | undefined;
   /** `undefined` (in commands): mirrors from or to Vault claim no entries. */
-  readonly vault?: Pick<MirrorVault, 'sourceOf' | 'trouble' | 'use'>;
+  readonly vault?: Pick<MirrorVault, 'trouble' | 'use'>;
 }
 
 export class MirrorRules implements RuleSet {
@@ -157,8 +158,8 @@ export class MirrorRules implements RuleSet {
 
   /** The source of a mirror; `undefined`: the spec has no valid source. */
   sourceOf(rule: RuleKey, { metadata }: SecretMirror, spec: EffectiveSpec): ResourceKey | undefined {
-    if (spec.sourceType === 'vault') return this.#options.vault?.sourceOf(rule, spec);
-    const { sourceName, sourceType } = spec;
+    const { sourceLocation, sourceName, sourceType } = spec;
+    if (sourceType === 'vault') return this.#options.vault && sourceLocation && vaultSourceKey(sourceLocation, rule);
     return sourceName === undefined ? undefined : this.#keyOf(metadata.namespace ?? '', sourceName, kindOf(sourceType));
   }
 

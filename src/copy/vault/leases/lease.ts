@@ -179,9 +179,8 @@ export interface LeaseTimes {
 
 interface LeasePlan {
   readonly action: 'renew' | 'replace' | 'wait';
-  /** When `next` must be done. If `action` is `renew` or `replace`, this is now; if it is `wait`, it is later. */
+  /** When to act. If `action` is `wait`, this is later than now. */
   readonly at: number;
-  readonly next: 'renew' | 'replace';
 }
 
 /** If a renewal gives less than this share of the requested time, `max_ttl` cut it. Rounding may cost `SLACK_MS`. */
@@ -216,7 +215,7 @@ export function leasePlan(lease: LeaseTimes, now: number, jitter: number): Lease
 }
 
 function due(action: 'renew' | 'replace', at: number, now: number): LeasePlan {
-  return at <= now ? { action, at: now, next: action } : { action: 'wait', at, next: action };
+  return at <= now ? { action, at: now } : { action: 'wait', at };
 }
 
 function marginOf(fullMs: number): number {
