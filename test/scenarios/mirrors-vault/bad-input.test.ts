@@ -13,9 +13,8 @@ import type { Keyferry } from '../../support/keyferry.ts';
 import { failOnLeaks } from '../../support/leaks.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { COPY_LABEL, HOME, mirrorPath, OWNED_BY } from '../mirrors/support.ts';
-import { policy, VaultScene } from './support.ts';
+import { ALL, policy, VaultScene } from './support.ts';
 
-const ALL = policy({ '*': ['create', 'read', 'update', 'list'] });
 const TOKEN = { token: { secretRef: { name: 'all' } } };
 const AT = { addr: 'http://127.0.0.1:1', path: 'secret/data/x' };
 

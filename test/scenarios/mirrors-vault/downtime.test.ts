@@ -12,9 +12,8 @@ import { failOnLeaks } from '../../support/leaks.ts';
 import { staysTrue, waitFor } from '../../support/wait-for.ts';
 import { FINALIZER, HOME, mirrorPath, secretPath } from '../mirrors/support.ts';
 import { annotate } from '../replicator/support.ts';
-import { policy, VaultScene } from './support.ts';
+import { ALL, VaultScene } from './support.ts';
 
-const ALL = policy({ '*': ['create', 'read', 'update', 'list'] });
 const ARGS = ['--controllers=mirrors,replicator'];
 const QUIET_MS = 1500;
 /** Verbs of the audit log that write nothing. */

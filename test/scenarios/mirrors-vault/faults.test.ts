@@ -14,9 +14,8 @@ import { isOpenBao } from '../../servers/catalogue.ts';
 import { type FaultProxy, startFaultProxy } from '../../servers/fault-proxy.ts';
 import type { VaultCalls } from '../../servers/vault.ts';
 import { HOME, mirrorPath } from '../mirrors/support.ts';
-import { policy, VaultScene } from './support.ts';
+import { ALL, VaultScene } from './support.ts';
 
-const ALL = policy({ '*': ['create', 'read', 'update', 'list'] });
 const MIRRORS = 10;
 
 describe('faults of a Vault', () => {

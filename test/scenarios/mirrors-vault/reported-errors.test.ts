@@ -12,9 +12,7 @@ import { longIt } from '../../support/long.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { within } from '../../support/yardstick.ts';
 import { HOME, mirrorPath } from '../mirrors/support.ts';
-import { VaultScene } from './support.ts';
-
-const ALL = 'path "*" { capabilities = ["create", "read", "update", "delete", "list"] }';
+import { ALL, VaultScene } from './support.ts';
 
 describe('errors that a mirror with Vault reports', () => {
   let scene: VaultScene;

@@ -164,6 +164,9 @@ export function policy(paths: Readonly<Record<string, readonly string[]>>): stri
     .join('\n');
 }
 
+/** The HCL of a policy that permits all that mirrors do, except deletions. */
+export const ALL = policy({ '*': ['create', 'read', 'update', 'list'] });
+
 /** The HCL of the policy under this heading of docs/vault.md. */
 export async function documentedPolicy(heading: string): Promise<string> {
   return await documented(heading, 'hcl');

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
 import type { Json } from '../../support/api.ts';
-import { longIt, rowsOf } from '../../support/long.ts';
+import { rowsOf } from '../../support/long.ts';
 import { staysTrue, waitFor } from '../../support/wait-for.ts';
 import {
   annotations,
@@ -206,45 +206,6 @@ describe('two mirrors with one target', { concurrency: 4 }, () => {
     assert.equal(after.metadata.annotations[OWNED_BY], 'twice-other/twice-b');
     await scene.ready('twice-b', 'Synced', /(?:)/, 'twice-other');
   });
-
-  longIt(
-    'if two mirrors with one target were created in the same second, the owner of the copy keeps it after edits and a kill -9',
-    async () => {
-      const names = Array.from({ length: 8 }, (_, index) => `pair-${index}`);
-      await scene.namespaces('pair-other', ...names);
-      const sources = names.flatMap((name) => [HOME, 'pair-other'].map((home) => ({ name, home })));
-      for (const { name, home } of sources) await scene.secret(home, name, { from: home });
-      await Promise.all(sources.map(({ name, home }) => scene.mirror(name, [name], {}, home)));
-      const holders = new Map<string, string>();
-      const copies: Json[] = [];
-      for (const name of names) {
-        const copy = await waitFor(() => scene.find(name, name), { message: `a copy in ${name}` });
-        const [home = ''] = copy.metadata.annotations[OWNED_BY].split('/');
-        const loser = home === HOME ? 'pair-other' : HOME;
-        holders.set(name, home);
-        await scene.ready(name, 'Synced', /(?:)/, home);
-        await scene.ready(name, 'Conflict', new RegExp(`managed by SecretMirror ${home}/${name}$`), loser);
-        copies.push(await scene.copied(name, name, { from: home }));
-      }
-      for (const { name, home } of sources) {
-        await scene.api.patch(mirrorPath(name, home), { spec: { pollPeriodSeconds: 90 } });
-      }
-      for (const { name, home } of sources) {
-        await scene.ready(name, holders.get(name) === home ? 'Synced' : 'Conflict', /(?:)/, home);
-      }
-      await scene.operators.at(-1)?.kill9();
-      await scene.operator();
-      const same = async (): Promise<boolean> => (await Promise.all(copies.map(untouched))).every(Boolean);
-      await staysTrue(same, SETTLE_MS, 'the copies of all pairs');
-      for (const name of names) {
-        const home = holders.get(name) ?? '';
-        const next = home === HOME ? 'pair-other' : HOME;
-        await scene.api.delete(mirrorPath(name, home));
-        const copy = await scene.copied(name, name, { from: next });
-        assert.equal(copy.metadata.uid, copies.find(({ metadata }) => metadata.name === name)?.metadata.uid);
-      }
-    },
-  );
 
   it('if the older of two mirrors with one target has no source, the younger makes the copy, and keeps it when that source appears', async () => {
     await scene.namespaces('blocked', 'blocked-other');

@@ -13,9 +13,8 @@ import { failOnLeaks } from '../../../support/leaks.ts';
 import { waitFor } from '../../../support/wait-for.ts';
 import { type FaultProxy, startFaultProxy } from '../../../servers/fault-proxy.ts';
 import { mirrorPath } from '../../mirrors/support.ts';
-import { policy, VaultScene } from '../support.ts';
+import { ALL, VaultScene } from '../support.ts';
 
-const ALL = policy({ '*': ['create', 'read', 'update', 'list'] });
 const MANY = 10;
 
 describe('mirrors that must not delay other mirrors', () => {
