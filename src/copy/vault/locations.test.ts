@@ -25,134 +25,109 @@ const at = (change: Partial<VaultLocation> = {}): VaultLocation => ({
 const otherAuth = at({ auth: { method: 'token', token: { ...secret, namespace: 'other', key: 'token' } } });
 const sourceKey = (location = at()): EntryKey => vaultSourceKey(location, asKey('mirrors:a/one'));
 
+const servedAt = (addr: string, more: object = {}): VaultLocation => at({ server: parseServer({ addr, ...more }) });
+const { addr } = at().server;
+const LOCAL = 'http://127.0.0.1:8200';
+
+/** Checks that the places of a row have one key, and those of different rows different ones. */
+function assertRows(rows: readonly (readonly VaultLocation[])[], keyOf: (location: VaultLocation) => string): void {
+  const keys = rows.map((row) => new Set(row.map(keyOf)));
+  for (const [index, row] of keys.entries()) assert.equal(row.size, 1, `row ${index}`);
+  assert.equal(new Set(keys.flatMap((row) => [...row])).size, rows.length);
+}
+
 describe('the key of an entry', () => {
-  it('the key of a Vault entry is the same for all spellings of address and path', () => {
-    for (const change of [
-      { path: '/secret//data/app' },
-      { server: parseServer({ addr: 'HTTPS://vault.example:8200/v1/' }) },
-    ]) {
-      assert.equal(sourceKey(at(change)), sourceKey());
-      assert.equal(vaultTargetKey(at(change)), vaultTargetKey(at()));
-    }
-  });
-
-  it('as a target, a Vault entry has the same key with and without the first segment `data`', () => {
-    for (const [path, ...others] of [
-      ['secret/app', '/secret/data/app'],
-      ['team/kv/app', 'team/kv/data/app'],
-      ['secret/data/apps/data/db', '/secret//data/apps/data/db'],
-      ['secret/data', 'secret/data/data'],
-      ['data/app', 'data/data/app'],
-    ] as const) {
-      for (const other of others) assert.equal(vaultTargetKey(at({ path: other })), vaultTargetKey(at({ path })));
-      assert.notEqual(vaultTargetKey(at({ path: `${path}data/app` })), vaultTargetKey(at({ path })));
-      assert.notEqual(vaultTargetKey(at({ path: `other/${path}` })), vaultTargetKey(at({ path })));
-    }
-    const entries = ['secret/data/apps/data/db', 'secret/data/apps/db', 'secret/data/apps/data/data/db'];
-    assert.equal(new Set(entries.map((path) => vaultTargetKey(at({ path })))).size, entries.length);
-  });
-
-  it('the keys of Vault entries differ if server, Vault namespace or path differ', () => {
-    const changes: readonly Partial<VaultLocation>[] = [
-      { path: 'secret/data/app2' },
-      { server: parseServer({ addr: 'https://vault.example' }) },
-      { server: parseServer({ addr: 'http://vault.example:8200' }) },
-      { server: parseServer({ addr: 'https://vault.example:8200', namespace: 'team' }) },
-    ];
-    const keys = [at(), ...changes.map(at)];
-    assert.equal(new Set(keys.map(sourceKey)).size, keys.length);
-    assert.equal(new Set(keys.map(vaultTargetKey)).size, keys.length);
-  });
-
-  it('as a source, a Vault entry has another key for each rule', () => {
-    assert.equal(vaultSourceKey(at(), asKey('mirrors:a/one')), vaultSourceKey(at(), asKey('mirrors:a/one')));
-    assert.notEqual(vaultSourceKey(at(), asKey('mirrors:a/one')), vaultSourceKey(at(), asKey('mirrors:a/two')));
-    assert.equal(serverOf(vaultSourceKey(at(), asKey('mirrors:a/one'))), 'https://vault.example:8200');
-  });
-
-  it('the key of a source depends on login, encoding, type of the copies and TLS settings', () => {
-    const caBundle = '';
-    assert.equal(sourceKey(), sourceKey(at({ server: parseServer({ addr: at().server.addr, caBundle }) })));
-    const named = parseServer({ addr: at().server.addr, tlsServerName: 'vault' });
-    for (const other of [otherAuth, at({ encoding: 'base64' }), at({ secretType: undefined }), at({ server: named })]) {
-      assert.notEqual(sourceKey(other), sourceKey());
-    }
-  });
-
-  it('as a target, a Vault entry has the same key for all rules, because only one rule may write it', () => {
-    for (const other of [otherAuth, at({ encoding: 'base64' }), at({ secretType: undefined })]) {
-      assert.equal(vaultTargetKey(other), vaultTargetKey(at()));
-    }
-  });
-
-  it('as a target, a Vault entry has the same key for localhost, 127.0.0.1 and [::1], and for the short and the long name of a Service', () => {
-    const target = (addr: string): string => vaultTargetKey(at({ server: parseServer({ addr }) }));
-    for (const [name, ...others] of [
+  it('as a target, an entry has one key for all rules and spellings, and with and without the first segment `data`', () => {
+    assertRows(
       [
-        'http://127.0.0.1:8200',
-        'http://localhost:8200/v1',
-        'http://LOCALHOST.:8200',
-        'http://[::1]:8200',
-        'http://[0::1]:8200',
+        [
+          at(),
+          at({ path: '/secret//data/app' }),
+          at({ path: 'secret/app' }),
+          servedAt('HTTPS://vault.example:8200/v1/'),
+          otherAuth,
+          at({ encoding: 'base64' }),
+          at({ secretType: undefined }),
+        ],
+        [at({ path: 'secret/data/app2' })],
+        [at({ path: 'team/kv/app' }), at({ path: 'team/kv/data/app' })],
+        [at({ path: 'other/team/kv/app' })],
+        [at({ path: 'secret/data/apps/data/db' }), at({ path: '/secret//data/apps/data/db' })],
+        [at({ path: 'secret/data/apps/db' })],
+        [at({ path: 'secret/data/apps/data/data/db' })],
+        [at({ path: 'secret/data' }), at({ path: 'secret/data/data' })],
+        [at({ path: 'data/app' }), at({ path: 'data/data/app' })],
+        [servedAt('https://vault.example')],
+        [servedAt('http://vault.example:8200')],
+        [servedAt(addr, { namespace: 'team' })],
       ],
+      vaultTargetKey,
+    );
+  });
+
+  it('as a target, an entry has one key for localhost, 127.0.0.1 and [::1], and for the short and the long name of a Service', () => {
+    const rows = [
+      [LOCAL, 'http://localhost:8200/v1', 'http://LOCALHOST.:8200', 'http://[::1]:8200', 'http://[0::1]:8200'],
       ['https://vault.ns.svc/x', 'https://vault.ns.svc.cluster.local/x/', 'https://vault.ns.svc.cluster.local./x'],
-    ] as const) {
-      for (const other of others) assert.equal(target(other), target(name), other);
-    }
-    const different = [
-      'http://127.0.0.1:8200',
-      'https://localhost:8200',
-      'http://localhost',
-      'http://localhost.example:8200',
+      ...['https://localhost:8200', 'http://localhost', 'http://localhost.example:8200'].map((one) => [one]),
+      ...['http://vault.cluster.local:8200', 'http://vault:8200', 'http://127.0.0.2:8200'].map((one) => [one]),
+      ['http://localhost:8200/x'],
     ];
-    different.push(
-      'http://vault.cluster.local:8200',
-      'http://vault:8200',
-      'http://127.0.0.2:8200',
-      'http://localhost:8200/x',
+    assertRows(
+      rows.map((row) => row.map((one) => servedAt(one))),
+      vaultTargetKey,
     );
-    assert.equal(new Set(different.map(target)).size, different.length);
-    // The keys of sources differ, because credentials and leases belong to the address as it is written in the spec.
-    const addr = 'http://localhost:8200';
-    assert.notEqual(
-      sourceKey(at({ server: parseServer({ addr }) })),
-      sourceKey(at({ server: parseServer({ addr: 'http://127.0.0.1:8200' }) })),
+  });
+
+  it('as a source, an entry has another key for each rule, login, encoding, type of the copies and TLS settings, and spelling of the host', () => {
+    assertRows(
+      [
+        [
+          at(),
+          at({ path: '/secret//data/app' }),
+          servedAt('HTTPS://vault.example:8200/v1/'),
+          servedAt(addr, { caBundle: '' }),
+        ],
+        [otherAuth],
+        [at({ encoding: 'base64' })],
+        [at({ secretType: undefined })],
+        [at({ path: 'secret/app' })],
+        [servedAt(addr, { tlsServerName: 'vault' })],
+        [servedAt(addr, { namespace: 'team' })],
+        // Credentials and leases belong to the address as it is written in the spec.
+        [servedAt(LOCAL)],
+        [servedAt('http://localhost:8200')],
+      ],
+      sourceKey,
     );
+    assert.notEqual(vaultSourceKey(at(), asKey('mirrors:a/one')), vaultSourceKey(at(), asKey('mirrors:a/two')));
   });
 
   it('serverOf() reads the address of the server from the key of a Vault entry', () => {
     assert.equal(serverOf(sourceKey()), 'https://vault.example:8200');
-    assert.equal(
-      serverOf(vaultTargetKey(at({ server: parseServer({ addr: 'http://[fd00::1]:8200/behind/a/proxy' }) }))),
-      'http://[fd00::1]:8200',
-    );
+    assert.equal(serverOf(vaultTargetKey(servedAt('http://[fd00::1]:8200/behind/a/proxy'))), 'http://[fd00::1]:8200');
     assert.ok(isEntryKey(sourceKey()));
     assert.ok(!isEntryKey(asKey('local:Secret/default/vault')));
   });
-});
 
-describe('the origin of a lease', () => {
-  const { addr } = at().server;
-  it('leases have the same origin even if their TLS settings or the types of the copies differ', () => {
-    for (const same of [
-      at({ secretType: 'kubernetes.io/tls' }),
-      at({ server: parseServer({ addr, tlsServerName: 'vault' }) }),
-      at({ server: parseServer({ addr: `${addr}/v1/` }), path: '/secret/data/app' }),
-    ]) {
-      assert.equal(vaultLeaseOrigin(same), vaultLeaseOrigin(at()));
-    }
-  });
-
-  it('the origins of leases differ if address, Vault namespace, path, login or encoding differ', () => {
-    const others = [
-      at({ server: parseServer({ addr: 'https://other.example:8200' }) }),
-      at({ server: parseServer({ addr, namespace: 'team' }) }),
-      at({ path: 'secret/data/other' }),
-      otherAuth,
-      at({ auth: { method: 'token', token: { ...secret, key: 'other' } } }),
-      at({ encoding: 'base64' }),
-    ];
-    assert.equal(new Set([at(), ...others].map(vaultLeaseOrigin)).size, others.length + 1);
+  it('leases have one origin whatever their TLS settings and the types of the copies are, and another one for each address, namespace, path, login and encoding', () => {
+    assertRows(
+      [
+        [
+          at(),
+          at({ secretType: 'kubernetes.io/tls' }),
+          servedAt(addr, { tlsServerName: 'vault' }),
+          at({ server: parseServer({ addr: `${addr}/v1/` }), path: '/secret/data/app' }),
+        ],
+        [servedAt('https://other.example:8200')],
+        [servedAt(addr, { namespace: 'team' })],
+        [at({ path: 'secret/data/other' })],
+        [otherAuth],
+        [at({ auth: { method: 'token', token: { ...secret, key: 'other' } } })],
+        [at({ encoding: 'base64' })],
+      ],
+      vaultLeaseOrigin,
+    );
   });
 });
 
