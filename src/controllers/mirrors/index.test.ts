@@ -11,10 +11,8 @@ import { ruleLife } from '../../../test/support/rule-life.ts';
 import { ruleScope } from '../../../test/support/rule-scope.ts';
 import type { Entry } from '../../copy/book/claim-book.ts';
 import type { RuleLife } from '../../copy/engine/life/rule-life.ts';
-import { type Outcome, PENDING, RELEASED, SYNCED } from '../../copy/model/claim.ts';
-import { userCause } from '../../copy/model/cause.ts';
+import { type Outcome, PENDING, SYNCED } from '../../copy/model/claim.ts';
 import type { RuleKey } from '../../copy/model/keys.ts';
-import type { KubeApi } from '../../kube/api.ts';
 import { MetricRegistry } from '../../observe/metrics/metric-registry.ts';
 import type { ControllerContext } from '../common/context.ts';
 import { SECRET_MIRROR_FINALIZER, type SecretMirror, type SecretMirrorSpec } from './api.ts';
@@ -29,21 +27,15 @@ const END = '2026-01-01T00:00:00Z';
 const META = { name: 'db', namespace: 'default', uid: 'u', resourceVersion: '1', creationTimestamp: '' };
 const LIMIT_MS = 60_000;
 
-interface SceneOptions {
-  readonly request?: KubeApi['request'];
-  readonly revoked?: Promise<void>;
-}
-
 /** The controller without servers. @param revoked settles the revocation of a lease */
 class Scene {
   now = 7;
   readonly enqueued: string[] = [];
   readonly used: string[] = [];
-  readonly events: string[] = [];
   readonly mirrors: Mirrors;
   readonly life: RuleLife<StoredMirror, object>;
 
-  constructor({ request, revoked = Promise.resolve() }: SceneOptions = {}) {
+  constructor(revoked = Promise.resolve()) {
     const clock = { now: () => Date.parse(END) + this.now, monotonic: () => this.now, setTimeout: unused };
     const context = {
       engine: {
@@ -73,10 +65,9 @@ class Scene {
     };
     this.mirrors = new Mirrors(context as unknown as ControllerContext);
     this.life = ruleLife(this.mirrors, {
-      api: { cluster: 'c', request: request ?? unused, stream: unused },
+      api: { cluster: 'c', request: unused, stream: unused },
       clock,
       deletionTimeoutMs: LIMIT_MS,
-      recordEvent: (_rule, { reason }) => this.events.push(reason),
     });
   }
 
@@ -119,7 +110,7 @@ test('a mirror that is gone without its finalizer is kept until its copies are r
     [one, 'a list'] as const,
   ])) {
     const { promise: revoked, resolve } = Promise.withResolvers<void>();
-    const scene = new Scene({ revoked });
+    const scene = new Scene(revoked);
     const { store } = scene.mirrors;
     const isVault = spec.source?.type === 'vault';
     const status = isVault ? { vaultSource: { leaseID: 'lease' } } : {};
@@ -149,53 +140,5 @@ test('a mirror that is gone without its finalizer is kept until its copies are r
     await new Promise((later) => setImmediate(later));
     if (isVault) await scene.report(true, SYNCED);
     assert.equal(store.get(RULE), undefined, what);
-  }
-});
-
-test('a mirror whose finalizer Keyferry removes is forgotten, also if the watch reports its end before the response', async () => {
-  const metadata = { ...META, deletionTimestamp: END, finalizers: [SECRET_MIRROR_FINALIZER] };
-  const mirror = { metadata, spec: { deletePolicy: 'retain' } } as SecretMirror;
-  const scene: Scene = new Scene({
-    request: async () => {
-      const ended = { ...mirror, metadata: { ...metadata, resourceVersion: '2', finalizers: [] } };
-      scene.mirrors.store.sink.remove(ended);
-      return await Promise.resolve({ status: 200, headers: {}, body: Buffer.from(JSON.stringify(ended)) });
-    },
-  });
-  scene.mirrors.store.put(mirror);
-  await scene.report(true);
-  assert.equal(scene.mirrors.store.get(RULE), undefined);
-});
-
-test('after the time limit, a deleted mirror loses its finalizer, with an event; not before a copy that stays is marked', async () => {
-  const mirror = {
-    metadata: { ...META, deletionTimestamp: END, finalizers: [SECRET_MIRROR_FINALIZER] },
-  } as SecretMirror;
-  const going: Outcome = { state: 'waiting', for: 'target', ...userCause('Terminating', 'a finalizer') };
-  const refused: Outcome = { state: 'error', ...userCause('Forbidden', 'no') };
-  for (const [retain, outcome, waitedMs, reasons] of [
-    [false, RELEASED, 0, []],
-    [false, going, LIMIT_MS - 1, undefined],
-    [false, going, LIMIT_MS, ['DeletionTimeout']],
-    [false, refused, LIMIT_MS, ['DeletionTimeout']],
-    [false, PENDING, LIMIT_MS, ['DeletionTimeout']],
-    [true, PENDING, LIMIT_MS, undefined],
-    [true, refused, LIMIT_MS, undefined],
-  ] as const) {
-    let isRemoved = false;
-    const scene: Scene = new Scene({
-      request: async ({ body = '' }) => {
-        const { metadata } = JSON.parse(String(body)) as Partial<SecretMirror>;
-        isRemoved ||= metadata?.finalizers?.length === 0;
-        return await Promise.resolve({ status: 200, headers: {}, body: Buffer.from(JSON.stringify(mirror)) });
-      },
-    });
-    scene.mirrors.store.put(mirror);
-    await scene.report(retain, PENDING);
-    scene.now += waitedMs;
-    scene.events.splice(0);
-    await scene.report(retain, outcome);
-    assert.equal(isRemoved, reasons !== undefined, `${outcome.state} after ${waitedMs} ms`);
-    if (reasons !== undefined) assert.deepEqual(scene.events, reasons);
   }
 });

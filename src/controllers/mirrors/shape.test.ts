@@ -1,36 +1,10 @@
-/** Checks which labels and annotations of a source its copies get, and the ids of shapes. */
+/** Checks the ids of shapes, the bound of their patterns, and copies that are retained. */
 import assert from 'node:assert/strict';
 import { describe, it, test } from 'node:test';
-import { isCopied } from '../common/excluded-metadata.ts';
-import { annotationNames } from '../replicator/rules/annotations.ts';
 import { COPY_LABEL, observe } from '../../copy/model/observed.ts';
 import { MIRROR_ANNOTATIONS } from './api.ts';
 import { NOTHING_CHOSEN } from './rules/choices.ts';
 import { MirrorShape, RETAIN_ANNOTATION, RetainShape } from './shape.ts';
-
-describe('a copy of a SecretMirror', () => {
-  for (const prefix of ['k8s-replicator', 'my.org', '']) {
-    it(`a copy does not get the annotations of k8s-replicator from its source, if their prefix is ${JSON.stringify(prefix)}`, () => {
-      const { prefix: _, ...names } = annotationNames(prefix);
-      const annotations = Object.fromEntries(Object.values(names).map((name) => [name, 'true']));
-      const shape = new MirrorShape({ owner: 'default/m', retain: false });
-      const source = { state: 'present', version: '1', labels: {}, annotations } as const;
-      const desired = shape.desiredState(source, undefined, 0);
-      assert.equal(desired.kind, 'be');
-      const carried = desired.kind === 'be' ? Object.keys(desired.annotations) : [];
-      assert.deepEqual(
-        carried.filter((name) => name in annotations),
-        [],
-      );
-    });
-  }
-
-  it('a copy gets annotations from its source that have the prefix of k8s-replicator but that k8s-replicator does not read', () => {
-    for (const key of ['my.org/team', 'my.org/replicate', 'team', 'replicate-from.my.org/x']) {
-      assert.equal(isCopied(key), true, key);
-    }
-  });
-});
 
 test('if mirrors differ in deletePolicy, Vault path or choices, the ids of their shapes differ, even if a path has spaces', () => {
   const path = 'secret/data/a b';

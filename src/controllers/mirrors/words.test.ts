@@ -2,17 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { userCause } from '../../copy/model/cause.ts';
 import type { Entry } from '../../copy/book/claim-book.ts';
-import type { ObjectMeta } from '../../kube/api.ts';
 import { asKey } from '../../../test/support/keys.ts';
-import {
-  type Outcome,
-  type Owner,
-  PENDING,
-  RELEASED,
-  type SourceView,
-  SYNCED,
-  type Undeleted,
-} from '../../copy/model/claim.ts';
+import { type Outcome, type Owner, PENDING, type SourceView, SYNCED, type Undeleted } from '../../copy/model/claim.ts';
 import type { OutOfReach } from '../../copy/model/rule-set.ts';
 import type { SecretMirror, SecretMirrorStatus } from './api.ts';
 import { PatternCache } from '../../runtime/text/name-patterns.ts';
@@ -35,7 +26,7 @@ const FOREIGN: Outcome = {
 const GOING: Outcome = { state: 'waiting', for: 'target', ...userCause('Terminating', 'it is being deleted') };
 const OVERWRITTEN: Outcome = { state: 'error', ...userCause('Overwritten', 'the server stored something else') };
 
-function mirror(namespaces: readonly string[] = ['team-.*'], more: Partial<ObjectMeta> = {}): SecretMirror {
+function mirror(namespaces: readonly string[] = ['team-.*']): SecretMirror {
   return {
     metadata: {
       name: 'm',
@@ -44,7 +35,6 @@ function mirror(namespaces: readonly string[] = ['team-.*'], more: Partial<Objec
       resourceVersion: '1',
       generation: 2,
       creationTimestamp: '2026-01-01T00:00:00Z',
-      ...more,
     },
     spec: { source: { name: 'x' }, destination: { namespaces } },
   };
@@ -61,8 +51,6 @@ interface Given {
   readonly misread?: readonly string[];
   readonly outOfReach?: OutOfReach;
   readonly undeleted?: readonly Undeleted[];
-  /** Whether the mirror is being deleted. Default: no. */
-  readonly deleting?: boolean;
 }
 
 function fold(given: Given): StatusOutput | undefined {
@@ -73,11 +61,10 @@ function fold(given: Given): StatusOutput | undefined {
     previous,
     writes = 0,
     misread = [],
-    deleting = false,
     outOfReach,
     undeleted = [],
   } = given;
-  const object = mirror(namespaces, deleting ? { deletionTimestamp: '2026-11-21T09:59:50Z' } : {});
+  const object = mirror(namespaces);
   const spec = effectiveSpec(object, new PatternCache('full'));
   const owner: Owner = { key: asKey('mirrors:default/m'), title: 'SecretMirror default/m', rank: '' };
   const shape = new MirrorShape({ owner: 'default/m', retain: false });
@@ -177,20 +164,6 @@ test('the event Active is recorded when the condition Ready becomes true, not wh
   assert.deepEqual(events({ outcomes: [SYNCED], previous: conflict }), ['Active']);
   // This is a status that ktsstudio/mirrors wrote: the mirror was already ready.
   assert.deepEqual(events({ outcomes: [SYNCED], previous: { mirrorStatus: 'Active' } }), []);
-});
-
-test('the condition of a deleted mirror names the copies that it waits for', () => {
-  const previous = fold({ outcomes: [SYNCED], writes: 1 })?.status;
-  const summaryOf = (outcomes: readonly Outcome[], namespaces?: string[]): unknown[] => {
-    const { status, events = [] } = fold({ outcomes, namespaces, previous, source: MISSING, deleting: true }) ?? {};
-    const [ready] = status?.conditions ?? [];
-    return [status?.mirrorStatus, ready?.status, ready?.reason, ready?.message, events.map(({ reason }) => reason)];
-  };
-  const waits = 'being deleted: waiting in namespace team-0: it is being deleted';
-  assert.deepEqual(summaryOf([GOING, RELEASED], ['(']), ['Active', 'False', 'Terminating', waits, ['Terminating']]);
-  const refused = 'being deleted: cannot delete the copy in namespace team-0: Forbidden: exceeded quota';
-  assert.deepEqual(summaryOf([DENIED]), ['Error', 'False', 'SyncError', refused, ['SyncError']]);
-  assert.equal(fold({ outcomes: [GOING, PENDING], previous, deleting: true }), undefined);
 });
 
 test('if a mirror names a namespace that it may not copy into, it is not ready; if only its patterns select such a namespace, it gets a remark', () => {

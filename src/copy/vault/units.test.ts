@@ -230,19 +230,6 @@ describe('a source in Vault', () => {
     assert.deepEqual([reads, sources.view(key).state], [2, 'present']);
   });
 
-  it('a KV entry of two rules is polled for each of them until it unfollows the entry', async () => {
-    const [one, two] = [follow(ONE), follow(TWO)];
-    assert.notEqual(one, two);
-    await settle();
-    sources.unfollow(one);
-    assert.deepEqual([sources.view(one).state, sources.view(two).state, reads], ['unknown', 'present', 2]);
-    await settle(POLL_MS);
-    assert.equal(looks, 1);
-    sources.unfollow(two);
-    await settle(10 * POLL_MS);
-    assert.equal(looks, 1);
-  });
-
   it('if two rules read dynamic credentials at the same path, each rule gets credentials of its own, with one request for each rule', async () => {
     kind = 'other';
     const keys = [follow(ONE), follow(TWO)];

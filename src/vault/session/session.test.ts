@@ -99,11 +99,20 @@ describe('a token that was replaced', () => {
 describe('at its close, a session', () => {
   const REVOKE = 'auth/token/revoke-self t1';
 
-  it('when a Vault session is closed, it revokes a token that renewed the lease of another token', async () => {
-    const { session, count } = setUp();
-    await session.request(RENEWAL);
-    await session.close();
-    assert.equal(count(REVOKE), 1);
+  it('when a Vault session is closed, it revokes its token, except if a lease of the token is left', async () => {
+    for (const [calls, forgotten, revoked] of [
+      [[READ], [], 1],
+      [[CREDENTIALS], [], 0],
+      [[CREDENTIALS], ['lease'], 1],
+      // The lease is that of another token.
+      [[RENEWAL], [], 1],
+    ] as const) {
+      const { session, count } = setUp();
+      for (const call of calls) await session.request(call);
+      for (const lease of forgotten) session.forgetLease(lease);
+      await session.close();
+      assert.equal(count(REVOKE), revoked, calls[0].path);
+    }
   });
 });
 

@@ -9,6 +9,7 @@ import type { Json } from '../../support/api.ts';
 import type { Keyferry } from '../../support/keyferry.ts';
 import { failOnLeaks } from '../../support/leaks.ts';
 import { rowsOf } from '../../support/long.ts';
+import { waitFor } from '../../support/wait-for.ts';
 import { within } from '../../support/yardstick.ts';
 import { isOpenBao } from '../../servers/catalogue.ts';
 import { type FaultProxy, startFaultProxy } from '../../servers/fault-proxy.ts';
@@ -171,6 +172,16 @@ describe('faults of a Vault', () => {
     proxy.clearRules();
     proxy.cutAll();
     await changeAll();
+  });
+
+  it('mirrors whose database hangs delay no other mirror with the same login', async () => {
+    const hang = proxy.rule({ match: { path: '/v1/mongodb/creds' }, fault: { kind: 'stall' } });
+    await scene.vault.request('POST', 'sys/mounts/mongodb', { type: 'database' });
+    for (let i = 0; i < MIRRORS; i++) await scene.fromVault(`hanging-${i}`, behind(`mongodb/creds/r${i}`), ['target']);
+    await waitFor(() => hang.hits > 0, { message: 'a call that hangs' });
+    await within(10_000, 'the changes', changeAll);
+    hang.clear();
+    proxy.cutAll();
   });
 
   it('a mirror with a Vault namespace sends the namespace with every request, also with logins', async () => {

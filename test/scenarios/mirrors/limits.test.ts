@@ -107,7 +107,7 @@ describe('an author of SecretMirrors', () => {
           'InvalidSpec',
           /^spec.destination.namespaces: the patterns have \d+ characters in total; the maximum is 65536$/u,
           'bad',
-          60_000,
+          180_000,
         );
         await scene.namespaces(...Array.from({ length: 10 }, (_, index) => `late-${index}`));
         await assertOthersServed();

@@ -108,19 +108,6 @@ describe('an operator that is killed', () => {
 });
 
 describe('SIGTERM', () => {
-  longIt(
-    'SIGTERM ends an operator that is making 200 copies with code 0, and the next start makes the missing copies',
-    async () => {
-      await scene.secret(HOME, 'load', { a: '1' });
-      await scene.mirror('load', ['half-\\d+']);
-      await waitFor(async () => (await copiesOf('load')).length >= 20, { intervalMs: 1, message: '20 copies' });
-      const { code } = await within(STOP_MS, 'the stop', async () => await operator.stop());
-      assert.equal(code, 0, operator.output.slice(-2000));
-      operator = await scene.operator();
-      await scene.ready('load', 'Synced', /^200 copies/);
-    },
-  );
-
   it('SIGTERM ends the operator with code 0 while the API server does not answer', async () => {
     await scene.plane.pauseApiServer();
     try {

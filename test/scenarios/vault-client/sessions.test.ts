@@ -3,14 +3,9 @@
  * the calls.
  */
 import assert from 'node:assert/strict';
-import { createSign, generateKeyPairSync } from 'node:crypto';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { inspect } from 'node:util';
 
-import { VaultAccess, type VaultLogin } from '../../../src/copy/vault/access/access.ts';
-import type { VaultCredentials } from '../../../src/copy/vault/access/credentials.ts';
-import { type VaultLocation, VaultLocations, vaultTargetKey } from '../../../src/copy/vault/locations.ts';
-import { VaultTargets, type VaultTargetsOptions } from '../../../src/copy/vault/targets.ts';
 import { systemClock } from '../../../src/runtime/clock.ts';
 import { SecretBytes } from '../../../src/runtime/secret-bytes.ts';
 import { VaultEntries } from '../../../src/vault/kv/entries.ts';
@@ -22,8 +17,6 @@ import { VaultSessions } from '../../../src/vault/session/sessions.ts';
 import { type AppRole, DevVault } from './dev-vault.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { PATIENCE_MS, waitFor } from '../../support/wait-for.ts';
-import { currentStretch } from '../../support/yardstick.ts';
-import { asKey } from '../../support/keys.ts';
 import { parseServer } from '../../../src/vault/client/server.ts';
 
 let vault: DevVault;
@@ -144,29 +137,6 @@ describe('the number of logins', () => {
     await waitFor(() => seen('revoked') === 1, { message: 'the token to be revoked' });
     assert.equal(calls('auth/approle/login'), 1);
     assert.notEqual(open(appRole(role)), hold.session);
-  });
-
-  it('a login with a JSON Web Token requests the JSON Web Token one time, at the moment of the login', async () => {
-    const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
-    await vault.write('sys/auth/cluster', { type: 'jwt' });
-    const pem = publicKey.export({ type: 'spki', format: 'pem' });
-    await vault.write('auth/cluster/config', { jwt_validation_pubkeys: [pem] });
-    const role = { role_type: 'jwt', user_claim: 'sub', bound_audiences: ['vault'], token_policies: ['reader'] };
-    await vault.write('auth/cluster/role/app', role);
-    const now = Math.floor(Date.now() / 1_000);
-    const claims = { sub: 'system:serviceaccount:a:b', aud: 'vault', iat: now - 60, nbf: now - 60, exp: now + 600 };
-    const parts = [{ alg: 'RS256' }, claims].map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'));
-    const signed = createSign('sha256').update(parts.join('.')).sign(privateKey).toString('base64url');
-    let asked = 0;
-    const jwt = async (): Promise<SecretBytes> => {
-      asked++;
-      return await Promise.resolve(text([...parts, signed].join('.')));
-    };
-    const identity = { method: 'kubernetes', mount: 'cluster', role: 'app', subject: 'a/b' } as const;
-    await Promise.all([read(open({ ...identity, jwt })), read(open({ ...identity, jwt }))]);
-    assert.equal(asked, 1);
-    const broken = open({ ...identity, subject: 'a/c', jwt: () => Promise.reject(new Error('no such account')) });
-    await assert.rejects(read(broken), is('authFailed', /no such account/));
   });
 });
 
@@ -352,32 +322,6 @@ describe('a login that is refused', () => {
   });
 });
 
-describe('a Vault that hangs', () => {
-  it('a Vault that hangs gets few requests; when it answers again, the session uses the same token without a new login', async () => {
-    await sessions.stop();
-    const timeoutMs = Math.ceil(200 * (await currentStretch()));
-    sessions = new VaultSessions({ clock: systemClock, timeoutMs });
-    const session = open(appRole(await newRole()));
-    // The short time limit is for the time when Vault hangs. On a busy machine, the login before may need several
-    // tries.
-    await waitFor(() => read(session), { message: 'the first read' });
-    mark = vault.audited().length;
-    await vault.server.pause();
-    try {
-      await assert.rejects(read(session), is('timeout'));
-      const refused = async (): Promise<boolean> => {
-        const error: unknown = await read(session).catch((thrown: unknown) => thrown);
-        return isVaultError(error, 'circuitOpen');
-      };
-      await waitFor(refused, { message: 'it to be left alone' });
-    } finally {
-      vault.server.resume();
-    }
-    await waitFor(() => read(session), { message: 'it to serve again' });
-    assert.equal(calls('auth/approle/login'), 0);
-  });
-});
-
 describe('a session that is stopped while it logs in', () => {
   it('if a session is stopped during its login, the token that this login gets is revoked', async () => {
     const session = open(appRole(await newRole()));
@@ -404,58 +348,5 @@ describe('secrecy of credentials', () => {
     });
     for (const secret of [role.roleId, role.secretId, 'hvs.']) assert.ok(!printed.includes(secret), printed);
     assert.ok(!JSON.stringify([hold, events]).includes('hvs.'));
-  });
-});
-
-describe('sessions of a Vault location', () => {
-  const { signal } = new AbortController();
-  const login: VaultLogin = { server: parseServer({ addr: 'http://v' }), auth: { method: 'environment' } };
-  const accessWith = (identity: () => VaultIdentity): VaultAccess => {
-    const credentials = {
-      follow: () => undefined,
-      versionOf: () => undefined,
-      identity: async () => await Promise.resolve(identity()),
-    } as unknown as VaultCredentials;
-    return new VaultAccess({ sessions, credentials });
-  };
-  let clock: ManualClock;
-  beforeEach(() => {
-    clock = manual();
-  });
-  const unused = async (): Promise<void> => {
-    await clock.advance(60_000);
-    await waitFor(() => seen('revoked') === 1, { message: 'the token to be revoked' });
-  };
-
-  it('when the credential of a Vault location changes, the session of the old credential is closed and its token revoked', async () => {
-    const [before, after] = [appRole(await newRole()), appRole(await newRole())];
-    let identity = before;
-    const access = accessWith(() => identity);
-    const at = { ...login, server: parseServer({ addr: vault.addr }) };
-    const old = await access.open(asKey('vault:x'), at, signal);
-    await read(old.session);
-    identity = after;
-    const current = await access.open(asKey('vault:x'), at, signal);
-    await read(current.session);
-    await unused();
-    assert.deepEqual([old.session.state, current.session.state], ['closed', 'live']);
-  });
-
-  it('a Vault target that was only read to compare its content leaves no session behind', async () => {
-    const role = appRole(await newRole());
-    const location: VaultLocation = {
-      ...login,
-      server: parseServer({ addr: vault.addr }),
-      path: 'secret/data/app',
-      encoding: 'plain',
-      secretType: undefined,
-    };
-    const target = vaultTargetKey(location);
-    const locations = new VaultLocations(() => undefined);
-    locations.set(asKey('mirrors:a/b'), [{ key: target, location, pollSeconds: 1 }]);
-    const options = { access: accessWith(() => role), locations } as unknown as VaultTargetsOptions;
-    await new VaultTargets(options).readBack(target, asKey('mirrors:a/b'), 'another version', signal);
-    assert.equal(seen('login'), 1);
-    await unused();
   });
 });

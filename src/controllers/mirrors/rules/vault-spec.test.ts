@@ -51,8 +51,12 @@ describe('a vault block where no addresses are checked, as in `keyferry plan`', 
     }
   });
 
-  it('a valid vault block has no problem if no list of Vault addresses is configured', () => {
+  it('a valid vault block has no problem if no list of Vault addresses is configured, except the entry of the source as the destination', () => {
     assert.deepEqual(problemsOf(good, other), []);
+    for (const path of ['secret/data/a', '/secret/a'])
+      assert.deepEqual(problemsOf(good, { ...good, path, encoding: 'base64' }), [
+        'spec.destination.vault.path: must not be the same entry as spec.source.vault',
+      ]);
   });
 
   it('the message about a wrong address, namespace or certificate in a vault block names the field', () => {

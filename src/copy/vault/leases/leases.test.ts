@@ -279,6 +279,32 @@ describe('a lease from before a restart', () => {
     }
   });
 
+  it('a lease from before a restart is looked up every 10 s if the expiry of its token is not known, and is replaced when it is gone', async () => {
+    const scene = new Scene();
+    scene.record('l');
+    scene.copied = content('before');
+    const lease = await scene.restore();
+    assert.ok(lease !== undefined);
+    assert.equal(await scene.leases.maintain(lease, 600_000, signal), 10_000);
+    await scene.clock.advance(10_000);
+    await scene.leases.maintain(lease, 600_000, signal);
+    assert.deepEqual(scene.requests, ['sys/leases/lookup', 'sys/leases/lookup']);
+    await scene.clock.advance(10_000);
+    scene.refusal = new VaultError('lease not found', { kind: 'leaseGone', addr: 'https://v' });
+    assert.equal(await scene.leases.maintain(lease, 600_000, signal), 'replace');
+  });
+
+  it('a lease from before a restart whose token expires before it is replaced before that time', async () => {
+    const scene = new Scene();
+    scene.record('l', { tokenExpiresAt: scene.clock.now() + HOUR_MS / 2 });
+    scene.copied = content('before');
+    const lease = await scene.restore();
+    assert.ok(lease !== undefined);
+    assert.equal(typeof (await scene.leases.maintain(lease, 600_000, signal)), 'number');
+    await scene.clock.advance(HOUR_MS / 2 - 360_000);
+    assert.equal(await scene.leases.maintain(lease, 600_000, signal), 'replace');
+  });
+
   it('a lease from before a restart is not restored if no copy has its content, or if Vault does not have it', async () => {
     const scene = new Scene();
     scene.record('l');

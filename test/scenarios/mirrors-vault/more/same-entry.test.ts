@@ -54,20 +54,6 @@ describe('two mirrors into one entry of KV 2, with and without data/', () => {
     await mirrors.ready('two', 'Synced');
     await assertNoNewVersions('secret/data/both');
   });
-
-  it('if two mirrors write one entry, one at 127.0.0.1 and the other at localhost, the second reports Conflict', async () => {
-    const { mirrors } = scene;
-    const addr = scene.vault.addr.replace('127.0.0.1', 'localhost');
-    assert.notEqual(addr, scene.vault.addr);
-    await mirrors.secret(HOME, 'here', { a: '1' });
-    await mirrors.secret(HOME, 'there', { b: '2' });
-    const { metadata } = await scene.toVault('here', { name: 'here' }, block('secret/data/names'));
-    await scene.holds('secret/data/names', { a: '1' });
-    await waitFor(() => Date.now() >= Date.parse(metadata.creationTimestamp) + 1000);
-    await scene.toVault('there', { name: 'there' }, block('secret/data/names', { addr }));
-    await mirrors.ready('there', 'Conflict', /SecretMirror default\/here/);
-    await assertNoNewVersions('secret/data/names');
-  });
 });
 
 describe('mirrors that lead back to an entry', () => {
@@ -100,16 +86,6 @@ describe('mirrors that lead back to an entry', () => {
     await mirrors.copied(`${name}-home`, name, { a: 'new' });
     await mirrors.ready(name, 'Synced');
     assert.equal((await mirrors.find(`${name}-home`, name)).metadata.annotations[OWNED_BY], `default/${name}`);
-  });
-
-  it('if source and destination of a mirror are one entry by two paths, the mirror reports it and writes nothing', async () => {
-    const { mirrors } = scene;
-    await scene.put('secret/data/self', { a: '1' });
-    const source = { type: 'vault', vault: block('secret/data/self') };
-    await scene.toVault('self', source, block('secret/self', { encoding: 'base64' }));
-    await mirrors.ready('self', 'InvalidSpec', /must not be the same entry as spec\.source\.vault/);
-    await assertNoNewVersions('secret/data/self');
-    assert.equal(await version('secret/data/self'), 1);
   });
 
   it('mirrors between two Vault entries in both directions report Cycle, and mirrors in a chain do not', async () => {
