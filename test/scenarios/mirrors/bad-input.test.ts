@@ -11,6 +11,7 @@ import type { Keyferry } from '../../support/keyferry.ts';
 import { longIt } from '../../support/long.ts';
 import { readCrds } from '../../../scripts/crd/read-crds.ts';
 import { staysTrue, waitFor } from '../../support/wait-for.ts';
+import { refuse } from '../engine/admission.ts';
 import { COPY_LABEL, HOME, mirrorPath, MirrorScene, secretPath } from './support.ts';
 
 let scene: MirrorScene;
@@ -187,45 +188,16 @@ describe('a namespace that refuses a copy', { concurrency: 2 }, () => {
     await scene.ready('quota', 'Synced', /^2 copies/);
   });
 
-  it('if an admission policy refuses a copy, the mirror names the policy, and makes the copy once the policy is removed', async () => {
+  it('if an admission policy refuses a copy, the mirror has its message, and makes the copy once the policy is removed', async () => {
     await scene.namespaces('policy-strict', 'policy-free');
-    const admission = '/apis/admissionregistration.k8s.io/v1';
-    const metadata = { name: 'no-copies' };
-    await scene.api.create({
-      apiVersion: 'admissionregistration.k8s.io/v1',
-      kind: 'ValidatingAdmissionPolicy',
-      metadata,
-      spec: {
-        failurePolicy: 'Fail',
-        matchConstraints: {
-          namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'policy-strict' } },
-          resourceRules: [
-            { apiGroups: [''], apiVersions: ['v1'], operations: ['CREATE', 'UPDATE'], resources: ['secrets'] },
-          ],
-        },
-        validations: [{ expression: 'false', message: 'no copies here' }],
-      },
-    });
-    await scene.api.create({
-      apiVersion: 'admissionregistration.k8s.io/v1',
-      kind: 'ValidatingAdmissionPolicyBinding',
-      metadata,
-      spec: { policyName: 'no-copies', validationActions: ['Deny'] },
-    });
-    const refused = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'probe', namespace: 'policy-strict' } };
-    const path = '/api/v1/namespaces/policy-strict/secrets';
-    await waitFor(
-      async () => (await scene.api.raw('POST', path, { body: refused, query: { dryRun: 'All' } })).status === 422,
-      {
-        message: 'the policy to be in force',
-      },
-    );
     await scene.secret(HOME, 'policy', { a: '1' });
-    await scene.mirror('policy', ['policy-.+']);
-    await scene.copied('policy-free', 'policy', { a: '1' });
-    await scene.ready('policy', 'SyncError', /policy-strict.*no copies here/);
-    await scene.event('policy', 'SyncError', /policy-strict.*no copies here/);
-    await scene.api.delete(`${admission}/validatingadmissionpolicybindings/no-copies`);
+    {
+      await using _ = await refuse(scene.api, 'no-copies', { when: `request.namespace == 'policy-strict'` });
+      await scene.mirror('policy', ['policy-.+']);
+      await scene.copied('policy-free', 'policy', { a: '1' });
+      await scene.ready('policy', 'SyncError', /policy-strict.*refused by no-copies/);
+      await scene.event('policy', 'SyncError', /policy-strict.*refused by no-copies/);
+    }
     await scene.copied('policy-strict', 'policy', { a: '1' });
     await scene.ready('policy', 'Synced', /^2 copies/);
   });
