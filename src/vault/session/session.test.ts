@@ -65,6 +65,15 @@ function setUp() {
 }
 
 describe('a refused call', () => {
+  it('if Vault refuses a call less than 1 s after it answered another, the session keeps its token', async () => {
+    const { session, refused, count } = setUp();
+    await session.request(READ);
+    refused.add('t1');
+    await assert.rejects(session.request(READ), (error) => isVaultError(error, 'permissionDenied'));
+    assert.deepEqual([count('auth/token/lookup-self'), count('auth/approle/login')], [0, 1]);
+    await session.close();
+  });
+
   it('if a login replaces a token during the check of a refused call, the call is repeated with the new token', async () => {
     const { clock, session, refused, gate, count } = setUp();
     await session.request({ ...READ, path: 'secret/data/other' });

@@ -427,5 +427,3 @@ describe('paths of entries', () => {
     assert.deepEqual((await vault.read('kv1/data/shape')).data, { k: 'two' });
   });
 });
-
-describe('errors of Vault', () => {});
