@@ -26,13 +26,7 @@ import { SECRET } from '../../../copy/model/kind.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
 import type { VaultTrouble } from '../../../copy/vault/access/access.ts';
 import type { LeaseObserver, VaultBackend } from '../../../copy/vault/backend.ts';
-import {
-  vaultLeaseOrigin,
-  type VaultLocation,
-  vaultSourceKey,
-  vaultTargetKey,
-  type VaultUse,
-} from '../../../copy/vault/locations.ts';
+import { vaultLeaseOrigin, type VaultLocation, vaultSourceKey, type VaultUse } from '../../../copy/vault/locations.ts';
 import type { LeaseEvent } from '../../../copy/vault/leases/lease.ts';
 import type { LeaseRecord } from '../../../copy/vault/leases/leases.ts';
 import { getOrCreate } from '../../../runtime/maps.ts';
@@ -44,6 +38,7 @@ import { type LeaseState, type LeaseStatus, recordOf } from '../rules/lease-reco
 import type { MirrorStore } from '../rules/mirror-store.ts';
 import { CHOICE_ANNOTATION, LEASE_ORIGIN_ANNOTATION } from '../shape.ts';
 import { type EffectiveSpec, sourceLocationOf, type SpecOptions } from '../rules/spec.ts';
+import { entryAt, sourceEntryAt } from '../rules/vault-spec.ts';
 
 export interface MirrorVaultParts {
   readonly mirrors: MirrorStore;
@@ -254,8 +249,8 @@ export class MirrorVault implements LeaseObserver {
     const use = (key: EntryKey | undefined, location: VaultLocation | undefined): void => {
       if (key !== undefined && location !== undefined) uses.push({ key, location, pollSeconds });
     };
-    use(sourceLocation && vaultSourceKey(sourceLocation, rule), sourceLocation);
-    use(destinationLocation && vaultTargetKey(destinationLocation), destinationLocation);
+    use(sourceEntryAt(sourceLocation, rule), sourceLocation);
+    use(entryAt(destinationLocation), destinationLocation);
     this.#backend.locations.set(rule, uses);
   }
 

@@ -16,7 +16,6 @@ import { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import type { RuleScope } from '../../common/context.ts';
 import { LeftOut } from '../../common/namespaces/left-out.ts';
 import { misreadPatterns, selectsNow } from '../../common/namespaces/selection.ts';
-import { vaultSourceKey } from '../../../copy/vault/locations.ts';
 import { ruleVersion } from '../../../copy/engine/life/rule-store.ts';
 import { MAX_TARGETS } from '../../common/rules/rule-limits.ts';
 import { type Found, RuleTargets } from '../../common/rules/rule-targets.ts';
@@ -33,7 +32,7 @@ import type { MirrorStore, StoredMirror } from './mirror-store.ts';
 import type { MirrorVault } from '../duties/mirror-vault.ts';
 import { MirrorShape, RETAIN_ANNOTATION, RetainShape } from '../shape.ts';
 import { type EffectiveSpec, effectiveSpec, sourceSecretOf, type SpecOptions, SUSPENDED } from './spec.ts';
-import { entryAt } from './vault-spec.ts';
+import { entryAt, sourceEntryAt } from './vault-spec.ts';
 
 export interface MirrorRulesOptions {
   readonly mirrors: MirrorStore;
@@ -159,7 +158,7 @@ export class MirrorRules implements RuleSet {
   /** The source of a mirror; `undefined`: the spec has no valid source. */
   sourceOf(rule: RuleKey, { metadata }: SecretMirror, spec: EffectiveSpec): ResourceKey | undefined {
     const { sourceLocation, sourceName, sourceType } = spec;
-    if (sourceType === 'vault') return this.#options.vault && sourceLocation && vaultSourceKey(sourceLocation, rule);
+    if (sourceType === 'vault') return this.#options.vault && sourceEntryAt(sourceLocation, rule);
     return sourceName === undefined ? undefined : this.#keyOf(metadata.namespace ?? '', sourceName, kindOf(sourceType));
   }
 

@@ -11,9 +11,10 @@ import {
   type ObjectRef,
   type VaultAuthRef,
   type VaultLocation,
+  vaultSourceKey,
   vaultTargetKey,
 } from '../../../copy/vault/locations.ts';
-import type { EntryKey } from '../../../copy/model/keys.ts';
+import type { EntryKey, RuleKey } from '../../../copy/model/keys.ts';
 import { isDnsLabel, nameProblems } from '../../../runtime/text/dns-names.ts';
 import { MIRROR_DEFAULTS, type SecretReference, type VaultBlock } from '../api.ts';
 
@@ -75,6 +76,11 @@ function withDefaults(block: VaultBlock, defaults: VaultDefaults): VaultDefaults
 /** The key of the entry at a location. */
 export function entryAt(location: VaultLocation | undefined): EntryKey | undefined {
   return location && vaultTargetKey(location);
+}
+
+/** The key of the entry at a location as the source of a rule. */
+export function sourceEntryAt(location: VaultLocation | undefined, rule: RuleKey): EntryKey | undefined {
+  return location && vaultSourceKey(location, rule);
 }
 
 function serverOf(
