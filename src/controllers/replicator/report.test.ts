@@ -2,10 +2,8 @@ import type { RuleKey } from '../../copy/model/keys.ts';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { userCause } from '../../copy/model/cause.ts';
 import { observe } from '../../copy/model/observed.ts';
 import { PatternCache } from '../../runtime/text/name-patterns.ts';
-import type { EventInput } from '../../kube/event-recorder.ts';
 import { annotationNames } from './rules/annotations.ts';
 import { ruleText } from './rules/rule.ts';
 import { ReplicatorRules } from './rules/rule-set.ts';
@@ -76,21 +74,4 @@ test('the version of a rule changes when its object gets the mark of a copy, and
     ruleText(SETTINGS, annotations),
   );
   assert.equal(new Set(versions).size, 3);
-});
-
-test('an event is recorded when it differs from the one before', async () => {
-  const recorded: string[] = [];
-  const rules = new ReplicatorRules(ruleScope(), () => observe(METADATA));
-  const recordEvent = (_rule: RuleKey, { message }: EventInput): void => void recorded.push(message);
-  const life = ruleLife(controllerOf(rules), { recordEvent });
-  const evaluated = controllerOf(rules).store.version(RULE);
-  const look = async (message: string | undefined): Promise<string[]> => {
-    const refusal = message === undefined ? undefined : userCause('Broken', message);
-    await life.report(RULE, [], { writes: 0, undeleted: [], evaluated, refusal }, new AbortController().signal);
-    return recorded.splice(0);
-  };
-  assert.deepEqual(await look('a'), ['a']);
-  assert.deepEqual(await look('a'), []);
-  assert.deepEqual(await look(undefined), []);
-  assert.deepEqual(await look('a'), ['a']);
 });

@@ -66,41 +66,6 @@ for (const kind of rowsOf(KINDS)) {
   });
 
   describe(`replicate-to on a ${kind.kind}`, () => {
-    it(`copies of a ${kind.kind} with replicate-to are created, updated and repaired, and deleted when the annotation no longer names them`, async () => {
-      const users = scene.of(kind);
-      await users.create(
-        'source/pushed',
-        { a: '1' },
-        { 'replicate-to': 'team-a/one,two' },
-        { metadata: { labels: { not: 'copied' } } },
-      );
-      const copy = await users.holds('team-a/one', { a: '1' });
-      assert.deepEqual(copy.metadata.labels, {
-        'app.kubernetes.io/managed-by': 'k8s-replicator',
-        'keyferry.dev/copy': 'replicator',
-      });
-      assert.equal(annotation(copy, 'replicated-by'), 'source/pushed');
-      assert.equal(annotation(copy, 'replicated-from-version'), await users.version('source/pushed'));
-      await users.holds('source/two', { a: '1' });
-      await scene.api.patch(users.path('team-a/one'), {
-        metadata: { labels: { foreign: 'label' }, annotations: { foreign: 'annotation' } },
-      });
-      await users.change('source/pushed', { a: '2' });
-      const updated = await users.holds('team-a/one', { a: '2' });
-      assert.equal(updated.metadata.labels.foreign, 'label');
-      assert.equal(updated.metadata.annotations.foreign, 'annotation');
-      await users.change('team-a/one', { a: 'tampered' });
-      await users.holds('team-a/one', { a: '2' });
-      await users.delete('team-a/one');
-      await users.holds('team-a/one', { a: '2' });
-      await users.annotate('source/pushed', { 'replicate-to': 'team-b/three' });
-      await users.holds('team-b/three', { a: '2' });
-      await users.gone('team-a/one');
-      await users.gone('source/two');
-      await users.delete('source/pushed');
-      await users.gone('team-b/three');
-    });
-
     it(`a ${kind.kind} with replicate-to-namespaces is copied into matching namespaces that are created later`, async () => {
       const users = scene.of(kind);
       await users.create('source/tls', { crt: '1' }, { 'replicate-to-namespaces': 'jx-.*,team-a,no-such' });

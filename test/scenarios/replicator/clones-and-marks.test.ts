@@ -124,27 +124,5 @@ for (const kind of rowsOf(KINDS)) {
       await scene.api.patch(users.path('team-a/left'), { metadata: { annotations: { [PLACE]: 'team-a/left' } } });
       await users.gone('team-a/left');
     });
-
-    it(`a ${kind.kind} that k8s-replicator made is taken over by the source that names it`, async () => {
-      const users = scene.of(kind);
-      await users.create('team-a/adopted', { a: 'old' }, { 'replicated-by': 'source/adopted' });
-      await users.create('source/adopted', { a: '1' }, { 'replicate-to': 'team-a/adopted' });
-      const { metadata } = await users.holds('team-a/adopted', { a: '1' });
-      assert.equal(metadata.annotations[PLACE], 'team-a/adopted');
-      assert.equal(metadata.labels['keyferry.dev/copy'], 'replicator');
-      await users.delete('source/adopted');
-      await users.gone('team-a/adopted');
-    });
-
-    it(`if its source is deleted, a pushed ${kind.kind} is deleted, and objects that pull from it are cleared`, async () => {
-      const users = scene.of(kind);
-      const allowed = { 'replication-allowed': 'true' };
-      await users.create('source/head', { a: '1' }, { ...allowed, 'replicate-to': 'team-a/head' });
-      await users.create('team-b/tail', {}, { 'replicate-from': 'team-a/head' });
-      await users.holds('team-b/tail', { a: '1' });
-      await users.delete('source/head');
-      await users.gone('team-a/head');
-      await users.holds('team-b/tail', {});
-    });
   });
 }

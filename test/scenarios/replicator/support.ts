@@ -1,4 +1,5 @@
 /** Shared by the scenarios of the replicator: a cluster, an operator, and actions of users on objects of any kind. */
+import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
 
 import { startControlPlane } from '../../servers/control-plane.ts';
@@ -215,9 +216,10 @@ export class KindScene {
     return JSON.stringify(await Promise.all(names.map((name) => this.version(name))));
   }
 
-  /** Checks that no object is written for `SETTLE_MS`. */
+  /** Checks that no object is written or deleted for `SETTLE_MS`. All of them must be there. */
   async stayUnchanged(names: readonly string[], what: string): Promise<void> {
     const before = await this.versions(names);
+    assert.ok(!before.includes('null'), `${what}: one of ${names.join()} is gone`);
     await staysTrue(async () => (await this.versions(names)) === before, SETTLE_MS, what);
   }
 }

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import * as fc from 'fast-check';
 
 import type { KubeObject } from '../../../kube/api.ts';
@@ -126,4 +128,24 @@ test('if a selector needs several labels, only the namespaces with the rarest of
     namespaces.sink.upsert(namespace(`n-${index}`, { tier: 'prod', team: `t-${index % 3}` }));
   const found = (text: string): number => [...namespaces.names(parseSelector(text))].length;
   assert.deepEqual(['tier,team=t-1', 'team in (t-1,t-2),tier', 'tier=prod,team=t-1', '!tier'].map(found), [3, 6, 3, 9]);
+});
+
+test('two labels of a namespace take at most 512 bytes of memory, including the index by label', () => {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  const used = (): number => {
+    collect();
+    return process.memoryUsage().heapUsed;
+  };
+  const [namespaces, count] = [new Namespaces(), 10_000];
+  const fill = (labels: (index: number) => string): void => {
+    for (let index = 0; index < count; index += 1)
+      namespaces.sink.upsert(JSON.parse(`{"metadata":{"name":"n-${index}","uid":"u-${index}",${labels(index)}}}`));
+  };
+  fill(() => '"labels":{}');
+  const before = used();
+  fill((index) => `"labels":{"tier":"prod","team":"team-${index}"}`);
+  const bytes = (used() - before) / count;
+  assert.deepEqual([...namespaces.names(parseSelector('tier=prod,team=team-1'))], ['n-1']);
+  assert.ok(bytes > 0 && bytes <= 512, `${bytes} bytes`);
 });

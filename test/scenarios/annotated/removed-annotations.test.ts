@@ -4,35 +4,17 @@ import { after, before, it } from 'node:test';
 
 import type { Json } from '../../support/api.ts';
 import { staysTrue } from '../../support/wait-for.ts';
-import { MittwaldScene } from './support.ts';
+import { AnnotatedScene } from './support.ts';
+import { SYSTEMS, without } from './systems.ts';
 
-const REFLECTOR = 'reflector.v1.k8s.emberstack.com';
-const AUTO = {
-  [`${REFLECTOR}/reflection-allowed`]: 'true',
-  [`${REFLECTOR}/reflection-auto-enabled`]: 'true',
-  [`${REFLECTOR}/reflection-auto-namespaces`]: 'a,b',
-};
-const SELECTOR = 'kubernetes.io/metadata.name in (a,b)';
-const RULES: Readonly<Record<string, Record<string, string>>> = {
-  reflector: AUTO,
-  replicator: { 'k8s-replicator/replicate-to-namespaces': 'a,b' },
-  mittwald: { 'replicator.v1.mittwald.de/replicate-to': 'a,b' },
-  'config-syncer': { 'kubed.appscode.com/sync': SELECTOR },
-};
-
-let scene: MittwaldScene;
+let scene: AnnotatedScene;
 before(async () => {
-  scene = await MittwaldScene.open();
+  scene = await AnnotatedScene.open();
   await scene.namespaces('home', 'a', 'b');
-  const args = [
-    `--controllers=${Object.keys(RULES).join()}`,
-    '--source-grace=1s',
-    '--leader-elect',
-    '--leader-elect-namespace=home',
-  ];
-  await scene.operator([], { command: 'run', args });
+  const args = ['--source-grace=1s', '--leader-elect', '--leader-elect-namespace=home'];
+  await scene.operator(args);
   // The second one waits for the Lease.
-  await scene.started([], { command: 'run', args });
+  await scene.started(args);
 });
 after(() => scene.close());
 
@@ -48,9 +30,10 @@ async function writeFromTemplate(name: string): Promise<void> {
   await scene.api.call('PUT', scene.secrets.path(name), { body: { ...object, metadata: rest } });
 }
 
-for (const [controller, annotations] of Object.entries(RULES))
+for (const { name: controller, push } of SYSTEMS)
   it(`when another program removes the annotations of ${controller}, one event on the source says how many copies go`, async () => {
     const { secrets } = scene;
+    const annotations = push('a', 'b');
     await scene.put(secrets, `home/${controller}`, { a: '1' }, annotations);
     for (const namespace of ['a', 'b']) await secrets.holds(`${namespace}/${controller}`, { a: '1' });
     await writeFromTemplate(`home/${controller}`);
@@ -69,20 +52,26 @@ for (const [controller, annotations] of Object.entries(RULES))
 
 it('no event tells of copies that another rule wants, or that go with their source', async () => {
   const { secrets } = scene;
-  const { reflector, replicator } = RULES;
+  const [reflector = {}, replicator = {}] = ['reflector', 'replicator'].map((system) =>
+    SYSTEMS.find(({ name }) => name === system)?.push('a', 'b'),
+  );
   await scene.put(secrets, 'home/moved', { a: '1' }, { ...reflector, ...replicator });
   for (const copy of ['a/moved', 'b/moved'])
-    for (const mark of [`${REFLECTOR}/reflects`, 'k8s-replicator/replicated-by'])
+    for (const mark of ['reflector.v1.k8s.emberstack.com/reflects', 'k8s-replicator/replicated-by'])
       await secrets.becomes(copy, ({ metadata }) => mark in metadata.annotations, 'of both');
   await scene.put(secrets, 'home/deleted', { a: '1' }, reflector);
   await secrets.holds('a/deleted', { a: '1' });
-  await scene.say(secrets, 'home/moved', Object.fromEntries(Object.keys(AUTO).map((key) => [key, null])));
+  await scene.say(secrets, 'home/moved', without(reflector));
   await secrets.delete('home/deleted');
   await secrets.gone('a/deleted');
-  await secrets.becomes('a/moved', ({ metadata }) => !(`${REFLECTOR}/reflects` in metadata.annotations), 'of one');
+  await secrets.becomes(
+    'a/moved',
+    ({ metadata }) => !('reflector.v1.k8s.emberstack.com/reflects' in metadata.annotations),
+    'of one',
+  );
   // A rule is reported at most once a second.
   await staysTrue(async () => (await eventsOn('moved')).length === 0, 1500, 'no event, because the copies stay');
-  await scene.say(secrets, 'home/moved', { 'k8s-replicator/replicate-to-namespaces': null });
+  await scene.say(secrets, 'home/moved', without(replicator));
   await secrets.warning('home/moved', 'RuleRemoved');
   assert.deepEqual(
     (await eventsOn('moved')).map(({ message }) => message),
