@@ -18,9 +18,6 @@ const TRIES = 6;
  * long. A timer may fire 5 ms early.
  */
 const LAST_PAUSE_MS = 50 * 2 ** (TRIES - 2) - 5;
-/** Limit, ms. It is shorter than all pauses together that follow failures other than conflicts. */
-const AT_ONCE_MS = 3000;
-
 let scene: FaultScene;
 let probes: ProbeLog;
 
@@ -55,26 +52,6 @@ const removeCopies = async (): Promise<void> => {
   for (const namespace of namespaceNames()) await scene.api.delete(`/api/v1/namespaces/${namespace}/secrets`);
 };
 
-test('while every second request gets 429 for 20 s, the operator waits as long as Retry-After says; then it makes every copy', async (t) => {
-  const from = performance.now();
-  const storm = scene.proxy.rule({ match: every(2, () => true), fault: kubernetesFault(429, 1) });
-  let rounds = 0;
-  while (performance.now() < from + 20_000) {
-    await scene.changeSources();
-    rounds += 1;
-    await new Promise((resolve) => setTimeout(resolve, 4000));
-  }
-  storm.clear();
-  const busiest = scene.busiestSecond(from);
-  t.diagnostic(
-    `right after ${Math.round(await scene.converged())} ms; ${storm.hits} refusals; busiest second ${busiest}`,
-  );
-  assert.ok(busiest <= 60, `${busiest} requests in one second`);
-  const writes = await scene.writesSince(from);
-  writes.forEach((n, key) => assert.ok(n >= 1 && n <= rounds, `${key}: ${n} writes for ${rounds} changes`));
-  await probes.ready(200);
-});
-
 for (const status of [500, 503] as const) {
   test(`if writes get ${status} ${TRIES} times, the operator repeats them after growing pauses, and each is carried out one time`, async (t) => {
     const from = performance.now();
@@ -94,16 +71,6 @@ for (const status of [500, 503] as const) {
     await scene.assertWrites(from, 1);
   });
 }
-
-test('if every third write gets 409, the operator repeats it without a pause, and all copies are up to date', async (t) => {
-  const from = performance.now();
-  const rule = scene.proxy.rule({ match: every(3, isWrite), fault: kubernetesFault(409) });
-  await scene.changeSources();
-  const tookMs = await scene.converged(AT_ONCE_MS);
-  t.diagnostic(`right after ${Math.round(tookMs)} ms; ${rule.hits} conflicts`);
-  assert.ok(rule.hits >= 16);
-  await scene.assertWrites(from, 1);
-});
 
 test('if the creation of a copy gets no answer, the operator recognizes the copy as its own and does not create it again', async (t) => {
   await removeCopies();

@@ -12,7 +12,7 @@ import { rowsOf } from '../support/long.ts';
 import { waitFor } from '../support/wait-for.ts';
 import type { ProbeLog } from './probe-log.ts';
 import { COPIES, FaultScene, namespaceNames, RECOVERY_MS } from './scene.ts';
-import { mirrorPath, RULES, CONTROLLERS } from './controllers.ts';
+import { RULES, CONTROLLERS } from './controllers.ts';
 
 const WATCHING = { isWatch: true };
 const THROTTLED_MS = 8000;
@@ -54,12 +54,10 @@ for (const controller of CONTROLLERS) {
         const next = await scene.operator();
         await next.ready();
         await waitFor(async () => (await left()) === 0, { message: 'the copies to go' });
-        if (controller.name === 'mirrors') {
-          for (const n of rules) {
-            await waitFor(async () => (await scene.api.find(mirrorPath(n))) === undefined, { message: 'the mirror' });
-          }
+        for (const n of rules) {
+          await scene.dropped(n);
+          await controller.restore(scene, n);
         }
-        for (const n of rules) await controller.restore(scene, n);
         await scene.converged();
       });
     }

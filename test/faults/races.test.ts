@@ -11,7 +11,7 @@ import type { Json } from '../support/api.ts';
 import { staysTrue, waitFor } from '../support/wait-for.ts';
 import { within } from '../support/yardstick.ts';
 import { FaultScene, namespaceNames } from './scene.ts';
-import { mirrorPath, CONTROLLERS } from './controllers.ts';
+import { CONTROLLERS } from './controllers.ts';
 
 /** Limit, ms. It is shorter than all pauses together that follow failures other than conflicts. */
 const SOON_MS = 8000;
@@ -54,18 +54,6 @@ for (const controller of CONTROLLERS) {
       const arrives = (): Promise<unknown> => waitFor(() => rule.hits === 1, { message: `our ${method} of ${path}` });
       return { arrives, release: resolve };
     };
-    /** Waits until the copies of rule `n` are deleted; for SecretMirrors, until the mirror is deleted, too. */
-    const dropRule = async (n: number): Promise<void> => {
-      const none = async (): Promise<boolean> => {
-        const labelled = await scene.api.list('/api/v1/secrets', { labelSelector: controller.copyLabel });
-        return labelled.every(({ metadata }) => metadata.name !== `source-${n}`);
-      };
-      await waitFor(none, { message: () => `the copies of source-${n} to go; ${scene.logTail()}` });
-      if (controller.name === 'mirrors') {
-        await waitFor(async () => (await scene.api.find(mirrorPath(n))) === undefined, { message: 'the mirror to go' });
-      }
-    };
-
     test(`${controller.name}: if a user puts an object in the place of a copy just before the operator deletes the copy, the object stays`, async () => {
       const rule = holdFirst('DELETE', secretPath('team-4', 0));
       await controller.drop(scene, 0);
@@ -73,7 +61,7 @@ for (const controller of CONTROLLERS) {
       await scene.api.delete(secretPath('team-4', 0));
       const users = await createForeign('team-4', 0);
       rule.release();
-      await dropRule(0);
+      await scene.dropped(0);
       await assertUnchanged(users, 0);
     });
 
@@ -84,7 +72,7 @@ for (const controller of CONTROLLERS) {
       const metadata = { annotations: { [controller.mark]: null }, labels: { [controller.copyLabel]: null } };
       const users = await scene.api.patch(secretPath('team-4', 1), { metadata });
       rule.release();
-      await dropRule(1);
+      await scene.dropped(1);
       await assertUnchanged(users, 1);
     });
 
@@ -116,7 +104,7 @@ for (const controller of CONTROLLERS) {
     test(`${controller.name}: if deletions get no answer, they are repeated without harm, and later changes are copied`, async () => {
       const lost = scene.proxy.rule({ match: { method: 'DELETE' }, fault: { kind: 'lose-answer' }, times: 5 });
       await controller.drop(scene, 2);
-      await dropRule(2);
+      await scene.dropped(2);
       assert.equal(lost.hits, 5);
       await scene.changeSources();
       const follows = async (): Promise<boolean> =>
@@ -135,7 +123,7 @@ for (const controller of CONTROLLERS) {
         await scene.changeSources();
         await scene.namespaces(...names);
         await controller.drop(scene, 3);
-        await dropRule(3);
+        await scene.dropped(3);
         await waitFor(right, { message: () => `the copies of the last; ${scene.logTail()}` });
       });
       refusals.clear();

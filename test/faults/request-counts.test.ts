@@ -238,7 +238,7 @@ test('if 40 mirrors select by 40 different label keys, a start lists the namespa
     await Promise.all(
       mirrors.map(async ({ spec }) => {
         const copy = `/api/v1/namespaces/team-0/secrets/${spec.destination.name}`;
-        await waitFor(async () => await scene.api.find(copy), { timeoutMs: RECOVERY_MS, message: copy });
+        await waitFor(async () => await scene.api.find(copy), { message: copy });
       }),
     );
     const lists = scene.proxy.requests.filter(

@@ -15,7 +15,7 @@ import { PATIENCE_MS, waitFor } from '../support/wait-for.ts';
 import { within } from '../support/yardstick.ts';
 import type { WatchEvent, Watcher } from '../support/watcher.ts';
 import { ProbeLog } from './probe-log.ts';
-import { type FaultController, MIRRORING, RULES } from './controllers.ts';
+import { type FaultController, MIRRORING, mirrorPath, RULES } from './controllers.ts';
 
 export const NAMESPACES = 10;
 export const COPIES = RULES * NAMESPACES;
@@ -166,6 +166,17 @@ export class FaultScene implements AsyncDisposable {
       Array.from({ length: RULES }, (_, n) => `${namespace}/source-${n}`),
     );
     return wanted.filter((key) => held.get(key)?.['value'] !== this.value());
+  }
+
+  /** Waits until rule `n` is gone, with its copies. */
+  async dropped(n: number): Promise<void> {
+    const none = async (): Promise<boolean> => {
+      const labelled = await this.api.list('/api/v1/secrets', { labelSelector: this.#controller.copyLabel });
+      return labelled.every(({ metadata }) => metadata.name !== `source-${n}`);
+    };
+    await waitFor(none, { message: () => `the copies of source-${n} to go; ${this.logTail()}` });
+    if (this.#controller === MIRRORING)
+      await waitFor(async () => (await this.api.find(mirrorPath(n))) === undefined, { message: 'the mirror to go' });
   }
 
   /** Waits until all copies are up to date. @throws AssertionError at the time limit @returns how long it took, ms */
