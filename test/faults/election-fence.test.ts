@@ -10,7 +10,8 @@ import { type Fault, kubernetesFault } from '../servers/fault-rules.ts';
 import type { Keyferry } from '../support/keyferry.ts';
 import { stopRenewals } from '../support/stop-renewals.ts';
 import { waitFor } from '../support/wait-for.ts';
-import { currentStretch } from '../support/yardstick.ts';
+import { currentStretch, within } from '../support/yardstick.ts';
+import { RULES } from './controllers.ts';
 import { FaultScene } from './scene.ts';
 
 const LEASE = '/apis/coordination.k8s.io/v1/namespaces/default/leases/keyferry';
@@ -20,6 +21,11 @@ const LEASE_S = 3 * slower;
 const RENEW_DEADLINE_S = 2 * slower;
 /** A Retry-After, s. It ends 1 s after the renew deadline. (Running writes may last until 3 s after the deadline.) */
 const HOLD_S = RENEW_DEADLINE_S + 1;
+/**
+ * Limit for the exit after the Lease was lost, ms. It is longer than the leader needs to notice the loss, and shorter than
+ * the time limit of the call that the test holds.
+ */
+const EXIT_MS = 20_000;
 
 let scene: FaultScene;
 
@@ -78,3 +84,16 @@ for (const [title, fault] of [
     assert.ok(holderIdentity === undefined || holderIdentity === '', 'it was given back');
   });
 }
+
+test('if a leader loses its Lease during the first reconcile of its mirrors, the process exits', async () => {
+  await scene.mirror(RULES, ['nowhere']);
+  const path = new RegExp(`/secretmirrors/mirror-${RULES}\\?`);
+  const held = scene.proxy.rule({ match: { method: 'PATCH', path }, fault: { kind: 'stall' } });
+  const leader = await scene.operator();
+  await waitFor(() => held.hits > 0, { message: 'the first write into the mirror' });
+  const renewTime = new Date().toISOString().replace('Z', '000Z');
+  await scene.api.patch(LEASE, { spec: { holderIdentity: 'another', leaseDurationSeconds: 60, renewTime } });
+  const ending = await within(EXIT_MS, 'the end', async () => await leader.ended());
+  assert.equal(ending.code, 1);
+  assert.match(leader.output, /lost leadership/);
+});

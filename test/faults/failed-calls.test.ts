@@ -4,6 +4,7 @@ import { after, before, beforeEach, test } from 'node:test';
 
 import { kubernetesFault } from '../servers/fault-rules.ts';
 import type { ProxyRequest } from '../servers/fault-rules.ts';
+import { rowsOf } from '../support/long.ts';
 import { waitFor } from '../support/wait-for.ts';
 import type { ProbeLog } from './probe-log.ts';
 import { COPIES, FaultScene, namespaceNames } from './scene.ts';
@@ -52,7 +53,7 @@ const removeCopies = async (): Promise<void> => {
   for (const namespace of namespaceNames()) await scene.api.delete(`/api/v1/namespaces/${namespace}/secrets`);
 };
 
-for (const status of [500, 503] as const) {
+for (const status of rowsOf([503, 500] as const, 1)) {
   test(`if writes get ${status} ${TRIES} times, the operator repeats them after growing pauses, and each is carried out one time`, async (t) => {
     const from = performance.now();
     const rule = scene.proxy.rule({ match: isWrite, fault: kubernetesFault(status) });
