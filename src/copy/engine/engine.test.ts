@@ -288,12 +288,12 @@ test('if a rule cannot be evaluated, it is not read from the server to decide on
 
 test('while a rule is evaluated, none of its copies is an orphan; if it changes meanwhile, it is evaluated again', async () => {
   let evaluations = 0;
-  let during: Promise<unknown> | undefined;
+  let during: unknown;
   const reconciler: Partial<WholeLife> = {
     async evaluate(rule) {
       evaluations += 1;
       if (evaluations === 2) {
-        during = engine.orphanActionOf(RULE, TARGET, COPY, signal);
+        during = await engine.orphanActionOf(RULE, TARGET, COPY, signal);
         engine.enqueueRule(RULE);
       }
       for (let turn = 0; turn < 10; turn += 1) await setImmediate();
@@ -308,7 +308,7 @@ test('while a rule is evaluated, none of its copies is an orphan; if it changes 
   await engine.start(signal);
   engine.enqueueRule(RULE);
   await waitFor(() => evaluations >= 3, { message: 'the third evaluation: it was touched in the second' });
-  assert.equal(await during, 'later');
+  assert.equal(during, 'later');
   await waitFor(async () => (await engine.orphanActionOf(RULE, TARGET, COPY, signal)) === 'delete');
 });
 
