@@ -203,13 +203,6 @@ describe('the commands with few rights, few namespaces or limits', () => {
   });
 
   describe('commands that read only some namespaces', () => {
-    it('status, plan and explain refuse --namespace-selector, and name --namespaces', async () => {
-      for (const command of [['status'], ['plan', '-'], ['explain', 'secret', 'web/registry']]) {
-        const { code, stderr } = await run(...command, '--namespace-selector=serve=yes');
-        assert.deepEqual([code, /name the namespaces with --namespaces/.test(stderr)], [2, true], stderr);
-      }
-    });
-
     it('with --namespaces, explain names the flag if the namespace of an object is left out', async () => {
       for (const [object, summary] of [
         [
@@ -256,14 +249,6 @@ describe('the commands with few rights, few namespaces or limits', () => {
         notes.filter((one) => one.rule === 'SecretMirror platform/new').map(({ note }) => note),
         ['namespace platform is not one of those of --namespaces'],
       );
-    });
-
-    it('status refuses --namespaces with flags that need labels or annotations of namespaces, as the operator does', async () => {
-      for (const flag of ['--require-consent', '--source-namespaces=selector:a=b']) {
-        const { code, stderr } = await run('status', '--namespaces=web', flag);
-        assert.equal(code, 2, stderr);
-        assert.match(stderr, /--namespaces reads no (?:annotations|labels) of namespaces/);
-      }
     });
   });
 
