@@ -230,7 +230,8 @@ longIt(
       message: 'it to go',
     });
     t.diagnostic(`${many} copies deleted in ${seconds()}`);
-    assert.equal((await copies()).length, 0);
+    // On a busy machine the mirror may be gone after its time limit, and its last copies later.
+    await waitFor(async () => (await copies()).length === 0, { timeoutMs: 120_000, message: 'its copies to go' });
     await staysTrue(() => operator.running, 100, 'the process');
     assert.ok(await scene.find(HOME, 'many'));
     assert.ok(await scene.api.find(secretPath('meanwhile', 'meanwhile')));
