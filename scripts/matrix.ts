@@ -15,7 +15,7 @@ const ROOT = path.join(import.meta.dirname, '..');
 const RESULTS = path.join(ROOT, 'scripts/matrix/results.json');
 const PAGE = path.join(ROOT, 'docs/versions.md');
 const CONTROLLERS = ['mirrors', 'replicator', 'reflector', 'mittwald', 'config-syncer', 'syncsecret', 'generator'];
-const SHARED = ['mirrors-vault', 'clusters', 'engine', 'kube', 'vault-client', 'migrate', 'pods', 'reach'];
+const SHARED = ['annotated', 'mirrors-vault', 'clusters', 'engine', 'kube', 'vault-client', 'migrate', 'pods', 'reach'];
 const FOLDERS = [...CONTROLLERS, ...SHARED].map((folder) => `test/scenarios/${folder}/`);
 /** The folders of files that only run if an argument names the folder. */
 const MORE = globSync('test/**/more/', { cwd: ROOT }).map((folder) => `${folder.replace(/\/$/, '')}/`);

@@ -50,7 +50,7 @@ const SCENARIOS_IN_BATCH = 4;
 const FEW_SCENARIOS = 40;
 /** The scenarios that share processes. The others run for minutes, or start programs that look at the whole machine. */
 const SHARING =
-  /^test\/scenarios\/(cli|config-syncer|engine|generator|mirrors|mirrors-vault|mittwald|reach|reflector|replicator|syncsecret)\/(more\/)?[^/]+$/;
+  /^test\/scenarios\/(annotated|cli|config-syncer|engine|generator|mirrors|mirrors-vault|mittwald|reach|reflector|replicator|syncsecret)\/(more\/)?[^/]+$/;
 /** The module that runs a batch: it imports the files that its arguments name. */
 const BATCH = path.join(import.meta.dirname, 'test-batch.ts');
 /** At most this many processes run a second time. If more fail, the cause is not the load. */

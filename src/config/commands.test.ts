@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { CONTROLLER_COMMANDS, findControllerCommand } from './commands.ts';
+import { CONTROLLERS } from './controller-names.ts';
 import type { Config } from './config.ts';
 import type { ProcessInfo } from './flags/flags.ts';
 import { NO_VAULT_ENVIRONMENT } from './vault-environment.ts';
@@ -328,8 +329,7 @@ describe('replicator', () => {
 
 describe('run', () => {
   it('without --controllers, run starts mirrors, replicator and generator; with it, run starts the listed controllers', () => {
-    const list =
-      'replicator, mirrors, syncsecret-manager, syncsecret-ccm, syncsecret-synchronizer, reflector, config-syncer, mittwald, generator';
+    const list = CONTROLLERS.join(', ');
     table('run', [
       [
         [],

@@ -42,7 +42,10 @@ export interface Claim {
    * new claim, so that each outcome belongs to one generation.
    */
   readonly sourceGeneration?: number | undefined;
-  /** The keys of the source that the target gets. Default: all. The id of the shape names them. */
+  /**
+   * The keys of the source that the target gets. Default: all. The id of the shape must contain `selection.id`, and
+   * `heldVersion` must not answer for a target with other keys.
+   */
   readonly selection?: KeySelection | undefined;
   readonly shape: Shape;
 }

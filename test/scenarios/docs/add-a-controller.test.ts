@@ -163,10 +163,30 @@ it('a wrong value is told by a Warning event, and deletes no copy', async () => 
     { message: 'the Warning event' },
   );
   assert.equal(event.reason, 'IllFormed');
-  assert.match(event.message, /"Team B" is no name of a namespace/);
+  assert.match(event.message, /"Team B".* not a name of a namespace/);
   assert.equal(event.source.component, 'keyferry-toy');
   await staysTrue(async () => (await versions()) === before, SETTLE_MS, 'no Secret changes');
   await copyTo('team-a, team-b');
+});
+
+it('one write that changes the data and takes a namespace from the list gives this namespace no new data', async () => {
+  await holds('team-a', 'three');
+  const seen: string[] = [];
+  const watcher = await plane.api.watch('/api/v1/namespaces/team-a/secrets', ({ object }) => {
+    seen.push(object.data?.password ?? '');
+  });
+  await plane.api.patch(pathOf('home'), {
+    metadata: { annotations: { [COPY_TO]: 'team-b' } },
+    data: encoded('withheld'),
+  });
+  await holds('team-b', 'withheld');
+  await gone('team-a');
+  await watcher.stop();
+  assert.ok(!seen.includes(encoded('withheld')['password'] ?? ''));
+  await plane.api.patch(pathOf('home'), {
+    metadata: { annotations: { [COPY_TO]: 'team-a, team-b' } },
+    data: encoded('three'),
+  });
 });
 
 it('after a restart, nothing is written', async () => {
