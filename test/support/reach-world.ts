@@ -175,7 +175,7 @@ export class ReachProcess {
     );
     const log = { error: (_text: string, fields?: object) => this.errors.push(fields) };
     const isCurrent = async (name: string): Promise<boolean> => await Promise.resolve(this.#isCurrent(name));
-    const reads = { namespaces: this.namespaces, isCurrent, watchNamespaces: () => undefined };
+    const reads = { isCurrent, watchNamespaces: () => undefined };
     const context = { engine, cluster: reads, clock: this.#clock, log };
     this.#changes = new NamespaceChanges(context);
     for (const { targets } of [this.#mirrorRules, this.#pushRules]) this.#changes.serve(targets);

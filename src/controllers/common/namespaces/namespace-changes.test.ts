@@ -15,7 +15,6 @@ import type { Changes } from './reach.ts';
 class Scene {
   readonly clock = new ManualClock();
   readonly enqueued: string[] = [];
-  readonly namespaces = { size: 10 };
   /** The namespaces of all searches, each with its changed labels. */
   readonly searched: string[] = [];
   /** For each rule: the namespaces that the rule must not copy into, by its last evaluation. */
@@ -35,7 +34,6 @@ class Scene {
     },
     cluster: {
       watchNamespaces: () => undefined,
-      namespaces: this.namespaces,
       isCurrent: async (namespace) => {
         this.read.push(namespace);
         return await Promise.resolve(namespace !== this.late);
@@ -105,24 +103,6 @@ test('the rules for the first changed namespace are enqueued immediately, and th
   await scene.clock.advance(1000);
   await scene.add('f');
   assert.deepEqual(scene.take(), []);
-});
-
-test('after a change that concerns many rules in many namespaces, further changes wait longer than 250 ms, but at most 1 s', async () => {
-  const scene = new Scene();
-  for (const [size, waitMs] of [
-    [5000, 500],
-    [1_000_000, 1000],
-  ] as const) {
-    scene.namespaces.size = size;
-    await scene.add('ab');
-    await scene.add('cd');
-    assert.deepEqual(scene.take(), ['a', 'b'], 'the first change does not wait');
-    await scene.clock.advance(waitMs - 1);
-    assert.deepEqual(scene.take(), []);
-    await scene.clock.advance(1);
-    assert.deepEqual(scene.take(), ['c', 'd']);
-    await scene.clock.advance(waitMs);
-  }
 });
 
 test('after the event of a namespace, the evaluation of its rule counts as outdated until the rule is enqueued', async () => {

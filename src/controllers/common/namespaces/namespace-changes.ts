@@ -22,18 +22,15 @@ import { someOf } from '../../../runtime/text/texts.ts';
 import type { Changes } from './reach.ts';
 
 /**
- * How long changes wait for further changes, ms. The more rules a search finds, the longer the next changes wait; after a
- * change of labels or consent, as long as possible. Labels may change often, so a search for them that finds nothing
- * has a wait, too.
+ * How long changes wait for further ones, ms. Labels and consents may change often, so after a search for them that found
+ * rules, the next changes wait longer; and they wait at all after a search for them that found nothing.
  */
-const BATCH_MS = { least: 250, most: 1000 };
-/** The wait for each pair of a found rule and a namespace, ms: five times the evaluation of the pair (2 to 10 µs). */
-const BATCH_MS_EACH = 0.05;
+const BATCH_MS = { existence: 250, labels: 1000 };
 
 /** The part of a `ControllerContext` that this file needs. */
 export interface NamespaceChangesContext {
   readonly engine: Pick<Engine, 'enqueueRule'> & { readonly claims: Pick<Claims, 'findingsOf'> };
-  readonly cluster: Pick<Cluster, 'watchNamespaces' | 'isCurrent'> & { readonly namespaces: { readonly size: number } };
+  readonly cluster: Pick<Cluster, 'watchNamespaces' | 'isCurrent'>;
   readonly clock: Clock;
   readonly log: Pick<Log, 'error'>;
 }
@@ -111,7 +108,7 @@ export class NamespaceChanges {
     while (this.#waiting.size > 0 && this.#timer === undefined) {
       const changes = (this.#searched = this.#waiting);
       this.#waiting = new Map();
-      let waitMs: number = BATCH_MS.most;
+      let waitMs: number = BATCH_MS.labels;
       try {
         waitMs = await this.#searchFor(changes);
       } catch (error) {
@@ -137,16 +134,14 @@ export class NamespaceChanges {
 
   /** @returns how long further changes wait, ms */
   async #searchFor(changes: ReadonlyMap<string, NamespaceChange>): Promise<number> {
-    const { engine, cluster } = this.#context;
+    const { engine } = this.#context;
     const found: RuleKey[] = [];
     for (const rules of this.#affected.values()) found.push(...(await rules.rulesFor(changes)));
     if (this.#isStopped) return 0;
     for (const rule of found) engine.enqueueRule(rule);
     const isLabelled = [...changes.values()].some((changed) => changed !== 'existence');
-    if (found.length === 0) return isLabelled ? BATCH_MS.least : 0;
-    if (isLabelled) return BATCH_MS.most;
-    const waitMs = Math.max(BATCH_MS.least, found.length * cluster.namespaces.size * BATCH_MS_EACH);
-    return Math.min(waitMs, BATCH_MS.most);
+    if (found.length === 0) return isLabelled ? BATCH_MS.existence : 0;
+    return isLabelled ? BATCH_MS.labels : BATCH_MS.existence;
   }
 }
 
