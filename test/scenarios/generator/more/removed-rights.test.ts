@@ -78,6 +78,9 @@ it('with the permissions in its manifests, the generator makes a value, and no c
   await says('story', 'Success');
   assertUsed(readAuditLog(scene.plane, serviceAccountUser(OWN, ACCOUNT)), callsIn(FILE, CREDENTIALS_FILE));
   await trial.program.stop();
+  // The next test needs to create the Lease.
+  const leases = `/apis/coordination.k8s.io/v1/namespaces/${OWN}/leases`;
+  for (const { metadata } of await scene.api.list(leases)) await scene.api.delete(`${leases}/${metadata.name}`);
 });
 
 it('at its start, a generator without a list permission logs it, and a generator without a permission for its Lease waits for it', async () => {
