@@ -1,10 +1,11 @@
 /**
- * Records with a watch of all Secrets which copies exist, and when each appeared.
+ * Records with a watch which copies exist, and when each appeared. By default it watches all Secrets; a `View` can name
+ * other objects.
  *
  * It handles one expectation at a time: a set of copies, a start time, and the generation (version of the content) that
  * each copy must get. The time of a copy is that of its first event with this generation after the start time.
  */
-import type { TestApi } from '../support/api.ts';
+import type { Json, TestApi } from '../support/api.ts';
 import type { Watcher } from '../support/watcher.ts';
 import { copyKey, generationOf } from './workload.ts';
 
@@ -39,16 +40,28 @@ interface Expectation {
   readonly done: PromiseWithResolvers<void>;
 }
 
+/** Which objects are watched, and how to get from an object the key and the generation of its copy. */
+export interface View {
+  readonly path: string;
+  keyOf(object: Json): string;
+  generationOf(object: Json): string;
+}
+
+const SECRETS: View = {
+  path: '/api/v1/secrets',
+  keyOf: ({ metadata }) => copyKey(metadata.namespace, metadata.name),
+  generationOf,
+};
+
 export class CopyTracker implements AsyncDisposable {
   #watcher: Watcher | undefined;
   #expectation: Expectation | undefined;
 
-  static async open(api: TestApi): Promise<CopyTracker> {
+  static async open(api: TestApi, view: View = SECRETS): Promise<CopyTracker> {
     const tracker = new CopyTracker();
-    tracker.#watcher = await api.watch('/api/v1/secrets', ({ type, object, at }) => {
+    tracker.#watcher = await api.watch(view.path, ({ type, object, at }) => {
       if (type === 'GAP') throw new Error('the watch of the benchmark fell behind');
-      const { namespace, name } = object.metadata;
-      tracker.#see(copyKey(namespace, name), type === 'DELETED' ? undefined : generationOf(object), at);
+      tracker.#see(view.keyOf(object), type === 'DELETED' ? undefined : view.generationOf(object), at);
     });
     return tracker;
   }

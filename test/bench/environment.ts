@@ -13,6 +13,7 @@ import type { BenchSystem, Copier, SystemName } from './system.ts';
 import { annotatedSystem } from './systems/annotated.ts';
 import { mirrorsSystem } from './systems/mirrors.ts';
 import { pageSystem } from './systems/page.ts';
+import { syncSecretSystem } from './systems/syncsecret.ts';
 import { vaultSystem } from './systems/vault.ts';
 import { seed } from './workload.ts';
 
@@ -29,6 +30,7 @@ export const SYSTEMS: Readonly<Record<SystemName, () => BenchSystem>> = {
   reflector: () => annotatedSystem('reflector'),
   replicator: () => annotatedSystem('replicator'),
   page: pageSystem,
+  syncsecret: syncSecretSystem,
   vault: vaultSystem,
 };
 
@@ -77,9 +79,9 @@ export class Environment implements AsyncDisposable {
       onProgress(
         `${options.unrelated} unrelated Secrets made in ${Math.round((performance.now() - started) / 1000)} s`,
       );
-      await system.install({ plane, crds: readCrds(), onProgress });
+      await system.install({ plane, crds: readCrds(), options, onProgress });
       const proxy = await startTcpProxy(plane.url);
-      const tracker = await CopyTracker.open(plane.api);
+      const tracker = await CopyTracker.open(plane.api, system.view);
       const kubeconfigPath = await plane.writeKubeconfig({ server: proxy.url, token: plane.tokenFor(USER) });
       return new Environment(options, plane, system, proxy, tracker, kubeconfigPath);
     } catch (error) {

@@ -47,7 +47,7 @@ describe('the operator', () => {
   before(async () => {
     await ensureBundle();
     environment = await Environment.prepare(
-      { system: 'mirrors', unrelated: 500, timeoutMs: TIMEOUT_MS },
+      { system: 'mirrors', unrelated: 500, timeoutMs: TIMEOUT_MS, syncSecrets: 0 },
       () => undefined,
     );
   });
