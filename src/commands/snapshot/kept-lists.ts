@@ -130,7 +130,8 @@ class KeptLists implements AsyncDisposable {
         this.#kept.delete(path);
         void watcher.stop();
         refused.reject(error);
-        this.#onChange();
+        // While the first list is awaited, the report that asked for it gets the error.
+        changed();
       },
     }).start();
     const listed = { items, watcher };

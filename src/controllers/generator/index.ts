@@ -1,7 +1,7 @@
 /**
  * The generator puts random values into Vault for ExternalSecrets whose values do not exist yet. It copies nothing, so
- * it has no claims, but a queue for each namespace and one worker (`run/worker.ts`): an author names the Vault server,
- * which may be slow, and so delays only the namespace of that author.
+ * it has no claims, but a queue and a worker (`run/worker.ts`) of its own. An author names the Vault server, which may
+ * never answer, so namespaces take turns and share the runs.
  */
 import type { Controller, RuleKind } from '../../copy/engine/controller.ts';
 import { RuleClient } from '../../copy/engine/life/rule-client.ts';
@@ -14,7 +14,7 @@ import { isForbidden } from '../../kube/errors.ts';
 import type { ServedNamespaces } from '../../kube/watch/served-namespaces.ts';
 import type { WatchSink } from '../../kube/watch/watcher.ts';
 import { sleep } from '../../runtime/abort.ts';
-import { QueueLanes } from '../../runtime/queue/queue-lanes.ts';
+import { KeyedQueue } from '../../runtime/queue/keyed-queue.ts';
 import { isVaultError } from '../../vault/errors.ts';
 import { apiInstalled } from '../common/custom-api.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
@@ -41,8 +41,11 @@ export const generator: ControllerEntry = {
   create,
 };
 
-/** Maximum number of ExternalSecrets of a namespace that are served at the same time. */
-const CONCURRENCY = 4;
+/**
+ * How many ExternalSecrets are served at the same time: each namespace may have one run more when others use all, so at
+ * most 23. These runs share the connections to Vault and to the API server with the rest of Keyferry.
+ */
+const WORKERS = { concurrency: 12, share: 1 };
 /** Longest pause before a retry, ms: a value is written within 20 s after Vault is back. */
 const LONGEST_WAIT_MS = 12_000;
 /** Longest pause while a policy, a login or a permission is missing, ms: a try takes 2 to 5 ms of CPU time. */
@@ -75,9 +78,9 @@ async function create(context: ControllerContext): Promise<Controller> {
       if (requests.wanted.some(({ store }) => store.kind === kind && store.name === name)) enqueue(key);
     }
   });
-  const lanes = new QueueLanes<RuleKey>({
+  const queue = new KeyedQueue<RuleKey>({
     name: GENERATOR,
-    concurrency: CONCURRENCY,
+    groupOf: namespaceOf,
     clock,
     retryMaxMs: REFUSED_WAIT_MS,
     retryMaxMsOf: (error) => (isRefusal(error) ? undefined : LONGEST_WAIT_MS),
@@ -87,7 +90,7 @@ async function create(context: ControllerContext): Promise<Controller> {
       log[level]('generating a value failed, retrying', { rule, error, retryInMs });
     },
   });
-  const enqueue = (key: RuleKey): void => lanes.of(namespaceOf(key)).add(key);
+  const enqueue = (key: RuleKey): void => queue.add(key);
   const worker = new Worker({
     rule: (key) => store.get(key),
     mode: () => mode,
@@ -190,14 +193,12 @@ async function create(context: ControllerContext): Promise<Controller> {
     },
     work: {
       start: () => {
-        lanes.start(async (key, signal) => await worker.run(key, signal));
+        queue.start(async (key, signal) => await worker.run(key, signal), WORKERS);
       },
       drain: async (drainMs) => {
-        await lanes.stop({ drainMs });
+        await queue.stop({ drainMs });
       },
-      get queues() {
-        return lanes.all;
-      },
+      queues: [{ name: GENERATOR, queue }],
     },
   };
 }

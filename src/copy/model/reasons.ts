@@ -65,7 +65,6 @@ export const REASONS = {
   RefusedType: entry('author', 'Secrets of this type are never copied', 'use a Secret of another type'),
   NoSecret: entry('author', 'the source does not exist', 'create it, or correct its name'),
   NoConfigMap: entry('author', 'the source does not exist', 'create it, or correct its name'),
-  NotOffered: entry('author', 'the Secret is no longer offered', 'set the label again'),
   Invalid: entry(
     'author',
     'the API server does not accept the content of the copy',

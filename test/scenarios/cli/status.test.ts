@@ -15,13 +15,15 @@ import { explainSchema, statusSchema } from '../../../scripts/reports/schemas.ts
 import type { StatusFindings } from '../../../src/commands/status/report.ts';
 import { watchStatus } from '../../../src/commands/status.ts';
 import type { Lister } from '../../../src/commands/snapshot/inventory.ts';
+import { follow } from '../../../src/commands/snapshot/kept-lists.ts';
+import { SECRET } from '../../../src/copy/model/kind.ts';
 import { loadKubeconfig } from '../../../src/kube/auth/kubeconfig.ts';
 import { HttpKubeApi } from '../../../src/kube/http.ts';
 import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';
 import { kubeconfigYaml } from '../../servers/kubeconfig.ts';
 import { freePort } from '../../servers/ports.ts';
 import { proxied } from '../../servers/proxied.ts';
-import { waitFor } from '../../support/wait-for.ts';
+import { staysTrue, waitFor } from '../../support/wait-for.ts';
 import { mirror, namespace, secret } from './objects.ts';
 import { type ProgramResult, RunningProgram, runProgram } from './program.ts';
 
@@ -252,6 +254,28 @@ describe('keyferry status', () => {
       const { code, stdout, stderr } = await runProgram(['status', '-w', '-n', 'team-a', '--kubeconfig', kubeconfig]);
       assert.deepEqual([code, stdout], [1, '']);
       assert.match(stderr, /no permission to list and watch secret\S+ in namespace team-a: .*cannot watch/);
+    });
+
+    it('a kind that may be listed but not watched is no change, and causes no second report', async () => {
+      const path = await plane.writeKubeconfig({ token: plane.tokenFor(TENANT) });
+      await using api = new HttpKubeApi(await loadKubeconfig({ path, env: {} }));
+      const stop = new AbortController();
+      let reports = 0;
+      const report = async (lister: Lister): Promise<void> => {
+        await assert.rejects(
+          lister(SECRET, ['team-a'], () => undefined),
+          /cannot watch/,
+        );
+        reports += 1;
+      };
+      const following = follow(api, { report, onReport: () => undefined, onState: () => undefined }, stop.signal);
+      try {
+        await waitFor(() => reports === 1, { message: 'the first report' });
+        await staysTrue(() => reports === 1, 1000, 'no second report');
+      } finally {
+        stop.abort();
+        await following;
+      }
     });
 
     it('status --watch prints a change that happens while it makes its first report', async () => {

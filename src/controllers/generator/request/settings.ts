@@ -26,7 +26,7 @@ const READ: ReadonlySet<string> = new Set([
 
 type Annotations = Readonly<Record<string, string>>;
 
-/** Maximum length of a stored annotation, characters. Valid settings are shorter, and so is a result of 200 long paths. */
+/** Maximum length of a stored annotation, characters. Valid settings are shorter, and so is a result (`run/result.ts`). */
 const MAX_VALUE = 131_072;
 
 const LEAST_LENGTH = 8;

@@ -44,6 +44,13 @@ function readBack(result: Result): Result {
   return parsed;
 }
 
+test('the text of a result is bounded, however long the paths are: the entries that do not fit are left out', () => {
+  const entries = Array.from({ length: 200 }, (_, n) => state(`${'€'.repeat(500)}${n}`, 1, true));
+  const result = resultOf(run(entries), undefined);
+  assert.ok(Buffer.byteLength(textOf(result)) < 70_000);
+  assert.ok(Object.keys(readBack(result).entries).length > 30);
+});
+
 test('results have the messages of the original Bash controller', () => {
   const words = ({ created, reason, message }: Result): unknown[] => [created, reason, message];
   assert.deepEqual(words(resultOf(run([state('secret/data/app', 1, true)]), undefined)), [

@@ -37,6 +37,8 @@ export type EntryState = Pick<EntryOutcome, 'path' | 'version' | 'createdTime' |
 
 /** Maximum length of a message, characters. */
 const MAX_MESSAGE = 1024;
+/** Most bytes of the entries in the annotation: many times what usual paths need. Entries that do not fit are left out. */
+const MAX_ENTRIES_BYTES = 65_536;
 const FOUND = 'The external-secrets operator has found the secret.';
 export const WRONG_ANNOTATION = "The only accepted value for the annotation 'create' is 'true'.";
 
@@ -138,7 +140,10 @@ function versionsOf(states: readonly EntryState[], before: Result | undefined): 
   const versions = [...byPath].map(([path, same]): [string, string] => {
     return [path, versionText(same, Object.hasOwn(known, path) ? known[path] : undefined)];
   });
-  return Object.fromEntries(versions);
+  let bytes = 0;
+  return Object.fromEntries(
+    versions.filter((version) => (bytes += Buffer.byteLength(JSON.stringify(version))) <= MAX_ENTRIES_BYTES),
+  );
 }
 
 /** @param known the text for the same path in the last result */

@@ -90,8 +90,11 @@ export class MirrorLeases {
     if (old !== undefined && old !== leaseId && leases.find(old)?.state !== 'replaced') {
       const revocations = this.#revocationsOf(rule);
       revocations.set(old, { state: 'waiting', location: this.#locationOf(mirror, spec, before) });
-      const [first] = revocations.keys();
-      if (first !== undefined && revocations.size > MOST_REPLACED) revocations.delete(first);
+      if (revocations.size > MOST_REPLACED) {
+        const [first] = revocations.keys();
+        const ended = [...revocations].find(([, { state }]) => state === 'over')?.[0];
+        revocations.delete(ended ?? first ?? old);
+      }
     }
     if (leaseId === undefined) return;
     // The mirror may have returned to a lease whose revocation failed.

@@ -31,7 +31,7 @@ import {
 import type { MirrorStore, StoredMirror } from './mirror-store.ts';
 import type { MirrorVault } from '../duties/mirror-vault.ts';
 import { MirrorShape, RETAIN_ANNOTATION, RetainShape } from '../shape.ts';
-import { type EffectiveSpec, effectiveSpec, sourceSecretOf, type SpecOptions, SUSPENDED } from './spec.ts';
+import { type EffectiveSpec, effectiveSpec, type SpecOptions, SUSPENDED } from './spec.ts';
 import { entryAt, sourceEntryAt } from './vault-spec.ts';
 
 export interface MirrorRulesOptions {
@@ -68,16 +68,6 @@ export class MirrorRules implements RuleSet {
       this.#specs.set(mirror.spec, (spec = effectiveSpec(mirror, this.#patterns, options)));
     }
     return spec;
-  }
-
-  /** The Secret or ConfigMap that is the source of a mirror; empty: the source is in Vault, or has no valid name. */
-  sourcesOf(rule: RuleKey): ResourceKey[] {
-    const mirror = this.#options.mirrors.get(rule);
-    if (mirror === undefined || mirror.metadata.deletionTimestamp !== undefined) return [];
-    // The effective spec is not used: it compiles patterns, which may take long, and at the start many mirrors come.
-    const type = mirror.spec?.source?.type ?? MIRROR_DEFAULTS.sourceType;
-    const name = type === 'vault' ? undefined : sourceSecretOf(mirror);
-    return name === undefined ? [] : [this.#keyOf(mirror.metadata.namespace ?? '', name, kindOf(type))];
   }
 
   async evaluate(rule: RuleKey, view: EngineView): Promise<Evaluation | undefined> {

@@ -79,12 +79,6 @@ export function problemsWith({ problems, halt }: EffectiveSpec, refusal: Cause |
   return isKnown ? problems : [refusal.message];
 }
 
-/** The name of the source, without the slow effective spec; `undefined`: the name is invalid. */
-export function sourceSecretOf({ metadata, spec }: SecretMirror): string | undefined {
-  const name = spec?.source?.name || metadata.name;
-  return nameProblems('spec.source.name', name).length === 0 ? name : undefined;
-}
-
 /** A mirror as it is stored, or as it was read. */
 type AnyMirror = SecretMirror & Partial<StoredMirror>;
 

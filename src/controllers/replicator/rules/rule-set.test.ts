@@ -67,6 +67,24 @@ test('an orphan with an unknown annotation is kept', () => {
   assert.equal(rules('team/db').orphanPolicy(RULE, copy), 'keep');
 });
 
+test('all copies of a source share one shape, also those that were named later: it holds the parsed annotations', async () => {
+  const scope = ruleScope();
+  let list = '';
+  const ruleSet = new ReplicatorRules(scope, () =>
+    observedObject({ annotations: { 'k8s-replicator/replicate-to-namespaces': list } }),
+  );
+  const claims = new Claims();
+  claims.add(ruleSet);
+  for (const namespace of ['team-a', 'team-b', 'team-c']) {
+    scope.namespaces.assume(namespace);
+    list += `${namespace},`;
+    claims.put(RULE, await ruleSet.evaluate(RULE, claims));
+  }
+  const shapes = [...claims.book.of(RULE)].map(({ claim }) => claim.shape);
+  assert.equal(shapes.length, 3);
+  assert.equal(new Set(shapes).size, 1);
+});
+
 test('the annotations of a source that is itself a copy are parsed only once for ten targets', (t) => {
   const { settings } = rules('team/db');
   const read = t.mock.method(settings.patterns, 'get');

@@ -9,7 +9,8 @@ import type { RuleEvent } from '../../../copy/engine/controller.ts';
 import { parseResourceKey, type ResourceKey, type RuleKey } from '../../../copy/model/keys.ts';
 import { CONFIG_MAP, SECRET } from '../../../copy/model/kind.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
-import type { Evaluation, Mark } from '../../../copy/model/rule-set.ts';
+import type { EngineView, Evaluation, Mark } from '../../../copy/model/rule-set.ts';
+import { getOrCreate } from '../../../runtime/maps.ts';
 import { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import { AnnotatedRules, type FindObject, type FoundRule } from '../../common/annotated/rules.ts';
 import type { Place } from '../../common/annotated/values.ts';
@@ -39,6 +40,11 @@ interface ReplicatorRulesOptions {
 
 export class ReplicatorRules extends AnnotatedRules {
   readonly settings: RuleSettings;
+  /**
+   * The shape of each rule that pushes. It holds the parsed annotations, and the book keeps the first shape of a claim: with
+   * a new shape for each evaluation, each copy could hold another one.
+   */
+  readonly #shapes = new Map<RuleKey, PushShape>();
 
   constructor(scope: RuleScope, find: FindObject, { createWithLabels = {}, graceMs }: ReplicatorRulesOptions = {}) {
     const { annotationsPrefix, allowAll, ignoreUnknown, runReplicators } = scope.config.replicator;
@@ -77,7 +83,17 @@ export class ReplicatorRules extends AnnotatedRules {
       find: targetsIn.bind(undefined, targets, place, scope.namespaces, scope.reach),
       least: targets.named,
     };
-    return await this.pushed(found, wanted, new PushShape(settings, place));
+    return await this.pushed(
+      found,
+      wanted,
+      getOrCreate(this.#shapes, rule, () => new PushShape(settings, place)),
+    );
+  }
+
+  override async evaluate(rule: RuleKey, view: EngineView): Promise<Evaluation | undefined> {
+    const evaluation = await super.evaluate(rule, view);
+    if (evaluation === undefined) this.#shapes.delete(rule);
+    return evaluation;
   }
 
   markOn({ annotations }: Observed, target: ResourceKey): Mark | undefined {
