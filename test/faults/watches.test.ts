@@ -107,7 +107,7 @@ for (const controller of CONTROLLERS) {
       const { probes } = await scene.restart();
       const from = performance.now();
       expire(scene, controller.watches);
-      scene.proxy.rule({
+      const cut = scene.proxy.rule({
         match: { isWatch: true, path: /sendInitialEvents/ },
         fault: { kind: 'truncate', lines: 3 },
         times: controller.watches,
@@ -116,6 +116,7 @@ for (const controller of CONTROLLERS) {
       await scene.changeSources();
       t.diagnostic(`right after ${Math.round(await scene.converged())} ms`);
       await scene.watchesOpen();
+      assert.ok(cut.hits > 0);
       await scene.assertWrites(from, 1);
       scene.proxy.clearRules();
       await probes.ready(200);

@@ -115,6 +115,18 @@ describe('fault proxy before a real API server', () => {
     assert.ok(await plane.api.find(`${SECRETS}/${done.metadata.name}`));
   });
 
+  it('the fault "delay" delays a request', async () => {
+    proxy.rule({ match: { path: '/secrets' }, fault: { kind: 'delay', ms: 300 } });
+    const from = performance.now();
+    await api.list(SECRETS);
+    assert.ok(performance.now() - from >= 295);
+  });
+
+  it('the fault "truncate" ends an answer in the middle of a line', async () => {
+    proxy.rule({ match: { path: '/secrets' }, fault: { kind: 'truncate' }, times: 1 });
+    await assert.rejects(api.list(SECRETS), { code: 'ECONNRESET' });
+  });
+
   it('the fault "hold" holds a request until the test releases it', async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     const rule = proxy.rule({ match: { method: 'POST' }, fault: { kind: 'hold', until: promise }, times: 1 });

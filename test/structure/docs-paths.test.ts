@@ -107,6 +107,10 @@ describe('the documentation', () => {
     });
   }
 
+  it('the files that a page names are found', () => {
+    assert.ok(pathsIn('docs/architecture.md').length > 20);
+  });
+
   it('no page runs `npx keyferry` without `--no`, which could download a package of that name', () => {
     const pages = globSync(['*.md', 'docs/**/*.md', 'deploy/**/*.md', 'examples/**/*.md'], { cwd: ROOT });
     assert.deepEqual(

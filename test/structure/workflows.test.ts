@@ -44,6 +44,8 @@ const exists = (file: string): boolean => existsSync(path.join(ROOT, file));
 
 for (const file of FILES) {
   describe(file, () => {
+    it('there are workflows', () => assert.ok(FILES.length > 0));
+
     const document = parseDocument(read(file), { uniqueKeys: true });
     const workflow = document.toJS() as Workflow;
     const steps = Object.values(workflow.jobs).flatMap((job) => job.steps ?? []);

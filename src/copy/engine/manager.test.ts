@@ -5,7 +5,7 @@ import { asKey } from '../../../test/support/keys.ts';
 import { nullLog } from '../../../test/support/null-log.ts';
 import { observedObject } from '../../../test/support/observed-object.ts';
 import { stubBackend } from '../../../test/support/stub-backend.ts';
-import { waitFor } from '../../../test/support/wait-for.ts';
+import { staysTrue, waitFor } from '../../../test/support/wait-for.ts';
 import { systemClock } from '../../runtime/clock.ts';
 import type { Controller } from './controller.ts';
 import { RuleStore } from './life/rule-store.ts';
@@ -95,4 +95,29 @@ test('the start waits for the watches of the home cluster, and ends when its sig
   stop.abort(new Error('stopped'));
   await assert.rejects(opening);
   assert.deepEqual(manager.readiness(), [{ ok: false, message: 'no watch is open yet' }]);
+});
+
+test('no rule is evaluated before the lists of its controller are complete', async () => {
+  const lists = Promise.withResolvers<void>();
+  const manager = new Manager(OPTIONS);
+  manager.engine.backends.add(stubBackend('local'));
+  let evaluated = 0;
+  const first = controller('first', [], manager);
+  const evaluate = (): undefined => void (evaluated += 1);
+  manager.addController('first', () => ({ ...first, rules: { ...first.rules, evaluate }, open: () => lists.promise }));
+  const { signal } = new AbortController();
+  await manager.open(signal);
+  manager.engine.enqueueRule(asKey('first:team/rule'));
+  const started = manager.start(signal);
+  try {
+    // Within this time, an evaluation that does not wait would have run.
+    await staysTrue(() => evaluated === 0, 20, 'no evaluation');
+    lists.resolve();
+    await started;
+    assert.equal(evaluated, 1);
+  } finally {
+    lists.resolve();
+    await manager.drain(0);
+    await manager.stop(0);
+  }
 });

@@ -517,3 +517,14 @@ test('after three hundred broken streams no listener, timer or connection is lef
   process.off('warning', onWarning);
   assert.deepEqual(warnings, []);
 });
+
+test('of a stalled stream, the time without a connection counts from its last byte', async () => {
+  script = [open(added('a', 1), listEnd(2)), () => undefined];
+  const clock = new ManualClock();
+  await using scene = start({ idleLimitMs: 200, clock });
+  await scene.watcher.synced;
+  await clock.advance(250);
+  await call(1);
+  const { connected, silentMs } = scene.watcher.health;
+  assert.deepEqual([connected, silentMs], [false, 250]);
+});

@@ -104,3 +104,12 @@ test('with each decodingStrategy, ESO decodes the text in Vault to the generated
     }),
   );
 });
+
+test('in a password of 8 characters, each class is at each position with the same probability', () => {
+  const places = CLASSES.map(() => Array.from({ length: 8 }, () => 0));
+  for (let index = 0; index < 400; index += 1)
+    for (const [place, character] of Array.from(make('password', 8)).entries())
+      for (const [number, one] of CLASSES.entries())
+        if (one.test(character)) places[number]?.splice(place, 1, (places[number][place] ?? 0) + 1);
+  for (const [number, counts] of places.entries()) assert.ok(deviation(counts) < LIMIT, String(CLASSES[number]));
+});

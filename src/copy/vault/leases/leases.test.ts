@@ -6,6 +6,7 @@ import { fixRandom } from '../../../../test/support/fixed-random.ts';
 import { ManualClock } from '../../../../test/support/manual-clock.ts';
 import { SecretBytes } from '../../../runtime/secret-bytes.ts';
 import { VaultError } from '../../../vault/errors.ts';
+import { VaultEntries } from '../../../vault/kv/entries.ts';
 import type { VaultSession } from '../../../vault/session/session.ts';
 import { Content } from '../../model/content.ts';
 import type { ResourceKey } from '../../model/keys.ts';
@@ -330,7 +331,50 @@ it('discard() revokes credentials that cannot be used, and reports a failed revo
   const scene = new Scene();
   await scene.leases.discard(USER, scene.connection, 'l');
   assert.deepEqual([scene.requests, scene.notRevoked], [['sys/leases/revoke'], []]);
+  assert.deepEqual(scene.forgotten, ['l'], 'so its session may revoke its token');
   scene.refusal = new VaultError('no', { kind: 'permissionDenied', addr: 'https://v' });
   await scene.leases.discard(USER, scene.connection, 'm');
   assert.deepEqual(scene.notRevoked, ['m']);
+});
+
+it('a lease from before a restart is renewed in time; it stays if Vault does not answer, and is replaced if Vault refuses', async () => {
+  const rows = [
+    [undefined, 'renewed'],
+    ['connection', 'kept'],
+    ['unavailable', 'kept'],
+    ['leaseGone', 'replace'],
+    ['permissionDenied', 'replace'],
+  ] as const;
+  for (const [kind, end] of rows) {
+    const scene = new Scene();
+    scene.record('l', { tokenExpiresAt: scene.clock.now() + 10 * HOUR_MS });
+    scene.copied = content('before');
+    const lease = await scene.restore();
+    assert.ok(lease !== undefined);
+    await scene.clock.advance(HOUR_MS * 0.7);
+    if (kind !== undefined) scene.refusal = new VaultError(kind, { kind, addr: 'https://v' });
+    const result = await scene.leases.maintain(lease, 10 * HOUR_MS, signal).then(
+      (next) => (next === 'replace' ? next : 'renewed'),
+      () => 'kept',
+    );
+    assert.deepEqual([result, scene.requests.at(-1)], [end, 'sys/leases/renew'], kind);
+  }
+});
+
+it('the life of new credentials counts from the request, however long the response takes', async () => {
+  const clock = new ManualClock();
+  const caller = {
+    addr: 'https://v',
+    forgetLease: () => undefined,
+    request: async ({ path }: { readonly path: string }) => {
+      const answer = { status: 200, leaseId: '', leaseSeconds: 0, renewable: false, auth: undefined, tokenId: 't' };
+      if (path.startsWith('sys/')) return { ...answer, data: { path: 'database/', type: 'database' } };
+      await clock.advance(50_000);
+      return { ...answer, data: { username: 'u' }, leaseId: 'l', leaseSeconds: 60, renewable: true };
+    },
+  };
+  const begin = clock.now();
+  const entry = await new VaultEntries(caller as never, { clock }).read('database/creds/app');
+  assert.ok(entry.state === 'found');
+  assert.equal(entry.lease?.issuedAt, begin);
 });
