@@ -65,6 +65,7 @@ const isSame = (a: Json, b: Json): boolean => {
 };
 
 it('a server-side apply may set a field that has a default value from Keyferry, and remove the field again', async () => {
+  await scene.operator();
   await scene.secret(HOME, 'applied', { a: '1' });
   assert.equal((await apply('applied', {})).status, 201);
   const { metadata } = await settled('applied', {});
