@@ -44,6 +44,11 @@ function readBack(result: Result): Result {
   return parsed;
 }
 
+test('if ESO finds a new value before the result is written, the result is Success after Recreating, and else Exists', () => {
+  assert.equal(found(recreating(undefined)).reason, 'Success');
+  assert.equal(found(resultOf(run([], [PROBLEM]), undefined)).reason, 'Exists');
+});
+
 test('the text of a result is bounded, however long the paths are: the entries that do not fit are left out', () => {
   const entries = Array.from({ length: 200 }, (_, n) => state(`${'€'.repeat(500)}${n}`, 1, true));
   const result = resultOf(run(entries), undefined);

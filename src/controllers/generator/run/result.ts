@@ -89,7 +89,11 @@ export function recreating(before: Result | undefined): Result {
 /** The result when ESO has read the values. If the last result is a success, that result stays. */
 export function found(before: Result | undefined): Result {
   if (before?.created === true) return before;
-  return { entries: before?.entries ?? {}, created: true, reason: 'Exists', message: FOUND };
+  const entries = before?.entries ?? {};
+  // `Recreating` is told after the new value is in Vault, so ESO has found a value that Keyferry made.
+  if (before?.reason === 'Recreating')
+    return { entries, created: true, reason: 'Success', message: REASONS.Success.says };
+  return { entries, created: true, reason: 'Exists', message: FOUND };
 }
 
 /** The text of the annotation. */

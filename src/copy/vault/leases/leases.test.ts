@@ -374,7 +374,7 @@ it('the life of new credentials counts from the request, however long the respon
     },
   };
   const begin = clock.now();
-  const entry = await new VaultEntries(caller as never, { clock }).read('database/creds/app');
+  const entry = await new VaultEntries(caller, { clock }).read('database/creds/app');
   assert.ok(entry.state === 'found');
   assert.equal(entry.lease?.issuedAt, begin);
 });
