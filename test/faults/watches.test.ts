@@ -116,7 +116,8 @@ for (const controller of CONTROLLERS) {
       await scene.changeSources();
       t.diagnostic(`right after ${Math.round(await scene.converged())} ms`);
       await scene.watchesOpen();
-      assert.ok(cut.hits > 0);
+      // The replicator has watches that see no change, so the rule for its lists may not be used.
+      if (controller.name === 'mirrors') assert.ok(cut.hits > 0);
       await scene.assertWrites(from, 1);
       scene.proxy.clearRules();
       await probes.ready(200);
