@@ -13,8 +13,6 @@ export interface FaultController {
   readonly copyLabel: string;
   /** The key of the annotation on a copy that names its owner (the mark). */
   readonly mark: string;
-  /** Part of the URL of the watch that shows a change or the deletion of a copy. */
-  readonly copyWatch: RegExp;
   /** How many watches the operator has open after its start. */
   readonly watches: number;
   /** Creates source `n`, and its rule. */
@@ -35,7 +33,6 @@ export const MIRRORING: FaultController = {
   name: 'mirrors',
   copyLabel: 'keyferry.dev/copy',
   mark: 'mirrors.kts.studio/owned-by',
-  copyWatch: /labelSelector=keyferry/,
   // One watch each for mirrors, namespaces and copies, and one for each source.
   watches: 3 + RULES,
   make: async (scene, n) => {
@@ -54,7 +51,6 @@ export const REPLICATING: FaultController = {
   name: 'replicator',
   copyLabel: 'app.kubernetes.io/managed-by',
   mark: 'k8s-replicator/replicated-by',
-  copyWatch: /^\/api\/v1\/secrets\?/,
   // One watch each for namespaces, Secrets and ConfigMaps.
   watches: 3,
   make: async (scene, n) => {
