@@ -61,20 +61,21 @@ export class ConfigSyncerRules extends AnnotatedRules {
     if (near.refusal !== undefined || near.outOfReach?.part === 'all') return near;
     const far = this.#farClaims(found, options);
     if (mistake === undefined) return { ...near, claims: [...near.claims, ...far] };
-    const left = owned().filter((target) => parseResourceKey(target).cluster === this.scope.cluster);
+    if (far.length === 0) return refused(mistake);
     // The event about the selector is that of a refusal, but it does not concern the other clusters.
-    return far.length === 0 ? refused(mistake) : { ...near, claims: [...leavingClaims(owner, left, mistake), ...far] };
+    const left = owned().filter((target) => parseResourceKey(target).cluster === this.scope.cluster);
+    return { ...near, claims: [...leavingClaims(owner, left, mistake), ...far] };
   }
 
   /** The claims in other clusters. A mistake, or a cluster that is not known yet, leaves the copies as they are. */
   #farClaims({ rule, place, owner, owned }: FoundRule, options: SyncShapeOptions): readonly Claimed[] {
     const { keys, problems, unknown } = this.#farOf(rule);
     const fromCluster = this.#clusters?.uidOf(this.scope.cluster);
-    const farCopies = owned().filter((key) => parseResourceKey(key).cluster !== this.scope.cluster);
     const cause = problems[0] ?? unknown[0];
+    const isFarCopy = (key: ResourceKey): boolean => parseResourceKey(key).cluster !== this.scope.cluster;
     // While one context is unknown, it may be the one that a copy belongs to.
-    const left = cause === undefined ? [] : farCopies.filter((key) => problems.length > 0 || !keys.includes(key));
-    const claims = cause === undefined ? [] : leavingClaims(owner, left, cause);
+    const isLeft = (key: ResourceKey): boolean => isFarCopy(key) && (problems.length > 0 || !keys.includes(key));
+    const claims = cause === undefined ? [] : leavingClaims(owner, owned().filter(isLeft), cause);
     if (problems.length > 0 || typeof fromCluster !== 'string') return claims;
     const shape = new SyncShape({ ...options, fromCluster });
     return [...claims, ...claimAll(keys, { owner, mode: 'own', source: this.keyOf(rule, place), shape })];

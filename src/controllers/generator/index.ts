@@ -63,21 +63,6 @@ async function create(context: ControllerContext): Promise<Controller> {
   let mode: ConditionMode = 'unknown';
 
   const kindOf = (): RuleKind => served;
-  const store = new RuleStore<ExternalSecretRule>({
-    controller: GENERATOR,
-    toRule: (object) => ruleOf(object, config.generator.all),
-    versionOf: ({ version }) => version,
-    onChange: (rule) => {
-      engine.enqueueRule(rule);
-      enqueue(rule);
-    },
-  });
-  const stores = new Stores(context, rights, ({ kind, name }, namespace) => {
-    for (const [key, { metadata, requests }] of store.all()) {
-      if (namespace !== '' && metadata.namespace !== namespace) continue;
-      if (requests.wanted.some(({ store }) => store.kind === kind && store.name === name)) enqueue(key);
-    }
-  });
   const queue = new KeyedQueue<RuleKey>({
     name: GENERATOR,
     groupOf: namespaceOf,
@@ -90,12 +75,26 @@ async function create(context: ControllerContext): Promise<Controller> {
       log[level]('generating a value failed, retrying', { rule, error, retryInMs });
     },
   });
-  const enqueue = (key: RuleKey): void => queue.add(key);
+  const store = new RuleStore<ExternalSecretRule>({
+    controller: GENERATOR,
+    toRule: (object) => ruleOf(object, config.generator.all),
+    versionOf: ({ version }) => version,
+    onChange: (rule) => {
+      engine.enqueueRule(rule);
+      queue.add(rule);
+    },
+  });
+  const stores = new Stores(context, rights, ({ kind, name }, namespace) => {
+    for (const [key, { metadata, requests }] of store.all()) {
+      if (namespace !== '' && metadata.namespace !== namespace) continue;
+      if (requests.wanted.some(({ store }) => store.kind === kind && store.name === name)) queue.add(key);
+    }
+  });
   const worker = new Worker({
     rule: (key) => store.get(key),
     mode: () => mode,
     stores,
-    vault: vault.directAccess((user) => enqueue(ruleOfLogin(user))),
+    vault: vault.directAccess((user) => queue.add(ruleOfLogin(user))),
     book: engine.book,
     writes: new Writes({
       client: new RuleClient(cluster.api, kindOf, true),
@@ -129,7 +128,7 @@ async function create(context: ControllerContext): Promise<Controller> {
   const setMode = (next: ConditionMode): void => {
     if (next === mode) return;
     mode = next;
-    for (const [key] of store.all()) enqueue(key);
+    for (const [key] of store.all()) queue.add(key);
   };
   /** Watches the CRD of ExternalSecrets, because its schema shows whether the condition `Created` is allowed. */
   const watchCrd = (): void => {

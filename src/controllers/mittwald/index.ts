@@ -11,7 +11,7 @@ import { isReadAnnotation, isRule } from './words.ts';
 
 const RBAC = 'rbac.authorization.k8s.io/v1';
 /**
- * What the original copies, and Keyferry never does: who may copy permissions into a namespace can take it over. No
+ * The original copies these kinds, Keyferry never does: a user who copies permissions into a namespace can take it over. No
  * part of the engine knows these kinds, so nothing can write them.
  */
 const UNSUPPORTED = [

@@ -10,6 +10,7 @@ import { namespaceOf, parseResourceKey, type ResourceKey, type RuleKey } from '.
 import { CONFIG_MAP, SECRET } from '../../copy/model/kind.ts';
 import { type Observed, ownersIn } from '../../copy/model/observed.ts';
 import type { Evaluation, Mark, OrphanAction } from '../../copy/model/rule-set.ts';
+import { getOrCreate } from '../../runtime/maps.ts';
 import { type NamePattern, PatternCache } from '../../runtime/text/name-patterns.ts';
 import { someOf } from '../../runtime/text/texts.ts';
 import { AnnotatedRules, type Annotations, type FindObject, type FoundRule } from '../common/annotated/rules.ts';
@@ -65,9 +66,7 @@ export class MittwaldRules extends AnnotatedRules {
   }
 
   #push(annotations: Annotations): PushRule {
-    let rule = this.#read.get(annotations);
-    if (rule === undefined) this.#read.set(annotations, (rule = readPush(this.#dialect, annotations, this.#excluded)));
-    return rule;
+    return getOrCreate(this.#read, annotations, () => readPush(this.#dialect, annotations, this.#excluded));
   }
 
   protected async evaluated(found: FoundRule): Promise<Evaluation> {

@@ -13,6 +13,7 @@ import { parseResourceKey, type ResourceKey, type RuleKey } from '../../copy/mod
 import { CONFIG_MAP, SECRET } from '../../copy/model/kind.ts';
 import type { Observed } from '../../copy/model/observed.ts';
 import type { Evaluation, Mark } from '../../copy/model/rule-set.ts';
+import { getOrCreate } from '../../runtime/maps.ts';
 import { AnnotatedRules, type Annotations, type FindObject, type FoundRule } from '../common/annotated/rules.ts';
 import { illFormed, type Place } from '../common/annotated/values.ts';
 import type { RuleScope } from '../common/context.ts';
@@ -53,9 +54,7 @@ export class ReflectorRules extends AnnotatedRules {
   }
 
   read(annotations: Annotations): SourceRule {
-    let rule = this.#read.get(annotations);
-    if (rule === undefined) this.#read.set(annotations, (rule = readSource(this.#patterns, annotations)));
-    return rule;
+    return getOrCreate(this.#read, annotations, () => readSource(this.#patterns, annotations));
   }
 
   protected async evaluated(found: FoundRule): Promise<Evaluation> {
@@ -105,7 +104,8 @@ export class ReflectorRules extends AnnotatedRules {
       return problem === undefined ? nothing : { ...nothing, claims: leavingClaims(owner, owned(), problem) };
     }
     const wanted = { selection, mayPush: this.scope.config.limits.reflectorPush };
-    return await this.pushed(found, wanted, new AutoShape(place, userText(observed.annotations)), () => problem);
+    const stays = problem && ((): Cause => problem);
+    return await this.pushed(found, wanted, new AutoShape(place, userText(observed.annotations)), stays);
   }
 
   #excludedCause(namespace: string): Cause | undefined {

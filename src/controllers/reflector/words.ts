@@ -1,6 +1,6 @@
 /**
  * The annotations of emberstack/kubernetes-reflector, and how their values are read: lists of namespaces, selectors,
- * references. What reflector ignores silently is a problem here, which becomes an event. Pure.
+ * references. A value that reflector ignores silently is a problem here, and becomes an event. Pure.
  */
 import { because, type Cause } from '../../copy/model/cause.ts';
 import { isMarkedElsewhere, lengthProblem, PLACE_ANNOTATION, placeText } from '../../copy/model/observed.ts';

@@ -195,13 +195,14 @@ export abstract class AnnotatedRules implements RuleSet {
 
   /**
    * The evaluation of a rule that pushes copies of its object.
-   * @param stays why a copy stays as it is, although the rule does not select it: a mistake must not delete a copy
+   * @param stays why a copy stays as it is, although the rule does not select it: a mistake must not delete a copy.
+   *   Default: none stays
    */
   protected async pushed(
     { rule, place, owner, owned, nothing, refused }: FoundRule,
     wanted: Omit<Wanted, 'misread'>,
     shape: Shape,
-    stays: (copy: ResourceKey) => Cause | undefined = () => undefined,
+    stays?: (copy: ResourceKey) => Cause | undefined,
   ): Promise<Evaluation> {
     const misread = (): readonly string[] => this.misreadOf(rule);
     const { targets, refusal, outOfReach } = await this.targets.find(rule, { ...wanted, misread });
@@ -215,6 +216,7 @@ export abstract class AnnotatedRules implements RuleSet {
       claims.set(target, { target, claim });
       await pause();
     }
+    if (stays === undefined) return { ...nothing, outOfReach, claims: [...claims.values()] };
     const others = owned().filter((copy) => !claims.has(copy));
     const left = Array.from(Map.groupBy(others, stays), ([cause, copies]) => {
       return cause === undefined ? [] : leavingClaims(owner, copies, cause);

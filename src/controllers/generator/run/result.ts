@@ -39,6 +39,7 @@ export type EntryState = Pick<EntryOutcome, 'path' | 'version' | 'createdTime' |
 const MAX_MESSAGE = 1024;
 /** Most bytes of the entries in the annotation: many times what usual paths need. Entries that do not fit are left out. */
 const MAX_ENTRIES_BYTES = 65_536;
+
 const FOUND = 'The external-secrets operator has found the secret.';
 export const WRONG_ANNOTATION = "The only accepted value for the annotation 'create' is 'true'.";
 

@@ -50,7 +50,7 @@ export function about(paths: readonly string[], message: string): string {
   return named.length === 0 ? message : `${someOf(named, MAX_NAMED)}: ${message}`;
 }
 
-/** @param isForTenants whether a tenant reads the warnings, who must not know where the copies are */
+/** @param isForTenants whether a tenant reads the warnings. A tenant must not know where the copies are */
 export function undeletedWarnings(
   undeleted: readonly Undeleted[],
   what = 'the copy',
