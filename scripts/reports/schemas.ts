@@ -31,7 +31,7 @@ const anywhere = z.strictObject({
       'Empty: the cluster that this command reads. Otherwise the name of another cluster; of an entry of Vault, the host of the server, or the store of the ExternalSecret.',
   }),
   kind: z.string().meta({ description: 'Kind of the object; Vault: an entry of Vault.' }),
-  namespace: z.string().meta({ description: 'Empty for an entry of Vault.' }),
+  namespace: z.string().meta({ description: 'Empty for an entry of Vault, and if it is not known.' }),
   name: z.string().meta({ description: 'Of an entry of Vault, its path.' }),
 });
 

@@ -4,11 +4,11 @@ import { test } from 'node:test';
 
 import { findControllerCommand } from '../config/commands.ts';
 import { MIRROR_ANNOTATIONS } from '../controllers/mirrors/api.ts';
-import { ORIGIN_ANNOTATION, OWNER_ANNOTATION, PROPAGATED_ANNOTATION } from '../controllers/syncsecret/rules/marks.ts';
+import { ORIGIN_ANNOTATION, OWNER_ANNOTATION } from '../controllers/syncsecret/rules/marks.ts';
 import { PLACE_ANNOTATION } from '../copy/model/observed.ts';
 import { readAnnotations } from './operator.ts';
 
-const MARKS = [ORIGIN_ANNOTATION, OWNER_ANNOTATION, PROPAGATED_ANNOTATION, PLACE_ANNOTATION];
+const MARKS = [ORIGIN_ANNOTATION, OWNER_ANNOTATION, PLACE_ANNOTATION];
 const INVENTED = ['keyferry.dev/invented', 'mirrors.kts.studio/invented', 'example.com/invented'];
 
 function readBy(command: string, annotations: readonly string[]): readonly string[] {

@@ -70,7 +70,8 @@ export function objectAddress({ kind, namespace, name, cluster = '' }: Place): s
 export const namespaceAddress = (name: string): string => addressOf('ns', name);
 
 export function titleOf({ kind, namespace, name, cluster = '' }: Place): string {
-  return kind === 'Vault' ? `Vault ${cluster}/${name}` : `${kind} ${namespace}/${name}${cluster && ` in ${cluster}`}`;
+  if (kind === 'Vault') return `Vault ${cluster}/${name}`;
+  return `${kind} ${namespace && `${namespace}/`}${name}${cluster && ` in ${cluster}`}`;
 }
 
 /** A key for Maps. */

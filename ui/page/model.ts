@@ -109,7 +109,8 @@ function stateOf({ ready, reason, state, warnings }: PageRule, failing: readonly
 
 /** The column of the map that a target is in. */
 export function columnOf({ cluster = '', kind, namespace }: Place): string {
-  return cluster === '' ? namespace : kind === 'Vault' ? `Vault ${cluster}` : `${namespace} in ${cluster}`;
+  if (kind === 'Vault') return `Vault ${cluster}`;
+  return [namespace, cluster].filter((part) => part !== '').join(' in ');
 }
 
 /** A rule with the target that it makes. */

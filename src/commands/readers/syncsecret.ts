@@ -1,7 +1,6 @@
 /**
- * Reads the SyncSecrets for `status` and `plan`, in a tenant cluster or in the management cluster. The copy of a
- * propagated SyncSecret is in the other cluster. The commands do not read that cluster, but the status shows the
- * result. Any other SyncSecret becomes a Secret in the same namespace.
+ * Reads the SyncSecrets for `status` and `plan`, in a tenant cluster or in the management cluster. The Secret of a
+ * tenant's SyncSecret is in the other cluster. The commands do not read that cluster, but the status shows the result.
  */
 import { KeyLists } from '../../copy/model/key-lists.ts';
 import { COPY_LABEL, observe, type Observed } from '../../copy/model/observed.ts';
@@ -18,7 +17,6 @@ import {
   MANAGED_BY_LABEL,
   SYNC_SECRET,
   SYNC_SECRET_CRD_ADVICE,
-  SYNC_SECRET_FINALIZER,
   SYNCED_CONDITION,
 } from '../../controllers/syncsecret/api.ts';
 import { MANAGER_CONTROLLER, ManagerRules } from '../../controllers/syncsecret/rules/sync-secret-rule-set.ts';
@@ -40,17 +38,16 @@ export const SYNC_SECRETS: RuleCollection = {
   isRare: true,
 };
 
+const NOT_HERE =
+  'becomes a Secret: in a tenant cluster in the management cluster, which this command does not read; elsewhere in its own namespace, named by its uid';
+
 export class SyncSecretReader implements RuleReader {
   readonly versionMark = SOURCE_VERSION_ANNOTATION;
   readonly ruleSet: ManagerRules;
   readonly #cluster: string;
   readonly #inventory: Inventory;
-  /** Whether a manager serves SyncSecrets of this cluster. */
-  #hasManager = false;
   /** All SyncSecrets of the cluster, each with the rule key that the manager gives it. */
   readonly #all: RuleStore<SyncSecretRule>;
-  /** The namespaces of the management cluster that get copies of SyncSecrets of this cluster. */
-  readonly #propagatedTo = new Set<string>();
 
   constructor(inventory: Inventory, scope: RuleScope) {
     this.#inventory = inventory;
@@ -60,10 +57,6 @@ export class SyncSecretReader implements RuleReader {
       controller: MANAGER_CONTROLLER,
       toRule: (object) => ruleOf(object, lists),
       versionOf: ruleVersion,
-      onChange: (_key, rule) => {
-        if (rule?.propagated !== undefined) this.#propagatedTo.add(rule.propagated);
-        this.#hasManager ||= rule !== undefined && isManaged(rule);
-      },
     }));
     inventory.include(SYNC_SECRETS, (item) => {
       all.put(item);
@@ -75,7 +68,7 @@ export class SyncSecretReader implements RuleReader {
       store: {
         get: (key) => {
           const rule = all.get(key);
-          return rule !== undefined && isManaged(rule) ? rule : undefined;
+          return rule !== undefined && this.#isHere(rule) ? rule : undefined;
         },
         key: (namespace, name) => all.key(namespace, name),
       },
@@ -87,37 +80,28 @@ export class SyncSecretReader implements RuleReader {
     const { kind, namespace, name } = parseResourceKey(object);
     const rule = kind === SYNC_SECRET.kind ? this.#all.get(this.#all.key(namespace, name)) : undefined;
     if (rule === undefined) return undefined;
-    const { metadata, propagated } = rule;
+    const { uid } = rule.metadata;
+    const isHere = this.#isHere(rule);
     const from = this.#sourceOf(rule);
-    const there = { cluster: 'management', kind: SYNC_SECRET.kind, namespace: propagated ?? '', name: metadata.uid };
+    // Only the CCM knows its namespace.
+    const there = { cluster: 'management', kind: SYNC_SECRET.kind, namespace: '', name: uid };
     return {
       source: placeText(from),
       from,
-      destinations: [propagated === undefined ? `secret ${namespace}/${metadata.uid}` : placeText(there)],
-      elsewhere: propagated === undefined ? [] : [there],
+      destinations: [isHere ? `secret ${namespace}/${uid}` : placeText(there)],
+      elsewhere: isHere ? [] : [there],
       state: () => {
         const state = stateOf(rule);
         const since = rule.status.conditions?.[0]?.lastTransitionTime;
         return { ...state, lastSyncTime: (state.ready ? since : undefined) ?? null };
       },
-      notes: isManaged(rule) ? [] : [this.#fateOf(rule)],
+      notes: isHere ? [] : [NOT_HERE],
     };
   }
 
-  /** Explains where the Secret of a SyncSecret will be, if it is in another cluster or has no name yet. */
-  #fateOf({ metadata: { namespace = '' }, propagated }: SyncSecretRule): string {
-    const unread = 'this command does not read that cluster';
-    if (propagated !== undefined)
-      return `is copied to namespace ${propagated} of the management cluster, and the Secret there gets its content; ${unread}`;
-    // No controller has seen it yet. Other SyncSecrets show the kind of this cluster.
-    const here = `becomes a Secret in namespace ${namespace} of this cluster; its name is the uid that the SyncSecret gets when it is created`;
-    // If CCM and manager both serve this cluster, the manager serves the namespaces of the copies.
-    if (this.#hasManager && (this.#propagatedTo.size === 0 || this.#propagatedTo.has(namespace))) return here;
-    const [place, ...others] = this.#propagatedTo;
-    if (place === undefined)
-      return `${here}. If this is a tenant cluster, it is copied to the management cluster instead, and becomes a Secret there`;
-    const where = others.length === 0 ? `namespace ${place}` : 'the tenant’s namespace';
-    return `is copied to ${where} of the management cluster, and becomes a Secret there; ${unread}`;
+  /** Whether its Secret is in this cluster. That of a copy is; otherwise only the Secret itself shows it. */
+  #isHere({ metadata: { namespace = '', uid }, origin }: SyncSecretRule): boolean {
+    return origin === 'another' || this.#inventory.objects.has(resourceKey(this.#cluster, SECRET.kind, namespace, uid));
   }
 
   /** Names the SyncSecret that a user wrote. If this one is a copy, that is the SyncSecret in the tenant's cluster. */
@@ -162,16 +146,6 @@ export class SyncSecretReader implements RuleReader {
     const what = this.#all.get(owner) !== undefined ? 'was created again' : 'does not exist';
     return { owner: ruleName(owner), why: `its SyncSecret${whose} ${what}` };
   }
-}
-
-/**
- * Whether the manager of this cluster makes a Secret of the SyncSecret. `false` also if a SyncSecret is no copy and no
- * controller has seen it yet: then this may be a tenant cluster.
- */
-function isManaged({ metadata, origin, propagated, status }: SyncSecretRule): boolean {
-  if (origin === 'another') return true;
-  if (propagated !== undefined || metadata.uid.startsWith('new ')) return false;
-  return metadata.finalizers.includes(SYNC_SECRET_FINALIZER) || status.phase !== undefined;
 }
 
 function stateOf(rule: SyncSecretRule): RuleState {

@@ -19,7 +19,8 @@ export function vaultPlace(host: string, path: string): Place {
 
 /** `syncsecret team-a/one in tenant` */
 export function placeText({ cluster, kind, namespace, name }: Place): string {
-  return `${kind.toLowerCase()} ${namespace}/${name}${cluster === '' ? '' : ` in ${cluster}`}`;
+  const place = namespace === '' ? name : `${namespace}/${name}`;
+  return `${kind.toLowerCase()} ${place}${cluster === '' ? '' : ` in ${cluster}`}`;
 }
 
 /** `Secret default/mysecret` */

@@ -2,18 +2,17 @@
  * The CCM copies the SyncSecrets of a tenant cluster into the tenant's namespace of the management cluster. This file
  * has its watches, marks and statuses. `rules/sync-secret-rule-set.ts` turns the SyncSecrets into claims.
  */
-import type { RuleChange } from '../../copy/engine/controller.ts';
 import type { Cluster } from '../../copy/cluster/cluster.ts';
 import type { Cause } from '../../copy/model/cause.ts';
 import { KeyLists } from '../../copy/model/key-lists.ts';
-import { type ObjectKey, resourceKey, type RuleKey } from '../../copy/model/keys.ts';
+import { type ObjectKey, resourceKey } from '../../copy/model/keys.ts';
 import type { KubeObject } from '../../kube/api.ts';
 import { awaitClusterUid } from '../../kube/cluster-identity.ts';
 import { ApiError } from '../../kube/errors.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
 import { SYNC_SECRET } from './api.ts';
-import { PROPAGATED_ANNOTATION, UNKNOWN_CLUSTER } from './rules/marks.ts';
-import { servedNamespaces } from './rules/one-cluster.ts';
+import { UNKNOWN_CLUSTER } from './rules/marks.ts';
+import { isOfCcm, type IsServed, servedNamespaces } from './rules/one-cluster.ts';
 import { statusOf, type SyncSecretRule } from './rules/rule.ts';
 import { type CopyStatus, type RuleResult, tenantState } from './words.ts';
 import { CCM_CONTROLLER, CcmRules, MANAGER_CONTROLLER } from './rules/sync-secret-rule-set.ts';
@@ -46,11 +45,8 @@ export class Ccm extends SyncSecretController {
   readonly #namespace: string;
   /** The uid of the tenant's cluster; `undefined`: not read yet. */
   #uid: string | undefined;
-  /**
-   * The rules whose mark had the name of `#namespace`. If it names another one then, another CCM copies them, too: if
-   * both replaced the mark, they would do so without end.
-   */
-  readonly #marked = new Set<RuleKey>();
+  /** Whether a namespace belongs to a manager in the same process. */
+  readonly #isManagers: IsServed;
 
   constructor(context: ControllerContext, management: Cluster, namespace: string) {
     super('ccm', context);
@@ -59,11 +55,11 @@ export class Ccm extends SyncSecretController {
     this.#namespace = namespace;
     const { scope, config, metrics } = context;
     const hasManager = config.controllers.includes(MANAGER_CONTROLLER);
+    this.#isManagers = hasManager ? servedNamespaces(config.syncsecret.servedNamespaces) : () => false;
     this.rules = new CcmRules(scope, {
       store: this.store,
       management: management.api.cluster,
       namespace,
-      isManagers: hasManager ? servedNamespaces(config.syncsecret.servedNamespaces) : () => false,
       clusterUid: () => this.#uid,
       copyOf: (name) => this.#copyOf(name),
     });
@@ -146,31 +142,11 @@ export class Ccm extends SyncSecretController {
   }
 
   protected isRule(object: SyncSecretRule): boolean {
-    return this.rules.dutyOf(object) !== 'none';
-  }
-
-  /** A deleted object keeps the mark until it is gone. */
-  protected override marksOf({ metadata, propagated }: SyncSecretRule): readonly string[] {
-    return metadata.deletionTimestamp === undefined && propagated !== undefined ? [PROPAGATED_ANNOTATION] : [];
+    return isOfCcm(object, this.#isManagers);
   }
 
   protected override unreachable(): Cause | undefined {
     return this.#management.reachability.cause;
-  }
-
-  /** The mark is written with the finalizer. If it names another namespace (a renamed tenant), it is replaced. */
-  override due(key: RuleKey, object: SyncSecretRule): RuleChange | undefined {
-    const { propagated } = object;
-    const annotations = { [PROPAGATED_ANNOTATION]: this.#namespace };
-    const finalizer = super.due(key, object);
-    if (finalizer !== undefined) return { ...finalizer, annotations };
-    const isMarked = propagated === this.#namespace || (propagated !== undefined && this.#marked.has(key));
-    return isMarked || !this.rules.isActive(object) ? undefined : { annotations };
-  }
-
-  protected override changed(key: RuleKey, object: SyncSecretRule | undefined): void {
-    if (object === undefined) this.#marked.delete(key);
-    else if (object.propagated === this.#namespace) this.#marked.add(key);
   }
 
   protected reportOn(facts: SyncSecretFacts, result: RuleResult): SyncSecretReport | undefined {

@@ -14,7 +14,6 @@ import { OWN_FINALIZERS, SYNC_SECRET_FINALIZER } from './api.ts';
 import { ManagerRules } from './rules/sync-secret-rule-set.ts';
 import { SyncSecretController, type SyncSecretReport } from './sync-secret-rules.ts';
 
-const MARK = 'example.com/mark';
 const LIMIT_MS = 60_000;
 const refused: Outcome = {
   state: 'error',
@@ -22,36 +21,17 @@ const refused: Outcome = {
 };
 const unused = (): never => assert.fail('not used');
 
-class ReleasedRules extends ManagerRules {
-  override isActive(): boolean {
-    return false;
-  }
-}
-
-/** The shared duties of CCM and manager. All its rules are released, and have a mark. */
+/** The shared duties of CCM and manager. */
 class TestController extends SyncSecretController {
-  readonly rules = new ReleasedRules(ruleScope(), { store: this.store, isServed: () => true });
+  readonly rules = new ManagerRules(ruleScope(), { store: this.store, isServed: () => true });
   protected readonly target = 'its copy';
-  protected override marksOf = (): readonly string[] => [MARK];
   protected isRule = (): boolean => true;
   open = unused;
   protected reportOn = unused;
 }
 
-/** The reports on one SyncSecret at these times, ms. */
-function reports(
-  times: readonly number[],
-  {
-    isDeleted = true,
-    finalizers = [SYNC_SECRET_FINALIZER],
-    outcome = refused,
-    ...deletion
-  }: {
-    readonly isDeleted?: boolean;
-    readonly finalizers?: readonly string[];
-    readonly outcome?: Outcome;
-  } & Partial<Deletion> = {},
-): (SyncSecretReport | undefined)[] {
+/** The reports on one SyncSecret that is being deleted, at these times, ms. */
+function reports(times: readonly number[], deletion: Partial<Deletion> = {}): (SyncSecretReport | undefined)[] {
   let monotonic = 0;
   const context = {
     engine: { enqueueRule: () => undefined },
@@ -59,16 +39,16 @@ function reports(
     metrics: { registry: new MetricRegistry() },
   };
   const controller = new TestController('ccm', context as unknown as ControllerContext);
-  const metadata = { name: 'x', namespace: 'n', uid: 'u', resourceVersion: '1', creationTimestamp: '', finalizers };
-  const deletionTimestamp = isDeleted ? '2026-11-21T10:00:00Z' : undefined;
-  controller.store.put({ metadata: { ...metadata, ...(deletionTimestamp && { deletionTimestamp }) } });
+  const deleted = { deletionTimestamp: '2026-11-21T10:00:00Z', finalizers: [SYNC_SECRET_FINALIZER] };
+  const metadata = { name: 'x', namespace: 'n', uid: 'u', resourceVersion: '1', creationTimestamp: '', ...deleted };
+  controller.store.put({ metadata });
   const key = controller.store.key('n', 'x');
   const rule = controller.store.get(key);
   assert.ok(rule !== undefined);
   const owner = { key, title: 'SyncSecret n/x', rank: '' };
   const shape = new LeaveShape(userCause('Reason', 'message'));
   const claim = { owner, mode: 'release', source: undefined, shape } as const;
-  const entry: Entry = { target: asKey('c:SyncSecret/t/u'), claim, outcome };
+  const entry: Entry = { target: asKey('c:SyncSecret/t/u'), claim, outcome: refused };
   return times.map((ms) => {
     monotonic = ms;
     const step = { remaining: [entry], isDone: false, isTimedOut: false, remainingMs: LIMIT_MS - ms, ...deletion };
@@ -87,10 +67,5 @@ test('the status and the event of a SyncSecret that is being deleted have the pu
     last?.events?.[0]?.message ?? '',
     /^the SyncSecret no longer waits .* Last state: a webhook refused it$/,
   );
-  assert.deepEqual(last?.remove, { finalizers: [...OWN_FINALIZERS], annotations: [MARK] });
-});
-
-test('a SyncSecret that must no longer be copied, but is not deleted, waits for its target without a status', () => {
-  const [early, late] = reports([0, LIMIT_MS], { isDeleted: false, remainingMs: LIMIT_MS });
-  assert.deepEqual([early, late], [{ againMs: LIMIT_MS }, { againMs: LIMIT_MS }]);
+  assert.deepEqual(last?.remove, { finalizers: [...OWN_FINALIZERS] });
 });

@@ -61,8 +61,7 @@ export abstract class SyncSecretController implements Controller<SyncSecretRule,
         return this.isRule(rule) ? rule : undefined;
       },
       versionOf: ruleVersion,
-      onChange: (rule, object) => {
-        this.changed(rule, object);
+      onChange: (rule) => {
         this.metrics.started(rule);
         engine.enqueueRule(rule);
       },
@@ -73,17 +72,9 @@ export abstract class SyncSecretController implements Controller<SyncSecretRule,
   protected abstract readonly target: string;
   /** Whether a SyncSecret is a rule of this controller. */
   protected abstract isRule(rule: SyncSecretRule): boolean;
-  /** The report on a SyncSecret that is copied: it is neither deleted nor released. */
+  /** The report on a SyncSecret that is not being deleted. */
   protected abstract reportOn(facts: SyncSecretFacts, result: RuleResult): SyncSecretReport | undefined;
   abstract open(signal: AbortSignal): Promise<unknown>;
-
-  /** Called when a SyncSecret has changed; `undefined`: it is gone. */
-  protected changed(_rule: RuleKey, _object: SyncSecretRule | undefined): void {}
-
-  /** Annotations that are removed together with the finalizer. */
-  protected marksOf(_object: SyncSecretRule): readonly string[] {
-    return [];
-  }
 
   /** Why the cluster of the targets cannot be used; `undefined`: it can be used. */
   protected unreachable(): Cause | undefined {
@@ -91,9 +82,9 @@ export abstract class SyncSecretController implements Controller<SyncSecretRule,
   }
 
   /** The finalizer of Keyferry, which replaces that of KubeLB. */
-  due(_key: RuleKey, object: SyncSecretRule): RuleChange | undefined {
-    const isHeld = object.metadata.finalizers.includes(SYNC_SECRET_FINALIZER);
-    if (isHeld || !this.rules.isActive(object)) return undefined;
+  due(_key: RuleKey, { metadata }: SyncSecretRule): RuleChange | undefined {
+    const isHeld = metadata.finalizers.includes(SYNC_SECRET_FINALIZER);
+    if (isHeld || metadata.deletionTimestamp !== undefined) return undefined;
     return { finalizer: SYNC_SECRET_FINALIZER, replaces: [ORIGINAL_FINALIZER] };
   }
 
@@ -104,7 +95,7 @@ export abstract class SyncSecretController implements Controller<SyncSecretRule,
       this.pending.forget(key);
       return undefined;
     }
-    if (!this.rules.isActive(object)) return facts.deletion && this.#release(facts, facts.deletion);
+    if (facts.deletion !== undefined) return this.#release(facts, facts.deletion);
     const [left] = facts.undeleted;
     const failure = facts.failure ?? (left && cannotDelete(this.target, left));
     const [entry] = facts.claims;
@@ -112,25 +103,22 @@ export abstract class SyncSecretController implements Controller<SyncSecretRule,
   }
 
   /**
-   * The report on a SyncSecret that is being deleted, or must no longer be copied. Its finalizer goes when the target
-   * is gone, or at the time limit. Until then the status explains the wait.
+   * The report on a SyncSecret that is being deleted. Its finalizer goes when the target is gone, or at the time limit.
+   * Until then the status explains the wait.
    */
   #release(facts: SyncSecretFacts, { remaining, ...deletion }: Deletion): SyncSecretReport | undefined {
     const { key, rule: object } = facts;
-    const { finalizers, deletionTimestamp } = object.metadata;
     const monotonic = this.#clock.monotonic();
-    const marks = this.marksOf(object);
-    if (marks.length === 0 && !finalizers.some((one) => OWN_FINALIZERS.has(one))) {
-      // Only finalizers of other clients remain, so Keyferry does not wait for anything.
-      return deletionTimestamp === undefined ? undefined : this.statusOf(facts, terminatingState(undefined));
-    }
+    // If only finalizers of other clients remain, Keyferry does not wait for anything.
+    const isHeld = object.metadata.finalizers.some((one) => OWN_FINALIZERS.has(one));
+    if (!isHeld) return this.statusOf(facts, terminatingState(undefined));
     const unreachable = this.unreachable();
     const isRefused = unreachable !== undefined || remaining.some(({ outcome }) => outcome.state === 'error');
     const waiting = remaining.map(({ outcome }) => outcome).find((outcome) => !isUnderWay(outcome));
     const waitsFor = (waiting ?? unreachable)?.publicMessage;
     const { remainingMs } = deletion;
     if (!deletion.isDone) {
-      const waitMs = deletionTimestamp === undefined ? remainingMs : this.pending.waitMs(key, !isRefused, monotonic);
+      const waitMs = this.pending.waitMs(key, !isRefused, monotonic);
       if (waitMs > 0) return { againMs: Math.min(waitMs, remainingMs) };
       return { ...this.statusOf(facts, terminatingState(waitsFor)), againMs: remainingMs };
     }
@@ -139,7 +127,7 @@ export abstract class SyncSecretController implements Controller<SyncSecretRule,
     const message = `the SyncSecret no longer waits for ${this.target}, which will be deleted when possible.${last}`;
     const events: RuleEvent[] = deletion.isTimedOut ? [{ type: 'Warning', reason: 'DeletionTimeout', message }] : [];
     // KubeLB's finalizer is removed too.
-    return { events, remove: { finalizers: [...OWN_FINALIZERS], annotations: marks } };
+    return { events, remove: { finalizers: [...OWN_FINALIZERS] } };
   }
 
   /** Phase and condition, with a Warning event when the condition turns False or gets another cause. */

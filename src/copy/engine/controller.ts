@@ -63,7 +63,6 @@ export interface RuleChange {
   readonly finalizer?: string | undefined;
   /** The finalizers that go when `finalizer` is added. */
   readonly replaces?: readonly string[];
-  readonly annotations?: Readonly<Record<string, string>> | undefined;
   /** A merge patch of the spec. If the server refuses it, only the finalizer is written from then on. */
   readonly spec?: object | undefined;
   /** All managed fields. */
@@ -88,7 +87,7 @@ export interface RuleFacts<Rule = RuleObject, Status = RuleStatus> extends RuleP
   readonly rule: Rule;
   /** The claims of this version of the rule, with their outcomes. Empty if it was not evaluated yet (`failure`). */
   readonly claims: readonly Entry[];
-  /** Set while the rule is being deleted, or only releases its copies. */
+  /** Set while the rule is being deleted. */
   readonly deletion: Deletion | undefined;
   /** The last status that was written or read. */
   readonly previous: Status;
@@ -112,8 +111,7 @@ export interface Report<Status extends RuleStatus = RuleStatus> {
   readonly events?: readonly RuleEvent[];
   /** What is so now. Each is recorded once as an event, as long as it is so. */
   readonly remarks?: readonly RuleEvent[];
-  /** The finalizers and annotations that the object no longer needs. */
-  readonly remove?: { readonly finalizers: readonly string[]; readonly annotations?: readonly string[] };
+  readonly remove?: { readonly finalizers: readonly string[] };
   /** When another report is needed, ms from now. */
   readonly againMs?: number | undefined;
   /** Called when the server has the status. */

@@ -360,12 +360,6 @@ describe('marks, owners and names in the SyncSecrets of a hostile tenant', () =>
     assert.equal((await admin.get(await admin.pathOf(config))).metadata.uid, config.metadata.uid);
   });
 
-  it("the manager serves a tenant's SyncSecret with the annotation keyferry.dev/propagated like any other", async () => {
-    await startAll();
-    const metadata = { annotations: { 'keyferry.dev/propagated': 'elsewhere' } };
-    await scene.made(await attack('attack', { metadata }), { a: 'mine' });
-  });
-
   it("the manager handles a tenant's SyncSecret with 2,000 finalizers and a forged status like any other SyncSecret", async () => {
     await startAll();
     const finalizers = Array.from({ length: 2000 }, (_, index) => `example.com/${'x'.repeat(50)}-${index}`);

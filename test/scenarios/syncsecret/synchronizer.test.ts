@@ -362,7 +362,6 @@ describe('a SyncSecret that another client changes', () => {
     'no labels': { metadata: { labels: null } },
     'another origin': { metadata: { labels: { 'kubelb.k8c.io/origin-name': 'other' } } },
     'no mark but the labels': { metadata: { annotations: null } },
-    'no annotation of the CCM': { metadata: { annotations: { 'keyferry.dev/propagated': null } } },
     'no finalizer': { metadata: { finalizers: null } },
   };
   for (const isRunning of rowsOf([true, false])) {
@@ -374,7 +373,6 @@ describe('a SyncSecret that another client changes', () => {
           await secret(name, { metadata: { labels: { app: 'web' } } });
           const { made, copies } = await arrived(tenant, name);
           assert.deepEqual(made.metadata.finalizers, [FINALIZER]);
-          assert.equal(made.metadata.annotations['keyferry.dev/propagated'], tenant.namespace);
           return { title, edit, name, made, copies };
         }),
       );

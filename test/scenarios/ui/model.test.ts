@@ -206,9 +206,9 @@ describe('the model of the page', () => {
 
 it('targets that no command reads are columns, with the state of their rule', () => {
   const vault = { cluster: 'vault.example', kind: 'Vault', namespace: '', name: 'kv/app' };
-  const there = { cluster: 'management', kind: 'SyncSecret', namespace: 'tenant-1', name: 'uid' };
+  const there = { cluster: 'management', kind: 'SyncSecret', namespace: '', name: 'uid' };
   const { columns, rows } = modelOf(data([{ ...rule('x', 'w', []), elsewhere: [vault, there] }]));
-  assert.deepEqual(columns, ['Vault vault.example', 'tenant-1 in management']);
+  assert.deepEqual(columns, ['Vault vault.example', 'management']);
   assert.deepEqual([...(rows[0]?.cells.values() ?? [])], ['ok', 'ok']);
 });
 

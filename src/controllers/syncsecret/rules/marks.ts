@@ -11,8 +11,6 @@ import { ORIGIN_LABELS } from '../api.ts';
 
 /** On a copy in the management cluster: `<uid of the tenant's kube-system>/<namespace>/<name>` of the SyncSecret. */
 export const ORIGIN_ANNOTATION = `${OWN_PREFIX}origin`;
-/** On a tenant's SyncSecret: the namespace of its copy. Only the CCM reads it. */
-export const PROPAGATED_ANNOTATION = `${OWN_PREFIX}propagated`;
 /** On a Secret: the name of its SyncSecret in the same namespace. */
 export const OWNER_ANNOTATION = `${OWN_PREFIX}syncsecret`;
 /** On a SyncSecret of the synchronizer: the name of its Secret in the same namespace. */
@@ -26,7 +24,6 @@ export const COPY_OF_SYNC_SECRET = 'syncsecret';
 
 const READ_ANNOTATIONS: ReadonlySet<string> = new Set([
   ORIGIN_ANNOTATION,
-  PROPAGATED_ANNOTATION,
   OWNER_ANNOTATION,
   SECRET_ANNOTATION,
   ORIGINAL_TYPE_ANNOTATION,

@@ -4,38 +4,55 @@ import { describe, it } from 'node:test';
 import type { ObjectMeta } from '../../../kube/api.ts';
 import { KeyLists } from '../../../copy/model/key-lists.ts';
 import { SYNC_SECRET_FINALIZER } from '../api.ts';
-import { ORIGIN_ANNOTATION, PROPAGATED_ANNOTATION } from './marks.ts';
-import { ccmDuty, servedNamespaces } from './one-cluster.ts';
+import { ORIGIN_ANNOTATION } from './marks.ts';
+import { isOfCcm, servedNamespaces } from './one-cluster.ts';
 import { ruleOf, type SyncSecretRule } from './rule.ts';
 
 const UID = '3d8f4a52-9b1f-4a35-9f0e-0a3a6d1c7f11';
 
-function rule(namespace: string, more: Partial<ObjectMeta> = {}): SyncSecretRule {
-  const metadata = { namespace, name: UID, uid: UID, resourceVersion: '1', creationTimestamp: '2026-01-01T00:00:00Z' };
-  return ruleOf({ metadata: { ...metadata, ...more } }, new KeyLists());
+function rule(...parts: readonly Partial<ObjectMeta>[]): SyncSecretRule {
+  const metadata = {
+    namespace: 'n',
+    name: 'x',
+    uid: UID,
+    resourceVersion: '1',
+    creationTimestamp: '2026-01-01T00:00:00Z',
+  };
+  return ruleOf({ metadata: Object.assign(metadata, ...parts) }, new KeyLists());
 }
 
 const deleted = { deletionTimestamp: '2026-01-01T00:00:00Z' };
-const propagated = { finalizers: [SYNC_SECRET_FINALIZER], annotations: { [PROPAGATED_ANNOTATION]: 'tenant-a' } };
-const copied = { labels: { 'kubelb.k8c.io/origin-name': 'x', 'kubelb.k8c.io/origin-ns': 'y' } };
-const markedCopy = { annotations: { [ORIGIN_ANNOTATION]: 'x/app/one' } };
+const held = { finalizers: [SYNC_SECRET_FINALIZER] };
+const labelled = { labels: { 'kubelb.k8c.io/origin-name': 'y', 'kubelb.k8c.io/origin-ns': 'n' } };
+const ofItself = { 'kubelb.k8c.io/origin-name': 'x', 'kubelb.k8c.io/origin-ns': 'n' };
+const marked = { annotations: { [ORIGIN_ANNOTATION]: 'x/app/one' } };
+const named = { name: UID };
 
 describe('the CCM', () => {
-  const cases: readonly (readonly [string, SyncSecretRule, ccm: string, managers: string])[] = [
-    ['a new SyncSecret', rule('n'), 'copy', 'none'],
-    ['a propagated SyncSecret', rule('n', propagated), 'copy', 'release'],
-    ['a deleted propagated SyncSecret', rule('n', { ...propagated, ...deleted }), 'release', 'release'],
-    ['a deleted SyncSecret', rule('n', deleted), 'release', 'none'],
-    ['a copy of KubeLB', rule('n', copied), 'none', 'none'],
-    ['a copy', rule('n', markedCopy), 'none', 'none'],
-    ['a deleted copy', rule('n', { ...copied, ...deleted }), 'none', 'none'],
-    ['a propagated copy', rule('n', { ...copied, ...propagated }), 'release', 'release'],
+  const cases: readonly (readonly [string, SyncSecretRule, isServed: boolean])[] = [
+    ['a SyncSecret', rule(), true],
+    ['a SyncSecret whose labels name itself', rule({ labels: ofItself }), true],
+    ['a SyncSecret that is being deleted', rule(held, deleted), true],
+    ['a copy of KubeLB', rule(named, held, labelled), false],
+    ['a copy', rule(named, held, marked), false],
+    ['a copy that is being deleted', rule(named, held, labelled, deleted), false],
+    ['a SyncSecret that was copied, and got the labels of a copy', rule(held, labelled), false],
+    [
+      'a SyncSecret that was copied, got the labels of a copy, and is being deleted',
+      rule(held, labelled, deleted),
+      true,
+    ],
+    [
+      'a SyncSecret with the labels of a copy that was never copied, and is being deleted',
+      rule(labelled, deleted),
+      false,
+    ],
   ];
-  for (const [title, object, ...duties] of cases) {
-    it(`the duty of the CCM for ${title} is ${duties[0]}; in a namespace of a manager in its process it is ${duties[1]}`, () => {
+  for (const [title, object, isServed] of cases) {
+    it(`the CCM ${isServed ? 'serves' : 'does not serve'} ${title}, and nothing in a namespace of a manager in its process`, () => {
       assert.deepEqual(
-        [false, true].map((isManagers) => ccmDuty(object, () => isManagers)),
-        duties,
+        [false, true].map((isManagers) => isOfCcm(object, () => isManagers)),
+        [isServed, false],
       );
     });
   }

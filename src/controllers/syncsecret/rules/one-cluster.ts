@@ -5,10 +5,8 @@
  * the same process leaves them to the manager.
  */
 import { WholePatterns } from '../../../runtime/text/whole-patterns.ts';
+import { SYNC_SECRET_FINALIZER } from '../api.ts';
 import type { SyncSecretRule } from './rule.ts';
-
-/** What the CCM does with a SyncSecret. `release`: it deletes the copy. */
-export type CcmDuty = 'copy' | 'release' | 'none';
 
 export type IsServed = (namespace: string) => boolean;
 
@@ -19,12 +17,15 @@ export function servedNamespaces(patterns: readonly string[]): IsServed {
   return (namespace) => served.matches(namespace);
 }
 
-/**
- * A SyncSecret with `PROPAGATED_ANNOTATION` was copied. If it is not to be copied any more, it is released.
- * @param isManagers whether a namespace belongs to a manager in the same process
- */
-export function ccmDuty({ metadata, origin, propagated }: SyncSecretRule, isManagers: IsServed): CcmDuty {
-  const { namespace = '', deletionTimestamp } = metadata;
-  if (origin === 'another' || isManagers(namespace)) return propagated === undefined ? 'none' : 'release';
-  return deletionTimestamp === undefined ? 'copy' : 'release';
+/** A copy has the uid of its SyncSecret as name. */
+const UID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+/** @param isManagers whether a namespace belongs to a manager in the same process */
+export function isOfCcm({ metadata, origin }: SyncSecretRule, isManagers: IsServed): boolean {
+  const { name, namespace = '', finalizers, deletionTimestamp } = metadata;
+  if (isManagers(namespace)) return false;
+  if (origin !== 'another') return true;
+  // A tenant's SyncSecret got the labels of a copy after it was copied. Else nobody would remove the CCM's finalizer. That
+  // of a real copy is the manager's, which may run in another process.
+  return deletionTimestamp !== undefined && finalizers.includes(SYNC_SECRET_FINALIZER) && !UID.test(name);
 }

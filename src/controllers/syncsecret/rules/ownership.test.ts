@@ -26,7 +26,6 @@ function ccm(clusterUid: string | undefined, rule?: SyncSecretRule): CcmRules {
     store: { key: (...place) => rules.key(...place), get: () => rule },
     management: 'm',
     namespace: 'tenant-one',
-    isManagers: () => false,
     clusterUid: () => clusterUid,
     copyOf: () => undefined,
   });

@@ -4,7 +4,7 @@ import { clipped } from '../../../runtime/text/texts.ts';
 import { keptFinalizers } from '../../../copy/engine/life/rule-store.ts';
 import type { KeyLists } from '../../../copy/model/key-lists.ts';
 import { OWN_FINALIZERS, type SyncSecret, SYNCED_CONDITION, type SyncSecretStatus } from '../api.ts';
-import { type Origin, originOf, PROPAGATED_ANNOTATION } from './marks.ts';
+import { type Origin, originOf } from './marks.ts';
 
 export interface SyncSecretRule {
   readonly metadata: Pick<
@@ -15,8 +15,6 @@ export interface SyncSecretRule {
   readonly type: string;
   readonly immutable: boolean;
   readonly origin: Origin;
-  /** The value of `PROPAGATED_ANNOTATION`. */
-  readonly propagated: string | undefined;
   /** The status. Of its conditions, only `Synced` is kept. */
   readonly status: SyncSecretStatus;
 }
@@ -24,13 +22,10 @@ export interface SyncSecretRule {
 /** Maximum length of a kept text of the status, characters. A condition may have 32,768. */
 export const MAX_TEXT = 1024;
 
-/** Maximum length of a kept namespace, characters. A user's annotation may have 256 KiB. */
-const MAX_NAMESPACE = 64;
 export function ruleOf(object: KubeObject, lists: KeyLists): SyncSecretRule {
   const { type = '', immutable } = object as SyncSecret;
   const { metadata } = object;
   const { name, namespace, uid, resourceVersion, generation, creationTimestamp, deletionTimestamp } = metadata;
-  const propagated = metadata.annotations?.[PROPAGATED_ANNOTATION];
   return {
     metadata: {
       name,
@@ -45,7 +40,6 @@ export function ruleOf(object: KubeObject, lists: KeyLists): SyncSecretRule {
     type: lists.text(clipped(type, MAX_TEXT)),
     immutable: immutable === true,
     origin: originOf(metadata),
-    propagated: propagated && lists.text(clipped(propagated, MAX_NAMESPACE)),
     status: statusOf(object, lists),
   };
 }
@@ -73,8 +67,8 @@ export function statusOf(object: KubeObject, lists: KeyLists): SyncSecretStatus 
 }
 
 /** Changes when the claims of a SyncSecret may change, and does not change with its status. */
-export function ruleVersion({ metadata, origin, propagated }: SyncSecretRule): string {
+export function ruleVersion({ metadata, origin }: SyncSecretRule): string {
   const { uid, generation = 0, finalizers, deletionTimestamp } = metadata;
   const deleting = deletionTimestamp === undefined ? '' : ' deleting';
-  return `${uid} ${generation} ${finalizers.join(',')}${deleting} ${origin} ${propagated ?? ''}`;
+  return `${uid} ${generation} ${finalizers.join(',')}${deleting} ${origin}`;
 }

@@ -19,7 +19,7 @@ import type { RuleScope } from '../../common/context.ts';
 import type { RuleStore } from '../../../copy/engine/life/rule-store.ts';
 import { ORIGIN_LABELS, SYNC_SECRET, SYNC_SECRET_FINALIZER } from '../api.ts';
 import { ORIGIN_ANNOTATION, OWNER_ANNOTATION, UNKNOWN_CLUSTER } from './marks.ts';
-import { ccmDuty, type CcmDuty, type IsServed } from './one-cluster.ts';
+import type { IsServed } from './one-cluster.ts';
 import { ruleVersion, type SyncSecretRule } from './rule.ts';
 import { CopyShape, SecretShape } from '../shape.ts';
 import { type CopyStatus, copyState } from '../words.ts';
@@ -51,8 +51,6 @@ export abstract class SyncSecretRules<
 
   abstract markOn(observed: Observed, target: ResourceKey): Mark | undefined;
   abstract orphanPolicy(rule: RuleKey, observed: Observed): 'delete' | 'keep';
-  /** Whether the SyncSecret is copied. If not, its target is released. */
-  abstract isActive(object: SyncSecretRule): boolean;
 
   protected abstract targetOf(object: SyncSecretRule): ResourceKey;
   protected abstract shapeOf(rule: RuleKey, object: SyncSecretRule): Shape;
@@ -60,7 +58,7 @@ export abstract class SyncSecretRules<
   evaluate(rule: RuleKey): Evaluation | undefined {
     const object = this.options.store.get(rule);
     if (object === undefined) return undefined;
-    const isReleased = !this.isActive(object);
+    const isReleased = object.metadata.deletionTimestamp !== undefined;
     const claimed = { target: this.targetOf(object), shape: this.shapeOf(rule, object), isReleased };
     return oneClaim(this.scope, { key: rule, kind: SYNC_SECRET, object, version: ruleVersion(object) }, claimed);
   }
@@ -94,8 +92,6 @@ export interface CcmRulesOptions extends SyncSecretRulesOptions {
   readonly management: string;
   /** The namespace of the copies. */
   readonly namespace: string;
-  /** Whether a namespace belongs to a manager in the same process. */
-  readonly isManagers: IsServed;
   /** The uid of the tenant cluster, for marks; `undefined`: not read yet. */
   readonly clusterUid: () => string | undefined;
   readonly copyOf: (name: string) => CopyStatus | undefined;
@@ -122,7 +118,7 @@ export class CcmRules extends SyncSecretRules<CcmRulesOptions> {
   /** The problem in the status of the copy; `undefined`: none, or there is no copy. */
   problemOf(rule: RuleKey): Cause | undefined {
     const object = this.options.store.get(rule);
-    if (object === undefined || this.dutyOf(object) !== 'copy') return undefined;
+    if (object === undefined || object.metadata.deletionTimestamp !== undefined) return undefined;
     const copy = this.options.copyOf(object.metadata.uid);
     // Without a copy, the outcome of the claim explains more.
     if (copy === undefined) return undefined;
@@ -168,16 +164,6 @@ export class CcmRules extends SyncSecretRules<CcmRulesOptions> {
     return own !== undefined && own !== UNKNOWN_CLUSTER && cluster === own ? 'delete' : 'keep';
   }
 
-  /** What the CCM does with a SyncSecret. */
-  dutyOf(object: SyncSecretRule): CcmDuty {
-    return ccmDuty(object, this.options.isManagers);
-  }
-
-  /** A SyncSecret that must not be copied any more is released, as if it were deleted. */
-  isActive(object: SyncSecretRule): boolean {
-    return this.dutyOf(object) === 'copy';
-  }
-
   protected targetOf({ metadata: { uid } }: SyncSecretRule): ResourceKey {
     const { management, namespace } = this.options;
     return resourceKey(management, SYNC_SECRET.kind, namespace, uid);
@@ -211,10 +197,6 @@ export class ManagerRules extends SyncSecretRules<ManagerRulesOptions> {
   /** If `--served-namespaces` no longer includes a namespace, the Secrets there are kept. */
   orphanPolicy(rule: RuleKey): 'delete' | 'keep' {
     return this.options.isServed(namespaceOf(rule)) ? 'delete' : 'keep';
-  }
-
-  isActive({ metadata }: SyncSecretRule): boolean {
-    return metadata.deletionTimestamp === undefined;
   }
 
   protected targetOf({ metadata: { namespace = '', uid } }: SyncSecretRule): ResourceKey {

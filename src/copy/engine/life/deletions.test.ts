@@ -7,7 +7,6 @@ import type { Entry } from '../../book/claim-book.ts';
 import { type Deletion, Deletions } from './deletions.ts';
 import { asKey } from '../../../../test/support/keys.ts';
 import type { RuleKey } from '../../model/keys.ts';
-import type { KubeObject } from '../../../kube/api.ts';
 
 const RULE: RuleKey = asKey('test:default/x');
 const LIMIT_MS = 60_000;
@@ -36,15 +35,9 @@ class Scene {
   /** @param skewMs how far the server's clock is ahead of the clock of this process, ms */
   step({ claims = [REMAINING], skewMs = 0, uid = 'u' } = {}): Omit<Deletion, 'remaining'> {
     const deletionTimestamp = new Date(Date.now() + skewMs).toISOString();
-    return this.#step({ ...active, uid, deletionTimestamp }, claims);
-  }
-
-  release(): Omit<Deletion, 'remaining'> {
-    return this.#step(active, [REMAINING]);
-  }
-
-  #step(metadata: KubeObject['metadata'], claims: readonly Entry[]): Omit<Deletion, 'remaining'> {
-    const { remaining, ...step } = this.#deletions.step(RULE, { metadata }, claims);
+    const deletion = this.#deletions.step(RULE, { metadata: { ...active, uid, deletionTimestamp } }, claims);
+    assert.ok(deletion !== undefined);
+    const { remaining, ...step } = deletion;
     assert.equal(remaining.length === 0, step.isDone && !step.isTimedOut);
     return step;
   }
@@ -91,13 +84,4 @@ test('if a rule is deleted, recreated with the same name and deleted again, the 
   scene.step();
   scene.now += LIMIT_MS;
   assert.equal(scene.step({ uid: 'other' }).remainingMs, LIMIT_MS);
-});
-
-test('an active rule that releases its copies waits without a time limit', () => {
-  const scene = new Scene();
-  for (let round = 0; round < 3; round += 1) {
-    assert.deepEqual(scene.release(), { isDone: false, isTimedOut: false, remainingMs: LIMIT_MS });
-    scene.now += LIMIT_MS;
-  }
-  assert.equal(scene.step().remainingMs, LIMIT_MS, 'the limit begins with the deletion');
 });

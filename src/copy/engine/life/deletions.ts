@@ -19,7 +19,7 @@ import type { RuleKey } from '../../model/keys.ts';
 import type { KubeObject } from '../../../kube/api.ts';
 import type { Clock } from '../../../runtime/clock.ts';
 
-/** The state of a rule whose copies are being released. */
+/** The state of a rule that is being deleted. */
 export interface Deletion {
   /** The claims whose targets are not released yet. */
   readonly remaining: readonly Entry[];
@@ -27,7 +27,7 @@ export interface Deletion {
   readonly isDone: boolean;
   /** The finalizer can be removed although some targets remain, because the time limit has passed. */
   readonly isTimedOut: boolean;
-  /** Time until the limit, ms. Always the whole limit if the rule is active and only releases its copies. */
+  /** Time until the limit, ms. */
   readonly remainingMs: number;
 }
 
@@ -36,32 +36,33 @@ export class Deletions {
   readonly #limitMs: number;
   readonly #seen = new Map<RuleKey, { readonly uid: string; readonly at: number }>();
 
-  /** @param limitMs longest wait of a rule that is being deleted, ms. An active rule has no limit */
+  /** @param limitMs longest wait of a rule that is being deleted, ms */
   constructor(clock: Pick<Clock, 'monotonic'>, limitMs: number) {
     this.#clock = clock;
     this.#limitMs = limitMs;
   }
 
+  /** @returns `undefined`: the rule is not being deleted */
   step(
     rule: RuleKey,
     { metadata: { uid, deletionTimestamp } }: Pick<KubeObject, 'metadata'>,
     claims: readonly Entry[],
-  ): Deletion {
+  ): Deletion | undefined {
+    if (deletionTimestamp === undefined) return undefined;
     const now = this.#clock.monotonic();
     const known = this.#seen.get(rule);
     // If an earlier object with the same name was being deleted, its time does not count for the new object.
     const at = known?.uid === uid ? known.at : now;
-    if (deletionTimestamp === undefined) this.#seen.delete(rule);
-    else this.#seen.set(rule, { uid, at });
+    this.#seen.set(rule, { uid, at });
     const remaining = claims.filter((entry) => !isReleased(entry));
-    const remainingMs = deletionTimestamp === undefined ? this.#limitMs : at + this.#limitMs - now;
+    const remainingMs = at + this.#limitMs - now;
     // A copy that must stay but is not marked yet must not become an orphan: it would be deleted.
     const mayEnd = remaining.every(({ claim: { mode } }) => mode === 'release');
     const isTimedOut = remaining.length > 0 && remainingMs <= 0 && mayEnd;
     return { remaining, isDone: remaining.length === 0 || isTimedOut, isTimedOut, remainingMs };
   }
 
-  /** Forgets the time of a deletion. Call this when the rule is gone, or is active again. */
+  /** Forgets the time of a deletion. Call this when the rule is gone. */
   forget(rule: RuleKey): void {
     this.#seen.delete(rule);
   }

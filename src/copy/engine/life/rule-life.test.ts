@@ -151,16 +151,15 @@ function entry(outcome: Outcome): Entry {
 }
 
 describe('what is due', () => {
-  it('the finalizer, and other changes, are written by one request; the finalizers of other clients stay', async () => {
+  it('the finalizer is written by one request, in place of those that it replaces; those of other clients stay', async () => {
     await createRule(['example.com/old', 'example.com/other']);
     assert.equal(life.isDue(KEY), false);
-    change = { finalizer: 'example.com/a', replaces: ['example.com/old'], annotations: { 'example.com/note': 'n' } };
+    change = { finalizer: 'example.com/a', replaces: ['example.com/old'] };
     assert.equal(life.isDue(KEY), true);
     await life.write(KEY, signal);
     assert.equal(requests.length, 1);
     assert.deepEqual(stored().metadata, (await onServer()).metadata);
     assert.deepEqual(stored().metadata.finalizers, ['example.com/other', 'example.com/a']);
-    assert.deepEqual(stored().metadata.annotations, { 'example.com/note': 'n' });
     change = undefined;
     await life.write(KEY, signal);
     assert.equal(requests.length, 1, 'nothing to change');
@@ -240,13 +239,13 @@ describe('the end of a rule', () => {
     assert.equal(events.length, 1, 'it is deleted');
   });
 
-  it('several finalizers are removed by one request, with annotations; those of other clients stay', async () => {
+  it('several finalizers are removed by one request; those of other clients stay', async () => {
     await createRule(['example.com/a', 'example.com/other', 'example.com/b']);
-    const remove = { finalizers: ['example.com/a', 'example.com/b', 'example.com/c'], annotations: ['example.com/x'] };
+    const remove = { finalizers: ['example.com/a', 'example.com/b', 'example.com/c'] };
     await tell({ remove });
     assert.equal(requests.length, 1);
     assert.deepEqual((await onServer()).metadata.finalizers, ['example.com/other']);
-    await tell({ remove: { finalizers: remove.finalizers } });
+    await tell({ remove });
     assert.equal(requests.length, 1, 'nothing to remove');
   });
 

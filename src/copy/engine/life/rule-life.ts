@@ -2,7 +2,7 @@
  * The life of the rules of one controller, from the first write into a rule's object to its end. Controllers say what is
  * due (`Controller.due`) and what the user is told (`Controller.report`), without I/O. This class reads and writes.
  *
- *   changed ──▶ evaluated ──▶ due: finalizer, defaults, marks     (the targets do not wait for it)
+ *   changed ──▶ evaluated ──▶ due: finalizer, defaults            (the targets do not wait for it)
  *                  └────────▶ report: events, then the status, then the finalizers that may go
  *
  * Every step reads the present state of the rule, so each can be repeated, and a crash between two costs nothing.
@@ -120,11 +120,11 @@ export class RuleLife<Rule extends RuleObject = RuleObject, Status extends RuleS
   }
 
   async #change(key: RuleKey, rule: Rule, change: RuleChange, signal: AbortSignal): Promise<void> {
-    const { finalizer, replaces = [], annotations, spec, managedFields } = change;
+    const { finalizer, replaces = [], spec, managedFields } = change;
     const { uid, resourceVersion, finalizers = [] } = await this.#metadataOf(key, rule, signal);
     const others = finalizers.filter((one) => !replaces.includes(one) && one !== finalizer);
     const added = finalizer === undefined ? undefined : [...others, finalizer];
-    const metadata = { uid, resourceVersion, finalizers: added, annotations, managedFields };
+    const metadata = { uid, resourceVersion, finalizers: added, managedFields };
     const object = await this.#client.patch(key, { metadata, spec }, signal);
     this.#controller.store.storeResponse(object);
     if (finalizer !== undefined && object.metadata.finalizers?.includes(finalizer) !== true)
@@ -187,14 +187,12 @@ export class RuleLife<Rule extends RuleObject = RuleObject, Status extends RuleS
     const isDeleted = metadata.deletionTimestamp !== undefined;
     if (isOutdated && (progress.failure === undefined || isDeleted)) return undefined;
     const claims = isOutdated ? [] : [...entries];
-    const isEnding = isDeleted || claims.some(({ claim }) => claim.mode === 'release');
-    if (!isEnding) this.#deletions.forget(key);
-    const deletion = isEnding ? this.#deletions.step(key, rule, claims) : undefined;
+    const deletion = this.#deletions.step(key, rule, claims);
     const previous = this.#statuses.latest(key, rule);
     const now = this.#options.clock.now();
     const report = this.#controller.report({ ...progress, key, rule, claims, deletion, previous, now });
     if (report === undefined) return undefined;
-    const laterMs = await this.#tell(key, rule, report, isEnding, signal);
+    const laterMs = await this.#tell(key, rule, report, isDeleted, signal);
     if (report.remove !== undefined) await this.#remove(key, rule, report.remove, signal);
     if (laterMs === undefined) report.written?.();
     return soonest(laterMs, report.againMs);
@@ -205,7 +203,7 @@ export class RuleLife<Rule extends RuleObject = RuleObject, Status extends RuleS
     key: RuleKey,
     rule: Rule,
     { status, events = [], remarks = [] }: Report<Status>,
-    isEnding: boolean,
+    isDeleted: boolean,
     signal: AbortSignal,
   ): Promise<number | undefined> {
     const statuses = this.#statuses;
@@ -232,7 +230,7 @@ export class RuleLife<Rule extends RuleObject = RuleObject, Status extends RuleS
       try {
         await statuses.write(key, rule, status, signal);
       } catch (error) {
-        if (!isEnding) throw error;
+        if (!isDeleted) throw error;
         // The deletion goes on: RBAC roles that were made for an original may not permit writes of the status.
         signal.throwIfAborted();
         const message = 'the status of a rule that is being deleted cannot be written';
@@ -265,20 +263,19 @@ export class RuleLife<Rule extends RuleObject = RuleObject, Status extends RuleS
       this.#options.recordEvent(key, { subject: { apiVersion, kind, namespace, name, uid }, ...event });
   }
 
-  /** Removes finalizers and annotations from the object of the rule. If it is gone, the rule goes, too. */
+  /** Removes finalizers from the object of the rule. If it is gone, the rule goes, too. */
   async #remove(
     key: RuleKey,
     rule: Rule,
-    { finalizers, annotations = [] }: NonNullable<Report['remove']>,
+    { finalizers }: NonNullable<Report['remove']>,
     signal: AbortSignal,
   ): Promise<void> {
     const { store } = this.#controller;
     const { name, uid } = rule.metadata;
-    const cleared = Object.fromEntries(annotations.map((annotation) => [annotation, null]));
     const remove = async ({ resourceVersion, finalizers: all = [] }: Rule['metadata']): Promise<void> => {
       const left = all.filter((one) => !finalizers.includes(one));
-      if (left.length === all.length && annotations.length === 0) return;
-      const metadata = { uid, resourceVersion, finalizers: left, annotations: cleared };
+      if (left.length === all.length) return;
+      const metadata = { uid, resourceVersion, finalizers: left };
       store.storeResponse(await this.#client.patch(key, { metadata }, signal));
     };
     store.end(key, rule, rule.isGone === true);

@@ -71,7 +71,6 @@ it("a hostile user of the management cluster can change only phase and condition
     labels: { 'kubelb.k8c.io/origin-name': 'other', 'kubelb.k8c.io/origin-ns': 'default' },
     annotations: {
       'keyferry.dev/origin': mark,
-      'keyferry.dev/propagated': 'default',
       'k8s-replicator/replicate-to': 'x',
     },
   };

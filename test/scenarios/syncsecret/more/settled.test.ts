@@ -137,18 +137,4 @@ describe('two CCMs with different tenant names in one cluster', () => {
     await scene.gone(scene.tenantApi, object);
     await scene.gone(scene.managementApi, copy, otherCopy);
   });
-
-  it('a CCM that starts with a new tenant name replaces the annotation with its former tenant name', async () => {
-    const { tenant, ccm } = await scene.running();
-    const object = await scene.create('settled', 'renamed', VALUES);
-    await scene.arrived(tenant, object, VALUES);
-    await ccm.stop();
-    const renamed = await scene.tenant();
-    await scene.ccm(renamed);
-    await scene.arrived(renamed, object, VALUES);
-    const path = syncSecretPath('settled', 'renamed');
-    const mark = async (): Promise<boolean> =>
-      (await scene.tenantApi.get(path)).metadata.annotations['keyferry.dev/propagated'] === renamed.namespace;
-    await waitFor(mark, { message: () => `the mark of the new name\n${scene.tail()}` });
-  });
 });
