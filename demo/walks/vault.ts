@@ -18,14 +18,11 @@ const TARGETS = ['project-c-main', 'project-c-next'] as const;
 
 const FIRST_POLICY = `
 path "secret/data/${ENTRY}" { capabilities = ["read"] }
-path "secret/metadata/${ENTRY}" { capabilities = ["read"] }
 path "secret/data/${OUT}" { capabilities = ["create", "read", "update"] }
-path "secret/metadata/${OUT}" { capabilities = ["read"] }
 path "database/creds/somedb" { capabilities = ["read"] }
 path "sys/leases/revoke" { capabilities = ["update"] }`;
 const SECOND_POLICY = `
-path "secret/data/${ENTRY}" { capabilities = ["create", "read", "update"] }
-path "secret/metadata/${ENTRY}" { capabilities = ["read"] }`;
+path "secret/data/${ENTRY}" { capabilities = ["create", "read", "update"] }`;
 
 export const vaultWalk: Walk = {
   name: 'vault',

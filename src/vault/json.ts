@@ -33,8 +33,8 @@ export class JsonLimitError extends Error {
 }
 
 /**
- * Largest number of values in one JSON text: numbers, strings, literals, arrays and objects. The metadata of an entry
- * with 5,000 versions have half as many values. The limit bounds time and memory for a hostile text such as `[[],[],…`.
+ * Largest number of values in one JSON text: numbers, strings, literals, arrays and objects. Entries have a few dozen.
+ * The limit bounds time and memory for a hostile text such as `[[],[],…`.
  */
 const MAX_JSON_VALUES = 50_000;
 /** Deepest nesting of arrays and objects. Vault itself accepts 300 levels. */

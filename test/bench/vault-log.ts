@@ -20,8 +20,7 @@ interface AuditLine {
 }
 
 const LOGIN = /^auth\/[^/]+\/login$/u;
-const VALUE = '/data/';
-const METADATA = '/metadata/';
+const ENTRY = '/data/';
 
 export class VaultLog {
   readonly #lines: GrownLines;
@@ -44,13 +43,9 @@ export class VaultLog {
     return this.#matching(({ path }) => LOGIN.test(path)).length;
   }
 
-  /** The calls that read values in KV version 2. */
-  get valueReads(): readonly VaultCall[] {
-    return this.#matching(({ operation, path }) => operation === 'read' && path.includes(VALUE));
-  }
-
-  get metadataReads(): readonly VaultCall[] {
-    return this.#matching(({ operation, path }) => operation === 'read' && path.includes(METADATA));
+  /** The calls that read entries in KV version 2. */
+  get reads(): readonly VaultCall[] {
+    return this.#matching(({ operation, path }) => operation === 'read' && path.includes(ENTRY));
   }
 
   /** All calls except reads, logins and calls about tokens. */
@@ -94,8 +89,8 @@ export class VaultLog {
   }
 }
 
-/** The largest number of calls for a single path. With `windowMs`: the largest number in any period of this length. */
-export function mostOfOnePath(calls: readonly VaultCall[], windowMs = Number.POSITIVE_INFINITY): number {
+/** The largest number of calls for a single path in any period of `windowMs`. */
+export function mostOfOnePath(calls: readonly VaultCall[], windowMs: number): number {
   let most = 0;
   for (const ofPath of Map.groupBy(calls, ({ path }) => path).values()) {
     const times = ofPath.map(({ at }) => at).toSorted((a, b) => a - b);

@@ -18,8 +18,7 @@ const NAMESPACES_EACH = 20;
 const OUT = 500;
 const IDENTITY = 'bench-keyferry';
 const POLICY = `
-path "secret/data/bench/*" { capabilities = ["read", "create", "update"] }
-path "secret/metadata/bench/*" { capabilities = ["read"] }`;
+path "secret/data/bench/*" { capabilities = ["read", "create", "update"] }`;
 /** The poll period of the mirrors, s. It is short, so that a run contains several polls. */
 export const POLL_SECONDS = 10;
 

@@ -9,6 +9,9 @@ import { Content } from '../model/content.ts';
 import { SECRET } from '../model/kind.ts';
 import type { VaultAccess, VaultConnection } from './access/access.ts';
 import { VaultError } from '../../vault/errors.ts';
+import type { JsonObject } from '../../vault/json.ts';
+import { type KvEntry, MISSING } from '../../vault/kv/answers.ts';
+import { VaultValues } from '../../vault/kv/values.ts';
 import { VaultLocations, type VaultLocation, vaultTargetKey } from './locations.ts';
 import { VaultTargets } from './targets.ts';
 import { fixRandom } from '../../../test/support/fixed-random.ts';
@@ -45,20 +48,24 @@ class Scene {
   readonly sourceless = new Set<string>();
   /** The titles of the rules for which the entry was written. */
   readonly written: string[] = [];
-  now = Date.UTC(2026, 0, 1);
+  /** How many times the content of a source was loaded. */
+  loads = 0;
   readonly targets: VaultTargets;
 
   constructor(entries: object) {
     fixRandom(0);
     const connection = { session: { addr: 'http://v' }, entries } as unknown as VaultConnection;
-    const content = Content.ofObject(SECRET, { data: { k: 'dg==' } }, '1');
+    const content = Content.ofObject(SECRET, { data: { k: 'NDI=' } }, '1');
     this.targets = new VaultTargets({
       claims: { book: this.book, ownersOf: () => [], graceLeft: () => undefined, wanted: () => undefined },
       cycles: NO_CYCLES,
       sources: {
         view: (source) => (this.sourceless.has(source ?? '') ? ABSENT : PRESENT),
         fingerprint: () => content.fingerprint,
-        load: async () => await Promise.resolve(content),
+        load: async () => {
+          this.loads += 1;
+          return await Promise.resolve(content);
+        },
       },
       locations: this.locations,
       access: {
@@ -66,7 +73,7 @@ class Scene {
         follow: () => undefined,
         close: () => undefined,
       } as unknown as VaultAccess,
-      now: () => this.now,
+      now: () => Date.UTC(2026, 0, 1),
       onOutcome: () => undefined,
       onWrite: (_target, _addr, { claim }) => this.written.push(claim.owner.title),
     });
@@ -92,68 +99,85 @@ class Scene {
   }
 }
 
-test('if another client has recreated an entry in Vault, it is written again, even if its version number is the same', async () => {
-  const entry = { version: 0, createdTime: '' };
-  let looks = 0;
+test('an entry in Vault is written again only if its values are not those of the last write', async () => {
+  let entry: KvEntry = MISSING;
   let isDown = false;
   let updates = 0;
-  /** The fraction of a second in the creation time of an entry. OpenBao's times have none. */
-  let fraction = '.5';
+  const has = (values: JsonObject, version: number | undefined): void => {
+    const kv2 = version === undefined ? {} : { version, createdTime: '2026-01-01T00:00:00Z' };
+    entry = { state: 'found', values: VaultValues.fromJson(values), ...kv2 };
+  };
   const scene = new Scene({
-    readVersion: async () => {
-      looks += 1;
+    readKv: async () => {
       if (isDown) throw new VaultError('no answer', { kind: 'unavailable', addr: 'http://v' });
-      return await Promise.resolve({ state: 'found', ...entry });
+      return await Promise.resolve(entry);
     },
-    update: async () => {
+    update: async (_path: string, decide: () => VaultValues) => {
       updates += 1;
-      entry.version += 1;
-      entry.createdTime = `2026-01-01T00:00:0${updates}${fraction}Z`;
-      return await Promise.resolve({ written: true, ...entry });
+      const version = entry.version === undefined ? {} : { version: entry.version + 1, createdTime: 'now' };
+      entry = { state: 'found', values: decide(), ...version };
+      return await Promise.resolve({ written: true, ...version });
     },
   });
+  /** Runs the target. @returns whether the entry was written, and the version of the entry that is known */
+  const run = async (): Promise<unknown> => {
+    const before = updates;
+    await scene.run();
+    return [updates > before, scene.targets.written(TARGET)?.entryVersion];
+  };
   scene.claimed('mirror', '');
-  await scene.run();
-  assert.deepEqual([updates, scene.targets.written(TARGET)?.entryVersion], [1, '1 2026-01-01T00:00:01.5Z']);
-  await scene.run();
-  assert.deepEqual([updates, looks], [1, 1], 'its metadata show that it is unchanged');
-  // Another client deletes the entry with all its versions, and creates it again with the same version number.
-  entry.createdTime = 'theirs';
-  await scene.run();
-  assert.equal(updates, 2);
-  entry.version += 1;
-  await scene.run();
-  assert.equal(updates, 3);
-  await scene.run();
-  assert.equal(updates, 3);
-  // Times are now whole seconds. So in the second of the write another client can create an entry with the same version
-  // and time.
-  fraction = '';
-  entry.createdTime = 'theirs';
-  await scene.run();
-  await scene.run();
-  assert.equal(updates, 5);
-  scene.now += 20_000;
-  const before = looks;
-  await scene.run();
-  await scene.run();
-  assert.deepEqual([updates, looks], [6, before + 1]);
+  assert.deepEqual(await run(), [true, '1 now']);
+  assert.deepEqual(await run(), [false, '1 now']);
+  const { loads } = scene;
+  // Another client has written the same values.
+  has({ k: '42' }, 7);
+  assert.deepEqual([await run(), scene.loads], [[false, '7 2026-01-01T00:00:00Z'], loads]);
+  for (const values of [{}, { k: '43' }, { k: '42', more: '' }, { k: 42 }, { other: '42' }]) {
+    has(values, 7);
+    assert.deepEqual(
+      [await run(), await run()],
+      [
+        [true, '8 now'],
+        [false, '8 now'],
+      ],
+      JSON.stringify(values),
+    );
+  }
+  for (const state of ['missing', 'deleted', 'destroyed'] as const) {
+    entry = { state, version: 8 };
+    assert.deepEqual(
+      [await run(), await run()],
+      [
+        [true, '9 now'],
+        [false, '9 now'],
+      ],
+      state,
+    );
+  }
   isDown = true;
   await assert.rejects(scene.run(), VaultError);
   isDown = false;
   assert.equal(scene.targets.written(TARGET), undefined, 'nothing is known of an entry after a failure');
-  await scene.run();
-  assert.equal(updates, 7);
-  await scene.run();
-  assert.equal(updates, 7, 'it is unchanged');
+  await run();
   scene.claimed('mirror', '', { ...LOCATION, encoding: 'base64' });
-  await scene.run();
-  assert.equal(updates, 8, 'the entry has the values in another encoding');
+  assert.deepEqual(
+    [await run(), await run()],
+    [
+      [true, '11 now'],
+      [false, '11 now'],
+    ],
+    'in another encoding',
+  );
+  has({ k: '42' }, 11);
+  assert.deepEqual(await run(), [true, '12 now'], 'it is not base64 any more');
+  // As ktsstudio/mirrors writes KV 1.
+  has({ data: { k: 'NDI=' } }, undefined);
+  assert.deepEqual(await run(), [false, undefined]);
 });
 
 test('if a Vault entry has the content of a rule, this rule keeps the entry; otherwise the oldest rule whose source exists gets it', async () => {
   const scene = new Scene({
-    readVersion: async () => await Promise.resolve({ state: 'missing' }),
+    readKv: async () => await Promise.resolve(MISSING),
     update: async () => await Promise.resolve({ written: true, version: 1, createdTime: '' }),
   });
   const outcomes = (): readonly string[] =>

@@ -4,8 +4,8 @@
  * `decide` plans an entry like any other target (`planUnmarked`). An entry has no mark. Instead, its *holder* is the
  * rule whose content it had when Keyferry last wrote or read the entry. After a restart the holder is not known.
  *
- * The memory has the fingerprint and version of the last write or read (`lastWrite`). While neither source nor entry
- * changes, one read of the metadata in each poll period is enough. Without `lastWrite` the entry is read and compared.
+ * The memory has the fingerprint of the last write or read (`lastWrite`). Each poll reads the entry and compares it with
+ * the fingerprint. So the content of the source is read only if one of the two has changed, or without `lastWrite`.
  */
 import { getOrCreate } from '../../runtime/maps.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue.ts';
@@ -17,14 +17,14 @@ import type { Entry } from '../book/claim-book.ts';
 import { winnerOf, outcomeOf, outcomesOf } from '../plan/contest.ts';
 import { contestOf, decide, type FactSource, factsOf, type TargetReader } from '../plan/decide.ts';
 import type { Contest, Facts } from '../plan/facts.ts';
-import type { Content, Fingerprint } from '../model/content.ts';
+import { Content, type Fingerprint } from '../model/content.ts';
 import type { EntryKey, RuleKey } from '../model/keys.ts';
 import { SECRET } from '../model/kind.ts';
 import type { TargetWriter } from '../engine/backend.ts';
 import type { Sources } from '../engine/backends.ts';
 import { isSkippedCall, troubleOf, type VaultAccess } from './access/access.ts';
 import { VaultAuthMissingError } from './access/login-tokens.ts';
-import { distinctVersionOf, secretContent, versionOf } from './poll/entry-view.ts';
+import { contentOf, valuesOf, versionOf } from './poll/entry-view.ts';
 import { NotKnownYetError } from './access/credentials.ts';
 import type { VaultLocations, VaultLocation } from './locations.ts';
 
@@ -44,11 +44,7 @@ interface LastWrite {
   /** The version of the source that had this content. */
   sourceVersion: string;
   /** The version of the entry. @see versionOf */
-  readonly entryVersion: string | undefined;
-  /** The version of the entry, if no other content can have it; else `undefined`. @see distinctVersionOf */
-  readonly distinctVersion: string | undefined;
-  /** The encoding of the location. Another encoding stores the same content as other values. */
-  readonly encoding: string;
+  entryVersion: string | undefined;
 }
 
 interface EntryMemory {
@@ -94,7 +90,7 @@ export class VaultTargets implements TargetWriter {
     const memory = getOrCreate(this.#memory, target, (): EntryMemory => ({}));
     const run: EntryRun = { target, location, memory, signal };
     try {
-      const reader = readerOf(memory, () => this.#isUntouched(run));
+      const reader = readerOf(memory, () => this.#isUnchanged(run));
       const { facts, plan } = await decide(target, this.#facts, reader, signal);
       if (plan.do === 'later' || winnerOf(facts) !== winner) return { requeueAfterMs: LATER_MS };
       const wrote = plan.do === 'update' ? await this.#write(run, winner) : false;
@@ -164,12 +160,12 @@ export class VaultTargets implements TargetWriter {
     const location = locations.get(target, rule);
     if (location === undefined || entryVersion === undefined) return undefined;
     try {
-      const entry = await access.once(location, signal, ({ entries }) => entries.read(location.path, signal));
+      const entry = await access.once(location, signal, ({ entries }) => entries.readKv(location.path, signal));
       if (entry.state !== 'found' || versionOf(entry) !== entryVersion) return undefined;
-      return secretContent(entry.values, location.encoding, '', '');
-    } catch (error) {
       // Keyferry never writes values that it cannot convert back, so another client has written the entry.
-      if (error instanceof ValueConversionError) return undefined;
+      const content = contentOf(entry, location, '');
+      return content instanceof Content ? content : undefined;
+    } catch (error) {
       if (error instanceof NotKnownYetError) {
         const { addr } = location.server;
         throw new VaultError(error.message, { kind: 'unavailable', addr, cause: error });
@@ -179,14 +175,17 @@ export class VaultTargets implements TargetWriter {
     }
   }
 
-  /** Whether the entry certainly has the version of the last write or read. */
-  async #isUntouched({ target, location, memory, signal }: EntryRun): Promise<boolean> {
-    const connection = await this.#options.access.open(target, location, signal);
-    const { encoding, path } = location;
+  /** Whether the entry has the content of the last write or read, as Keyferry writes it: all values are text. */
+  async #isUnchanged({ target, location, memory, signal }: EntryRun): Promise<boolean> {
+    const { entries } = await this.#options.access.open(target, location, signal);
     const { lastWrite } = memory;
-    if (lastWrite?.distinctVersion === undefined || lastWrite.encoding !== encoding) return false;
-    const seen = await connection.entries.readVersion(path, signal);
-    return seen.state === 'found' && versionOf(seen) === lastWrite.distinctVersion;
+    const entry = await entries.readKv(location.path, signal);
+    if (lastWrite === undefined || entry.state !== 'found') return false;
+    for (const [, value] of valuesOf(entry, location.encoding).entries()) if (typeof value !== 'string') return false;
+    const content = contentOf(entry, location, '');
+    const isSame = content instanceof Content && content.fingerprint.digest === lastWrite.fingerprint.digest;
+    if (isSame) lastWrite.entryVersion = versionOf(entry);
+    return isSame;
   }
 
   /**
@@ -194,18 +193,17 @@ export class VaultTargets implements TargetWriter {
    * @returns whether a version was written; `undefined`: the content of the source is not loaded
    */
   async #write({ target, location, memory, signal }: EntryRun, winner: Entry): Promise<boolean | undefined> {
-    const { access, now, onWrite, sources } = this.#options;
+    const { access, onWrite, sources } = this.#options;
     const { source, selection } = winner.claim;
     const content = source && (await sources.load(source, signal, selection));
     if (content === undefined) return undefined;
     const connection = await access.open(target, location, signal);
     const { encoding, path } = location;
     const values = toVaultValues(content.values(SECRET), encoding);
-    const askedAt = now();
     const nestedInKv1 = encoding === 'base64';
     const update = await connection.entries.update(path, () => values, signal, { nestedInKv1 });
-    const versions = { entryVersion: versionOf(update), distinctVersion: distinctVersionOf(update, askedAt) };
-    memory.lastWrite = { fingerprint: content.fingerprint, sourceVersion: content.version, ...versions, encoding };
+    const { fingerprint, version } = content;
+    memory.lastWrite = { fingerprint, sourceVersion: version, entryVersion: versionOf(update) };
     if (update.written) onWrite(target, connection.session.addr, winner);
     return update.written;
   }

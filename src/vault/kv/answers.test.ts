@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { assert as check, integer, property } from 'fast-check';
 
 import type { VaultResponse } from '../client/answer.ts';
 import type { JsonObject } from '../json.ts';
 import { parseJson } from '../json.ts';
-import { entryHead, plainEntry, versionedEntry } from './answers.ts';
+import { plainEntry, versionedEntry } from './answers.ts';
 
 /** Parses `text`, the `data` of an answer. As in the client, numbers keep their digits. */
 const json = (text: string): JsonObject => parseJson(text) as JsonObject;
@@ -52,23 +51,5 @@ describe('an answer of another mount', () => {
   it('an answer of KV 1 without data, or with status 404, is not read as an entry', () => {
     assert.equal(plain(undefined), undefined);
     assert.equal(plain('{"a":"1"}', {}, 404), undefined);
-  });
-});
-
-describe('the metadata of an entry', () => {
-  const head = (version: number, of: string, now = Date.parse('2026-06-01T00:00:00Z')): ReturnType<typeof entryHead> =>
-    entryHead(json(`{"current_version":${version},"versions":{"${version}":${of}}}`), now);
-  const until = (time: string): string => `{"created_time":"c","deletion_time":"${time}","destroyed":false}`;
-
-  it('if the deletion time of a version is in the future, the entry counts as found until that time', () => {
-    const at = Date.parse('2026-06-01T00:00:00Z');
-    const early = integer({ min: 1, max: 1e9 });
-    check(
-      property(early, (ms) => {
-        const text = until(new Date(at).toISOString());
-        assert.equal(head(1, text, at - ms)?.state, 'found');
-        assert.equal(head(1, text, at + ms)?.state, 'deleted');
-      }),
-    );
   });
 });

@@ -15,16 +15,13 @@ export interface LeaseGrant {
   readonly tokenId: string;
 }
 
-interface FoundHead {
+export interface FoundEntry {
   readonly state: 'found';
+  readonly values: VaultValues;
   /** Number of the entry's version; KV 2 only. */
   readonly version?: number;
   /** When this version was created, RFC 3339; KV 2 only. */
   readonly createdTime?: string;
-}
-
-export interface FoundEntry extends FoundHead {
-  readonly values: VaultValues;
   /** Only dynamic credentials have a lease; no KV mount has such credentials. */
   readonly lease?: LeaseGrant;
 }
@@ -37,9 +34,6 @@ export interface AbsentEntry {
 }
 
 export type KvEntry = FoundEntry | AbsentEntry;
-
-/** The state and version of an entry, from its metadata. */
-export type KvHead = AbsentEntry | FoundHead;
 
 export const MISSING: AbsentEntry = { state: 'missing', version: 0 };
 
@@ -67,22 +61,6 @@ export function plainEntry(response: SessionResponse, askedAt: number): FoundEnt
     tokenId: response.tokenId,
   };
   return { state: 'found', values, lease };
-}
-
-/**
- * Reads the state of an entry from its metadata; `undefined`: `data` are not the metadata of an entry.
- * @param now wall clock, ms: before its `deletion_time` an entry still counts as found
- */
-export function entryHead(data: JsonObject | undefined, now: number): KvHead | undefined {
-  const version = numberMember(data, 'current_version');
-  if (version === undefined) return undefined;
-  if (version === 0) return MISSING;
-  const current = objectMember(objectMember(data, 'versions'), String(version));
-  const deletionTime = stringMember(current, 'deletion_time') ?? '';
-  const deleted = deletionTime !== '' && Date.parse(deletionTime) <= now;
-  if (deleted || booleanMember(current, 'destroyed') === true) return absent(version, current);
-  const createdTime = stringMember(current, 'created_time');
-  return { state: 'found', version, ...(createdTime && { createdTime }) };
 }
 
 function absent(version: number, metadata: JsonObject | undefined): AbsentEntry {

@@ -9,22 +9,14 @@
  *   there only "must not exist" is checked, by a read before the write.
  * - `update` writes only if the values differ, so that no version is created without a change.
  * - Only KV is written. `update` reads a path before it writes, and a read outside KV may create credentials. So if the
- *   mount is known not to be KV, `update` does not read. If Vault does not name the mount and the read creates
- *   credentials, they are revoked at once, and no write to the path is tried for ten minutes.
+ *   mount is known not to be KV, `update` and `readKv` do not read. If Vault does not name the mount and the read creates
+ *   credentials, they are revoked at once, and the path is not read to write it for ten minutes.
  */
 import type { Clock } from '../../runtime/clock.ts';
 import { isVersionedPathWarning } from '../client/answer.ts';
 import { isVaultError, VaultError } from '../errors.ts';
 import { numberMember, stringMember } from '../json.ts';
-import {
-  entryHead,
-  type FoundEntry,
-  type KvEntry,
-  type KvHead,
-  MISSING,
-  plainEntry,
-  versionedEntry,
-} from './answers.ts';
+import { type FoundEntry, type KvEntry, MISSING, plainEntry, versionedEntry } from './answers.ts';
 import { revokeLease } from '../lease-calls.ts';
 import { asPlain, asVersioned, type EntryPath, Mounts } from './mounts.ts';
 import { Cooldowns } from '../../runtime/queue/backoff.ts';
@@ -60,17 +52,13 @@ interface UpdateResult extends WriteResult {
 const MAX_ENTRY_BYTES = 1024 * 1024 - 16 * 1024;
 /** How often `update` tries to write if other clients write the entry at the same time. */
 const UPDATE_ATTEMPTS = 5;
-/** After a policy has forbidden to read metadata, they are not read again for this time, ms. */
-const FORBIDDEN_MS = 600_000;
-/** If the read before a write created credentials, no write to the path is tried for this time, ms. */
+/** If `readKv` or `update` created credentials, they do not read the path again for this time, ms. */
 const NOT_KV_MS = 600_000;
 
 export class VaultEntries {
   readonly #session: VaultCaller;
   readonly #options: VaultEntriesOptions;
   readonly #mounts: Mounts;
-  /** Paths of metadata that a policy forbids to read. */
-  readonly #forbidden = new Cooldowns(FORBIDDEN_MS);
   /** Paths whose read created credentials. */
   readonly #notKv = new Cooldowns(NOT_KV_MS);
 
@@ -93,17 +81,9 @@ export class VaultEntries {
     return this.#at(path, signal, (entry) => this.#read(entry, signal));
   }
 
-  /**
-   * Reads the state and version of the entry from its metadata. If the entry has no metadata, or a policy forbids to
-   * read them, reads the entry with its values.
-   * @throws VaultError, AbortedError
-   */
-  readVersion(path: string, signal?: AbortSignal): Promise<KvHead | KvEntry> {
-    return this.#at(
-      path,
-      signal,
-      async (entry) => (await this.#head(entry, signal)) ?? (await this.#read(entry, signal)),
-    );
+  /** As `read`, for an entry that Keyferry writes: outside KV nothing is read. @throws also `invalidPath` outside KV */
+  readKv(path: string, signal?: AbortSignal): Promise<KvEntry> {
+    return this.#at(path, signal, (entry) => this.#readToWrite(entry, signal));
   }
 
   /**
@@ -171,17 +151,19 @@ export class VaultEntries {
   }
 
   /** Every mount answers 404 to a path that it does not have. So the next call looks the mount up again. */
-  #missing(entry: EntryPath): KvEntry & KvHead {
+  #missing(entry: EntryPath): KvEntry {
     if (entry.known) this.#mounts.forget(entry);
     return MISSING;
   }
 
-  /** Reads an entry before `update` writes it. If the read creates credentials, revokes them and throws. */
+  /** Reads an entry that is written. If the read creates credentials, revokes them and throws. */
   async #readToWrite(entry: EntryPath, signal: AbortSignal | undefined): Promise<KvEntry> {
-    this.#mustBeKv(entry);
+    const now = this.#options.clock.monotonic();
+    if (entry.mount.kind === 'other' || this.#notKv.until(entry.dataPath) > now) throw this.#notKvError(entry);
     const read = await this.#read(entry, signal);
     if (read.state !== 'found' || read.lease === undefined) return read;
-    this.#coolDown(this.#notKv, entry.dataPath, NOT_KV_MS);
+    this.#notKv.sweep(now);
+    this.#notKv.extend(entry.dataPath, now + NOT_KV_MS);
     const { leaseId } = read.lease;
     try {
       await revokeLease(this.#session, leaseId, signal);
@@ -195,37 +177,8 @@ export class VaultEntries {
     throw this.#notKvError(entry);
   }
 
-  #coolsDown(cooldowns: Cooldowns, path: string): boolean {
-    return cooldowns.until(path) > this.#options.clock.monotonic();
-  }
-
-  #coolDown(cooldowns: Cooldowns, path: string, ms: number): void {
-    const now = this.#options.clock.monotonic();
-    cooldowns.sweep(now);
-    cooldowns.extend(path, now + ms);
-  }
-
-  #mustBeKv(entry: EntryPath): void {
-    if (entry.mount.kind === 'other' || this.#coolsDown(this.#notKv, entry.dataPath)) throw this.#notKvError(entry);
-  }
-
   #notKvError(entry: EntryPath, more = ''): VaultError {
     return this.#error(entry.dataPath, `${entry.mount.path} is not a KV store${more}`, 'invalidPath');
-  }
-
-  /** Reads the metadata of an entry. `undefined`: the entry has no metadata, or a policy forbids to read them. */
-  async #head(entry: EntryPath, signal: AbortSignal | undefined): Promise<KvHead | undefined> {
-    const path = entry.metadataPath;
-    if (path === undefined || this.#coolsDown(this.#forbidden, path)) return undefined;
-    try {
-      const { data } = await this.#session.request({ method: 'GET', path, mount: entry.mount.path, signal });
-      return entryHead(data, this.#options.clock.now());
-    } catch (error) {
-      if (isVaultError(error, 'notFound')) return this.#missing(entry);
-      if (!isVaultError(error, 'permissionDenied')) throw error;
-      this.#coolDown(this.#forbidden, path, FORBIDDEN_MS);
-      return undefined;
-    }
   }
 
   /** @param ifVersion the version that the write replaces, which may be deleted or destroyed; 0: there is none */

@@ -29,8 +29,6 @@ export interface EntryPath {
   readonly known: boolean;
   /** Where the values are read and written. */
   readonly dataPath: string;
-  /** Where the metadata are read; `undefined` outside KV 2, which alone has metadata. */
-  readonly metadataPath: string | undefined;
 }
 
 interface Remembered {
@@ -151,9 +149,9 @@ export function asPlain(path: EntryPath): EntryPath {
 }
 
 function entryPath(mount: Mount, path: string, known: boolean): EntryPath {
-  if (mount.kind !== 'kv2') return { mount, known, dataPath: path, metadataPath: undefined };
+  if (mount.kind !== 'kv2') return { mount, known, dataPath: path };
   const entry = path.slice(mount.path.length);
   // The API writes the entry `app` as `data/app`. So users write an entry named `data` as `data` or `data/data`.
   const name = entry.startsWith('data/') ? entry.slice('data/'.length) : entry;
-  return { mount, known, dataPath: `${mount.path}data/${name}`, metadataPath: `${mount.path}metadata/${name}` };
+  return { mount, known, dataPath: `${mount.path}data/${name}` };
 }

@@ -74,10 +74,7 @@ describe("the scenarios of the original's article", () => {
     const { mirrors, vault } = scene;
     const second = await scene.anotherVault();
     await scene.put('secret/data/mysecret', { a: 'one', 'not/a secret key': 'two' });
-    await scene.approle(
-      'vault1-approle',
-      policy({ 'secret/data/mysecret': ['read'], 'secret/metadata/mysecret': ['read'] }),
-    );
+    await scene.approle('vault1-approle', policy({ 'secret/data/mysecret': ['read'] }));
     const write = policy({ 'secret/data/mysecret': ['create', 'read', 'update'] });
     await scene.approle('vault2-approle', write, {}, second);
     const addresses = { 'https://vault1.example.com': vault.addr, 'https://vault2.example.com': second.addr };

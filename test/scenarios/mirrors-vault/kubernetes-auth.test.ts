@@ -56,7 +56,7 @@ describe('logins by a ServiceAccount', () => {
       ]),
     );
     await enableKubernetesAuth(vault, 'team-kube', mirrors.plane);
-    const read = policy({ 'secret/data/app': ['read'], 'secret/metadata/app': ['read'] });
+    const read = policy({ 'secret/data/app': ['read'] });
     await vault.request('PUT', 'sys/policies/acl/reader', { policy: read });
     await role('reader', HOME, { audience: 'vault' });
     await scene.put('secret/data/app', { password: 'deadbeef' });

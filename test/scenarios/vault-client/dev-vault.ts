@@ -1,6 +1,4 @@
 /** A Vault for one test file, with its audit log, and with helpers that act as its administrator. */
-import { readFileSync } from 'node:fs';
-
 import { readJsonLines } from '../../support/json-lines.ts';
 import { startVault, type VaultJson, type VaultServer, VaultServerError } from '../../servers/vault.ts';
 
@@ -74,10 +72,6 @@ export class DevVault {
         path: entry.request.path,
         failed: entry.error !== undefined,
       }));
-  }
-
-  auditText(): string {
-    return readFileSync(this.server.auditLogPath, 'utf8');
   }
 
   stop(): Promise<void> {

@@ -19,8 +19,6 @@ import type { VaultLocation } from '../locations.ts';
 const MAX_LEASE_ID = 1024;
 /** Largest dynamic credentials, bytes. A certificate with its key and chain takes a tenth of this size. */
 const MAX_LEASED = 64 * 1024;
-/** How far the clock of a Vault server may be behind Keyferry's, ms. Synchronised clocks differ by less than 1 s. */
-const CLOCK_SKEW_MS = 10_000;
 const NONE = Object.freeze({});
 
 export function presentView(version: string, lease?: SourceLease): SourceView {
@@ -45,42 +43,36 @@ export function versionOf({ version, createdTime = '' }: Partial<WriteResult>): 
 }
 
 /**
- * The version of an entry, if no other content can have the same version; else `undefined`. OpenBao's times are whole
- * seconds. If an entry is deleted with its metadata and recreated in the same second, it has the same number and time.
- * @param now wall clock before the entry was read or written, ms
+ * As `versionOf`, but '' if other content may have the same version. OpenBao's times are whole seconds: an entry that is
+ * deleted with its metadata and recreated in the same second has the same number and time.
  */
-export function distinctVersionOf(entry: Partial<WriteResult>, now: number): string | undefined {
-  const { createdTime = '' } = entry;
-  const isExact = createdTime.includes('.');
-  if (!isExact && now < Date.parse(createdTime) + 1000 + CLOCK_SKEW_MS) return undefined;
-  return versionOf(entry);
+export function distinctVersionOf(entry: FoundEntry): string {
+  return entry.createdTime?.includes('.') === true ? (versionOf(entry) ?? '') : '';
+}
+
+/** With base64, ktsstudio/mirrors may have written the entry. In KV 1 it nests all values under one key. */
+export function valuesOf({ values, version, lease }: FoundEntry, encoding: ValueEncoding): VaultValues {
+  return encoding === 'base64' && version === undefined && lease === undefined ? values.unnested() : values;
 }
 
 /** @returns the content of an entry, or a failed view if a Secret cannot have its keys and values */
 export function contentOf(entry: FoundEntry, location: VaultLocation, version: string): Content | SourceView {
   const { encoding, secretType, path } = location;
-  // With base64, ktsstudio/mirrors may have written the entry. In KV 1 it nests all values under one key.
-  const original = encoding === 'base64' && entry.version === undefined && entry.lease === undefined;
-  const values = original ? entry.values.unnested() : entry.values;
+  const values = valuesOf(entry, encoding);
   const bad = secretType === undefined ? [] : invalidSecretKeys(values.keys());
   if (bad.length > 0) {
     const message = `the vault entry ${path} has keys that are not valid in a Secret: ${keyList(bad)}`;
     return { state: 'failed', ...because('InvalidKeys', message) };
   }
   try {
-    const content = secretContent(values, encoding, secretType ?? '', version);
+    const data = [...toSecretData(values, encoding)].map(([key, value]) => [key, value.base64()] as const);
+    const content = Content.ofFields(SECRET, { data: Object.fromEntries(data) }, secretType ?? '', version);
     const problem = entry.lease && leaseProblem(entry.lease, content);
     return problem === undefined ? content : invalid(`the vault path ${path}: ${problem}`);
   } catch (error) {
     if (!(error instanceof ValueConversionError)) throw error;
     return invalid(`the vault entry ${path}: ${error.message}`);
   }
-}
-
-/** @throws ValueConversionError */
-export function secretContent(values: VaultValues, encoding: ValueEncoding, type: string, version: string): Content {
-  const data = [...toSecretData(values, encoding)].map(([key, value]) => [key, value.base64()] as const);
-  return Content.ofFields(SECRET, { data: Object.fromEntries(data) }, type, version);
 }
 
 export function invalid(message: string): SourceView {

@@ -1,25 +1,24 @@
 /**
- * Reads a source from Vault if its entry has changed, and sets its view. Each rule has sources of its own: dynamic
- * credentials are made for one rule.
+ * Reads a source from Vault, and sets its view. Each rule has sources of its own: dynamic credentials are made for one
+ * rule.
  *
+ * Each poll reads the values of an entry. If they have not changed, the view stays, and they are dropped at once.
  * Dynamic credentials that cannot be used are revoked at once, and new credentials are requested later.
  */
 import { randomUUID } from 'node:crypto';
 
 import type { ByteCache } from '../../../runtime/maps.ts';
-import type { Clock } from '../../../runtime/clock.ts';
-import type { FoundEntry, KvEntry, LeaseGrant } from '../../../vault/kv/answers.ts';
+import type { LeaseGrant } from '../../../vault/kv/answers.ts';
 import type { SourceLease, SourceView } from '../../model/claim.ts';
 import { Content, type Fingerprint } from '../../model/content.ts';
 import type { VaultConnection, VaultTrouble } from '../access/access.ts';
-import { absentView, contentOf, distinctVersionOf, invalid, presentView, versionOf } from './entry-view.ts';
+import { absentView, contentOf, distinctVersionOf, invalid, presentView } from './entry-view.ts';
 import type { VaultLease } from '../leases/lease.ts';
 import { leaseVersion, type VaultLeases } from '../leases/leases.ts';
 import { vaultLeaseOrigin, type VaultLocations, type VaultLocation } from '../locations.ts';
 import type { EntryKey, RuleKey } from '../../model/keys.ts';
 
 interface SourceReaderOptions {
-  readonly clock: Pick<Clock, 'now' | 'monotonic'>;
   readonly locations: VaultLocations;
   readonly leases: VaultLeases;
   /** The cached contents, by the keys of the sources. */
@@ -47,10 +46,7 @@ export class SourceReader {
   async read(source: VaultSource, connection: VaultConnection, signal: AbortSignal): Promise<number | undefined> {
     const { location } = source;
     const waitMs = await this.#maintain(source, connection, signal);
-    if (waitMs !== undefined) {
-      source.needsContent = false;
-      return waitMs;
-    }
+    if (waitMs !== undefined) return waitMs;
     if (source.view.state !== 'present' && location.encoding === 'base64') {
       const { mount, known } = await connection.entries.resolve(location.path, signal);
       if (known && mount.kind === 'other') {
@@ -61,17 +57,19 @@ export class SourceReader {
         return undefined;
       }
     }
-    const askedAt = this.#options.clock.now();
-    const entry = await this.#readIfChanged(source, connection, signal);
-    source.needsContent = false;
-    if (entry === undefined) return undefined;
+    const entry = await connection.entries.read(location.path, signal);
     if (entry.state !== 'found') {
       this.#dropLease(source);
       source.view = absentView(entry, location, connection.session.addr);
       return undefined;
     }
-    source.entryVersion = distinctVersionOf(entry, askedAt);
-    return await this.#found(source, connection, entry, signal);
+    const { lease } = entry;
+    const version = lease === undefined ? distinctVersionOf(entry) : leaseVersion(lease.leaseId);
+    const made = contentOf(entry, location, version);
+    if (lease !== undefined) return await this.#granted(source, connection, lease, made, signal);
+    if (made instanceof Content) this.#found(source, made);
+    else source.view = made;
+    return undefined;
   }
 
   /** Restores or renews the lease if needed. @returns ms until the next read; `undefined`: credentials are needed */
@@ -89,41 +87,19 @@ export class SourceReader {
     return waitMs;
   }
 
-  /** Reads the entry only if its version has changed. @returns `undefined`: the entry has not changed */
-  async #readIfChanged(
-    source: VaultSource,
-    { entries }: VaultConnection,
-    signal: AbortSignal,
-  ): Promise<KvEntry | undefined> {
-    const { path } = source.location;
-    const { entryVersion, lease, needsContent, view } = source;
-    if (view.state !== 'present' || needsContent || lease !== undefined || entryVersion === undefined) {
-      return await entries.read(path, signal);
-    }
-    const seen = await entries.readVersion(path, signal);
-    if (seen.state !== 'found' || 'values' in seen) return seen;
-    return versionOf(seen) === entryVersion ? undefined : await entries.read(path, signal);
-  }
-
-  async #found(
-    source: VaultSource,
-    connection: VaultConnection,
-    entry: FoundEntry,
-    signal: AbortSignal,
-  ): Promise<number | undefined> {
-    const version = entry.lease === undefined ? source.entryVersion : leaseVersion(entry.lease.leaseId);
-    const made = contentOf(entry, source.location, version ?? '');
-    if (entry.lease !== undefined) return await this.#granted(source, connection, entry.lease, made, signal);
-    if (!(made instanceof Content)) {
-      source.view = made;
-      return undefined;
-    }
+  /**
+   * Copies get the version of Vault, or, if it is not distinct, one that this process counts. Content that has not
+   * changed keeps its version, so that nothing is decided again. Only content that is needed goes into the cache.
+   */
+  #found(source: VaultSource, content: Content): void {
     this.#dropLease(source);
-    const content = made.withVersion(this.#versionOf(source, made, version));
-    source.fingerprint = { version: content.version, fingerprint: content.fingerprint };
-    source.view = presentView(content.version);
-    this.#options.contents.set(source.key, content, content.weight);
-    return undefined;
+    const before = source.fingerprint;
+    const isSame = before?.fingerprint.digest === content.fingerprint.digest;
+    const version = isSame ? before.version : content.version || `${this.#process}-${++this.#count}`;
+    source.view = presentView(version);
+    if (isSame && !source.needsContent) return;
+    source.fingerprint = { version, fingerprint: content.fingerprint };
+    this.#options.contents.set(source.key, content.withVersion(version), content.weight);
   }
 
   async #granted(
@@ -148,17 +124,6 @@ export class SourceReader {
     this.#setLease(source, leases.granted(source, connection, grant, made));
     if (old !== undefined) leases.replaced(old);
     return Math.min(locations.pollMs(source.key), grant.durationSeconds * 500);
-  }
-
-  /**
-   * The version that copies get. If Vault has no distinct version of an entry, this process counts one for each change of
-   * the digest. While the content is the same, a counted version stays: no write.
-   */
-  #versionOf({ fingerprint }: VaultSource, content: Content, distinct: string | undefined): string {
-    const prefix = `${this.#process}-`;
-    const before = fingerprint?.fingerprint.digest === content.fingerprint.digest ? fingerprint.version : undefined;
-    if (before !== undefined && (distinct === undefined || before.startsWith(prefix))) return before;
-    return distinct ?? `${prefix}${++this.#count}`;
   }
 
   #setLease(source: VaultSource, lease: VaultLease): void {
@@ -204,8 +169,6 @@ export class VaultSource {
   readonly location: VaultLocation;
   readonly rule: RuleKey;
   view = UNKNOWN;
-  /** The version of the entry that was read; `undefined`: it has no distinct version. @see distinctVersionOf */
-  entryVersion: string | undefined;
   trouble: VaultTrouble | undefined;
   fingerprint: { readonly version: string; readonly fingerprint: Fingerprint } | undefined;
   /** Whether a target needs content that is not in the cache. */

@@ -1,6 +1,5 @@
 /**
- * Entries in Vault as sources: the entry of a rule is polled once in each period, and read if it has changed, however
- * many copies it has.
+ * Entries in Vault as sources: the entry of a rule is read once in each period, however many copies it has.
  *
  * `source-reader.ts` reads them, and has their states. Only polls call Vault. There is one queue for each server,
  * whose workers the namespaces of the credentials share, so that a namespace does not block another, however many of
@@ -56,7 +55,7 @@ export class VaultSources implements SourceProvider {
   constructor(options: VaultSourcesOptions) {
     this.#options = options;
     const { clock, locations, leases } = options;
-    this.#reader = new SourceReader({ clock, locations, leases, contents: this.#contents });
+    this.#reader = new SourceReader({ locations, leases, contents: this.#contents });
     this.#polls = new QueueLanes<EntryKey>({
       name: 'polls',
       pauses: true,
@@ -175,7 +174,6 @@ export class VaultSources implements SourceProvider {
     if (source === undefined) return undefined;
     const { access } = this.#options;
     const before = stateOf(source);
-    const { needsContent } = source;
     try {
       const connection = await access.open(key, source.location, signal);
       const waitMs = await this.#reader.read(source, connection, signal);
@@ -187,7 +185,8 @@ export class VaultSources implements SourceProvider {
         throw error;
       }
     } finally {
-      const changed = needsContent || stateOf(source) !== before;
+      const changed = source.needsContent || stateOf(source) !== before;
+      source.needsContent = false;
       if (changed && !source.isClosed) this.#options.onChange(key);
     }
     // The source was closed during the poll. The poll may have opened a session or a lease, so both are released.

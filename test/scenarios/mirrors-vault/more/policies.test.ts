@@ -65,7 +65,7 @@ describe('the policies in docs/vault.md', () => {
 
   /** Waits until Keyferry has used every permission of the policy. */
   async function noMore(name: string, hcl: string, vault = scene.vault): Promise<void> {
-    assert.ok(permitted(hcl).length > 1, hcl);
+    assert.ok(permitted(hcl).length > 0, hcl);
     await waitFor(
       async () => {
         const used = await done(name, vault);
