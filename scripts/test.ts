@@ -5,8 +5,8 @@
  * Files of unit tests share a process, because most need less time than a process needs to start. In a run of many files,
  * a few scenarios of one folder share a process, too, and borrow one control plane after the other. All others have a
  * process each. Results are printed after the end of the process. At least `LEAST_AT_ONCE` processes run at the same time;
- * more start while the processors are idle. A file that crashes counts as failed. So does a process that exceeds its time
- * limit; it is killed. Without arguments, long tests are left out (test/support/long.ts).
+ * more start while the processors are idle. A file that crashes counts as failed. So does one that does not end before its
+ * process exceeds the time limit and is killed. Without arguments, long tests are left out (test/support/long.ts).
  */
 import { spawnSync } from 'node:child_process';
 import { globSync, readFileSync } from 'node:fs';
@@ -22,7 +22,7 @@ import { DEFAULT_SERVERS, type ServerName } from '../test/servers/catalogue.ts';
 import { ensureAll, serversFolder } from '../test/servers/ensure.ts';
 import { missingForPods } from '../test/servers/real-cluster/missing.ts';
 import { SHORT_VARIABLE } from '../test/support/long.ts';
-import { endedCpuSeconds } from '../test/support/process-figures.ts';
+import { CPU_LINE, cpuSecondsWithChildren } from '../test/support/process-figures.ts';
 
 const ROOT = path.join(import.meta.dirname, '..');
 /**
@@ -51,10 +51,12 @@ const FEW_SCENARIOS = 40;
 /** The scenarios that share processes. The others run for minutes, or start programs that look at the whole machine. */
 const SHARING =
   /^test\/scenarios\/(annotated|cli|config-syncer|engine|generator|mirrors|mirrors-vault|mittwald|reach|reflector|replicator|syncsecret)\/(more\/)?[^/]+$/;
-/** The module that runs a batch: it imports the files that its arguments name. */
+/** The program of each process: it imports the files that its arguments name. */
 const BATCH = path.join(import.meta.dirname, 'test-batch.ts');
-/** At most this many processes run a second time. If more fail, the cause is not the load. */
+/** The failed files of at most this many processes run a second time. If more fail, the cause is not the load. */
 const MOST_AGAIN = 6;
+/** A process with files that run a second time shares the machine with at most one other process. */
+const AGAIN_AT_ONCE = 2;
 /** At most this many processes run at the same time. Each process with its servers uses less than 1 GiB of memory. */
 const MOST_AT_ONCE = Math.max(LEAST_AT_ONCE, Math.min(6 * availableParallelism(), Math.floor(totalmem() / 2 ** 30)));
 /** If the processors were idle for at least this share of `INTERVAL_MS`, another process starts. Most tests only wait. */
@@ -74,6 +76,7 @@ interface TestEvent {
   readonly type: string;
   readonly data: {
     readonly name?: string;
+    readonly message?: string;
     readonly nesting?: number;
     readonly skip?: string | boolean;
     readonly todo?: string | boolean;
@@ -148,15 +151,13 @@ const PODS: (typeof MORE_SERVERS)[number] = [/\/pods\//, ['kube-scheduler', 'kub
 /** How long each process ran, for `slowestText`, and the CPU time of it and of what it started. */
 const slowest: { readonly seconds: number; readonly cpuSeconds: number; readonly files: string }[] = [];
 const MOST_SLOWEST = 25;
-/** `endedCpuSeconds` at the end of the last process. */
-let countedCpuSeconds = 0;
 
 /** The files that used most CPU time: where to look when the suite gets slower. Borrowed servers are only in the sum. */
 function slowestText(): string {
   const padded = (seconds: number): string => seconds.toFixed(0).padStart(5);
   const files = slowest.toSorted((a, b) => b.cpuSeconds - a.cpuSeconds).slice(0, MOST_SLOWEST);
   const lines = files.map((one) => `${padded(one.seconds)} s ${padded(one.cpuSeconds)} CPU s  ${one.files}\n`);
-  return `${lines.join('')}all files: ${endedCpuSeconds().toFixed(0)} CPU s\n`;
+  return `${lines.join('')}all files: ${cpuSecondsWithChildren().toFixed(0)} CPU s\n`;
 }
 
 async function getServers(files: readonly string[]): Promise<void> {
@@ -174,74 +175,106 @@ function buildBundle(): void {
   if (status !== 0) throw new Error(`scripts/build.ts ended with ${status}`);
 }
 
+/** What a process reported about one of its files. */
+interface FileResult {
+  readonly file: string;
+  readonly events: readonly TestEvent[];
+  readonly failures: readonly TestEvent[];
+}
+
 /**
- * Runs test files in one process and returns their events. At the time limit, the process is killed: the option
- * `timeout` of `run` would end the tests, but not a process with open handles.
+ * Runs test files in one process. At the time limit, the process is killed: the option `timeout` of `run` would end the
+ * tests, but not a process with open handles.
  */
-async function runProcess(files: readonly string[]): Promise<TestEvent[]> {
+async function runProcess(files: readonly string[]): Promise<FileResult[]> {
   const started = performance.now();
   const timeoutMs = FILE_TIMEOUT_MS * Math.min(files.length, SCENARIOS_IN_BATCH);
   const timeout = AbortSignal.timeout(timeoutMs);
   const events: TestEvent[] = [];
-  const paths = files.map((file) => path.join(ROOT, file));
-  for await (const event of run({
-    files: files.length === 1 ? paths : [BATCH],
-    argv: files.length === 1 ? [] : paths,
-    cwd: ROOT,
-    signal: timeout,
-  })) {
-    events.push(event as TestEvent);
+  let cpuSeconds = 0;
+  const argv = files.map((file) => path.join(ROOT, file));
+  for await (const event of run({ files: [BATCH], argv, cwd: ROOT, signal: timeout })) {
+    const { type, data } = event as TestEvent;
+    const used = type === 'test:stderr' ? CPU_LINE.exec(data.message ?? '')?.[1] : undefined;
+    if (used === undefined) events.push({ type, data });
+    else cpuSeconds = Number(used);
   }
   if (timeout.aborted) process.stderr.write(`test: ${files.join(', ')} did not end within ${timeoutMs / 1000} s\n`);
-  const [seconds, ended] = [(performance.now() - started) / 1000, endedCpuSeconds()];
   const more = files.length > 1 ? ` and ${files.length - 1} more` : '';
-  slowest.push({ seconds, cpuSeconds: ended - countedCpuSeconds, files: `${files[0]}${more}` });
-  countedCpuSeconds = ended;
-  // Left out: the events with the counts of this process, because `Counter` prints the counts of all files.
-  return events.filter(
-    ({ type, data }) => type !== 'test:summary' && !(type === 'test:diagnostic' && data.nesting === 0),
-  );
+  slowest.push({ seconds: (performance.now() - started) / 1000, cpuSeconds, files: `${files[0]}${more}` });
+  return byFile(files, events);
 }
 
 /**
- * The events of all processes, in the order in which these end. Events of two processes are never mixed. A process with a
- * failed test runs once more at the end, alone, and that run counts: a test may need more time than a busy machine gives.
+ * The events of each file. The last one is the result of its suite. If the process ended before, what came after the
+ * last suite counts for each file that has none.
+ */
+function byFile(files: readonly string[], events: readonly TestEvent[]): FileResult[] {
+  const parts = new Map(files.map((file): [string, TestEvent[]] => [file, []]));
+  let part: TestEvent[] = [];
+  for (const event of events) {
+    const { type, data } = event;
+    // Left out: the events with the counts of this process, because `Counter` prints the counts of all files.
+    if (type === 'test:summary' || (type === 'test:diagnostic' && data.nesting === 0)) continue;
+    part.push(event);
+    const hasEnded = data.nesting === 0 && (type === 'test:pass' || type === 'test:fail');
+    const own = hasEnded ? parts.get(data.name ?? '') : undefined;
+    if (own === undefined) continue;
+    own.push(...part);
+    part = [];
+  }
+  const unfinished = [...parts.values()].filter((own) => own.length === 0);
+  for (const own of unfinished.length > 0 ? unfinished : [...parts.values()].slice(-1)) own.push(...part);
+  return [...parts].map(([file, own]) => ({ file, events: own, failures: own.filter(isFailure) }));
+}
+
+/**
+ * The events of all files, in the order in which their processes end. Events of two files are never mixed. A file with a
+ * failed test runs once more at the end, and that run counts: a test may need more time than a busy machine gives.
  */
 function runAll(processes: readonly (readonly string[])[]): Readable {
   const waiting = [...processes];
   const again: (readonly string[])[] = [];
+  let runsAgain = 0;
   const events = new Readable({ objectMode: true, read: () => undefined });
   let running = 0;
-  countedCpuSeconds = endedCpuSeconds();
-  const runNext = async (): Promise<void> => {
-    const files = waiting.shift();
-    if (files === undefined) return;
+  const runFiles = async (files: readonly string[], isAgain: boolean): Promise<void> => {
     running += 1;
     try {
-      const ended = await runProcess(files);
-      const failed = ended.filter(isFailure);
-      if (failed.length > 0 && processes.length > 1 && again.length < MOST_AGAIN) {
-        again.push(files);
-        reportAgain(files, failed);
-      } else for (const event of ended) events.push(event);
-      if (running === 1 && waiting.length === 0) {
-        for (const last of again) for (const event of await runProcess(last)) events.push(event);
+      const results = await runProcess(files);
+      const failed = results.filter(({ failures }) => failures.length > 0);
+      const mayRunAgain = failed.length > 0 && !isAgain && processes.length > 1 && runsAgain < MOST_AGAIN;
+      if (mayRunAgain) {
+        runsAgain += 1;
+        again.push(failed.map(({ file }) => file));
+        reportAgain(failed);
+      }
+      for (const result of results) {
+        if (!mayRunAgain || !failed.includes(result)) for (const event of result.events) events.push(event);
       }
     } catch (error) {
       events.destroy(error as Error);
     }
     running -= 1;
-    if (running < LEAST_AT_ONCE) void runNext();
+    startSome();
+  };
+  const startNext = (): void => {
+    const files = waiting.shift();
+    const failed = files === undefined && running < AGAIN_AT_ONCE ? again.shift() : undefined;
+    if (files !== undefined) void runFiles(files, false);
+    else if (failed !== undefined) void runFiles(failed, true);
+  };
+  const startSome = (): void => {
+    for (let n = running; n < LEAST_AT_ONCE; n += 1) startNext();
     if (running === 0) events.push(null);
   };
-  for (let n = 0; n < LEAST_AT_ONCE; n += 1) void runNext();
-  if (running === 0) events.push(null);
+  startSome();
   let before = processorTimes();
   const timer = setInterval(() => {
     const now = processorTimes();
     const idleShare = (now.idle - before.idle) / (now.total - before.total);
     before = now;
-    if (idleShare >= IDLE_SHARE && running < MOST_AT_ONCE) void runNext();
+    if (idleShare >= IDLE_SHARE && running < MOST_AT_ONCE) startNext();
   }, INTERVAL_MS);
   events.once('close', () => clearInterval(timer));
   return events;
@@ -252,9 +285,14 @@ function isFailure({ type, data }: TestEvent): boolean {
 }
 
 /** Says which tests of a process failed beside other files, and why. */
-function reportAgain(files: readonly string[], failed: readonly TestEvent[]): void {
-  const tests = failed.map(({ data }) => `  ${data.name ?? ''}: ${data.details?.error?.cause?.message ?? ''}\n`);
-  process.stderr.write(`test: ${files.join(', ')} failed beside other files, and runs again alone:\n${tests.join('')}`);
+function reportAgain(failed: readonly FileResult[]): void {
+  const files = failed.map(({ file }) => file).join(', ');
+  const failures = new Set(failed.flatMap((one) => one.failures));
+  const tests = Array.from(
+    failures,
+    ({ data }) => `  ${data.name ?? ''}: ${data.details?.error?.cause?.message ?? ''}\n`,
+  );
+  process.stderr.write(`test: beside other files, these failed, and run again: ${files}\n${tests.join('')}`);
 }
 
 /** The idle time and the total time of all processors since the machine started, added up, ms. */

@@ -49,7 +49,10 @@ export class HttpClient {
     this.close();
   }
 
-  /** Sends a request. Resolves with the head of the response, before its body is read. `path` may contain a query. */
+  /**
+   * Sends a request. Resolves with the head of the response, before its body is read. `path` may contain a query. A GET
+   * is sent again if the server closed its kept connection at the same moment: a busy server does this to idle ones.
+   */
   open(path: string, options: HttpOptions = {}): Promise<IncomingMessage> {
     const { method = 'GET', headers = {}, body, timeoutMs = 30_000, signal } = options;
     const send = this.#base.protocol === 'https:' ? httpsRequest : httpRequest;
@@ -65,7 +68,11 @@ export class HttpClient {
         },
         resolve,
       );
-      request.once('error', reject);
+      request.once('error', (error: NodeJS.ErrnoException) => {
+        const wasClosed = method === 'GET' && request.reusedSocket && error.code === 'ECONNRESET';
+        if (wasClosed && signal?.aborted !== true) resolve(this.open(path, options));
+        else reject(error);
+      });
       request.once('timeout', () => {
         request.destroy(new Error(`${method} ${path}: no answer within ${timeoutMs} ms`));
       });

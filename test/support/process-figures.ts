@@ -27,19 +27,26 @@ export async function readMemory(pid: number): Promise<MemoryFigures> {
 
 /** CPU time (user and system) of all threads since the start of the process, s. */
 export async function readCpuSeconds(pid: number): Promise<number> {
-  return cpuSeconds(await readFile(`/proc/${pid}/stat`, 'utf8'), 11);
+  return cpuSeconds(await readFile(`/proc/${pid}/stat`, 'utf8'), 2);
 }
 
-/** CPU time of the ended child processes of this process, with that of their own children, s. 0 if it is not Linux. */
-export function endedCpuSeconds(): number {
-  return process.platform === 'linux' ? cpuSeconds(readFileSync('/proc/self/stat', 'utf8'), 13) : 0;
+/** CPU time of this process, of its ended child processes, and of their own children, s. 0 if it is not Linux. */
+export function cpuSecondsWithChildren(): number {
+  return process.platform === 'linux' ? cpuSeconds(readFileSync('/proc/self/stat', 'utf8'), 4) : 0;
 }
 
-/** @param first - the field with the user time; the next one has the system time */
-function cpuSeconds(stat: string, first: number): number {
+/** In the last line of a test process on stderr: its `cpuSecondsWithChildren`. */
+export const CPU_LINE = /^cpu seconds: ([\d.]+)\n$/;
+
+export function cpuLine(): string {
+  return `cpu seconds: ${cpuSecondsWithChildren()}\n`;
+}
+
+/** @param times - 2: user and system time of the process; 4: those of its ended children, too */
+function cpuSeconds(stat: string, times: 2 | 4): number {
   // The second field is the command's name in brackets, with any characters in it. All fields after it are numbers.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return (Number(fields[first]) + Number(fields[first + 1])) / TICKS_PER_SECOND;
+  return fields.slice(11, 11 + times).reduce((sum, field) => sum + Number(field), 0) / TICKS_PER_SECOND;
 }
 
 /**

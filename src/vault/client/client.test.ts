@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { afterEach, describe, it } from 'node:test';
+import { after, describe, it } from 'node:test';
 import { inspect } from 'node:util';
 
 import { CertificateAuthority } from '../../../test/servers/certificates.ts';
@@ -73,9 +73,9 @@ const answer =
     response.writeHead(status, headers).end(body);
   };
 
-afterEach(() => {
-  for (const client of clients.splice(0)) client.close();
-  for (const server of servers.splice(0)) {
+after(() => {
+  for (const client of clients) client.close();
+  for (const server of servers) {
     server.closeAllConnections();
     server.close();
   }
@@ -156,7 +156,10 @@ describe('an answer', () => {
     );
     assert.match((await failure(get(connect(await serve(answer(200, deep)))), 'tooLarge')).message, /deeper than 300/);
   });
+});
 
+// The tests wait for time limits, so they run at the same time.
+describe('a large answer', { concurrency: true }, () => {
   const LARGE_ENTRY = answer(200, JSON.stringify({ data: { k: 'x'.repeat(1_000_000) } }));
   /** Sends the first piece of a large answer, and then never the rest. */
   const stall: RequestListener = (request, response) => {

@@ -47,12 +47,14 @@ describe('a copy that a policy of the cluster changes whenever it is written', {
     await scene.secret(HOME, 'values', { a: '1', b: '2' });
     {
       await using _ = await overwrite(scene.api, 'values', { namespace: 'values-b', path: '/data/a', value: 'eHh4' });
-      await scene.mirror('values', ['values-.']);
+      // Keyferry asks for the values of the first copy of a content alone, so this is the only one for now.
+      await scene.mirror('values', ['values-b']);
       const status = await scene.ready('values', 'Overwritten', /^cannot sync namespace values-b: .*stored something/);
       assert.deepEqual([status.mirrorStatus, status.conditions[0].status], ['Error', 'False']);
       await scene.event('values', 'Overwritten', /namespace values-b/);
-      await scene.copied('values-a', 'values', { a: '1', b: '2' });
       assert.equal((await scene.find('values-b', 'values')).data.a, 'eHh4');
+      await scene.api.patch(mirrorPath('values'), { spec: { destination: { namespaces: ['values-.'] } } });
+      await scene.copied('values-a', 'values', { a: '1', b: '2' });
       assert.equal(writesTo('values-a').length, 1);
     }
     const { metadata }: Json = await scene.copied('values-b', 'values', { a: '1', b: '2' }, HEAL_MS);

@@ -49,6 +49,12 @@ describe('a stop while Vault hangs', () => {
     await scene.holds('secret/data/to', { a: '0' });
     await mirrors.ready('to', 'Synced');
     await mirrors.ready('written', 'Synced');
+    const logins = 'keyferry_vault_logins_total';
+    assert.ok(((await operator.metric(logins)) ?? 0) > 0);
+    const standby = await mirrors.operator({ kubeconfig, args: ['--leader-elect'] });
+    assert.equal(await standby.metric('keyferry_leader'), 0);
+    assert.equal((await standby.metric(logins)) ?? 0, 0, 'a standby does not log in');
+    await standby.kill9();
     proxy.rule({ fault: { kind: 'stall' } });
     cluster.rule({
       match: ({ method, path }) => method !== 'GET' && !path.includes('/leases/'),
