@@ -29,7 +29,7 @@ const CHANGED_BY_SERVER =
  * such an object, the servers are not lent again.
  */
 const NOT_FORGOTTEN = /^\/registry\/(validating|mutating)(admissionpolic|webhookconfiguration)/;
-/** Definitions that are in place when servers are lent. Servers whose test has changed one are not lent again. */
+/** Definitions that are in place when servers are lent. The API server does not notice at once if they are restored. */
 const LENT_CRDS = /^\/registry\/apiextensions\.k8s\.io\/customresourcedefinitions\//;
 /** With more objects than this, deleting them takes longer than starting new servers. */
 const MOST_OBJECTS = 3000;
@@ -67,7 +67,10 @@ export class Baseline implements Disposable {
     return new Baseline(etcd, api, entries, await readApis(api));
   }
 
-  /** Restores etcd and the API server. @returns false if the API server still shows something of the test */
+  /**
+   * Restores etcd and the API server.
+   * @returns false if a definition of the baseline is gone or changed, or the API server still shows something of the test
+   */
   async restore(): Promise<boolean> {
     const first = await listOf(this.#etcd);
     if (first.length > MOST_OBJECTS || first.some((entry) => NOT_FORGOTTEN.test(keyText(entry)))) return false;

@@ -10,19 +10,20 @@ const returned: Connection[] = [];
 
 /** A connection to the lender. It ends with this process, at the latest. */
 class Connection {
-  readonly wish: Wish;
+  /** What this process asked for last. */
+  wish: Wish | undefined;
   readonly #socket: Socket;
   readonly #lines: AsyncIterator<string>;
 
-  constructor(path: string, wish: Wish) {
-    this.wish = wish;
+  constructor(path: string) {
     this.#socket = connect(path);
     this.#lines = createInterface({ input: this.#socket })[Symbol.asyncIterator]();
   }
 
-  async ask(): Promise<Offer> {
+  async ask(wish: Wish): Promise<Offer> {
+    this.wish = wish;
     this.#socket.ref();
-    this.#socket.write(`${JSON.stringify(this.wish)}\n`);
+    this.#socket.write(`${JSON.stringify(wish)}\n`);
     const line = await this.#lines.next();
     // Without this, the connection would keep the test's process alive.
     this.#socket.unref();
@@ -67,9 +68,9 @@ export class Loan {
 export async function borrow(wish: Wish): Promise<Loan | undefined> {
   const path = process.env[SOCKET_VARIABLE];
   if (path === undefined || path === '') return undefined;
-  const index = returned.findIndex((one) => one.wish.crds === wish.crds);
-  const connection = returned.splice(index, index < 0 ? 0 : 1)[0] ?? new Connection(path, wish);
-  const offer = await connection.ask();
+  const asWished = returned.findIndex((one) => one.wish?.crds === wish.crds);
+  const connection = returned.splice(Math.max(asWished, 0), 1)[0] ?? new Connection(path);
+  const offer = await connection.ask(wish);
   if ('error' in offer) throw new Error(`the lender of control planes: ${offer.error}`);
   return new Loan(offer.access, offer.apiServerPid, connection);
 }

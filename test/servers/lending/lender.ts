@@ -6,6 +6,9 @@
  * has ended after it returned the servers, or when it asks for servers again, they are cleaned (`baseline.ts`). They are
  * stopped if the file did not return them, if they cannot be cleaned, if too many are idle, or if the API server uses
  * much memory.
+ *
+ * Servers have the CRDs of Keyferry or none, as the next borrower wishes. If no idle ones are as wished, the CRDs are
+ * installed in others, or deleted from them.
  */
 import { truncate } from 'node:fs/promises';
 import { createServer, type Server, type Socket } from 'node:net';
@@ -19,9 +22,7 @@ import { waitFor } from '../../support/wait-for.ts';
 import { Baseline } from './baseline.ts';
 import { LENT_USERS, type Offer, RETURN, type Wish } from './protocol.ts';
 
-/**
- * The largest number of idle servers for each kind of `Wish`. A test file borrows at most two; a few run in parallel.
- */
+/** The largest number of idle servers. An idle API server uses a hundredth of a core. */
 const MOST_IDLE = 3;
 /**
  * If the API server uses more memory than this (bytes), it is not lent again. A new API server uses 280 MiB. After
@@ -31,7 +32,10 @@ const MOST_MEMORY = 800 * 2 ** 20;
 
 interface Lendable {
   readonly servers: ControlPlaneServers;
-  readonly baseline: Baseline;
+  /** The servers without CRDs. */
+  readonly bare: Baseline;
+  /** The servers with the CRDs of Keyferry; `undefined` while these are not installed. */
+  withCrds: Baseline | undefined;
 }
 
 export class Lender implements AsyncDisposable {
@@ -39,8 +43,7 @@ export class Lender implements AsyncDisposable {
   readonly path: string;
   readonly #folder: string;
   readonly #listener: Server;
-  readonly #bare = new Shelf({ crds: false });
-  readonly #prepared = new Shelf({ crds: true });
+  readonly #pool = new Pool();
   readonly #sockets = new Set<Socket>();
 
   private constructor(folder: string) {
@@ -59,16 +62,14 @@ export class Lender implements AsyncDisposable {
 
   /** How often servers were started, and how often they were lent. */
   toString(): string {
-    const shelves = [this.#bare, this.#prepared];
-    const sum = (counts: number[]): number => counts.reduce((all, count) => all + count, 0);
-    return `${sum(shelves.map(({ starts }) => starts))} starts for ${sum(shelves.map(({ loans }) => loans))} loans`;
+    return `${this.#pool.starts} starts for ${this.#pool.loans} loans`;
   }
 
   /** Stops all servers. */
   async stop(): Promise<void> {
     this.#listener.close();
     for (const socket of this.#sockets) socket.destroy();
-    await Promise.all([this.#bare.stop(), this.#prepared.stop()]);
+    await this.#pool.stop();
     await Reaper.shared().removeFolder(this.#folder);
   }
 
@@ -79,12 +80,10 @@ export class Lender implements AsyncDisposable {
   #serve(socket: Socket): void {
     this.#sockets.add(socket);
     let rest = '';
-    let shelf: Shelf | undefined;
     let lent: Promise<Lendable> | undefined;
     let isReturned = false;
     const lend = (wish: Wish): void => {
-      shelf ??= wish.crds ? this.#prepared : this.#bare;
-      lent = lent === undefined ? shelf.take() : shelf.takeAgain(lent);
+      lent = lent === undefined ? this.#pool.take(wish) : this.#pool.takeAgain(lent, wish);
       isReturned = false;
       lent.then(
         ({ servers }) => send(socket, { access: servers.access, apiServerPid: servers.apiServerPid }),
@@ -103,7 +102,7 @@ export class Lender implements AsyncDisposable {
     socket.on('error', () => undefined);
     socket.once('close', () => {
       this.#sockets.delete(socket);
-      if (lent !== undefined) shelf?.giveBack(lent, isReturned);
+      if (lent !== undefined) this.#pool.giveBack(lent, isReturned);
     });
   }
 }
@@ -112,55 +111,57 @@ function send(socket: Socket, offer: Offer): void {
   socket.write(`${JSON.stringify(offer)}\n`);
 }
 
-/** All servers for one kind of `Wish`. */
-class Shelf {
+/** All running servers. */
+class Pool {
   starts = 0;
   loans = 0;
-  readonly #wish: Wish;
-  /** Servers that are idle or being cleaned. The promise resolves to `undefined` if they could not be cleaned. */
-  readonly #back: Promise<Lendable | undefined>[] = [];
+  readonly #idle: Lendable[] = [];
+  /** The servers that are being cleaned. */
+  readonly #cleaned = new Set<Promise<unknown>>();
   /** All running servers. `stop` ends them. */
   readonly #all = new Set<Lendable>();
   readonly #busy = new Set<Promise<unknown>>();
   #isStopped = false;
 
-  constructor(wish: Wish) {
-    this.#wish = wish;
-  }
-
-  async take(): Promise<Lendable> {
+  async take(wish: Wish): Promise<Lendable> {
     this.loans += 1;
-    for (let next = this.#back.shift(); next !== undefined; next = this.#back.shift()) {
-      const lendable = await next;
-      if (lendable !== undefined) return lendable;
+    while (this.#idle.length + this.#cleaned.size > 0) {
+      if (this.#idle.length === 0) await Promise.race(this.#cleaned);
+      const asWished = this.#idle.findIndex(({ withCrds }) => (withCrds !== undefined) === wish.crds);
+      const [lendable] = this.#idle.splice(Math.max(asWished, 0), 1);
+      const ready = lendable && (await this.#track(this.#ready(lendable, wish)));
+      if (ready !== undefined) return ready;
     }
-    return this.#track(this.#start());
+    return this.#track(this.#start(wish));
   }
 
   /** Cleans the servers that a borrower has returned, and lends them to it again; or lends others. */
-  async takeAgain(lent: Promise<Lendable>): Promise<Lendable> {
+  async takeAgain(lent: Promise<Lendable>, wish: Wish): Promise<Lendable> {
     const cleaned = await this.#track(this.#receive(lent, true));
-    if (cleaned === undefined) return this.take();
+    const ready = cleaned && (await this.#track(this.#ready(cleaned, wish)));
+    if (ready === undefined) return this.take(wish);
     this.loans += 1;
-    return cleaned;
+    return ready;
   }
 
   giveBack(lent: Promise<Lendable>, isReturned: boolean): void {
-    this.#back.push(this.#track(this.#receive(lent, isReturned && this.#back.length < MOST_IDLE)));
+    const isWanted = isReturned && this.#idle.length + this.#cleaned.size < MOST_IDLE;
+    const cleaned = this.#track(this.#shelve(lent, isWanted)).finally(() => this.#cleaned.delete(cleaned));
+    this.#cleaned.add(cleaned);
   }
 
   async stop(): Promise<void> {
     this.#isStopped = true;
     await Promise.allSettled(this.#busy);
-    await Promise.all(Array.from(this.#all, (one) => this.#end(one)));
+    await Promise.all(Array.from(this.#all, (one) => this.#keep(one, false)));
   }
 
-  async #start(): Promise<Lendable> {
+  async #start(wish: Wish): Promise<Lendable> {
     this.starts += 1;
     const servers = await ControlPlaneServers.start({ audit: true, users: LENT_USERS });
     try {
-      if (this.#wish.crds) await installCrds(servers);
-      const lendable = { servers, baseline: await Baseline.take(servers.access) };
+      const bare = await Baseline.take(servers.access);
+      const lendable = { servers, bare, withCrds: wish.crds ? await installCrds(servers) : undefined };
       this.#all.add(lendable);
       return lendable;
     } catch (error) {
@@ -173,26 +174,36 @@ class Shelf {
     // If the start failed, the borrower has already got the reason.
     const lendable = await lent.catch(() => undefined);
     if (lendable === undefined) return undefined;
-    if (isWanted && !this.#isStopped && (await this.#isClean(lendable))) return lendable;
-    await this.#end(lendable);
-    return undefined;
+    return await this.#keep(lendable, isWanted && !this.#isStopped && (await isClean(lendable)));
   }
 
-  async #isClean({ servers, baseline }: Lendable): Promise<boolean> {
-    try {
-      if ((await servers.apiServerMemory()) > MOST_MEMORY || !(await baseline.restore())) return false;
+  async #shelve(lent: Promise<Lendable>, isWanted: boolean): Promise<void> {
+    const lendable = await this.#receive(lent, isWanted);
+    if (lendable !== undefined) this.#idle.push(lendable);
+  }
+
+  /** Makes clean servers as the borrower wishes. @returns `undefined` if that failed; the servers are then stopped */
+  async #ready(lendable: Lendable, wish: Wish): Promise<Lendable | undefined> {
+    const { servers, bare, withCrds } = lendable;
+    const isReady = await tried(async () => {
+      if (wish.crds) lendable.withCrds ??= await installCrds(servers);
+      else if (withCrds !== undefined) {
+        dropCrds(lendable);
+        if (!(await bare.restore())) return false;
+      }
       await truncate(servers.access.layout.auditLog);
       return true;
-    } catch (error) {
-      process.stderr.write(`lender: a control plane cannot be lent again: ${String(error)}\n`);
-      return false;
-    }
+    });
+    return await this.#keep(lendable, isReady);
   }
 
-  async #end(lendable: Lendable): Promise<void> {
+  async #keep(lendable: Lendable, isKept: boolean): Promise<Lendable | undefined> {
+    if (isKept) return lendable;
     this.#all.delete(lendable);
-    lendable.baseline[Symbol.dispose]();
+    dropCrds(lendable);
+    lendable.bare[Symbol.dispose]();
     await lendable.servers.stop();
+    return undefined;
   }
 
   async #track<T>(work: Promise<T>): Promise<T> {
@@ -205,7 +216,34 @@ class Shelf {
   }
 }
 
-async function installCrds({ access }: ControlPlaneServers): Promise<void> {
+/** Restores returned servers. They keep the CRDs, if the borrower has not changed these. */
+function isClean(lendable: Lendable): Promise<boolean> {
+  const { servers, bare } = lendable;
+  return tried(async () => {
+    if ((await servers.apiServerMemory()) > MOST_MEMORY) return false;
+    if ((await lendable.withCrds?.restore()) === true) return true;
+    dropCrds(lendable);
+    return await bare.restore();
+  });
+}
+
+/** From now on, the CRDs of Keyferry are something of a test, which `bare` deletes. */
+function dropCrds(lendable: Lendable): void {
+  lendable.withCrds?.[Symbol.dispose]();
+  lendable.withCrds = undefined;
+}
+
+async function tried(work: () => Promise<boolean>): Promise<boolean> {
+  try {
+    return await work();
+  } catch (error) {
+    process.stderr.write(`lender: a control plane cannot be lent again: ${String(error)}\n`);
+    return false;
+  }
+}
+
+/** @returns the servers with the CRDs */
+async function installCrds({ access }: ControlPlaneServers): Promise<Baseline> {
   const { certPem: caPem } = access.authority;
   using api = new TestApi({ url: apiServerUrl(access), caPem, token: tokenOf(access, 'admin') });
   const crds = await api.apply(readCrds());
@@ -215,4 +253,5 @@ async function installCrds({ access }: ControlPlaneServers): Promise<void> {
   await waitFor(async () => (await served()).filter((one) => versions.includes(one)).length === versions.length, {
     message: 'the APIs of the CRDs',
   });
+  return await Baseline.take(access);
 }

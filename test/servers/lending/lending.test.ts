@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import { after, before, describe, it } from 'node:test';
@@ -56,7 +56,7 @@ describe('a lent control plane', () => {
     await second.end('return');
   });
 
-  it('a control plane that is lent with the CRDs has no objects of earlier borrowers; after a change of a CRD, it is stopped', async () => {
+  it('a control plane that is lent with the CRDs has no objects of earlier borrowers, and none of their changes of a CRD', async () => {
     const first = await borrow({ crds: true });
     using api = clientOf(first.access);
     await api.createNamespaces(['team']);
@@ -66,9 +66,42 @@ describe('a lent control plane', () => {
     const second = await borrow({ crds: true });
     assert.equal(second.access.layout.folder, first.access.layout.folder, 'these are the same servers');
     assert.deepEqual(await api.list(MIRRORS), []);
-    await api.patch(`${CRDS}/secretmirrors.mirrors.kts.studio`, { metadata: { labels: { left: 'behind' } } });
+    const before = await contentOf(second.access);
+    await api.createNamespaces(['team']);
+    await api.apply(readFileSync(PERMISSIVE_CRD, 'utf8'));
+    await waitFor(async () => (await api.raw('POST', MIRRORS, DRY_RUN)).status === 201, {
+      message: 'the CRD in force',
+    });
     await second.end('return');
-    await waitFor(() => !existsSync(second.access.layout.folder), { message: 'its folder to go' });
+
+    const third = await borrow({ crds: true });
+    assert.equal(third.access.layout.folder, first.access.layout.folder, 'these are the same servers');
+    await api.createNamespaces(['team']);
+    assert.equal((await api.raw('POST', MIRRORS, DRY_RUN)).status, 422);
+    await third.end('return');
+
+    const fourth = await borrow({ crds: true });
+    assert.deepEqual(Object.keys(await contentOf(fourth.access)), Object.keys(before));
+    await fourth.end('return');
+  });
+
+  it('the CRDs are deleted from a control plane for a borrower without them, and installed for one with them', async () => {
+    const first = await borrow();
+    const { folder, auditLog } = first.access.layout;
+    using api = clientOf(first.access);
+    const before = await contentOf(first.access);
+    await first.end('return');
+
+    const second = await borrow({ crds: true });
+    assert.equal(second.access.layout.folder, folder, 'these are the same servers');
+    assert.doesNotMatch(await readFile(auditLog, 'utf8'), /customresourcedefinitions/);
+    await api.createNamespaces(['team']);
+    await api.create(MIRROR);
+    const bare = await second.again({ crds: false });
+    assert.equal(bare.layout.folder, folder, 'these are the same servers');
+    assert.deepEqual(await contentOf(bare), before);
+    assert.equal((await api.raw('GET', MIRRORS)).status, 404);
+    await second.end('return');
   });
 
   it('if a borrower ends without returning its control plane, the control plane is stopped', async () => {
@@ -90,8 +123,13 @@ describe('a lent control plane', () => {
   });
 });
 
-const CRDS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
 const MIRRORS = '/apis/mirrors.kts.studio/v1alpha2/namespaces/team/secretmirrors';
+const PERMISSIVE_CRD = new URL('../../scenarios/mirrors/permissive-crd.yaml', import.meta.url);
+/** Only the CRD of `deploy/` refuses a mirror without spec. */
+const DRY_RUN = {
+  query: { dryRun: 'All' },
+  body: { apiVersion: 'mirrors.kts.studio/v1alpha2', kind: 'SecretMirror', metadata: { name: 'probe' } },
+};
 const MIRROR = {
   apiVersion: 'mirrors.kts.studio/v1alpha2',
   kind: 'SecretMirror',
@@ -165,7 +203,7 @@ interface Borrower {
   readonly access: ControlPlaneAccess;
   readonly process: ChildProcess;
   /** The process returns the control plane and borrows again. @returns what it gets */
-  readonly again: () => Promise<ControlPlaneAccess>;
+  readonly again: (wish: Wish) => Promise<ControlPlaneAccess>;
   /** Ends the borrower's process, with or without returning the control plane. */
   readonly end: (how: 'return' | 'crash') => Promise<void>;
 }
@@ -173,12 +211,12 @@ interface Borrower {
 const SCRIPT = `
 const { borrow } = await import('./borrower.ts');
 let loan;
-const lend = async () => console.log(JSON.stringify((loan = await borrow(JSON.parse(process.argv[1]))).access));
-await lend();
+const lend = async (wish) => console.log(JSON.stringify((loan = await borrow(JSON.parse(wish))).access));
+await lend(process.argv[1]);
 for await (const how of process.stdin) {
   if (how.toString() === 'crash') process.kill(process.pid, 'SIGKILL');
   await loan.stop();
-  if (how.toString() === 'again') await lend();
+  if (how.toString() !== 'return') await lend(how);
 }
 `;
 
@@ -196,8 +234,8 @@ async function borrow(wish: Wish = { crds: false }): Promise<Borrower> {
   const borrower: Borrower = {
     access: await offered(),
     process: child,
-    again: () => {
-      child.stdin.write('again');
+    again: (wish) => {
+      child.stdin.write(JSON.stringify(wish));
       return offered();
     },
     end: async (how) => {

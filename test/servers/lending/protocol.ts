@@ -1,7 +1,7 @@
 /**
  * How a test file borrows servers from `npm test`. It connects to the socket in `SOCKET_VARIABLE`, and sends a `Wish`
  * as a line of JSON; the lender answers with an `Offer`. When the file no longer needs the servers, it writes `RETURN`.
- * If it needs servers again, it writes the next `Wish`, and gets the same servers, cleaned. The connection stays open
+ * If it needs servers again, it writes the next `Wish`, and gets the same servers, cleaned and as it wishes. The connection stays open
  * until the process of the file ends. After that, the next file gets the servers. If the process ends without `RETURN`,
  * the servers are stopped.
  */
