@@ -152,7 +152,7 @@ export class Mirrors implements Controller<StoredMirror, SecretMirrorStatus> {
       leases.recorded(key, mirror, spec, previous, told?.status ?? previous);
       if (told?.synced === true) this.#metrics.synced(ruleName(key), spec, told.namespaces);
       const isApplied = (facts.refusal ?? facts.failure) === undefined;
-      if (told !== undefined && isApplied) leases.revokeReplaced(key, spec, claims);
+      if (told !== undefined && isApplied) leases.revokePrevious(key, spec, claims);
     };
     return { ...told, written };
   }

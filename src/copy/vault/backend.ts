@@ -113,7 +113,6 @@ export class VaultBackend implements Backend {
       leaseRecordOf: (key) => this.#leaseObserver?.leaseRecordOf(key),
       readCopy: (copy, { rule }, trace, signal) => this.#readCopy(copy, rule, trace, signal),
       onEvent: (key, event) => this.#leaseObserver?.onLease(key, event),
-      onUncertain: (key) => this.sources.refresh(key),
       onRevokeFailed: options.onRevokeFailed,
     });
     const common = { locations: this.locations, access, clock };
@@ -180,8 +179,8 @@ export class VaultBackend implements Backend {
   }
 
   /**
-   * Revokes a lease that `rule` no longer uses: in the session that the lease keeps open, or, if the lease is not in
-   * memory, with the login of `location`. Does nothing if another rule uses the lease. Gives up after `limitMs`.
+   * Revokes a lease that `rule` no longer uses: in the session that is kept open for the lease, or, if there is none,
+   * with the login of `location`. Does nothing if another rule uses the lease. Gives up after `limitMs`.
    * @throws the reason why the lease could not be revoked
    */
   async revokeLease(
@@ -191,28 +190,21 @@ export class VaultBackend implements Backend {
     limitMs: number,
   ): Promise<void> {
     if (this.leases.isUsedByOther(leaseId, rule)) return;
-    const lease = this.leases.find(leaseId);
-    if (lease?.state === 'dropped') lease.state = 'ending';
-    try {
-      const work = async (limited: AbortSignal): Promise<void> => {
-        const revoke = async ({ session }: Pick<VaultConnection, 'session'>): Promise<void> =>
-          await revokeLease(session, leaseId, limited);
-        if (lease !== undefined) await revoke(lease.ref);
-        else if (location !== undefined) await this.#access.once(location, limited, revoke);
-        else throw new Error('the Vault login that created the lease is no longer configured');
-      };
-      await withTimeout(work, { what: `revoking the lease ${leaseId}`, limitMs });
-      this.leases.ended(leaseId);
-    } catch (error) {
-      if (lease?.state === 'ending') lease.state = 'dropped';
-      throw error;
-    }
+    const ref = this.leases.refOf(rule, leaseId);
+    const work = async (limited: AbortSignal): Promise<void> => {
+      const revoke = async ({ session }: Pick<VaultConnection, 'session'>): Promise<void> =>
+        await revokeLease(session, leaseId, limited);
+      if (ref !== undefined) await revoke(ref);
+      else if (location !== undefined) await this.#access.once(location, limited, revoke);
+      else throw new Error('the Vault login that created the lease is no longer configured');
+    };
+    await withTimeout(work, { what: `revoking the lease ${leaseId}`, limitMs });
+    this.leases.ended(rule, leaseId);
   }
 
-  /** Ends the polls and the timers of leases. */
+  /** Ends the polls. */
   async drain(): Promise<void> {
     await this.sources.stop(DRAIN_MS);
-    this.leases.stop();
   }
 
   /** Revokes Keyferry's tokens, except tokens with leases: Vault would revoke these leases, too. */

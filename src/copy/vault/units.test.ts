@@ -12,7 +12,9 @@ import { VaultLocations, type VaultLocation, vaultSourceKey } from './locations.
 import { VaultLeases } from './leases/leases.ts';
 import { VaultSources } from './poll/sources.ts';
 import { asKey } from '../../../test/support/keys.ts';
+import { Content } from '../model/content.ts';
 import type { RuleKey, EntryKey } from '../model/keys.ts';
+import { SECRET } from '../model/kind.ts';
 import { parseServer } from '../../vault/client/server.ts';
 
 const ONE: RuleKey = asKey('mirrors:default/one');
@@ -37,6 +39,8 @@ describe('a source in Vault', () => {
   let revoked: string[];
   /** Whether a lease that is looked up no longer exists in Vault. */
   let gone: () => boolean;
+  /** The id of the lease that the status of each rule names; a copy has its credentials. */
+  let recorded: string | undefined;
   let leaseSeconds: number;
   let renewable: boolean;
   /** Whether the status of the rule names each new lease at once. */
@@ -65,6 +69,7 @@ describe('a source in Vault', () => {
     tokenDeadline: () => Infinity,
     tokenEndWithoutRenewal: () => undefined,
     forgetLease: () => undefined,
+    abandonLease: () => undefined,
     request: async ({ path, body }: { readonly path: string; readonly body?: Buffer }) => {
       if (path === 'sys/leases/revoke') revoked.push((JSON.parse(String(body)) as { lease_id: string }).lease_id);
       if (path === 'sys/leases/lookup') {
@@ -91,7 +96,7 @@ describe('a source in Vault', () => {
     clock = new ManualClock();
     fixRandom(0);
     [kind, field, reads, revoked] = ['kv2', 'a', 0, []];
-    leaseSeconds = 3600;
+    [leaseSeconds, recorded] = [3600, undefined];
     [gone, renewable, isRecording] = [() => false, true, true];
     value = 'x';
     createdTime = '2026-01-01T00:00:01.5Z';
@@ -104,12 +109,22 @@ describe('a source in Vault', () => {
     locations = new VaultLocations(() => undefined);
     leases = new VaultLeases({
       clock,
-      leaseRecordOf: () => undefined,
-      readCopy: async () => await Promise.resolve(undefined),
+      leaseRecordOf: () =>
+        recorded === undefined
+          ? undefined
+          : {
+              leaseId: recorded,
+              durationSeconds: 3600,
+              tokenExpiresAt: undefined,
+              copies: [asKey('local:Secret/a/b')],
+            },
+      readCopy: async () => {
+        const data = { [field]: Buffer.from(value).toString('base64') };
+        return await Promise.resolve(Content.ofFields(SECRET, { data }, 'Opaque', '1'));
+      },
       onEvent: (key, { type, leaseId: id }) => {
         if (isRecording && type === 'granted') queueMicrotask(() => sources.leaseRecorded(key, id));
       },
-      onUncertain: () => undefined,
       onRevokeFailed: () => undefined,
     });
     sources = new VaultSources({
@@ -264,6 +279,18 @@ describe('a source in Vault', () => {
     assert.deepEqual([leaseOf(key), reads], ['lease lease-1', 2]);
     sources.leaseRecorded(key, 'lease-2');
     assert.deepEqual(await shown(), ['lease lease-2', 'lease lease-2', 'lease-2']);
+  });
+
+  it('if the type of the copies changes, their source keeps its lease, although its new key is followed before the old one is unfollowed', async () => {
+    kind = 'other';
+    const old = follow(ONE);
+    await settle();
+    recorded = 'lease-1';
+    const key = follow(ONE, { ...locationOf(), secretType: 'kubernetes.io/basic-auth' });
+    sources.unfollow(old);
+    await settle();
+    assert.deepEqual([leaseOf(key), (await sources.load(key))?.type], ['lease lease-1', 'kubernetes.io/basic-auth']);
+    assert.deepEqual([reads, revoked, [...leases.of(ONE)]], [1, [], ['lease-1']]);
   });
 
   it('while the status does not name a new lease, decisions on copies cause no polls', async () => {

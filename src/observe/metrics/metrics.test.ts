@@ -49,7 +49,7 @@ describe('metrics', () => {
         { system: 'mirrors', state: 'conflict', count: 2 },
       ],
       rules: () => [],
-      leases: () => ['fresh', 'fresh', 'overdue'].map((age) => ({ vault: 'https://vault', state: 'live', age })),
+      leases: () => ['fresh', 'fresh', 'overdue'].map((age) => ({ vault: 'https://vault', age })),
       payloadCacheBytes: () => 1024,
     });
     metrics.leader.set({}, 1);
@@ -63,8 +63,8 @@ describe('metrics', () => {
       'keyferry_watch_synced{cluster="local",kind="Namespace",watch="all"} 0',
       'keyferry_watch_connected{cluster="local",kind="Secret",watch="copies"} 1',
       'keyferry_watch_connected{cluster="local",kind="Namespace",watch="all"} 0',
-      'keyferry_vault_leases{vault="https://vault",state="live",age="fresh"} 2',
-      'keyferry_vault_leases{vault="https://vault",state="live",age="overdue"} 1',
+      'keyferry_vault_leases{vault="https://vault",age="fresh"} 2',
+      'keyferry_vault_leases{vault="https://vault",age="overdue"} 1',
       'keyferry_claims{system="mirrors",state="synced"} 10',
       'keyferry_claims{system="mirrors",state="conflict"} 2',
       'keyferry_conflicts{system="mirrors"} 2',

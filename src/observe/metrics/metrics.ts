@@ -48,8 +48,6 @@ export interface RuleSnapshot {
 interface LeaseSnapshot {
   /** Address of the server. */
   readonly vault: string;
-  /** `live`: copies have the lease's credentials, and Keyferry renews it. Other leases expire or are being revoked. */
-  readonly state: string;
   /** `fresh`, `old`: in the last third of its life; `overdue`: it should have been renewed or replaced. */
   readonly age: string;
 }
@@ -172,10 +170,10 @@ function addClaimMetrics(registry: MetricRegistry, claims: MetricSources['claims
 }
 
 function addLeaseMetrics(registry: MetricRegistry, leases: MetricSources['leases']): void {
-  const names = ['vault', 'state', 'age'] as const;
-  registry.derived('keyferry_vault_leases', 'Vault leases of dynamic credentials, by state and age.', names, () => {
+  const names = ['vault', 'age'] as const;
+  registry.derived('keyferry_vault_leases', 'Vault leases of dynamic credentials, by age.', names, () => {
     const servers = new BoundedLabel(MAX_VAULTS);
-    return leases().map(({ vault, state, age }) => ({ labels: { vault: servers.of(vault), state, age }, value: 1 }));
+    return leases().map(({ vault, age }) => ({ labels: { vault: servers.of(vault), age }, value: 1 }));
   });
 }
 

@@ -50,7 +50,7 @@ export interface VaultCaller {
   /** Scheme, host and port of the Vault server. */
   readonly addr: string;
   request(request: SessionRequest): Promise<SessionResponse>;
-  /** Called when a lease has ended or is no longer renewed, so that the session may revoke its token when it closes. */
+  /** Called when a lease has ended, so that the session may revoke its token when it closes. */
   forgetLease(leaseId: string): void;
 }
 
@@ -150,6 +150,11 @@ export class VaultSession implements VaultCaller {
 
   forgetLease(leaseId: string): void {
     this.#current?.leases.delete(leaseId);
+  }
+
+  /** Called when nobody follows a lease any more that may be valid. Its token is then left to expire. */
+  abandonLease(leaseId: string): void {
+    if (this.#current?.leases.delete(leaseId) === true) this.#current.revocable = false;
   }
 
   /** Records whether the session has no users. While it has none, its token is neither renewed nor replaced. */

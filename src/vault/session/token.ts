@@ -44,7 +44,7 @@ const CAPPED_BELOW = 0.75;
 export class SessionToken {
   readonly token: SecretBytes;
   readonly id: string;
-  readonly revocable: boolean;
+  revocable: boolean;
   readonly limitedUses: boolean;
   readonly leases = new Set<string>();
   lookupSelf: LookupSelf = 'unknown';

@@ -198,10 +198,9 @@ export const ALERT_CASES: readonly AlertCase[] = [
   },
   {
     alert: 'KeyferryVaultLeasesOverdue',
-    fires: { [series('keyferry_vault_leases', { vault: 'https://v', state: 'live', age: 'overdue' })]: '2x20' },
+    fires: { [series('keyferry_vault_leases', { vault: 'https://v', age: 'overdue' })]: '2x20' },
     quiet: {
-      [series('keyferry_vault_leases', { vault: 'https://v', state: 'live', age: 'old' })]: '2x20',
-      [series('keyferry_vault_leases', { vault: 'https://v', state: 'replaced', age: 'overdue' })]: '2x20',
+      [series('keyferry_vault_leases', { vault: 'https://v', age: 'old' })]: '2x20',
     },
     after: 6,
     notAt: 4,

@@ -1,12 +1,10 @@
 /**
  * Tells the Vault backend which entries SecretMirrors use, and records, reports and revokes their leases.
  *
- * `MirrorLeases` revokes a lease when the status names another one, and when the mirror is deleted.
- *   waiting ──no copy has its credentials, or the mirror is deleted──▶ revoking ──▶ over
- * Until no copy has the credentials of a replaced lease, Pods log in with them. A lease that another one of the same
- * origin replaced expires soon, and is not revoked. The leases of a deleted mirror are revoked when its copies are gone.
- * Each gets only one attempt (`REVOKE_LIMIT_MS`). If this fails, or if Keyferry is killed before, the lease expires
- * later.
+ * `MirrorLeases` revokes the leases of a deleted mirror when its copies are gone, and the last lease that the status named
+ * before the present one when no copy has its credentials: until then, Pods log in with them. A lease that another one of
+ * the same origin replaced expires soon, and is not revoked. Each gets only one attempt (`REVOKE_LIMIT_MS`). If this
+ * fails, if Keyferry is killed before, or if the status names yet another lease before, the lease ends by its TTL.
  *
  * A lease to revoke comes from the status or from a grant to this process, never from the annotations of a copy: a user
  * who can write a copy could name the lease of another mirror there.
@@ -29,7 +27,6 @@ import type { LeaseObserver, VaultBackend } from '../../../copy/vault/backend.ts
 import { vaultLeaseOrigin, type VaultLocation, vaultSourceKey, type VaultUse } from '../../../copy/vault/locations.ts';
 import type { LeaseEvent } from '../../../copy/vault/leases/lease.ts';
 import type { LeaseRecord } from '../../../copy/vault/leases/leases.ts';
-import { getOrCreate } from '../../../runtime/maps.ts';
 import type { ControllerContext } from '../../common/context.ts';
 import type { RuleEvent } from '../../../copy/engine/controller.ts';
 import { MIRROR_ANNOTATIONS, SECRET_MIRROR, type SecretMirror } from '../api.ts';
@@ -49,11 +46,9 @@ export interface MirrorVaultParts {
 type LeaseContext = Pick<ControllerContext, 'engine' | 'cluster' | 'vault' | 'log'>;
 
 const REVOKE_LIMIT_MS = 3000;
-/** Most replaced leases of one mirror that are remembered. A user may change the path any number of times. */
-const MOST_REPLACED = 10;
 
-interface LeaseRevocation {
-  state: 'waiting' | 'revoking' | 'over';
+interface PreviousLease {
+  readonly leaseId: string;
   /** The login that granted the lease; `undefined`: only a session that is still open can revoke it. */
   readonly location: VaultLocation | undefined;
 }
@@ -61,8 +56,10 @@ interface LeaseRevocation {
 export class MirrorLeases {
   readonly #context: LeaseContext;
   readonly #specOptions: SpecOptions;
-  /** The revocations, by mirror, then by lease id. Until the mirror is gone, none is forgotten: so none is repeated. */
-  readonly #revocations = new Map<RuleKey, Map<string, LeaseRevocation>>();
+  /** The last lease that the status of a mirror named before the present one, until its revocation begins. */
+  readonly #previous = new Map<RuleKey, PreviousLease>();
+  /** The deleted mirrors whose leases are being revoked, and whether this is over. */
+  readonly #deleted = new Map<RuleKey, { readonly uid: string; isOver: boolean }>();
 
   constructor(context: LeaseContext, specOptions: SpecOptions) {
     this.#context = context;
@@ -71,7 +68,8 @@ export class MirrorLeases {
 
   /** Forgets the leases of a mirror. To be called when the mirror is gone. */
   remove(rule: RuleKey): void {
-    this.#revocations.delete(rule);
+    this.#previous.delete(rule);
+    this.#deleted.delete(rule);
     this.#context.vault.leases.release(rule);
   }
 
@@ -87,66 +85,57 @@ export class MirrorLeases {
   recorded(rule: RuleKey, mirror: SecretMirror, spec: EffectiveSpec, before: LeaseStatus, after: LeaseStatus): void {
     const { leases, sources } = this.#context.vault;
     const [old, leaseId] = [before.vaultSource?.leaseID, after.vaultSource?.leaseID];
-    if (old !== undefined && old !== leaseId && leases.find(old)?.state !== 'replaced') {
-      const revocations = this.#revocationsOf(rule);
-      revocations.set(old, { state: 'waiting', location: this.#locationOf(mirror, spec, before) });
-      if (revocations.size > MOST_REPLACED) {
-        const [first] = revocations.keys();
-        const ended = [...revocations].find(([, { state }]) => state === 'over')?.[0];
-        revocations.delete(ended ?? first ?? old);
-      }
-    }
+    if (old !== undefined && old !== leaseId && !leases.isReplaced(rule, old))
+      this.#previous.set(rule, { leaseId: old, location: this.#locationOf(mirror, spec, before) });
     if (leaseId === undefined) return;
-    // The mirror may have returned to a lease whose revocation failed.
-    this.#revocations.get(rule)?.delete(leaseId);
+    // Somebody may have written an earlier status again, and so the mirror has resumed the lease.
+    if (this.#previous.get(rule)?.leaseId === leaseId) this.#previous.delete(rule);
     if (spec.sourceLocation !== undefined) sources.leaseRecorded(vaultSourceKey(spec.sourceLocation, rule), leaseId);
   }
 
   /**
-   * Revokes replaced leases that no copy uses.
+   * Revokes the previous lease if no copy has its credentials.
    * @param entries the claims of the present version. While the mirror is refused or fails, they do not show what the
    *   entry in Vault holds, so call this later
    */
-  revokeReplaced(rule: RuleKey, { destinationType }: EffectiveSpec, entries: readonly Entry[]): void {
-    // An entry has no mark. Without a claim on it, nothing shows which credentials it holds.
-    if (destinationType === 'vault' && !entries.some(({ target }) => isEntryKey(target))) return;
-    for (const [leaseId, revocation] of this.#revocations.get(rule) ?? [])
-      if (revocation.state === 'waiting' && !this.#isUsed(rule, leaseId, entries))
-        void this.#revoke(rule, leaseId, revocation);
+  revokePrevious(rule: RuleKey, { destinationType }: EffectiveSpec, entries: readonly Entry[]): void {
+    const previous = this.#previous.get(rule);
+    if (previous === undefined || this.#isOnCopies(rule, previous.leaseId)) return;
+    // An entry in Vault has no mark. Only what was last written or read shows which credentials it holds.
+    if (destinationType === 'vault' && !entries.some((entry) => this.#holdsPresent(entry))) return;
+    this.#previous.delete(rule);
+    void this.#revoke(rule, previous);
   }
 
   /** Revokes the leases of a deleted mirror. @returns whether this is done; if not, its end enqueues the status */
   revocation(rule: RuleKey, mirror: SecretMirror, spec: EffectiveSpec): boolean {
-    const revocations = this.#revocationsOf(rule);
-    for (const [leaseId, location] of this.#leasesToRevoke(rule, mirror, spec)) {
-      const revocation = getOrCreate(revocations, leaseId, (): LeaseRevocation => ({ state: 'waiting', location }));
-      if (revocation.state === 'waiting') void this.#revoke(rule, leaseId, revocation);
-    }
-    return !this.#isRevoking(rule);
-  }
-
-  #revocationsOf(rule: RuleKey): Map<string, LeaseRevocation> {
-    return getOrCreate(this.#revocations, rule, () => new Map());
-  }
-
-  #isRevoking(rule: RuleKey): boolean {
-    return [...(this.#revocations.get(rule)?.values() ?? [])].some(({ state }) => state === 'revoking');
+    const { uid } = mirror.metadata;
+    const begun = this.#deleted.get(rule);
+    if (begun?.uid === uid) return begun.isOver;
+    const leases = this.#leasesToRevoke(rule, mirror, spec);
+    if (leases.size === 0) return true;
+    const deleted = { uid, isOver: false };
+    this.#deleted.set(rule, deleted);
+    void this.#end(rule, deleted, leases);
+    return false;
   }
 
   /**
-   * All leases of a deleted mirror. If it retains its copies: only replaced leases whose credentials no copy has. An
+   * The leases of a deleted mirror. If it retains its copies: only the previous one, if no copy has its credentials. An
    * entry in Vault is always retained, and may still hold those of any lease.
    */
   #leasesToRevoke(rule: RuleKey, mirror: SecretMirror, spec: EffectiveSpec): Map<string, VaultLocation | undefined> {
-    const retain = spec.deletePolicy === 'retain';
-    if (spec.destinationType === 'vault') return new Map();
     const leases = new Map<string, VaultLocation | undefined>();
-    const { vaultSource } = mirror.status ?? {};
-    if (!retain) for (const { leaseId } of this.#context.vault.leases.of(rule)) leases.set(leaseId, undefined);
-    if (!retain && vaultSource?.leaseID !== undefined)
-      leases.set(vaultSource.leaseID, this.#locationOf(mirror, spec, mirror.status));
-    for (const [leaseId, { location }] of this.#revocations.get(rule) ?? [])
-      if (!retain || !this.#isOnCopies(rule, leaseId)) leases.set(leaseId, location);
+    if (spec.destinationType === 'vault') return leases;
+    const retain = spec.deletePolicy === 'retain';
+    const { leaseID } = mirror.status?.vaultSource ?? {};
+    if (!retain) {
+      for (const leaseId of this.#context.vault.leases.of(rule)) leases.set(leaseId, undefined);
+      if (leaseID !== undefined) leases.set(leaseID, this.#locationOf(mirror, spec, mirror.status));
+    }
+    const previous = this.#previous.get(rule);
+    if (previous !== undefined && !(retain && this.#isOnCopies(rule, previous.leaseId)))
+      leases.set(previous.leaseId, previous.location);
     return leases;
   }
 
@@ -160,30 +149,29 @@ export class MirrorLeases {
     return record === undefined ? sourceLocation : sourceLocationOf(mirror, record.vault, this.#specOptions);
   }
 
-  /** Revokes a lease, records the result, and enqueues the status of the mirror. Never rejects. */
-  async #revoke(rule: RuleKey, leaseId: string, revocation: LeaseRevocation): Promise<void> {
-    const { vault, engine, log } = this.#context;
-    revocation.state = 'revoking';
+  async #end(
+    rule: RuleKey,
+    deleted: { isOver: boolean },
+    leases: Map<string, VaultLocation | undefined>,
+  ): Promise<void> {
+    const revocations = Array.from(leases, ([leaseId, location]) => this.#revoke(rule, { leaseId, location }));
+    await Promise.all(revocations);
+    deleted.isOver = true;
+    this.#context.engine.enqueueStatus(rule);
+  }
+
+  /** Never rejects: a lease that cannot be revoked expires. */
+  async #revoke(rule: RuleKey, { leaseId, location }: PreviousLease): Promise<void> {
+    const { vault, log } = this.#context;
     try {
-      await vault.revokeLease(rule, leaseId, revocation.location, REVOKE_LIMIT_MS);
+      await vault.revokeLease(rule, leaseId, location, REVOKE_LIMIT_MS);
     } catch (error) {
       const failed = 'cannot revoke a Vault lease, it stays valid until it expires';
       log.warn(failed, { mirror: ruleName(rule), lease: leaseId, error });
     }
-    revocation.state = 'over';
-    if (!this.#isRevoking(rule)) engine.enqueueStatus(rule);
   }
 
-  /** Whether a copy may still have the credentials of a lease. */
-  #isUsed(rule: RuleKey, leaseId: string, entries: readonly Entry[]): boolean {
-    if (this.#isOnCopies(rule, leaseId)) return true;
-    return entries.some((entry) => {
-      const { target, outcome } = entry;
-      if (!isEntryKey(target) || outcome.state === 'conflict') return false;
-      return outcome.state !== 'synced' || !this.#holdsPresent(entry);
-    });
-  }
-
+  /** Whether a copy has the credentials of a lease. */
   #isOnCopies(rule: RuleKey, leaseId: string): boolean {
     return [...this.copies(rule)].some((copy) => copy.leaseId === leaseId);
   }
@@ -203,18 +191,18 @@ export class MirrorLeases {
   }
 
   /** Whether the entry in Vault had the present content of the source when Keyferry last wrote or read it. */
-  #holdsPresent({ target, claim: { source } }: Entry): boolean {
+  #holdsPresent({ target, outcome, claim: { source } }: Entry): boolean {
     const { sources, targets } = this.#context.vault;
-    const view = source === undefined || !isEntryKey(source) ? undefined : sources.view(source);
     const written = isEntryKey(target) ? targets.written(target) : undefined;
-    if (written === undefined) return false;
+    if (outcome.state !== 'synced' || written === undefined) return false;
+    const view = source === undefined || !isEntryKey(source) ? undefined : sources.view(source);
     return view === undefined || (view.state === 'present' && view.version === written.sourceVersion);
   }
 
   #entryVersion(entry: Entry | undefined): string | undefined {
     // If the mirror chooses keys, the entry lacks a part of the credentials, and cannot restore the lease.
     const isWhole = entry !== undefined && entry.claim.selection === undefined;
-    if (!isWhole || entry.outcome.state !== 'synced' || !this.#holdsPresent(entry)) return undefined;
+    if (!isWhole || !this.#holdsPresent(entry)) return undefined;
     const { target } = entry;
     return isEntryKey(target) ? this.#context.vault.targets.written(target)?.entryVersion : undefined;
   }

@@ -2,7 +2,7 @@
  * Decides when a Vault lease of dynamic credentials is renewed, looked up or replaced, and renews it. Times of a lease
  * are on the monotonic clock, so that a change of the wall clock does not change its remaining time.
  */
-import type { Clock, Timer } from '../../../runtime/clock.ts';
+import type { Clock } from '../../../runtime/clock.ts';
 import { isVaultError } from '../../../vault/errors.ts';
 import { lookupLease, renewalVerdict, renewLease } from '../../../vault/lease-calls.ts';
 import type { SessionRef } from '../../../vault/session/sessions.ts';
@@ -20,13 +20,12 @@ export type LeaseEvent =
   | { readonly type: 'granted' | 'renewed' | 'restored'; readonly leaseId: string }
   | { readonly type: 'renewFailed'; readonly leaseId: string; readonly httpStatus: number | undefined };
 
-/** A lease that Keyferry keeps. `leases.ts` describes the states. */
+/** A live lease. */
 export interface VaultLease extends LeaseUser {
-  state: 'live' | 'replaced' | 'dropped' | 'ending';
   /** Whether the status of the rule names the lease. Before that, no copy gets its credentials. */
   isRecorded: boolean;
   readonly leaseId: string;
-  content: Content;
+  readonly content: Content;
   readonly fullSeconds: number;
   durationSeconds: number;
   /** Time of the last renewal or of the grant. Monotonic clock, ms, like `expiresAt` and `checkedAt`. */
@@ -39,8 +38,6 @@ export interface VaultLease extends LeaseUser {
   tokenExpiresAt: number | undefined;
   readonly jitter: number;
   readonly ref: SessionRef;
-  /** Set for a replaced or dropped lease: fires when the lease expires. */
-  end?: Timer;
   checkedAt: number;
   /** Whether a policy in Vault forbids looking up the lease. */
   isLookupForbidden: boolean;
@@ -116,7 +113,7 @@ function planOf(lease: VaultLease, clock: Clock): LeasePlan {
 
 /** The age of a lease for metrics. `old`: in its last third; `overdue`: a renewal or replacement is due. */
 export function ageOf(lease: VaultLease, clock: Clock): 'fresh' | 'old' | 'overdue' {
-  if (lease.state === 'live' && planOf(lease, clock).action !== 'wait') return 'overdue';
+  if (planOf(lease, clock).action !== 'wait') return 'overdue';
   const { issuedAt, expiresAt } = lease;
   return clock.monotonic() - issuedAt > ((expiresAt - issuedAt) * 2) / 3 ? 'old' : 'fresh';
 }

@@ -29,18 +29,19 @@ class Scene {
   readonly clock = new ManualClock();
   readonly requests: string[] = [];
   readonly forgotten: string[] = [];
+  readonly abandoned: string[] = [];
   readonly notRevoked: string[] = [];
   refs = 0;
   recorded: LeaseRecord | undefined;
   /** The content that the copies have. */
   copied: Content | undefined;
-  readonly doubts: string[] = [];
   deadline = Infinity;
   refusal: VaultError | undefined;
   readonly session = {
     tokenDeadline: () => this.deadline,
     tokenEndWithoutRenewal: () => undefined,
     forgetLease: (id: string) => this.forgotten.push(id),
+    abandonLease: (id: string) => this.abandoned.push(id),
     request: async ({ path }: { readonly path: string }) => {
       this.requests.push(path);
       if (this.refusal !== undefined) throw this.refusal;
@@ -61,7 +62,6 @@ class Scene {
     leaseRecordOf: () => this.recorded,
     readCopy: async () => await Promise.resolve(this.copied),
     onEvent: () => undefined,
-    onUncertain: (key) => this.doubts.push(key),
     onRevokeFailed: (_, leaseId) => this.notRevoked.push(leaseId),
   });
 
@@ -108,20 +108,20 @@ describe('a lease of an hour', () => {
     assert.equal(lease.expiresAt - scene.clock.monotonic(), 10_000);
   });
 
-  it('the metrics show a lease as overdue from the time of its renewal until it is renewed, and a replaced lease as old in its last third', async () => {
+  it('the metrics show a live lease as overdue from the time of its renewal until it is renewed', async () => {
     const scene = new Scene();
     const lease = scene.granted();
-    const ages = (): string[] => scene.leases.figures().map(({ state, age }) => `${state} ${age}`);
+    const ages = (): string[] => scene.leases.figures().map(({ age }) => age);
     await scene.clock.advance(HOUR_MS * 0.6);
-    assert.deepEqual(ages(), ['live fresh']);
+    assert.deepEqual(ages(), ['fresh']);
     await scene.clock.advance(HOUR_MS * 0.1);
-    assert.deepEqual(ages(), ['live overdue']);
+    assert.deepEqual(ages(), ['overdue']);
     await scene.leases.maintain(lease, 10 * HOUR_MS, signal);
-    assert.deepEqual(ages(), ['live fresh']);
-    scene.leases.replaced(lease);
+    assert.deepEqual(ages(), ['fresh']);
+    lease.renewable = false;
     await scene.clock.advance(HOUR_MS * 0.7);
-    assert.deepEqual(ages(), ['replaced old']);
-    await scene.clock.advance(HOUR_MS);
+    assert.deepEqual(ages(), ['old']);
+    scene.leases.replaced(lease);
     assert.deepEqual(ages(), []);
   });
 
@@ -150,31 +150,7 @@ describe('a lease of an hour', () => {
   });
 });
 
-describe('a lease that is no longer renewed', () => {
-  for (const how of ['replaced', 'dropped'] as const) {
-    it(`a lease that was ${how} is released before it expires if its rule has 10 newer leases that were ${how}`, () => {
-      const scene = new Scene();
-      const of = (): string[] => Array.from(scene.leases.of(USER.rule), ({ leaseId }) => leaseId);
-      scene.leases[how](scene.granted('other', OTHER));
-      for (let number = 1; number <= 50; number++) scene.leases[how](scene.granted(`l${number}`));
-      assert.deepEqual(
-        of(),
-        Array.from({ length: 10 }, (_, index) => `l${index + 41}`),
-      );
-      assert.equal(scene.refs, 11);
-      assert.equal(scene.forgotten.length, 40);
-      assert.equal(scene.leases.find('other')?.state, how);
-    });
-  }
-
-  it('a replaced lease does not keep its credentials in memory', () => {
-    const scene = new Scene();
-    const lease = scene.granted();
-    assert.equal(lease.content.names.size, 1);
-    scene.leases.replaced(lease);
-    assert.equal(scene.leases.find('l')?.content.names.size, 0);
-  });
-
+describe('a lease that its rule left', () => {
   for (const how of ['replaced', 'dropped'] as const) {
     it(`a lease that was ${how} keeps the session of its token open until it expires, and is not revoked`, async () => {
       const scene = new Scene();
@@ -182,75 +158,77 @@ describe('a lease that is no longer renewed', () => {
       const lease = scene.granted();
       scene.deadline = scene.clock.now() + HOUR_MS;
       scene.leases[how](lease);
+      assert.equal(scene.leases.isReplaced(USER.rule, 'l'), how === 'replaced');
       await scene.clock.advance(HOUR_MS - 1);
       assert.deepEqual([scene.requests, scene.forgotten, scene.refs], [[], [], 1]);
-      assert.equal(scene.leases.find('l')?.state, how);
+      assert.equal(scene.leases.refOf(USER.rule, 'l'), lease.ref);
       await scene.clock.advance(1);
       assert.deepEqual([scene.requests, scene.forgotten, scene.refs], [[], ['l'], 0]);
-      assert.equal(scene.leases.find('l'), undefined);
+      assert.equal(scene.leases.refOf(USER.rule, 'l'), undefined);
       assert.equal(scene.clock.pendingTimers, 0);
+    });
+
+    it(`only the last lease that was ${how} keeps its session, and the token of an earlier one is left to expire`, () => {
+      const scene = new Scene();
+      scene.leases[how](scene.granted('other', OTHER));
+      for (let number = 1; number <= 50; number++) scene.leases[how](scene.granted(`l${number}`));
+      assert.deepEqual([[...scene.leases.of(USER.rule)], scene.forgotten], [['l50'], []]);
+      assert.deepEqual([scene.abandoned.length, scene.abandoned.at(-1)], [49, 'l49']);
+      assert.deepEqual([scene.refs, scene.clock.pendingTimers], [2, 2]);
+      assert.deepEqual([...scene.leases.of(OTHER.rule)], ['other']);
     });
   }
 
-  it('when a dropped lease is revoked, it is released at once, and leaves no timer', () => {
+  it('when a lease that its rule left is revoked, its session is released at once, and no timer is left', () => {
     const scene = new Scene();
     scene.leases.dropped(scene.granted());
-    scene.leases.ended('l');
+    scene.leases.ended(USER.rule, 'another');
+    assert.equal(scene.refs, 1);
+    scene.leases.ended(USER.rule, 'l');
     assert.deepEqual([scene.forgotten, scene.refs, scene.clock.pendingTimers], [['l'], 0, 0]);
   });
 
-  it('if a rule restores a lease during its revocation, the lease is looked up at once', async () => {
-    const scene = new Scene();
-    const lease = scene.granted();
-    scene.leases.ended('l');
-    assert.deepEqual([scene.doubts, scene.forgotten], [[USER.key], []]);
-    await scene.leases.maintain(lease, 10 * HOUR_MS, signal);
-    assert.deepEqual(scene.requests, ['sys/leases/lookup']);
-  });
-
-  it('when a rule is deleted, its dropped lease is released, and the token of the lease is not revoked', () => {
+  it('when a rule is deleted, the lease that it left is released, and its token is left to expire', () => {
     const scene = new Scene();
     scene.leases.dropped(scene.granted());
     scene.leases.release(USER.rule);
-    assert.deepEqual([scene.forgotten, scene.refs, scene.clock.pendingTimers], [[], 0, 0]);
+    assert.deepEqual([scene.forgotten, scene.abandoned], [[], ['l']]);
+    assert.deepEqual([scene.refs, scene.clock.pendingTimers], [0, 0]);
   });
 
   it('when a rule is deleted, its live lease is not released, because a poll still uses it', () => {
     const scene = new Scene();
     scene.granted();
     scene.leases.release(USER.rule);
-    assert.deepEqual([scene.leases.find('l')?.state, scene.refs], ['live', 1]);
+    assert.deepEqual([[...scene.leases.of(USER.rule)], scene.refs], [['l'], 1]);
   });
 
-  it('if a rule uses its dropped lease again, the lease is restored, and its content gets the type that the rule has now', async () => {
+  it('if a rule returns to a lease, the lease is restored as after a restart, and the poll that ends late does not drop it', async () => {
     const scene = new Scene();
     const lease = scene.granted();
     await scene.clock.advance(HOUR_MS / 4);
     scene.leases.dropped(lease);
     scene.record('l', { copies: [] });
+    assert.equal(await scene.restore(), undefined, 'no copy names it');
+    scene.record('l');
+    scene.copied = content('in the copy');
     const again = await scene.restore({ ...USER, key: asKey('vault:z') }, 'kubernetes.io/basic-auth');
-    assert.deepEqual(
-      [again?.content.type, again?.content.fingerprint.digest],
-      ['kubernetes.io/basic-auth', lease.content.fingerprint.digest],
-    );
-    assert.deepEqual([again?.expiresAt, again?.tokenId, scene.refs], [HOUR_MS, 't', 1]);
-    assert.deepEqual([scene.requests, scene.clock.pendingTimers], [[], 0]);
-    // Another client may have revoked the lease meanwhile, so the next maintenance looks it up.
     assert.ok(again);
-    await scene.leases.maintain(again, 10 * HOUR_MS, signal);
-    assert.deepEqual(scene.requests, ['sys/leases/lookup']);
+    assert.deepEqual([again.key, again.content.type], ['vault:z', 'kubernetes.io/basic-auth']);
+    assert.equal(again.content.fingerprint.digest, scene.copied.fingerprint.digest);
+    assert.deepEqual([scene.requests, scene.refs, scene.clock.pendingTimers], [['sys/leases/lookup'], 1, 0]);
+    assert.deepEqual([scene.forgotten, scene.abandoned], [[], []]);
+    scene.leases.dropped(lease);
+    assert.deepEqual([[...scene.leases.of(USER.rule)], scene.clock.pendingTimers], [['l'], 0]);
+    assert.ok(scene.leases.isUsedByOther('l', OTHER.rule));
   });
 
-  it('a lease is restored neither for another rule nor during its revocation', async () => {
+  it('a lease that another rule uses is not restored', async () => {
     const scene = new Scene();
-    const lease = scene.granted();
+    scene.granted();
     scene.copied = content('l');
     scene.record('l');
-    assert.equal(await scene.restore(OTHER), undefined, 'another rule uses it');
-    scene.leases.dropped(lease);
     assert.equal(await scene.restore(OTHER), undefined);
-    lease.state = 'ending';
-    assert.equal(await scene.restore(), undefined);
     assert.deepEqual(scene.requests, []);
   });
 });

@@ -1,30 +1,28 @@
 /**
- * Keeps the Vault leases of dynamic credentials, and knows the state of each lease.
+ * Keeps the Vault leases of dynamic credentials. A lease belongs to one rule and one origin (`vaultLeaseOrigin`).
  *
  *   granted ─┐                      ┌─ renewed (after two thirds of the time until it expires)
  *            ├──▶ live ◀────────────┘
  *   restored ┘      ├──▶ due: `max_ttl` or the expiry of its token is near, or Vault no longer has it
- *                   ├──▶ replaced: another lease of the same origin replaced it; it is valid until it expires
- *                   └──▶ dropped: its rule no longer uses it; it is valid until it is revoked (`ending`) or expires
+ *                   └──▶ left: another lease of the same origin replaced it, or its rule no longer uses it
  *
- * A lease belongs to one rule and one origin (`vaultLeaseOrigin`). A dropped lease becomes live again if its rule
- * returns to this origin before the lease is revoked.
+ * Vault shows dynamic credentials only once, so their content is kept with the live lease. The status of the rule names
+ * a lease before a copy has its credentials. After a restart, and when a rule returns to an origin, the content of this
+ * lease comes from a copy that names it and that no other client has written. If there is no such copy, new credentials
+ * are requested.
  *
- * Vault shows dynamic credentials only once, so their content is kept with the lease. The status of the rule names a
- * lease before a copy has its credentials. After a restart, the content of this lease comes from a copy that names it
- * and that no other client has written. If there is no such copy, new credentials are requested.
- *
- * When a token expires, Vault revokes the leases that were created with the token. So even a replaced or dropped lease
- * keeps the session of its token open, because applications may still use the credentials. With this token, Keyferry
- * can also revoke the lease after the rule's login is gone.
+ * When a token expires, Vault revokes the leases that were created with the token. So the last lease that a rule left
+ * keeps the session of its token open until it expires or is revoked, because applications may still use the
+ * credentials. With this token, Keyferry can also revoke the lease after the rule's login is gone. If the rule leaves
+ * another lease, the one before ends by its TTL, or with its token.
  */
+import type { Timer } from '../../../runtime/clock.ts';
 import { isVaultError } from '../../../vault/errors.ts';
 import type { LeaseGrant } from '../../../vault/kv/answers.ts';
 import { type LeaseFacts, lookupLease, renewalVerdict, renewLease, revokeLease } from '../../../vault/lease-calls.ts';
 import type { SessionRef } from '../../../vault/session/sessions.ts';
-import { Content } from '../../model/content.ts';
+import type { Content } from '../../model/content.ts';
 import type { EntryKey, ResourceKey, RuleKey } from '../../model/keys.ts';
-import { SECRET } from '../../model/kind.ts';
 import type { VaultConnection } from '../access/access.ts';
 import { ageOf, type VaultLease, type LeaseUser, maintainLease, updateTokenEnd, type UpkeepOptions } from './lease.ts';
 
@@ -51,26 +49,25 @@ interface VaultLeasesOptions extends UpkeepOptions {
     record: LeaseRecord,
     signal: AbortSignal,
   ) => Promise<Content | undefined>;
-  /** Called if the lease of this source may have ended: the source must be polled. */
-  readonly onUncertain: (key: EntryKey) => void;
   /** Called if unused credentials could not be revoked. They then stay valid until their lease expires. */
   readonly onRevokeFailed: (key: EntryKey, leaseId: string, error: unknown) => void;
 }
 
-/**
- * Most replaced and dropped leases that are kept for one rule. If there are more, the oldest is released. The limit is
- * needed if Vault reports every lease as missing, or a user edits the path all the time: each poll then adds a lease.
- */
-const MAX_RETIRED = 10;
-/** Replaces the content of a replaced lease, so that its credentials do not stay in memory. */
-const NO_CONTENT = Content.ofFields(SECRET, { data: {} }, '', '');
+/** The last lease that a rule left. Without the credentials, so that these do not stay in memory. */
+interface LeftLease extends Pick<VaultLease, 'leaseId' | 'ref'> {
+  /** Whether another lease of the same origin replaced it. Then it expires soon. */
+  readonly isReplaced: boolean;
+  /** Fires when the lease expires. */
+  readonly end: Timer;
+}
 
 export const leaseVersion = (leaseId: string): string => `lease ${leaseId}`;
 
 export class VaultLeases {
   readonly #options: VaultLeasesOptions;
-  /** The leases, by lease id, until they are revoked or expire. */
-  readonly #known = new Map<string, VaultLease>();
+  /** The leases that rules use, by lease id. */
+  readonly #live = new Map<string, VaultLease>();
+  readonly #left = new Map<RuleKey, LeftLease>();
 
   constructor(options: VaultLeasesOptions) {
     this.#options = options;
@@ -80,7 +77,7 @@ export class VaultLeases {
   granted(user: LeaseUser, connection: VaultConnection, grant: LeaseGrant, content: Content): VaultLease {
     const { clock } = this.#options;
     const issuedAt = clock.monotonic() - (clock.now() - grant.issuedAt);
-    const lease = this.#live(user, connection.acquire(), { ...grant, issuedAt, content }, false);
+    const lease = this.#add(user, connection.acquire(), { ...grant, issuedAt, content }, false);
     this.#options.onEvent(user.key, { type: 'granted', leaseId: grant.leaseId });
     return lease;
   }
@@ -110,19 +107,17 @@ export class VaultLeases {
     type: string,
     signal: AbortSignal,
   ): Promise<VaultLease | undefined> {
-    const { key } = user;
+    const { key, rule } = user;
     const record = this.#options.leaseRecordOf(key);
     if (record === undefined) return undefined;
     const { leaseId, durationSeconds, tokenExpiresAt = 0, copies } = record;
-    const resumed = this.#resume(user, leaseId, type);
-    if (resumed !== undefined) return resumed;
-    if (copies.length === 0 || this.#known.has(leaseId)) return undefined;
+    if (copies.length === 0 || this.#live.has(leaseId)) return undefined;
     const facts = await this.#factsOf(leaseId, durationSeconds, connection, signal);
     if (facts === undefined) return undefined;
     for (const copy of copies) {
       const held = await this.#options.readCopy(copy, user, record, signal);
       // If the status of another rule names the same lease, that other rule may have restored it during the read.
-      if (this.#known.has(leaseId)) return undefined;
+      if (this.#live.has(leaseId)) return undefined;
       if (held === undefined) continue;
       const content = held.withVersion(leaseVersion(leaseId), type);
       const { clock } = this.#options;
@@ -134,7 +129,8 @@ export class VaultLeases {
       const issuedAt = clock.monotonic() + leftMs - seconds * 1000;
       const { renewable } = facts;
       const restored = { leaseId, durationSeconds: seconds, renewable, issuedAt, content };
-      const lease = this.#live(user, connection.acquire(), restored, true);
+      const lease = this.#add(user, connection.acquire(), restored, true);
+      if (this.#left.get(rule)?.leaseId === leaseId) this.#end(rule);
       // If the recorded expiry of the token has passed, the token was renewed later: then its expiry is unknown.
       if (tokenExpiresAt > now) lease.tokenExpiresAt = tokenExpiresAt;
       this.#options.onEvent(key, { type: 'restored', leaseId });
@@ -148,100 +144,82 @@ export class VaultLeases {
     return await maintainLease(lease, pollMs, this.#options, signal);
   }
 
-  /** Called when another lease of the same origin replaces the lease. The replaced lease is kept until it expires. */
+  /** Called when another lease of the same origin replaces the lease. */
   replaced(lease: VaultLease): void {
-    this.#retire(lease, 'replaced');
-    lease.content = NO_CONTENT;
+    this.#leave(lease, true);
   }
 
-  /** Called when the rule no longer uses the lease. The lease is then kept until it is revoked or expires. */
+  /** Called when the rule no longer uses the lease. */
   dropped(lease: VaultLease): void {
-    if (lease.state === 'live') this.#retire(lease, 'dropped');
+    this.#leave(lease, false);
   }
 
-  /** The lease with this id; `undefined`: it is not known, or has ended. */
-  find(leaseId: string): VaultLease | undefined {
-    return this.#known.get(leaseId);
+  /** The session in which the rule's lease can be revoked; `undefined`: none is kept open for it. */
+  refOf(rule: RuleKey, leaseId: string): SessionRef | undefined {
+    const left = this.#left.get(rule);
+    return left?.leaseId === leaseId ? left.ref : this.#live.get(leaseId)?.ref;
   }
 
-  /** All leases of a rule that have not ended. */
-  *of(rule: RuleKey): Iterable<VaultLease> {
-    for (const lease of this.#known.values()) if (lease.rule === rule) yield lease;
+  /** The ids of the leases of a rule: of the live ones, and of the last one that it left. */
+  *of(rule: RuleKey): Iterable<string> {
+    for (const lease of this.#live.values()) if (lease.rule === rule) yield lease.leaseId;
+    const left = this.#left.get(rule);
+    if (left !== undefined) yield left.leaseId;
   }
 
-  /** Server, state and age of each lease that has not ended, for metrics. */
-  figures(): { readonly vault: string; readonly state: VaultLease['state']; readonly age: string }[] {
-    return Array.from(this.#known.values(), (lease) => {
-      return { vault: lease.ref.session.addr, state: lease.state, age: ageOf(lease, this.#options.clock) };
+  /** Server and age of each live lease, for metrics. */
+  figures(): { readonly vault: string; readonly age: string }[] {
+    return Array.from(this.#live.values(), (lease) => {
+      return { vault: lease.ref.session.addr, age: ageOf(lease, this.#options.clock) };
     });
   }
 
   /** Whether a rule other than `not` uses the lease. */
   isUsedByOther(leaseId: string, not: RuleKey): boolean {
-    const lease = this.#known.get(leaseId);
-    return lease?.state === 'live' && lease.rule !== not;
+    const lease = this.#live.get(leaseId);
+    return lease !== undefined && lease.rule !== not;
   }
 
-  /** Called when the lease was revoked. */
-  ended(leaseId: string): void {
-    const lease = this.#known.get(leaseId);
-    if (lease === undefined) return;
-    if (lease.state !== 'live') {
-      this.#end(lease);
-      return;
-    }
-    // During the revocation the rule has started to use the lease again. So the lease is looked up at once.
-    lease.checkedAt = -Infinity;
-    this.#options.onUncertain(lease.key);
+  /** Whether the rule left this lease last, because another lease of the same origin replaced it. */
+  isReplaced(rule: RuleKey, leaseId: string): boolean {
+    const left = this.#left.get(rule);
+    return left?.leaseId === leaseId && left.isReplaced;
   }
 
-  /** Called when the rule is gone: Keyferry no longer keeps its leases, and they expire in Vault. */
+  /** Called when a lease that the rule left was revoked or has expired. */
+  ended(rule: RuleKey, leaseId: string): void {
+    const left = this.#left.get(rule);
+    if (left?.leaseId !== leaseId) return;
+    left.ref.session.forgetLease(leaseId);
+    this.#end(rule);
+  }
+
+  /** Stops keeping the session of the lease that the rule left, for example because the rule is gone. */
   release(rule: RuleKey): void {
-    for (const lease of this.of(rule)) {
-      if (lease.state === 'live') continue;
-      this.#forget(lease);
-      lease.ref.release();
-    }
+    const left = this.#left.get(rule);
+    left?.ref.session.abandonLease(left.leaseId);
+    this.#end(rule);
   }
 
-  stop(): void {
-    for (const lease of this.#known.values()) lease.end?.cancel();
+  #end(rule: RuleKey): void {
+    const left = this.#left.get(rule);
+    left?.end.cancel();
+    left?.ref.release();
+    this.#left.delete(rule);
   }
 
-  #retire(lease: VaultLease, state: 'replaced' | 'dropped'): void {
+  #leave({ rule, leaseId, ref, expiresAt }: VaultLease, isReplaced: boolean): void {
+    // The poll that was running when the rule left the source reports its lease once more.
+    if (this.#live.get(leaseId)?.ref !== ref) return;
+    this.#live.delete(leaseId);
+    this.release(rule);
     const { clock } = this.#options;
-    const left = [...this.of(lease.rule)].filter(({ state: its }) => its === 'replaced' || its === 'dropped');
-    for (const oldest of left.slice(0, Math.max(0, left.length - MAX_RETIRED + 1))) this.#end(oldest);
-    lease.state = state;
-    const rest = Math.max(0, lease.expiresAt - clock.monotonic());
-    lease.end = clock.setTimeout(() => this.#end(lease), rest, { unref: true });
+    const restMs = Math.max(0, expiresAt - clock.monotonic());
+    const end = clock.setTimeout(() => this.ended(rule, leaseId), restMs, { unref: true });
+    this.#left.set(rule, { leaseId, ref, isReplaced, end });
   }
 
-  #end(lease: VaultLease): void {
-    this.#forget(lease);
-    lease.ref.session.forgetLease(lease.leaseId);
-    lease.ref.release();
-  }
-
-  #forget(lease: VaultLease): void {
-    lease.end?.cancel();
-    if (this.#known.get(lease.leaseId) === lease) this.#known.delete(lease.leaseId);
-  }
-
-  /** Makes a dropped lease of the rule live again. */
-  #resume(user: LeaseUser, leaseId: string, type: string): VaultLease | undefined {
-    const kept = this.#known.get(leaseId);
-    if (kept?.state !== 'dropped' || kept.rule !== user.rule) return undefined;
-    if (kept.expiresAt <= this.#options.clock.monotonic()) return undefined;
-    this.#forget(kept);
-    const content = kept.content.withVersion(kept.content.version, type);
-    this.#options.onEvent(user.key, { type: 'restored', leaseId });
-    // The lease is looked up at once, because another client may have revoked it.
-    const unchecked = { checkedAt: -Infinity, isLookupForbidden: false };
-    return this.#add({ ...kept, ...unchecked, key: user.key, state: 'live', content });
-  }
-
-  #live(
+  #add(
     { key, rule }: LeaseUser,
     ref: SessionRef,
     facts: Omit<LeaseGrant, 'tokenId'> & { readonly tokenId?: string | undefined; readonly content: Content },
@@ -249,10 +227,9 @@ export class VaultLeases {
   ): VaultLease {
     const { clock } = this.#options;
     const { leaseId, durationSeconds, renewable, issuedAt, tokenId, content } = facts;
-    return this.#add({
+    const lease: VaultLease = {
       key,
       rule,
-      state: 'live',
       isRecorded,
       leaseId,
       content,
@@ -267,12 +244,9 @@ export class VaultLeases {
       ref,
       checkedAt: clock.monotonic(),
       isLookupForbidden: false,
-    });
-  }
-
-  #add(lease: VaultLease): VaultLease {
+    };
     updateTokenEnd(lease);
-    this.#known.set(lease.leaseId, lease);
+    this.#live.set(leaseId, lease);
     return lease;
   }
 
