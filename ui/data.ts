@@ -12,8 +12,6 @@ export type Place = Omit<Rule['elsewhere'][number], 'cluster'> & { readonly clus
 export interface PageRule extends Rule {
   /** Unique in the cluster: system, kind, namespace and name. */
   readonly id: string;
-  /** Whether its copies could be counted. */
-  readonly isCounted: boolean;
 }
 
 /** What a reason means, who can end it, and how; '': nobody needs to do anything. */

@@ -8,7 +8,6 @@ import {
   coverageNotes,
   readSnapshot,
   settingsOf,
-  whyUnread,
   whyUnserved,
 } from './output/reading.ts';
 import { reportText } from './output/text.ts';
@@ -79,7 +78,7 @@ async function explanationOf(
   const observed = inventory.objects.get(key);
   const entries = claims.book.on(key);
   const marker = observed === undefined ? undefined : claims.ownersOf(observed, key)[0];
-  const hidden = marker !== undefined && entries.length === 0 ? whyUnread(snapshot, marker) : undefined;
+  const hidden = marker !== undefined && entries.length === 0 ? whyUnserved(snapshot, namespaceOf(marker)) : undefined;
   const isConcerned = entries.length > 0 || (marker !== undefined && hidden === undefined);
   const others = entries.length > 0 ? [] : sameName(snapshot, key);
   const states = await statesOf(snapshot, key, [...entries.map(({ claim }) => claim.owner.key), ...others, marker]);

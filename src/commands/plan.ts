@@ -7,14 +7,7 @@ import { placeOf, titleOf } from './snapshot/places.ts';
 import type { Snapshot } from './snapshot/snapshot.ts';
 import { parseResourceKey, type ResourceKey } from '../copy/model/keys.ts';
 import { EXIT_DONE, EXIT_LOSS_OR_REFUSAL, type PlanOptions } from './actions.ts';
-import {
-  type CommandContext,
-  type CommandResult,
-  coverageNotes,
-  readSnapshot,
-  requireKinds,
-  whyUnserved,
-} from './output/reading.ts';
+import { type CommandContext, type CommandResult, coverageNotes, readSnapshot, whyUnserved } from './output/reading.ts';
 import { ruleCollections } from './readers.ts';
 import type { Paint } from './output/terminal.ts';
 import { copiesText, reportText, TextParts } from './output/text.ts';
@@ -45,10 +38,6 @@ export async function planFiles(context: CommandContext, options: PlanOptions): 
   const given = givenOf(manifests, collections, api.cluster, home);
   const { changes, refusals, notes } = await dryRuns(context, given);
   const snapshot = await readSnapshot(context, { config, changes });
-  requireKinds(
-    snapshot,
-    given.map(({ kind }) => kind),
-  );
   const affected = isStart ? affectedByStart(snapshot) : affectedBy(snapshot, given);
   const rows = await rowsOf(snapshot, affected);
   const left = isStart ? await leftRows(snapshot) : [];

@@ -1,5 +1,7 @@
 /** The table of the controllers' readers. Only commands load them, which saves the operator memory. */
+import { CONTROLLERS } from '../config/controller-names.ts';
 import type { ControllerName } from '../config/controllers.ts';
+import { CONFIG_MAP, SECRET } from '../copy/model/kind.ts';
 import { COPY_LABEL, type Observed } from '../copy/model/observed.ts';
 import { ConfigSyncerReader } from './readers/config-syncer.ts';
 import { EXTERNAL_SECRETS, GeneratorReader } from './readers/generator.ts';
@@ -8,7 +10,7 @@ import { MittwaldReader } from './readers/mittwald.ts';
 import { ReflectorReader } from './readers/reflector.ts';
 import { ReplicatorReader } from './readers/replicator.ts';
 import { SYNC_SECRETS, SyncSecretReader } from './readers/syncsecret.ts';
-import type { RuleCollection } from './snapshot/inventory.ts';
+import { type Needs, NEEDS_ALL, type RuleCollection } from './snapshot/inventory.ts';
 import type { ReaderEntry } from './snapshot/reader.ts';
 
 /** By their names in reports. Keyferry looks for their marks in this order. Controllers of SyncSecret share one. */
@@ -23,12 +25,19 @@ const READERS: Readonly<Record<string, ReaderEntry>> = {
     ruleNames: 'SecretMirrors',
     collection: SECRET_MIRRORS,
     original: { program: 'mirrors', image: /^mirrors$/ },
+    // Their operator needs the right on ConfigMaps only if a SecretMirror copies one.
+    needs: () => ({ ...NEEDS_ALL, [CONFIG_MAP.kind]: false }),
     open: (...context) => new MirrorReader(...context),
   },
   syncsecret: {
     ruleNames: 'SyncSecrets',
     collection: SYNC_SECRETS,
     original: { program: 'KubeLB', image: /^kubelb(-ccm|-manager)?(-ee)?$/ },
+    // The CCM has no right on Secrets, because it copies SyncSecrets into the other cluster.
+    needs: (controllers) => {
+      const others = controllers?.filter((name) => /^syncsecret-(?!ccm$)/.test(name));
+      return others?.length === 0 ? {} : { [SECRET.kind]: true };
+    },
     open: (...context) => new SyncSecretReader(...context),
   },
   reflector: {
@@ -60,6 +69,7 @@ const READERS: Readonly<Record<string, ReaderEntry>> = {
   generator: {
     ruleNames: 'ExternalSecrets with the annotation create',
     collection: EXTERNAL_SECRETS,
+    needs: () => ({}),
     open: (inventory) => new GeneratorReader(inventory),
   },
 };
@@ -68,6 +78,27 @@ const READERS: Readonly<Record<string, ReaderEntry>> = {
 export function readersOf(controllers?: readonly ControllerName[]): ReadonlyMap<string, ReaderEntry> {
   const systems = new Set<string>(controllers?.map((name) => (name.startsWith('syncsecret-') ? 'syncsecret' : name)));
   return new Map(Object.entries(READERS).filter(([system]) => controllers === undefined || systems.has(system)));
+}
+
+/** The kinds that these readers need together. @param controllers those of `--controllers` */
+export function needsOf(readers: ReadonlyMap<string, ReaderEntry>, controllers?: readonly ControllerName[]): Needs {
+  const needs: Record<string, boolean> = {};
+  for (const { needs: of } of readers.values())
+    for (const [kind, isNeeded] of Object.entries(of?.(controllers) ?? NEEDS_ALL)) needs[kind] ||= isNeeded;
+  return needs;
+}
+
+/** Those of these controllers that do not need the right to list these kinds. Default: all; see `Original.prefix`. */
+export function controllersWithout(
+  kinds: readonly string[],
+  controllers?: readonly ControllerName[],
+): readonly ControllerName[] {
+  return (controllers ?? CONTROLLERS).filter((name) => {
+    const [reader] = readersOf([name]).values();
+    const isRead = controllers !== undefined || reader?.original?.prefix === undefined;
+    const needs = reader?.needs?.([name]) ?? NEEDS_ALL;
+    return isRead && kinds.every((kind) => needs[kind] !== true && kind !== reader?.collection?.kind);
+  });
 }
 
 /** The controllers of the label and annotations on an object that are not among these, by their names in reports. */

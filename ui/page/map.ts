@@ -300,7 +300,7 @@ function lineElement(line: Line, { addressOf }: MapInput): HTMLElement {
   const wrong = worst && el`<span class=${worst} title=${word}>${number(counts.get(worst) ?? 0)} ${sign}</span>`;
   return el`<div class="line">${glyph(state)}
     <a class="name" href=${objectAddress(rule)}>${bdi(rule.name)}<small> ${bdi(remarks)}</small></a>
-    <span class="number">${wrong} ${rule.isCounted ? number(counts.get('ok') ?? 0) : '?'}</span>
+    <span class="number">${wrong} ${number(counts.get('ok') ?? 0)}</span>
   </div>`;
 }
 

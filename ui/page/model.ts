@@ -16,7 +16,7 @@ export interface Target extends Place {
 
 /** What the map draws: a rule and its targets. */
 export interface Row {
-  readonly rule: Place & Pick<PageRule, 'id' | 'system' | 'isCounted'>;
+  readonly rule: Place & Pick<PageRule, 'id' | 'system'>;
   /** `SecretMirror pki/ca-bundle` */
   readonly title: string;
   /** Where its content comes from, if it is no object of this cluster. */

@@ -1,9 +1,8 @@
 /** Shared by all commands that read a cluster: context, snapshot, and notes on what they did not read. */
 import { listerOf, MissingRight } from '../snapshot/inventory.ts';
 import { Snapshot, type SnapshotOptions } from '../snapshot/snapshot.ts';
-import { readersOf } from '../readers.ts';
-import { CONFIG_MAP } from '../../copy/model/kind.ts';
-import { parseRuleKey, type RuleKey } from '../../copy/model/keys.ts';
+import { controllersWithout, readersOf } from '../readers.ts';
+import { CONTROLLERS } from '../../config/controller-names.ts';
 import type { KubeApi } from '../../kube/api.ts';
 import { type Paint, type Progress, withProgress } from './terminal.ts';
 
@@ -33,26 +32,33 @@ export interface CommandResult {
 
 /**
  * Reads the cluster and evaluates all rules.
- * @param namespace what is read if the caller may not read the whole cluster; `undefined`: nothing
- * @throws MissingRight, and the errors of `api.request`
+ * @param namespace the one that is read if the caller may not read the whole cluster, as with `--namespaces`
+ * @throws Error, if a right is missing: it names the right, and what needs less. And the errors of `api.request`
  */
 export async function readSnapshot(
-  { api, progress, now, signal }: Pick<CommandContext, 'api' | 'progress' | 'now' | 'signal'>,
-  options: Omit<SnapshotOptions, 'api' | 'controllers' | 'now' | 'signal' | 'only'>,
+  context: Pick<CommandContext, 'api' | 'progress' | 'now' | 'signal'>,
+  options: Omit<SnapshotOptions, 'api' | 'controllers' | 'now' | 'signal'>,
   namespace?: string,
 ): Promise<Snapshot> {
+  const { api, progress, now, signal } = context;
   const lister = withProgress(options.lister ?? listerOf(api), progress);
   const { config } = options;
-  const controllers = readersOf(config.controllers);
-  const read = async (only?: string): Promise<Snapshot> =>
-    await Snapshot.at({ ...options, api, lister, controllers, now: now(), signal, only });
   try {
-    return await read();
+    const controllers = readersOf(config.controllers);
+    return await Snapshot.at({ ...options, api, lister, controllers, now: now(), signal });
   } catch (error) {
-    if (!(error instanceof MissingRight) || config.namespaces.length > 0) throw error;
-    if (namespace !== undefined) return await read(namespace);
-    const hint = 'to read only some namespaces, name them with --namespaces';
-    throw new Error(`${error.message}; ${hint}`, { cause: error });
+    if (!(error instanceof MissingRight)) throw error;
+    const isAll = config.namespaces.length === 0;
+    if (isAll && namespace !== undefined) {
+      const narrow = { ...config, namespaces: [namespace] };
+      return await readSnapshot(context, { ...options, config: narrow, narrowed: error.brief });
+    }
+    const hints = isAll ? ['to read only some namespaces, name them with --namespaces'] : [];
+    // `status --orphans` reads the rules of all controllers, whatever `--controllers` names.
+    const isEvery = config.controllers?.length === CONTROLLERS.length;
+    const others = isEvery ? [] : controllersWithout([...error.rights.keys()], config.controllers);
+    if (others.length > 0) hints.push(`not needed with --controllers=${others.join(',')}`);
+    throw new Error([error.message, ...hints].join('; '), { cause: error });
   }
 }
 
@@ -63,18 +69,14 @@ export function settingsOf({ assumed }: Snapshot): string[] {
 
 /** Notes that name the limits which the command assumes, and what was not read. */
 export function coverageNotes(snapshot: Snapshot): string[] {
-  const { inventory, readers } = snapshot;
-  const { only, served, unread } = inventory;
+  const { inventory, narrowed, readers } = snapshot;
+  const { served } = inventory;
   const limits = settingsOf(snapshot);
-  // Only the replicator copies annotated ConfigMaps. If it is off, no note says that ConfigMaps could not be listed.
-  const hasAnnotated = [...readers.values()].some(({ collection }) => collection === undefined);
-  const missed = [...unread].filter(([kind]) => kind !== CONFIG_MAP.kind || hasAnnotated);
+  const why = narrowed === undefined ? '' : ` (${narrowed})`;
   return [
-    ...(served ? [`Only the namespaces ${served.which} are included: ${served.names.join(', ')}`] : []),
+    ...(served ? [`Only the namespaces ${served.which} are included: ${served.names.join(', ')}${why}`] : []),
     ...(limits.length === 0 ? [] : [`Settings that this command assumes for Keyferry: ${limits.join(' ')}`]),
-    ...(only === undefined ? [] : [`Only namespace ${only} is included: no permission to read the whole cluster`]),
     ...[...readers.values()].flatMap((reader) => reader.unread?.(snapshot) ?? []),
-    ...missed.map(([kind, { brief }]) => `${kind}s are not included: ${brief}`).toSorted(),
   ];
 }
 
@@ -85,23 +87,7 @@ export function whyUnserved({ inventory }: Snapshot, namespace: string): string 
     : undefined;
 }
 
-/** Why it is unknown whether a rule exists; `undefined`: it is known. */
-export function whyUnread(snapshot: Snapshot, rule: RuleKey): string | undefined {
-  const { controller, kind, namespace } = parseRuleKey(rule);
-  const listed = snapshot.readers.get(controller)?.collection?.kind ?? kind;
-  if (snapshot.inventory.isListed(listed, namespace)) return undefined;
-  return whyUnserved(snapshot, namespace) ?? 'you may not read it';
-}
-
 /** Whether a namespace does not exist or is being deleted; `false` also if not all namespaces could be listed. */
 export function lacksNamespace({ inventory }: Snapshot, namespace: string): boolean {
-  return inventory.knowsNamespaces && !inventory.namespaces.has(namespace);
-}
-
-/** @throws MissingRight: the caller has no permission to list one of these kinds */
-export function requireKinds({ inventory: { unread } }: Snapshot, kinds: readonly string[]): void {
-  for (const kind of kinds) {
-    const why = unread.get(kind);
-    if (why !== undefined) throw why;
-  }
+  return inventory.isWhole && !inventory.namespaces.has(namespace);
 }

@@ -56,9 +56,7 @@ export abstract class AnnotatedReader<Rules extends AnnotatedRules> implements R
   /** What is said of a rule besides its warnings and its refusal; `undefined`: its annotations ask for nothing. */
   protected abstract described(rule: ReadRule, snapshot: SnapshotView): Description | undefined;
 
-  /** If not all namespaces could be listed, the namespaces that a pattern matches are unknown. */
   protected warningsOn(key: RuleKey, outOfReach: OutOfReach | undefined): string {
-    if (this.inventory.only !== undefined) return '';
     return warningsOf(this.ruleSet, key, outOfReach).map(withReason).join('; ');
   }
 
@@ -84,8 +82,8 @@ export abstract class AnnotatedReader<Rules extends AnnotatedRules> implements R
         const state = settled.some(({ outcome }) => outcome.state === 'error') ? 'Error' : 'Active';
         return notReady(refusal === undefined ? state : 'Suspended', { reason: first.reason, message });
       }
-      if (isPush ? this.inventory.only !== undefined : entries.some((entry) => this.#isUnread(entry)))
-        return notReady('Unknown', because(LIMITED));
+      const isBeyond = isPush && problem === undefined && entries.length === 0 && this.inventory.served !== undefined;
+      if (isBeyond || entries.some((entry) => this.#isUnread(entry))) return notReady('Unknown', because(LIMITED));
       if (pending.length > 0) {
         const message = `${pending.length} of ${entries.length} not up to date; check that Keyferry is running and see the events of this object`;
         return notReady('Outdated', because('Outdated', message));
@@ -100,7 +98,7 @@ export abstract class AnnotatedReader<Rules extends AnnotatedRules> implements R
     return { ...told(), lastSyncTime: at ?? null };
   }
 
-  /** Whether the user has no permission to list the source. */
+  /** Whether the source is in a namespace that was not read. */
   #isUnread({ claim: { source } }: Entry): boolean {
     if (source === undefined) return false;
     const { kind, namespace } = parseResourceKey(source);

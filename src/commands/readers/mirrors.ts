@@ -92,8 +92,6 @@ export class MirrorReader implements RuleReader {
     if (destinationType === 'vault')
       return `writes ${vaultText(destinationVault)} if it differs; this command does not read Vault`;
     const notes = outOfReach === undefined || outOfReach.part === 'none' ? [] : [withReason(outOfReach)];
-    if (this.#inventory.only !== undefined)
-      return [...notes, 'it is not known which other namespaces it selects: no permission to list them'].join('; ');
     if (claims.length === 0 && notes.length === 0) notes.push(unmatched);
     return [...notes, ...warnings].join('; ') || undefined;
   }

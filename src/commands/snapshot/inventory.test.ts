@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import type { KubeApi } from '../../kube/api.ts';
 import { ApiError } from '../../kube/errors.ts';
 import { ServedNamespaces } from '../../kube/watch/served-namespaces.ts';
-import { Inventory, type InventoryOptions, listerOf, MissingRight } from './inventory.ts';
+import { Inventory, listerOf, MissingRight, type Needs } from './inventory.ts';
 import type { RuleCollection } from './inventory.ts';
 
 const COMMON = { apiVersions: new Map<string, undefined>(), notInstalled: '' };
@@ -19,8 +19,14 @@ const RARE: RuleCollection = {
   isRare: true,
 };
 
+interface Options {
+  readonly served?: ServedNamespaces;
+  readonly needs?: Needs;
+  readonly answers?: Readonly<Record<string, number>>;
+}
+
 /** The server has the namespaces `home` and `team`, and a Secret in each. */
-async function list(options: InventoryOptions, answers: Readonly<Record<string, number>> = {}, copies = true) {
+async function list({ served, needs, answers = {} }: Options = {}) {
   const paths: string[] = [];
   const item = (name: string, namespace?: string) => ({
     metadata: { name, namespace, uid: name, resourceVersion: '1', creationTimestamp: '' },
@@ -41,16 +47,16 @@ async function list(options: InventoryOptions, answers: Readonly<Record<string, 
     },
     stream: () => assert.fail('not used'),
   };
-  const inventory = new Inventory(options);
+  const inventory = new Inventory(served);
   for (const one of [MIRRORS, RARE]) inventory.include(one, () => undefined);
-  await inventory.list('c', listerOf(api), undefined, undefined, copies);
+  await inventory.list('c', listerOf(api), needs);
   return { inventory, paths: paths.toSorted() };
 }
 
 const keys = ({ objects }: Inventory): string[] => [...objects.keys()].toSorted();
 
 test('a command lists the whole cluster, and then knows whether a namespace or an object exists', async () => {
-  const { inventory, paths } = await list({});
+  const { inventory, paths } = await list();
   assert.deepEqual(paths, [
     '/api/v1/configmaps',
     '/api/v1/namespaces',
@@ -59,7 +65,7 @@ test('a command lists the whole cluster, and then knows whether a namespace or a
     '/apis/rare/v2/rares',
   ]);
   assert.deepEqual(keys(inventory), ['c:Secret/home/db', 'c:Secret/team/db']);
-  assert.deepEqual([inventory.isWhole, inventory.knowsNamespaces], [true, true]);
+  assert.equal(inventory.isWhole, true);
   assert.deepEqual([inventory.hasNamespace('team'), inventory.hasNamespace('other')], [true, false]);
   assert.equal(inventory.isListed('Secret', 'team'), true);
 });
@@ -73,36 +79,40 @@ test('with --namespaces, a command lists only these namespaces, and for it there
     '/apis/rare/v2/namespaces/team/rares',
   ]);
   assert.deepEqual(keys(inventory), ['c:Secret/team/db']);
-  assert.deepEqual([inventory.isWhole, inventory.knowsNamespaces], [false, false]);
+  assert.equal(inventory.isWhole, false);
   assert.deepEqual([inventory.hasNamespace('team'), inventory.hasNamespace('home')], [true, false]);
   assert.deepEqual([inventory.isListed('Secret', 'team'), inventory.isListed('Secret', 'home')], [true, false]);
   assert.deepEqual([inventory.isUnserved('home'), inventory.isUnserved('')], [true, false]);
 });
 
-test('if a command reads only one namespace, the others may exist, and nothing is known of them', async () => {
-  const { inventory, paths } = await list({ only: 'team' });
-  assert.ok(paths.every((path) => path.includes('/namespaces/team/')));
-  assert.deepEqual(
-    [inventory.isWhole, inventory.knowsNamespaces, inventory.hasNamespace('home')],
-    [false, false, true],
-  );
-  assert.deepEqual([inventory.isListed('Secret', 'home'), inventory.isUnserved('home')], [false, false]);
+test('the kinds that no controller needs are not listed, and nothing is known of them', async () => {
+  const { inventory, paths } = await list({ needs: { Secret: true } });
+  assert.deepEqual(paths, ['/api/v1/secrets', '/apis/m/v1/secretmirrors', '/apis/rare/v2/rares']);
+  assert.deepEqual([inventory.isWhole, inventory.hasNamespace('x')], [false, true]);
+  assert.deepEqual([inventory.isListed('Secret', 'x'), inventory.isListed('ConfigMap', 'x')], [true, false]);
 });
 
-test('ConfigMaps, and kinds that most clusters lack, may be forbidden; the kind then counts as unread', async () => {
-  const answers = { '/api/v1/configmaps': 403, '/apis/rare/v2/rares': 403 };
-  const { inventory } = await list({}, answers);
-  assert.deepEqual([...inventory.unread.keys()].toSorted(), ['ConfigMap', 'Rare']);
-  assert.match(inventory.unread.get('Rare')?.brief ?? '', /^no permission to list rares\.rare in the whole cluster$/);
-  assert.deepEqual([inventory.isWhole, inventory.isInstalled('Rare')], [false, true]);
-  assert.deepEqual([inventory.isListed('ConfigMap', 'home'), inventory.isListed('Secret', 'home')], [false, true]);
+test('one error names all rights that are missing; a kind that a controller can do without may be forbidden', async () => {
+  const answers = { '/api/v1/configmaps': 403, '/apis/rare/v2/rares': 403, '/api/v1/secrets': 403 };
+  await assert.rejects(list({ answers }), (error) => {
+    assert.ok(error instanceof MissingRight);
+    assert.deepEqual([...error.rights.keys()], ['ConfigMap', 'Rare', 'Secret']);
+    const all = ['configmaps', 'rares.rare', 'secrets'].map((resource) => `list ${resource} in the whole cluster`);
+    assert.equal(error.brief, `no permission to ${all.join(', ')}`);
+    return true;
+  });
+  const { inventory } = await list({
+    needs: { Namespace: true, Secret: true, ConfigMap: false },
+    answers: { '/api/v1/configmaps': 403 },
+  });
+  assert.deepEqual([inventory.isListed('ConfigMap', 'home'), inventory.isWhole], [false, true]);
 });
 
-test('without a controller that copies into namespaces, namespaces and Secrets may be unread, and nothing is known of them', async () => {
-  const answers = { '/api/v1/namespaces': 403, '/api/v1/secrets': 403, '/api/v1/configmaps': 403 };
-  await assert.rejects(list({}, answers), MissingRight);
-  const { inventory } = await list({}, answers, false);
-  assert.deepEqual([...inventory.unread.keys()].toSorted(), ['ConfigMap', 'Namespace', 'Secret']);
-  assert.deepEqual([inventory.isWhole, inventory.knowsNamespaces, inventory.hasNamespace('x')], [false, false, true]);
-  assert.equal(inventory.isListed('Secret', 'x'), false);
+test('an API that is not installed needs no right: without it the server answers 403 all the same', async () => {
+  const forbidden = { '/apis/rare/v2/rares': 403, '/apis/rare/v1/rares': 403 };
+  const { inventory } = await list({ answers: { ...forbidden, '/apis/rare/v2': 404, '/apis/rare/v1': 404 } });
+  assert.deepEqual([inventory.isInstalled('Rare'), inventory.isInstalled('SecretMirror')], [false, true]);
+  const one = { ...forbidden, '/apis/rare/v2': 404 };
+  await assert.rejects(list({ answers: one }), MissingRight, 'an older version is installed');
+  await assert.rejects(list({ answers: { ...one, '/apis/rare/v1': 403 } }), MissingRight, 'nobody may look');
 });

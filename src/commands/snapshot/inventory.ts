@@ -27,7 +27,7 @@ export interface Collection {
 export interface RuleCollection extends Collection {
   /** The apiVersions that manifests may have. Value: a problem with one, for example fields that the server drops. */
   readonly apiVersions: ReadonlyMap<string, string | undefined>;
-  /** Set if most clusters lack this API: then `status` does not mention this, and a caller may lack the right to list. */
+  /** Set if most clusters lack this API: then `status` does not mention this. */
   readonly isRare?: true;
   /** Advice if the API is not installed. */
   readonly notInstalled: string;
@@ -35,20 +35,32 @@ export interface RuleCollection extends Collection {
   readonly content?: Kind;
 }
 
-/** The caller has no permission to list a collection. */
+/** The caller has no permission to list collections. */
 export class MissingRight extends Error {
+  /** The rights by the kinds: `list secrets in namespace team-a`. */
+  readonly rights: ReadonlyMap<string, string>;
   /** The message without the answer of the server. */
   readonly brief: string;
 
-  /** @param namespace `undefined`: in the whole cluster */
-  constructor(verbs: string, { groupPath, plural }: Collection, namespace: string | undefined, cause: ApiError) {
-    const [, , group] = groupPath.startsWith('/apis/') ? groupPath.split('/') : [];
-    const resource = group === undefined ? plural : `${plural}.${group}`;
-    const where = namespace === undefined ? 'in the whole cluster' : `in namespace ${namespace}`;
-    const brief = `no permission to ${verbs} ${resource} ${where}`;
+  constructor(rights: ReadonlyMap<string, string>, cause: ApiError) {
+    const brief = `no permission to ${[...rights.values()].join(', ')}`;
     super(`${brief}: ${cause.message}`, { cause });
+    this.rights = rights;
     this.brief = brief;
   }
+
+  /** @param errors at least one */
+  static all(errors: readonly MissingRight[]): MissingRight {
+    const sorted = errors.toSorted((a, b) => (a.brief < b.brief ? -1 : 1));
+    return new MissingRight(new Map(sorted.flatMap(({ rights }) => [...rights])), sorted[0]?.cause as ApiError);
+  }
+}
+
+/** @param namespace `undefined`: in the whole cluster */
+function rightOn(verbs: string, { groupPath, plural }: Collection, namespace: string | undefined): string {
+  const [, , group] = groupPath.startsWith('/apis/') ? groupPath.split('/') : [];
+  const resource = group === undefined ? plural : `${plural}.${group}`;
+  return `${verbs} ${resource} ${namespace === undefined ? 'in the whole cluster' : `in namespace ${namespace}`}`;
 }
 
 /**
@@ -65,7 +77,7 @@ export type Lister = (
 
 /** @param onListed called with each listed path and the resourceVersion of the list */
 export function listerOf(api: KubeApi, onListed?: (path: string, resourceVersion: string) => unknown): Lister {
-  return listerBy('list', async (path, take, options) => {
+  return listerBy(api, 'list', async (path, take, options) => {
     const resourceVersion = await listEach(api, path, take, options);
     onListed?.(path, resourceVersion);
   });
@@ -73,23 +85,29 @@ export function listerOf(api: KubeApi, onListed?: (path: string, resourceVersion
 
 /** @param verbs the rights that it needs. @param list lists one path. @throws the errors of `api.request` */
 export function listerBy(
+  api: KubeApi,
   verbs: string,
   list: (path: string, take: (item: Listed) => void, options?: ListOptions) => Promise<void>,
 ): Lister {
   return async (collection, namespaces, take, options) => {
     const { groupPath, olderGroupPaths = [], plural } = collection;
-    const listIn = async (path: string, namespace: string | undefined): Promise<void> => {
+    const listIn = async (group: string, namespace: string | undefined): Promise<void> => {
+      const path = `${group}/${plural}`;
       try {
-        await list(path, take, options);
+        await list(namespace === undefined ? path : pathIn(path, namespace), take, options);
       } catch (error) {
-        throw isForbidden(error) ? new MissingRight(verbs, collection, namespace, error) : error;
+        if (!isForbidden(error)) throw error;
+        // Without the right, the server answers 403 even if it does not have the API: then nothing is missing.
+        await api.request({ method: 'GET', path: group, signal: options?.signal }).catch((problem: unknown) => {
+          if (isNotFound(problem)) throw problem;
+        });
+        throw new MissingRight(new Map([[collection.kind, rightOn(verbs, collection, namespace)]]), error);
       }
     };
     for (const group of [groupPath, ...olderGroupPaths]) {
-      const path = `${group}/${plural}`;
       try {
-        if (namespaces === undefined) await listIn(path, undefined);
-        for (const name of namespaces ?? []) await listIn(pathIn(path, name), name);
+        if (namespaces === undefined) await listIn(group, undefined);
+        for (const name of namespaces ?? []) await listIn(group, name);
         return true;
       } catch (error) {
         if (!isNotFound(error)) throw error;
@@ -103,6 +121,11 @@ export function listerBy(
 export const KINDS: readonly Kind[] = [SECRET, CONFIG_MAP];
 export const NAMESPACES: Collection = { kind: 'Namespace', groupPath: '/api/v1', plural: 'namespaces' };
 
+/** Kinds that are listed. `false`: if the caller may list them; `true`: the caller needs the right. */
+export type Needs = Readonly<Record<string, boolean>>;
+
+export const NEEDS_ALL: Needs = { [NAMESPACES.kind]: true, [SECRET.kind]: true, [CONFIG_MAP.kind]: true };
+
 /** Of lists that are kept, most metadata are the same in the next report. */
 const OBSERVED = new WeakMap<KubeObject['metadata'], readonly [ResourceKey, Observed]>();
 
@@ -115,28 +138,20 @@ export const VAULT_NOT_READ = {
 /** Assumed changes: each function gets an object and returns its state after the change; `undefined`: no object. */
 export type Changes = ReadonlyMap<ResourceKey, (there: Listed | undefined) => Listed | undefined>;
 
-export interface InventoryOptions {
-  /** `--namespaces`: only these are listed, as if there were no others; `undefined`: all. */
-  readonly served?: ServedNamespaces | undefined;
-  /** The only namespace that is listed. The others may exist, but nothing is known of them. `undefined`: all are. */
-  readonly only?: string | undefined;
-}
-
 export class Inventory {
   readonly objects = new Map<ResourceKey, Observed>();
   readonly namespaces = new Namespaces();
   readonly served: ServedNamespaces | undefined;
-  readonly only: string | undefined;
-  /** Why a kind that the command can do without could not be listed: the caller has no permission. */
-  readonly unread = new Map<string, MissingRight>();
+  /** The kinds that were listed. Of others, nothing is known. */
+  readonly #listed = new Set<string>();
   readonly #missing = new Set<string>();
   readonly #rules = new Map<RuleCollection, (item: KubeObject) => void>();
   /** The objects of each collection of rules. */
   readonly #ruleObjects = new Map<RuleCollection, ResourceKey[]>();
 
-  constructor({ served, only }: InventoryOptions = {}) {
+  /** @param served only these namespaces are listed, as if there were no others; `undefined`: all */
+  constructor(served?: ServedNamespaces) {
     this.served = served;
-    this.only = only;
   }
 
   /** Adds a collection of rules to the lists. @param put called with each of its objects */
@@ -147,30 +162,25 @@ export class Inventory {
   /**
    * @param cluster name of the cluster in resource keys
    * @param changes changes to assume. Allowed only if the whole cluster is listed
-   * @param copies whether a controller copies into namespaces. The state of the rules of the others is in their status,
-   *   and their operator has no right to list namespaces or Secrets
-   * @throws MissingRight, and the errors of `api.request`
+   * @param needs the kinds to list besides those of the rules. `false`: the caller may lack the right
+   * @throws MissingRight, which names all rights that are missing, and the errors of `api.request`
    */
   async list(
     cluster: string,
     lister: Lister,
+    needs: Needs = NEEDS_ALL,
     changes: Changes = new Map(),
     signal?: AbortSignal,
-    copies = true,
   ): Promise<void> {
+    const missing: MissingRight[] = [];
     const metadata = { metadataOnly: true, signal };
-    const places = this.only === undefined ? this.served?.names : [this.only];
+    const places = this.served?.names;
     const store = (kind: Kind, { metadata: meta }: KubeObject): void => {
       const create = () =>
         [resourceKey(cluster, kind.kind, meta.namespace ?? '', meta.name), observe(meta, kind)] as const;
       this.objects.set(...getOrCreate(OBSERVED, meta, create));
     };
-    const list = async (
-      collection: Collection,
-      take: (item: KubeObject) => unknown,
-      options: ListOptions,
-      isNeeded = true,
-    ) => {
+    const list = async (collection: Collection, take: (item: KubeObject) => unknown, options: ListOptions) => {
       const { kind } = collection;
       const listed = new Set<ResourceKey>();
       const change = (item: Listed): void => {
@@ -181,9 +191,10 @@ export class Inventory {
       try {
         const isInstalled = await lister(collection, places, changes.size === 0 ? take : change, options);
         if (!isInstalled) this.#missing.add(kind);
+        this.#listed.add(kind);
       } catch (error) {
-        if (isNeeded || !(error instanceof MissingRight)) throw error;
-        this.unread.set(kind, error);
+        if (!(error instanceof MissingRight)) throw error;
+        if (needs[kind] !== false) missing.push(error);
         return;
       }
       for (const [key, create] of changes) {
@@ -193,22 +204,25 @@ export class Inventory {
         if (created !== undefined) take(created);
       }
     };
+    if (places !== undefined) this.#listed.add(NAMESPACES.kind);
     for (const name of places ?? []) this.namespaces.assume(name);
     await Promise.all([
-      places === undefined && list(NAMESPACES, (item) => this.namespaces.sink.upsert(item), metadata, copies),
+      places === undefined &&
+        NAMESPACES.kind in needs &&
+        list(NAMESPACES, (item) => this.namespaces.sink.upsert(item), metadata),
       ...Array.from(this.#rules, async ([one, put]) => {
         const objects = getOrCreate(this.#ruleObjects, one, () => []);
         const take = (item: KubeObject): void => {
           objects.push(resourceKey(cluster, one.kind, item.metadata.namespace ?? '', item.metadata.name));
           put(item);
         };
-        await list(one, take, { signal }, one.isRare !== true);
+        await list(one, take, { signal });
       }),
-      // An operator without the replicator needs no right to list ConfigMaps.
       ...KINDS.map(async (kind) => {
-        await list(kind, (item) => store(kind, item), metadata, copies && kind !== CONFIG_MAP);
+        if (kind.kind in needs) await list(kind, (item) => store(kind, item), metadata);
       }),
     ]);
+    if (missing.length > 0) throw MissingRight.all(missing);
   }
 
   /** The objects that may be rules. @param collection `undefined`: Secrets and ConfigMaps, by their annotations */
@@ -216,14 +230,9 @@ export class Inventory {
     return collection === undefined ? this.objects.keys() : (this.#ruleObjects.get(collection) ?? []);
   }
 
-  /** Whether all objects of the cluster are known. */
+  /** Whether all namespaces of the cluster are known, and what is in them. */
   get isWhole(): boolean {
-    return this.only === undefined && this.served === undefined && this.unread.size === 0;
-  }
-
-  /** Whether all namespaces of the cluster were listed. */
-  get knowsNamespaces(): boolean {
-    return this.only === undefined && this.served === undefined && !this.unread.has(NAMESPACES.kind);
+    return this.served === undefined && this.#listed.has(NAMESPACES.kind);
   }
 
   isInstalled(kind: string): boolean {
@@ -235,19 +244,14 @@ export class Inventory {
     return namespace !== '' && this.served?.has(namespace) === false;
   }
 
-  /** Whether a namespace was read. */
-  isRead(namespace: string): boolean {
-    return !this.isUnserved(namespace) && (this.only === undefined || this.only === namespace);
-  }
-
   /** Whether all objects of a kind are known in one namespace. */
   isListed(kind: string, namespace: string): boolean {
-    return this.isRead(namespace) && !this.unread.has(kind);
+    return !this.isUnserved(namespace) && this.#listed.has(kind);
   }
 
-  /** Whether a namespace exists, or may exist because not all namespaces are known. */
+  /** Whether a namespace exists, or may exist because namespaces were not listed. */
   hasNamespace(name: string): boolean {
-    return this.only !== undefined || this.unread.has(NAMESPACES.kind) || this.namespaces.has(name);
+    return !this.#listed.has(NAMESPACES.kind) || this.namespaces.has(name);
   }
 
   /** The view of a source in this snapshot. */

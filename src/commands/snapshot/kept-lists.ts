@@ -68,10 +68,7 @@ const keyOf = ({ metadata: { namespace = '', name } }: KubeObject): string =>
   namespace === '' ? name : `${namespace}/${name}`;
 
 class KeptLists implements AsyncDisposable {
-  readonly lister: Lister = listerBy('list and watch', async (path, take, options) => {
-    const { items } = this.#kept.get(path) ?? (await this.#keep(path, options));
-    for (const item of items.values()) take(item);
-  });
+  readonly lister: Lister;
   readonly #api: KubeApi;
   readonly #onChange: () => void;
   readonly #kept = new Map<string, Kept>();
@@ -80,6 +77,10 @@ class KeptLists implements AsyncDisposable {
   constructor(api: KubeApi, onChange: () => void) {
     this.#api = api;
     this.#onChange = onChange;
+    this.lister = listerBy(api, 'list and watch', async (path, take, options) => {
+      const { items } = this.#kept.get(path) ?? (await this.#keep(path, options));
+      for (const item of items.values()) take(item);
+    });
   }
 
   /** Why the lists may be out of date; `undefined`: they are up to date. */

@@ -7,7 +7,8 @@ import type { Claimed } from '../../copy/model/claim.ts';
 import type { ResourceKey, RuleKey } from '../../copy/model/keys.ts';
 import type { Observed } from '../../copy/model/observed.ts';
 import type { Evaluation, RuleSet } from '../../copy/model/rule-set.ts';
-import type { Inventory, RuleCollection } from './inventory.ts';
+import type { ControllerName } from '../../config/controllers.ts';
+import type { Inventory, Needs, RuleCollection } from './inventory.ts';
 import type { Place } from './places.ts';
 import type { RuleState } from './rule-state.ts';
 
@@ -19,6 +20,8 @@ export interface ReaderEntry {
   readonly collection: RuleCollection | undefined;
   /** The program that the controller replaces, if its Deployment can be told by the name of its image. */
   readonly original?: Original;
+  /** The kinds that it needs besides its collection. Default: namespaces, Secrets and ConfigMaps. */
+  readonly needs?: (controllers: readonly ControllerName[] | undefined) => Needs;
   /** Makes the reader before the lists. The reader includes the collection of its rules in them. */
   readonly open: (inventory: Inventory, scope: RuleScope) => RuleReader;
 }

@@ -27,7 +27,7 @@ import { type Reach, reachOf } from '../../controllers/common/namespaces/reach.t
 import { Contents } from './contents.ts';
 import { type Changes, Inventory, type Lister, listerOf } from './inventory.ts';
 import type { Description, ReaderEntry, RuleReader, SnapshotView } from './reader.ts';
-import { unreadOn } from '../readers.ts';
+import { needsOf, unreadOn } from '../readers.ts';
 import { SECRET } from '../../copy/model/kind.ts';
 import { placeOf, titleOf } from './places.ts';
 import { COPY_LABEL, immutableBy, type Observed, PLACE_ANNOTATION, placeText } from '../../copy/model/observed.ts';
@@ -42,8 +42,8 @@ export interface SnapshotOptions {
   readonly config: ReadingConfig;
   /** The readers of the controllers, by their names in reports, in the order in which Keyferry looks for their marks. */
   readonly controllers: ReadonlyMap<string, ReaderEntry>;
-  /** @see InventoryOptions.only */
-  readonly only?: string | undefined;
+  /** Why only the namespaces of the configuration are listed, although the user did not ask for that. */
+  readonly narrowed?: string | undefined;
   /** Changes that the snapshot treats as made already, for `plan`. */
   readonly changes?: Changes;
   /** Wall clock, ms. */
@@ -60,6 +60,8 @@ export class Snapshot implements SnapshotView {
   readonly cluster: string;
   /** The settings that the snapshot assumes beside the defaults, as `--name=value`. */
   readonly assumed: readonly string[];
+  /** @see SnapshotOptions.narrowed */
+  readonly narrowed: string | undefined;
   readonly rules = new Map<RuleKey, Evaluation>();
   /** The readers by the controller's name in rule keys; if its rules have no claims, by its name in reports. */
   readonly readers: ReadonlyMap<string, Reader>;
@@ -75,6 +77,7 @@ export class Snapshot implements SnapshotView {
   private constructor(options: SnapshotOptions, inventory: Inventory, readers: readonly Reader[], reach: Reach) {
     this.inventory = inventory;
     this.assumed = options.config.assumed;
+    this.narrowed = options.narrowed;
     this.cluster = options.api.cluster;
     this.#reach = reach;
     this.#signal = options.signal ?? new AbortController().signal;
@@ -84,8 +87,7 @@ export class Snapshot implements SnapshotView {
     for (const { ruleSet } of readers) if (ruleSet !== undefined) claims.add(ruleSet);
     const { api, changes, now, signal } = options;
     const kinds = readers.flatMap(({ collection }) => collection?.content ?? []);
-    const mayListAll = inventory.served === undefined && inventory.only === undefined;
-    this.contents = options.contents ?? new Contents(api, signal, changes, kinds, mayListAll);
+    this.contents = options.contents ?? new Contents(api, signal, changes, kinds, inventory.served === undefined);
     this.contents.forgetOthers((key) => inventory.objects.get(key)?.resourceVersion);
     [this.#source, this.#reader] = factsFrom(inventory, claims, this.contents, now);
     for (const [key, observed] of inventory.objects) claims.objectChanged(key, undefined, observed);
@@ -96,11 +98,8 @@ export class Snapshot implements SnapshotView {
    * @throws MissingRight, and the errors of `api.request`
    */
   static async at(options: SnapshotOptions): Promise<Snapshot> {
-    const { api, lister = listerOf(api), controllers, changes, only, signal } = options;
-    const inventory = new Inventory({
-      served: ServedNamespaces.of(options.config.namespaces, 'command'),
-      only,
-    });
+    const { api, lister = listerOf(api), controllers, changes, signal } = options;
+    const inventory = new Inventory(ServedNamespaces.of(options.config.namespaces, 'command'));
     const reach = reachOf(options.config.limits);
     const scope = {
       cluster: api.cluster,
@@ -114,8 +113,7 @@ export class Snapshot implements SnapshotView {
     const opened = Array.from(controllers, ([system, { ruleNames, collection, open }]): Reader => {
       return Object.assign(open(inventory, scope), { system, ruleNames, collection });
     });
-    const copies = opened.some(({ collection }) => collection?.isRare !== true);
-    await inventory.list(api.cluster, lister, changes, signal, copies);
+    await inventory.list(api.cluster, lister, needsOf(controllers, options.config.controllers), changes, signal);
     const makers = new Set<string>();
     for (const [key, { labels, annotations }] of inventory.objects) {
       const maker = labels[COPY_LABEL];
@@ -322,7 +320,7 @@ function factsFrom(inventory: Inventory, claims: Claims, contents: Contents, now
       const version = claims.versionOf(owner);
       return await claims.orphanActionOf(owner, target, observed, {
         // If its namespace was read, a rule that the lists do not contain is gone.
-        isOutdated: () => version === undefined && !inventory.isRead(namespaceOf(owner)),
+        isOutdated: () => version === undefined && inventory.isUnserved(namespaceOf(owner)),
         getLive: () => Promise.resolve(version === undefined ? { state: 'gone' } : { state: 'there', version }),
       });
     },

@@ -89,8 +89,7 @@ function statusOf(snapshot: Snapshot, { reader, object, key, described, unwanted
   }
   const state = described.state();
   // A status is that of the operator, which may have other limits than this command.
-  const isRefused =
-    state.ready && outOfReach !== undefined && outOfReach.part !== 'others' && inventory.only === undefined;
+  const isRefused = state.ready && outOfReach !== undefined && outOfReach.part !== 'others' && inventory.isWhole;
   const left = unwanted.filter((copy) => snapshot.decisionOn(copy).plan.do === 'delete').length;
   const earlier = left === 1 ? '1 earlier copy is' : `${left} earlier copies are`;
   return {
@@ -116,7 +115,7 @@ function statusOf(snapshot: Snapshot, { reader, object, key, described, unwanted
     copies: copies.toSorted(byName),
     refused: key === undefined ? [] : refusedOf(snapshot, key),
     failing: key === undefined || state.ready ? [] : failingOf(snapshot, key),
-    warnings: key !== undefined && inventory.knowsNamespaces ? warnings : [],
+    warnings: key !== undefined && inventory.isWhole ? warnings : [],
   };
 }
 
@@ -180,8 +179,8 @@ function failingOf(snapshot: Snapshot, rule: RuleKey): FailingTarget[] {
     const { target } = entry;
     const { state, reason, message } = entry.outcome;
     if (state === 'synced' || state === 'released') continue;
-    // Nothing is known of a target whose kind could not be listed.
-    if (snapshot.inventory.unread.has(parseResourceKey(target).kind)) continue;
+    // Nothing is known of a target whose kind was not listed.
+    if (!snapshot.inventory.isListed(parseResourceKey(target).kind, '')) continue;
     const place = placeOf(target);
     if (isUnread(entry)) {
       // It is unknown whether the content of an existing copy is up to date, and why a copy is missing.

@@ -15,8 +15,6 @@ export interface StatusFindings {
   readonly report: StatusReport;
   /** What the rules of all controllers are called, in the plural: `SecretMirrors, …`. */
   readonly ruleNames: string;
-  /** Whether the copies of a rule could be listed. */
-  readonly hasCounts: (rule: RuleStatus) => boolean;
   /** Whether the namespace of the rules does not exist. */
   readonly isMissing: boolean;
 }
@@ -40,7 +38,6 @@ export async function statusReport(
       return { system, installed, isRare: collection?.isRare };
     })
     .filter(({ installed, isRare }) => installed || isRare !== true);
-  const selecting = new Set(readers.flatMap(({ collection, ruleSet }) => (ruleSet?.selects && collection?.kind) ?? []));
   const rules = isOrphans ? [] : (await ruleStatuses(snapshot, isIncluded)).map(([, rule]) => rule);
   const orphans = (await orphansIn(snapshot))
     .filter((orphan) => systems.some(({ system }) => system === orphan.system))
@@ -65,7 +62,7 @@ export async function statusReport(
       ...(isDoubted ? [flags] : []),
       ...(note === undefined ? [] : [note]),
     ],
-    namespaces: inventory.knowsNamespaces ? namespacesOf(snapshot) : null,
+    namespaces: inventory.isWhole ? namespacesOf(snapshot) : null,
     rules: rules.toSorted(byName),
     orphans: orphans.toSorted(byName),
   };
@@ -73,8 +70,6 @@ export async function statusReport(
     report,
     ruleNames: readers.map((one) => one.ruleNames).join(', '),
     isMissing,
-    // If only one namespace was read, a rule that selects namespaces may have copies in the others.
-    hasCounts: ({ kind, reason }) => inventory.only === undefined || (reason !== LIMITED && !selecting.has(kind)),
   };
 }
 

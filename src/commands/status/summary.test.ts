@@ -41,7 +41,7 @@ const broken = (name: string, reason: string, state = 'Error'): RuleStatus => {
 function shown(rules: readonly RuleStatus[], { columns = Infinity, orphans = 0, copies = false } = {}): string {
   const orphan = { ...READY.copies[0], system: 'mirrors', owner: 'team/gone', reason: 'gone' };
   const report = { rules, orphans: Array.from({ length: orphans }, () => orphan) };
-  const findings = { report, hasCounts: ({ reason }: RuleStatus) => reason !== 'Limited' } as unknown as StatusFindings;
+  const findings = { report } as unknown as StatusFindings;
   const now = Date.parse('2026-01-01T00:03:10Z');
   return summary(findings, { paint: unpainted, columns, now, copies }).toString();
 }
@@ -69,7 +69,7 @@ describe('the summary of keyferry status', () => {
     const [first] = shown(rules).split('\n');
     assert.equal(
       first,
-      '5 rules, at least 1 copy; 3 rules are not ready: 2 NoSecret, 1 Conflict; 1 rule cannot be judged without more rights.',
+      '5 rules, 1 copy; 3 rules are not ready: 2 NoSecret, 1 Conflict; 1 rule cannot be judged by what was read.',
     );
   });
 
@@ -98,7 +98,7 @@ describe('the summary of keyferry status', () => {
     assert.ok(!places.includes(-1), text);
   });
 
-  it('of a ready rule that copies nowhere, its line says why; not if its copies cannot be counted or are elsewhere', () => {
+  it('of a ready rule that copies nowhere, its line says why; not if its copies are elsewhere', () => {
     const idle = { ...READY, copies: [], message: '0 copies: no other namespace matches' };
     const line = (rule: RuleStatus): string | undefined => shown([rule]).split('\n')[3];
     assert.match(line(idle) ?? '', / 0 +3m +Active \(0 copies: no other namespace matches\)$/);

@@ -49,9 +49,9 @@ export function summary(findings: StatusFindings, options: SummaryOptions): Text
     sorted.map((rule) => [
       { text: `${isNotReady(rule) ? '✗' : rule.ready ? '✓' : '?'} ${rule.system}`, style: styleOf(rule) },
       titleOf(rule),
-      findings.hasCounts(rule) ? String(rule.copies.length) : '?',
+      String(rule.copies.length),
       rule.lastSyncTime === null ? 'never' : age(now - Date.parse(rule.lastSyncTime)),
-      { text: stateText(rule, findings.hasCounts(rule)), style: styleOf(rule) },
+      { text: stateText(rule), style: styleOf(rule) },
     ]),
   );
   if (options.copies) parts.table(['COPY', 'FOR', 'OF'], copyRows(rules));
@@ -63,11 +63,11 @@ export function summary(findings: StatusFindings, options: SummaryOptions): Text
 }
 
 /** `61 rules, 309 copies; 20 rules are not ready: 6 NoSecret, 5 Conflict` */
-function sentence({ report: { rules }, hasCounts }: StatusFindings): string {
+function sentence({ report: { rules } }: StatusFindings): string {
   const copies = rules.reduce((sum, rule) => sum + rule.copies.length, 0);
-  const all = `${rulesText(rules.length)}, ${rules.every(hasCounts) ? '' : 'at least '}${copiesText(copies)}`;
+  const all = `${rulesText(rules.length)}, ${copiesText(copies)}`;
   const unknown = rules.filter(({ reason }) => reason === LIMITED).length;
-  const rest = unknown === 0 ? '' : `; ${rulesText(unknown)} cannot be judged without more rights`;
+  const rest = unknown === 0 ? '' : `; ${rulesText(unknown)} cannot be judged by what was read`;
   const broken = rules.filter(isNotReady).length;
   if (broken === 0) return `${all}${unknown > 0 ? '' : `; ${rules.length === 1 ? 'it is' : 'all are'} ready`}${rest}.`;
   const causes = causesOf(rules).map(([reason, of]) => `${of.length} ${reason}`);
@@ -75,9 +75,9 @@ function sentence({ report: { rules }, hasCounts }: StatusFindings): string {
 }
 
 /** The last cell of a rule. Of one that is ready and copies nothing, it says why: its author may have meant otherwise. */
-function stateText({ ready, state, reason, message, copies, elsewhere }: RuleStatus, hasCounts: boolean): string {
+function stateText({ ready, state, reason, message, copies, elsewhere }: RuleStatus): string {
   if (!ready) return reason;
-  const isIdle = hasCounts && copies.length + elsewhere.length === 0 && message !== '';
+  const isIdle = copies.length + elsewhere.length === 0 && message !== '';
   return isIdle ? `${state} (${message})` : state;
 }
 

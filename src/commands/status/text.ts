@@ -41,7 +41,7 @@ export function statusText(
 
 /** All columns and messages. The format `wide` has more columns, the copies, and all failing targets. */
 function tables(
-  { report, ruleNames, hasCounts }: StatusFindings,
+  { report, ruleNames }: StatusFindings,
   { output, failed, namespace, orphans: isOrphans, copies: hasCopies }: TextOptions,
   parts: TextParts,
 ): TextParts {
@@ -58,7 +58,7 @@ function tables(
       ...(isWide ? [rule.destinations.join(',') || 'none'] : []),
       { text: rule.state, style: styleOf(rule) },
       rule.ready ? 'True' : 'False',
-      hasCounts(rule) ? String(rule.copies.length) : '?',
+      String(rule.copies.length),
       rule.lastSyncTime ?? 'never',
       `${rule.reason}: ${rule.message}`,
     ]),

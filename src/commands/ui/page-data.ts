@@ -7,13 +7,13 @@ import { MENDERS } from '../status/summary.ts';
 
 /** @param now wall clock, ms */
 export function pageData(
-  { report, hasCounts, ruleNames }: StatusFindings,
+  { report, ruleNames }: StatusFindings,
   { requiresConsent, now }: { requiresConsent: boolean; now: number },
 ): PageData {
   const { cluster, notes, namespaces, orphans } = report;
   const rules = report.rules.map((rule): PageRule => {
     const id = `${rule.system} ${rule.kind} ${rule.namespace}/${rule.name}`;
-    return { ...rule, id, isCounted: hasCounts(rule) };
+    return { ...rule, id };
   });
   const advice = adviceOn(rules);
   return { at: rfc3339(now), cluster, notes, ruleNames, requiresConsent, namespaces, advice, rules, orphans };

@@ -152,7 +152,11 @@ export const REASONS = {
     'start Keyferry, or see the events of the object',
   ),
   NotRun: entry('cluster', 'the controller does not run for this kind', 'add the kind to its flag'),
-  Limited: entry('cluster', 'no permission to read other namespaces', 'run the command with more rights'),
+  Limited: entry(
+    'cluster',
+    'other namespaces decide on it, and they were not read',
+    'run the command with more rights, without --namespaces',
+  ),
 
   // Nothing is wrong, or it passes.
   Pending: entry('nobody', 'the work is not finished yet'),

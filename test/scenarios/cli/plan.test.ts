@@ -305,7 +305,8 @@ describe('keyferry plan', () => {
     await plane.api.create({ ...rbac, kind: 'ClusterRoleBinding', roleRef, subjects });
     await waitForRights(plane.api, { user: READER, groups: [] }, '', ['core/secrets: list']);
     const reader = await plane.writeKubeconfig({ token: plane.tokenFor(READER) });
-    const refused = await runProgram(['plan', '-', '--kubeconfig', reader], yaml([mirror('allowed', 'one', ['to-a'])]));
+    const args = ['plan', '-', '--controllers=mirrors', '--kubeconfig', reader];
+    const refused = await runProgram(args, yaml([mirror('allowed', 'one', ['to-a'])]));
     assert.match(
       refused.stdout,
       /^SecretMirror default\/allowed: .*User "reader" cannot create resource "secretmirrors"/,

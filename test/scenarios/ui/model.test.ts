@@ -43,7 +43,6 @@ function rule(home: string, name: string, fine: readonly string[], failing: read
     warnings: [],
     from: { cluster: '', kind: 'Secret', namespace: home, name },
     since: null,
-    isCounted: true,
     refused: [],
   };
 }

@@ -70,7 +70,7 @@ function rowOf(title: string, planned: readonly Planned[]): Row {
     const [state] = MARKS.find(([, , actions]) => actions.includes(action)) ?? [];
     return state === undefined ? [] : [{ ...place, state, reason: action, message: reason }];
   });
-  const rule = { kind, namespace, name, id: title, system: '', isCounted: true };
+  const rule = { kind, namespace, name, id: title, system: '' };
   const state = targets.reduce<State>((all, one) => worse(all, one.state), 'ok');
   return { rule, title, remark: '', state, targets, ...cellsOf(targets) };
 }

@@ -51,7 +51,7 @@ function copyTable(label: string, lines: readonly Line[]): HTMLElement {
     const { rule, title, state, counts } = row;
     const [ruleLink, source] = [objectLink(rule, title), sourceLink(row)];
     if (target === undefined) {
-      const made = rule.isCounted ? copies(counts.get('ok') ?? 0) : '?';
+      const made = copies(counts.get('ok') ?? 0);
       return [ruleLink, source, rule.destinations.join(', '), made, stateCell(state), why(rule)];
     }
     const column = columnOf(target);
