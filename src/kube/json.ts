@@ -15,9 +15,3 @@ export function parseJson(bytes: Buffer, what: string): unknown {
 export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null;
 }
-
-/** Says why a value is not a text: `is a number: put it in quotes`. Does not quote the value, which may be a secret. */
-export function notString(value: unknown): string {
-  const type = typeof value;
-  return type === 'number' || type === 'boolean' ? `is a ${type}: put it in quotes` : 'is not a string';
-}

@@ -123,15 +123,25 @@ function collectionPath({ manifest, kind, content, collection, namespace }: Give
   const { apiVersion } = manifest;
   const group = apiVersion.includes('/') ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
   if (kind === 'Namespace') return `${group}/namespaces`;
-  return `${group}/namespaces/${namespace}/${content?.plural ?? collection?.plural ?? ''}`;
+  return `${group}/namespaces/${encodeURIComponent(namespace)}/${content?.plural ?? collection?.plural ?? ''}`;
 }
 
-/** The object in a manifest. A value `null` in labels and annotations is '', as in the API server. */
-function fieldsOf({ manifest: { object, metadata }, namespace }: Given): Fields {
-  const given = isMap(object['metadata']) ? object['metadata'] : {};
-  // kubectl always sends annotations, if only `{}`: without them the patch would remove those that others have added.
-  const { annotations = {} } = metadata;
-  return { ...object, metadata: { ...given, ...metadata, annotations, ...(namespace !== '' && { namespace }) } };
+/** The object in a manifest. */
+function fieldsOf({ manifest: { object }, namespace }: Given): Fields {
+  const { labels, annotations, ...metadata } = object['metadata'] as Fields;
+  const given = {
+    ...metadata,
+    ...(labels !== undefined && { labels: textsOf(labels) }),
+    // kubectl always sends annotations, if only `{}`: without them the patch would remove those that others have added.
+    annotations: textsOf(annotations),
+    ...(namespace !== '' && { namespace }),
+  };
+  return { ...object, metadata: given };
+}
+
+/** Labels or annotations in which, as in the API server, a value `null` is ''. What is no text, the server refuses. */
+function textsOf(value: unknown): unknown {
+  return isMap(value) ? mapped(value, (text) => text ?? '') : (value ?? {});
 }
 
 /**
@@ -158,12 +168,18 @@ function lastApplied({ metadata: { annotations = {} } }: Listed): Fields {
   }
 }
 
-/** Moves the texts of a Secret into its data, as the API server does. */
-function folded({ content }: Given, object: Fields): Fields {
-  const { stringData, ...rest } = object;
-  if (content !== SECRET || !isMap(stringData)) return object;
-  const encoded = Object.entries(stringData).map(([key, text]) => [key, Buffer.from(String(text)).toString('base64')]);
-  return { ...rest, data: { ...(isMap(rest['data']) && rest['data']), ...Object.fromEntries(encoded) } };
+/** An object that the server has not checked, as it would store it: the texts of a Secret are in its data. */
+function folded({ content }: Given, { stringData, ...object }: Fields): Fields {
+  const { labels, annotations, ...metadata } = object['metadata'] as Fields;
+  const texts = { labels: mapped(labels, String), annotations: mapped(annotations, String) };
+  const stored = { ...object, metadata: { ...metadata, ...texts } };
+  if (content !== SECRET) return stored;
+  const encoded = mapped(textsOf(stringData), (text) => Buffer.from(String(text)).toString('base64'));
+  return { ...stored, data: { ...(isMap(object['data']) && object['data']), ...encoded } };
+}
+
+function mapped(value: unknown, to: (one: unknown) => unknown): Fields {
+  return isMap(value) ? Object.fromEntries(Object.entries(value).map(([key, one]) => [key, to(one)])) : {};
 }
 
 /** An object as the server would store it: with a uid and versions that a dry run does not give. @param now ms */

@@ -1,14 +1,11 @@
 /**
  * Reads manifests from files and folders as `kubectl apply -f` does: YAML or JSON, several documents in a file, lists.
- * The API server checks their fields. Errors name file, document and field, and never quote a value.
+ * The API server checks the rest. Errors name file, document and field, and never quote a value.
  */
 import { readdir, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { type ErrorCode, parseAllDocuments, type Tags } from 'yaml';
-import { quoted } from '../../config/usage-error.ts';
+import { parseAllDocuments, type Tags } from 'yaml';
 import type { ObjectMeta } from '../../kube/api.ts';
-import { notString } from '../../kube/json.ts';
-import { isDnsLabel } from '../../runtime/text/dns-names.ts';
 
 const EXTENSIONS: ReadonlySet<string> = new Set(['.json', '.yaml', '.yml']);
 
@@ -60,13 +57,10 @@ async function orManifestError<T>(file: string, work: () => Promise<T>): Promise
 }
 
 export interface Manifest {
-  /** Where the manifest is, for errors: `mirror.yaml, document 2`. */
-  readonly where: string;
   readonly apiVersion: string;
   /** apiVersion and kind: `v1 Secret` */
   readonly kind: string;
-  /** Without empty fields, and without fields that only the server sets. */
-  readonly metadata: Pick<ObjectMeta, 'name' | 'namespace' | 'labels' | 'annotations'>;
+  readonly metadata: Pick<ObjectMeta, 'name' | 'namespace'>;
   readonly object: Readonly<Record<string, unknown>>;
 }
 
@@ -77,19 +71,6 @@ export class ManifestError extends Error {
 
 /** How often a document may use aliases. Without the limit, a few lines can expand to gigabytes. */
 const MAX_ALIASES = 1000;
-
-/** For an error code of the YAML library: the mistake that usually causes it. */
-const MISTAKES: Readonly<Partial<Record<ErrorCode, string>>> = {
-  BAD_DQ_ESCAPE: 'a text in double quotes has an unknown escape after \\',
-  BAD_INDENT: 'the indentation is wrong',
-  BAD_SCALAR_START: 'a text begins with a character that needs quotes',
-  BLOCK_AS_IMPLICIT_KEY: 'a text with a colon needs quotes, or the indentation is wrong',
-  DUPLICATE_KEY: 'an object has a key twice',
-  MISSING_CHAR: 'a quote, a bracket, a comma or a colon is missing',
-  MULTILINE_IMPLICIT_KEY: 'a colon after a key is missing, or the indentation is wrong',
-  TAB_AS_INDENT: 'lines are indented by a tab instead of spaces',
-  UNEXPECTED_TOKEN: 'a character is in a place where YAML does not allow it',
-};
 
 /**
  * YAML 1.1, as kubectl reads it: merge keys work, and `yes` is true. Times, numbers to the base of 60 and numbers like
@@ -113,11 +94,8 @@ export function parseManifests(text: string, label: string): Manifest[] {
     const [error] = document.errors;
     if (error !== undefined) {
       const line = error.linePos?.[0].line;
-      const why = MISTAKES[error.code];
       // The library's message is not shown: it quotes the line, which may contain a value of a Secret.
-      throw new ManifestError(
-        `${where}${line === undefined ? '' : `, line ${line}`}: invalid YAML${why === undefined ? '' : `: ${why}`} (${error.code})`,
-      );
+      throw new ManifestError(`${where}${line === undefined ? '' : `, line ${line}`}: invalid YAML (${error.code})`);
     }
     return objectsOf(
       valueOf(() => document.toJS({ maxAliasCount: MAX_ALIASES }), where),
@@ -157,63 +135,30 @@ function objectsOf(value: unknown, where: string, listed?: ListType): Manifest[]
   }
   return [
     {
-      where,
       apiVersion,
       kind: `${apiVersion} ${kind}`,
-      metadata: metaOf(value['metadata'], kind, where),
+      metadata: metaOf(value['metadata'], where),
       object: { ...value, apiVersion, kind },
     },
   ];
 }
 
-function metaOf(metadata: unknown, kind: string, where: string): Manifest['metadata'] {
-  const { name, namespace, generateName, labels, annotations } = isMap(metadata) ? metadata : {};
-  if (typeof name !== 'string' || name === '') {
-    const generated = typeof generateName === 'string' ? '; generateName is not supported, as in kubectl apply' : '';
-    const problem = name === undefined || name === null || name === '' ? 'is missing' : notString(name);
-    throw new ManifestError(`${where}: metadata.name ${problem}${generated}`);
-  }
-  const home = namespace === null || namespace === '' ? undefined : namespace;
-  const problem =
-    (kind === 'Namespace' ? namespaceProblem('metadata.name', name) : nameProblem(name)) ??
-    (home === undefined ? undefined : namespaceProblem('metadata.namespace', home));
-  if (problem !== undefined) throw new ManifestError(`${where}: ${problem}`);
-  return {
-    name,
-    ...(home === undefined ? {} : { namespace: home as string }),
-    ...(labels === undefined ? {} : { labels: stringsOf(labels, where, 'metadata.labels') }),
-    ...(annotations === undefined ? {} : { annotations: stringsOf(annotations, where, 'metadata.annotations') }),
-  };
+/** The API server checks the rest. @throws ManifestError */
+function metaOf(metadata: unknown, where: string): Manifest['metadata'] {
+  const { name, namespace } = isMap(metadata) ? metadata : {};
+  if (!isSegment(name)) throw new ManifestError(`${where}: metadata.name ${NO_SEGMENT}`);
+  if (namespace === undefined || namespace === null || namespace === '') return { name };
+  if (!isSegment(namespace)) throw new ManifestError(`${where}: metadata.namespace ${NO_SEGMENT}`);
+  return { name, namespace };
 }
 
-/** A name must be usable in a path. The API server checks the rest. */
-function nameProblem(name: string): string | undefined {
-  const usable = name !== '.' && name !== '..' && !/[%/?#\s]/.test(name);
-  return usable ? undefined : `metadata.name: ${quoted(name)} is not a valid object name`;
-}
+const NO_SEGMENT = 'is missing, is no text, or cannot be a name';
 
-function namespaceProblem(field: string, name: unknown): string | undefined {
-  if (typeof name !== 'string') return `${field} ${notString(name)}`;
-  if (isDnsLabel(name)) return undefined;
-  return `${field}: ${quoted(name)} is not a valid namespace name: use lower case letters, digits and -`;
+/** Whether a value can be a part of a path. As in kubectl, no part has `/` or `%`: the server decodes `%2F` first. */
+function isSegment(value: unknown): value is string {
+  return typeof value === 'string' && value !== '' && !/^\.{1,2}$|[/%]/.test(value);
 }
 
 export function isMap(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-/**
- * The strings in a field of a manifest. As in the API server, a value `null` is '', and a field `null` has no strings.
- * @throws ManifestError, which names the field
- */
-export function stringsOf(value: unknown, where: string, field: string): Record<string, string> {
-  if (value === null || value === undefined) return {};
-  if (!isMap(value)) throw new ManifestError(`${where}: ${field} is not an object`);
-  return Object.fromEntries(
-    Object.entries(value).map(([key, text]) => {
-      if (text === null) return [key, ''];
-      if (typeof text !== 'string') throw new ManifestError(`${where}: ${field}.${key} ${notString(text)}`);
-      return [key, text];
-    }),
-  );
 }

@@ -195,6 +195,10 @@ describe('keyferry plan', () => {
       [bad('s-1', { data: { a: '***' } }), 'Secret default/s-1: .*illegal base64 data'],
       [bad('s-2', { stringData: { 'a b': canary } }), 'Secret default/s-2: .*Invalid value: "a b"'],
       [bad('s-3', { stringData: { a: 5 } }), 'Secret default/s-3: .*unmarshal number'],
+      [bad('a b?#', {}), 'Secret default/a b\\?#: .*metadata\\.name: Invalid value: "a b\\?#"'],
+      [secret('de fault?#', 'one', 'x'), 'Secret de fault\\?#/one: namespace de fault\\?# does not exist$'],
+      [bad('s-5', { metadata: { name: 's-5', labels: { a: true } } }), 'Secret default/s-5: .*unmarshal bool.*labels'],
+      [bad('s-6', { metadata: { name: 's-6', annotations: [] } }), 'Secret default/s-6: .*annotations'],
       [bad('s-4', { stringDat: { a: canary } }), 'Secret default/s-4: .*unknown field "stringDat"'],
       [{ ...secret('default', 'one', 'x'), type: 'kubernetes.io/tls' }, 'Secret default/one: .*field is immutable'],
     ];
@@ -223,7 +227,7 @@ describe('keyferry plan', () => {
     const spec = 'spec: {source: {name: one}, destination: {namespaces: [to-a]}}';
     const head = 'apiVersion: mirrors.kts.studio/v1alpha2\nkind: SecretMirror\n';
     const cases: Readonly<Record<string, string>> = {
-      'empty annotations and labels': `${head}metadata:\n  name: m\n  annotations:\n  labels:\n  namespace:\n${spec}\n`,
+      'empty annotations and labels': `${head}metadata:\n  name: m\n  annotations: {a: }\n  labels:\n  namespace:\n${spec}\n`,
       'a merge key': `${head}metadata: {name: m}\nspec:\n  source: &source {name: one}\n  destination:\n    <<: {namespaces: [to-a]}\n`,
       'empty documents': `---\n# nothing\n---\n${head}metadata: {name: m}\n${spec}\n---\n`,
       'a List': `apiVersion: v1\nkind: List\nitems:\n- ${JSON.stringify(mirror('m', 'one', ['to-a']))}\n`,
