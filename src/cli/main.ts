@@ -4,7 +4,7 @@ import { hostname } from 'node:os';
 import type { Writable } from 'node:stream';
 import { runCli } from './program.ts';
 import type { ClusterOptions } from '../commands/actions.ts';
-import { paintFor, Progress } from '../commands/output/terminal.ts';
+import { paintFor } from '../commands/output/terminal.ts';
 import type { CommandContext, CommandResult } from '../commands/output/reading.ts';
 import { BUILD } from '../config/version.ts';
 import { onStopSignal } from '../operator/stop-signals.ts';
@@ -71,13 +71,11 @@ function onCluster<Options extends ClusterOptions>(
     const connection = await loadKubeconfig({ path, context, env: process.env });
     const { server, origin, namespace } = connection;
     await using api = new HttpKubeApi(connection);
-    using progress = new Progress(process.stderr, process.env['TERM']);
     const cluster = { api, cluster: server.host, namespace, now: () => Date.now(), signal };
     const { columns } = process.stdout;
-    const terminal = { paint: paintFor(process.stdout), columns, progress, stdin: readStdin, stdout, stderr };
+    const terminal = { paint: paintFor(process.stdout), columns, stdin: readStdin, stdout, stderr };
     try {
       const { text, code } = await command({ ...cluster, ...terminal }, options);
-      progress.end();
       if (text !== '') stdout(text);
       return code;
     } catch (error) {

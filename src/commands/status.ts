@@ -22,13 +22,11 @@ import { changesBetween } from './status/changes.ts';
  * @throws the errors of `api.request`
  */
 export async function status(context: CommandContext, options: StatusOptions): Promise<CommandResult> {
-  const { api, cluster, progress } = context;
+  const { api, cluster } = context;
   const { config, namespace, orphans: isOrphans } = options;
   // With --watch: the contents for the last report. Content that has not changed is not read again.
   let contents: Contents | undefined;
   const report = async (lister: Lister): Promise<StatusFindings> => {
-    // The progress line appears only for the first report, because the user waits for it.
-    using _ = progress;
     const snapshot = await readSnapshot(context, { config, contents, lister }, namespace);
     contents = snapshot.contents;
     // With `-n`, the caller may have permissions in that namespace only, so the Leases are not read.

@@ -33,12 +33,10 @@ async function loadPage() {
 }
 
 function pageSource(context: CommandContext, options: UiOptions): PageSource {
-  const { api, cluster, now, progress } = context;
+  const { api, cluster, now } = context;
   const { config, namespace } = options;
   let contents: Contents | undefined;
   const read = async (lister: Lister) => {
-    // The progress line appears only for the first report, because the user waits for it.
-    using _ = progress;
     const snapshot = await readSnapshot(context, { config, contents, lister }, namespace);
     contents = snapshot.contents;
     const running = await runningOriginals(context, config.controllers);

@@ -1,10 +1,10 @@
 /** Shared by all commands that read a cluster: context, snapshot, and notes on what they did not read. */
-import { listerOf, MissingRight } from '../snapshot/inventory.ts';
+import { MissingRight } from '../snapshot/inventory.ts';
 import { Snapshot, type SnapshotOptions } from '../snapshot/snapshot.ts';
 import { controllersWithout, readersOf } from '../readers.ts';
 import { CONTROLLERS } from '../../config/controller-names.ts';
 import type { KubeApi } from '../../kube/api.ts';
-import { type Paint, type Progress, withProgress } from './terminal.ts';
+import type { Paint } from './terminal.ts';
 
 export interface CommandContext {
   readonly api: KubeApi;
@@ -15,7 +15,6 @@ export interface CommandContext {
   readonly paint: Paint;
   /** The width of the terminal; `undefined`: the output is for a file or a program. */
   readonly columns?: number | undefined;
-  readonly progress: Progress;
   /** Wall clock, ms. */
   readonly now: () => number;
   readonly signal: AbortSignal;
@@ -36,16 +35,15 @@ export interface CommandResult {
  * @throws Error, if a right is missing: it names the right, and what needs less. And the errors of `api.request`
  */
 export async function readSnapshot(
-  context: Pick<CommandContext, 'api' | 'progress' | 'now' | 'signal'>,
+  context: Pick<CommandContext, 'api' | 'now' | 'signal'>,
   options: Omit<SnapshotOptions, 'api' | 'controllers' | 'now' | 'signal'>,
   namespace?: string,
 ): Promise<Snapshot> {
-  const { api, progress, now, signal } = context;
-  const lister = withProgress(options.lister ?? listerOf(api), progress);
+  const { api, now, signal } = context;
   const { config } = options;
   try {
     const controllers = readersOf(config.controllers);
-    return await Snapshot.at({ ...options, api, lister, controllers, now: now(), signal });
+    return await Snapshot.at({ ...options, api, controllers, now: now(), signal });
   } catch (error) {
     if (!(error instanceof MissingRight)) throw error;
     const isAll = config.namespaces.length === 0;

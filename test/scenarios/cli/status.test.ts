@@ -211,8 +211,7 @@ describe('keyferry status', () => {
     const onTerminal = async (environment: string): Promise<string> => {
       // With the variable CI, Node would assume a terminal without colours.
       const status = `${process.execPath} ${BUNDLE} status --failed --kubeconfig ${plane.kubeconfigPath}`;
-      // stderr is left out, because a command that takes longer than a second shows a line of progress there.
-      const command = `env -u CI ${environment} ${status} 2>/dev/null`;
+      const command = `env -u CI ${environment} ${status}`;
       const child = spawn('script', ['--quiet', '--return', '--command', command, '/dev/null']);
       child.stdin.end();
       return await text(child.stdout);
