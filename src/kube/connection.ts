@@ -16,8 +16,6 @@ export interface CredentialSource {
 
 /** The file that a connection was read from, if the client checks it for changes. */
 interface ConnectionSource {
-  /** Time between two checks of the file, ms. */
-  readonly intervalMs: number;
   /** Reads the file again. @returns the same object as before if nothing has changed or the file cannot be used */
   check(): Promise<Connection>;
 }
@@ -34,6 +32,6 @@ export interface Connection {
   readonly namespace: string;
   /** The place where the connection is defined, for messages: `/home/x/.kube/config, context "prod"`, `in-cluster`. */
   readonly origin: string;
-  /** Checked every `intervalMs`, and at once after a 401. `undefined`: the connection never changes. */
+  /** Checked every 2 s, and at once after a 401. `undefined`: the connection never changes. */
   readonly source?: ConnectionSource | undefined;
 }

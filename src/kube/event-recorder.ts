@@ -70,15 +70,12 @@ export interface EventRecorderOptions {
   readonly instance: string;
   /** Called for an event that is dropped. Must not throw. */
   readonly onDrop?: (input: Pick<EventInput, 'subject' | 'reason'>, error: Error) => void;
-  /** Most Event objects that wait to be written. Default 1,000. */
-  readonly maxPending?: number;
-  /** Most Event objects of one namespace that wait to be written. Default 250. */
-  readonly maxPendingInNamespace?: number;
-  /** Limit of one write, ms. Default 5,000. */
-  readonly timeoutMs?: number;
   readonly clock?: Clock;
 }
 
+/** Most Event objects that wait to be written: of all namespaces, and of one. */
+const MOST_PENDING = { all: 1000, namespace: 250 } as const;
+/** Limit of one write, ms. */
 const TIMEOUT_MS = 5000;
 /** Most tries to write an Event: about 20 s with the waits between them. */
 const MAX_TRIES = 6;
@@ -136,9 +133,8 @@ export class EventRecorder {
     record.count++;
     record.lastAt = this.#clock.now();
     if (this.#pending.has(key) || now < record.nextAt) return;
-    const { maxPending = 1000, maxPendingInNamespace = 250 } = this.#options;
     const neighbours = [...this.#pending.keys()].filter((other) => other.startsWith(`${namespace}/`));
-    if (this.#pending.size >= maxPending || neighbours.length >= maxPendingInNamespace) {
+    if (this.#pending.size >= MOST_PENDING.all || neighbours.length >= MOST_PENDING.namespace) {
       this.#options.onDrop?.(input, new Error('too many events wait to be written'));
       return;
     }
@@ -207,7 +203,7 @@ export class EventRecorder {
 
   async #patch(record: EventRecord, signal: AbortSignal): Promise<void> {
     const { count, lastAt } = record;
-    const { api, timeoutMs = TIMEOUT_MS } = this.#options;
+    const { api } = this.#options;
     try {
       await api.request({
         method: 'PATCH',
@@ -215,7 +211,7 @@ export class EventRecorder {
         contentType: 'application/merge-patch+json',
         body: JSON.stringify({ count, lastTimestamp: rfc3339(lastAt) }),
         signal,
-        timeoutMs,
+        timeoutMs: TIMEOUT_MS,
       });
     } catch (error) {
       if (!isNotFound(error)) throw error;
@@ -226,7 +222,7 @@ export class EventRecorder {
 
   async #post(record: EventRecord, signal: AbortSignal): Promise<void> {
     const { name, component, subject, type, reason, message, count, firstAt, lastAt } = record;
-    const { api, instance, timeoutMs = TIMEOUT_MS } = this.#options;
+    const { api, instance } = this.#options;
     const event = {
       apiVersion: 'v1',
       kind: 'Event',
@@ -243,7 +239,7 @@ export class EventRecorder {
       reportingInstance: instance,
     };
     const body = JSON.stringify(event);
-    await api.request({ method: 'POST', path: collection(record), body, signal, timeoutMs });
+    await api.request({ method: 'POST', path: collection(record), body, signal, timeoutMs: TIMEOUT_MS });
   }
 
   #failed(key: string, error: unknown, retryInMs: number | undefined): void {

@@ -72,6 +72,9 @@ const MAX_BODY_BYTES = 64 * 1024 * 1024;
 /** Time limit of a call that has none of its own, ms. */
 const TIMEOUT_MS = 30_000;
 
+/** Time between two checks of the connection's source, ms. */
+const CHECK_MS = 2000;
+
 export class HttpKubeApi implements KubeApi, AsyncDisposable {
   readonly cluster: string;
   readonly #options: HttpKubeApiOptions;
@@ -264,14 +267,13 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
   }
 
   #checkLater(): void {
-    const { source } = this.#connection;
-    if (source === undefined) return;
+    if (this.#connection.source === undefined) return;
     const check = (): void => {
       void this.#checkNow().finally(() => {
         if (!this.#closed) this.#checkLater();
       });
     };
-    this.#check = this.#clock.setTimeout(check, source.intervalMs, { unref: true });
+    this.#check = this.#clock.setTimeout(check, CHECK_MS, { unref: true });
   }
 
   async #checkNow(): Promise<void> {

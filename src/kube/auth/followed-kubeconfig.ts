@@ -14,22 +14,18 @@ export interface FollowedKubeconfigOptions extends Omit<KubeconfigOptions, 'path
   readonly path: string;
   /** The flag that names the file, for errors: `--kubeconfig`. */
   readonly flag: string;
-  /** Time between two checks of the file, ms. Default 2,000. */
-  readonly intervalMs?: number;
   /** Called when the file has changed and the new connection is used. */
   readonly onReplaced: () => void;
   /** Called if the changed file cannot be used: once for each problem, with a message that names file and flag. */
   readonly onProblem: (problem: KubeconfigError) => void;
 }
 
-const INTERVAL_MS = 2000;
-
 /**
  * Reads the file for the first time. After that the client calls `source.check` at intervals.
  * @throws KubeconfigError that names flag, file and field
  */
 export async function followKubeconfig(options: FollowedKubeconfigOptions): Promise<Connection> {
-  const { flag, intervalMs = INTERVAL_MS, onReplaced, onProblem } = options;
+  const { flag, onReplaced, onProblem } = options;
   const path = resolve(options.path);
   let content: Buffer | undefined;
   let connection: Connection | undefined;
@@ -46,7 +42,7 @@ export async function followKubeconfig(options: FollowedKubeconfigOptions): Prom
     try {
       const made = connectionOf(await parseKubeconfig(now, path), options);
       content = now;
-      return { ...made, source: { intervalMs, check } };
+      return { ...made, source: { check } };
     } catch (error) {
       if (!(error instanceof KubeconfigError)) throw error;
       throw new KubeconfigError(flag, error.message, { cause: error });

@@ -11,6 +11,7 @@ import { followKubeconfig } from '../../../src/kube/auth/followed-kubeconfig.ts'
 import { HttpKubeApi } from '../../../src/kube/http.ts';
 import { parseJson } from '../../../src/kube/json.ts';
 import { Watcher } from '../../../src/kube/watch/watcher.ts';
+import { type Clock, systemClock } from '../../../src/runtime/clock.ts';
 import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';
 import type { FaultProxy } from '../../servers/fault-proxy.ts';
 import { startFaultProxy } from '../../servers/fault-proxy.ts';
@@ -21,6 +22,14 @@ import { waitFor } from '../../support/wait-for.ts';
 const FLAG = '--other-kubeconfig';
 const NEVER_MS = 3_600_000;
 const SHORT_MS = 50;
+
+/** The time between two checks of the file is 2 s. On this clock it is another. */
+function checking(intervalMs: number): Clock {
+  return {
+    ...systemClock,
+    setTimeout: (run, ms, options) => systemClock.setTimeout(run, ms === 2000 ? intervalMs : ms, options),
+  };
+}
 
 let plane: ControlPlane;
 let folder: string;
@@ -62,11 +71,10 @@ async function follow(options: Partial<KubeconfigOptions>, intervalMs: number): 
     flag: FLAG,
     env: {},
     cluster: 'other',
-    intervalMs,
     onReplaced: () => replaced.push('replaced'),
     onProblem: ({ message }) => problems.push(message),
   });
-  const api = new HttpKubeApi(connection);
+  const api = new HttpKubeApi(connection, { clock: checking(intervalMs) });
   return {
     api,
     file,
@@ -128,11 +136,10 @@ describe('a new token in the file', () => {
       path: path.join(mount, 'data', 'kubelb'),
       flag: FLAG,
       env: {},
-      intervalMs: SHORT_MS,
       onReplaced: () => undefined,
       onProblem: ({ message }) => assert.fail(message),
     });
-    await using api = new HttpKubeApi(connection);
+    await using api = new HttpKubeApi(connection, { clock: checking(SHORT_MS) });
     assert.equal(await userOf(api), 'alice');
     await version('2', 'bob');
     await isUser(api, 'bob');
