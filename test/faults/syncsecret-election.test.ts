@@ -25,7 +25,7 @@ let standbys: readonly Keyferry[];
 let object: Json;
 
 before(async () => {
-  scene = await SyncSecretScene.open({ controllerManager: false });
+  scene = await SyncSecretScene.open();
   await scene.namespaces(NAMESPACE);
   tenant = await scene.tenant();
   // Factor for all durations, because on a busy machine even normal renewals take longer.

@@ -30,7 +30,7 @@ const LATER_WRITES = 300;
 
 let scene: SyncSecretScene;
 before(async () => {
-  scene = await SyncSecretScene.open({ controllerManager: false, management: { own: true } });
+  scene = await SyncSecretScene.open({ management: { own: true } });
   await scene.namespaces(NAMESPACE);
 });
 beforeEach(() => scene.clear());

@@ -30,7 +30,7 @@ interface Lack {
 
 let scene: SyncSecretScene;
 before(async () => {
-  scene = await SyncSecretScene.open({ controllerManager: false });
+  scene = await SyncSecretScene.open();
   await scene.namespaces(NAMESPACE);
 });
 afterEach(() => scene.clear());

@@ -25,7 +25,7 @@ let object: Json;
 let chain: Chain;
 
 before(async () => {
-  scene = await SyncSecretScene.open({ controllerManager: false });
+  scene = await SyncSecretScene.open();
   await scene.namespaces(NAMESPACE);
   tenant = await scene.tenant();
   const { link, tenantProxy, managerProxy } = scene.clusters;

@@ -4,14 +4,13 @@
  * does not get it, or the server carries it out and the answer is lost.
  */
 import assert from 'node:assert/strict';
-import { after, afterEach, before, describe, it } from 'node:test';
+import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 
 import { isWrite as isSuccessfulWrite, lineOf } from '../scenarios/syncsecret/requests.ts';
 import { syncSecretPath, syncSecretsPath, SyncSecretScene } from '../scenarios/syncsecret/support.ts';
 import type { FaultProxy } from '../servers/fault-proxy.ts';
 import type { ProxyRequest } from '../servers/fault-rules.ts';
 import type { Json } from '../support/api.ts';
-import type { Keyferry } from '../support/keyferry.ts';
 import type { Tenant } from '../support/sync-secret-clusters.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -76,23 +75,15 @@ const INTERMEDIATE = new Set(['Pending', 'Terminating']);
 
 let scene: SyncSecretScene;
 let tenant: Tenant;
-const programs: Partial<Record<Program, Keyferry>> = {};
 
 before(async () => {
-  scene = await SyncSecretScene.open({ controllerManager: false });
+  scene = await SyncSecretScene.open();
   await scene.namespaces(NAMESPACE);
-  tenant = await scene.tenant();
 });
-// The programs run on from test to test, unless a test has killed them.
-afterEach(() => scene.clear(programs.ccm, programs.manager));
+beforeEach(async () => ({ tenant } = await scene.kept()));
+afterEach(() => scene.clear());
 after(() => scene.close());
 
-const start = async (program: Program): Promise<void> => {
-  programs[program] = program === 'ccm' ? await scene.ccm(tenant) : await scene.manager();
-};
-const run = async (program: Program): Promise<void> => {
-  if (programs[program]?.running !== true) await start(program);
-};
 const proxyOf = (step: Step): FaultProxy => scene.clusters[step.proxy];
 const isAt = (step: Step, { method, url }: ProxyRequest): boolean => method === step.method && step.path.test(url);
 
@@ -128,9 +119,9 @@ function kill(program: Program, step: Step, moment: Moment): () => Promise<void>
     );
   return async () => {
     await waitFor(isReached, { message: () => `${step.method} ${step.path}\n${scene.tail()}` });
-    await programs[program]?.kill9();
+    await scene.endKept([program]);
     for (const rule of rules) rule.clear();
-    await start(program);
+    await (program === 'ccm' ? scene.keptCcm() : scene.keptManager());
   };
 }
 
@@ -207,12 +198,10 @@ for (const moment of MOMENTS) {
   describe(`a SyncSecret at a fault of a write, ${when}`, () => {
     for (const index of CASES) {
       it(`a SyncSecret is created, changed and deleted although, in each stage, the connection of a write breaks ${when} (case ${index + 1})`, async () => {
-        await Promise.all([run('ccm'), run('manager')]);
         await live(index, (_program, step) => cut(step, moment));
       });
 
       it(`a SyncSecret is created, changed and deleted although, in each stage, its program is killed at a write ${when} (case ${index + 1})`, async () => {
-        await Promise.all([run('ccm'), run('manager')]);
         await live(index, (program, step) => kill(program, step, moment));
       });
     }

@@ -1,6 +1,7 @@
 /**
- * Starts two real clusters: a tenant's and the management cluster. Each has etcd, kube-apiserver,
- * kube-controller-manager, the CRDs, RBAC and an audit log. Programs under test connect through fault proxies, tests directly.
+ * Starts two real clusters: a tenant's and the management cluster. Each has etcd, kube-apiserver, the CRDs, RBAC and an
+ * audit log, but no kube-controller-manager: no garbage is collected, and a deleted namespace stays. Programs under test
+ * connect through fault proxies, tests directly.
  */
 import { startControlPlane } from '../servers/control-plane.ts';
 import type { ControlPlane, ControlPlaneOptions } from '../servers/control-plane.ts';
@@ -8,11 +9,6 @@ import { startFaultProxy } from '../servers/fault-proxy.ts';
 import type { FaultProxy } from '../servers/fault-proxy.ts';
 
 export interface PairOptions {
-  /**
-   * Whether kube-controller-manager runs. Default: true. Without it, no garbage is collected, and a deleted namespace
-   * stays.
-   */
-  readonly controllerManager?: boolean;
   readonly tenant?: ControlPlaneOptions;
   readonly management?: ControlPlaneOptions;
 }
@@ -29,9 +25,8 @@ export class ClusterPair implements AsyncDisposable {
 
   /** Starts both clusters at the same time. */
   static async start(options: PairOptions = {}): Promise<ClusterPair> {
-    const { controllerManager = true } = options;
     const starts = [options.tenant, options.management].map((one) =>
-      startControlPlane({ audit: true, crds: true, controllerManager, ...one }),
+      startControlPlane({ audit: true, crds: true, controllerManager: false, ...one }),
     );
     const results = await Promise.allSettled(starts);
     const planes = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));

@@ -9,9 +9,8 @@ import type { ControlPlane } from '../servers/control-plane.ts';
 import type { FaultRule } from '../servers/fault-rules.ts';
 import { readAuditLog } from './audit-log.ts';
 import type { AuditEntry } from './audit-log.ts';
-import { GRANTED, type RoleFile } from './granted.ts';
+import type { RoleFile } from './granted.ts';
 import type { Keyferry } from './keyferry.ts';
-import { callsOf } from './permissions.ts';
 import { type BoundRole, removePermission } from './removed-permission.ts';
 import { waitFor } from './wait-for.ts';
 
@@ -44,8 +43,6 @@ export function roleOf(file: RoleFile, name: string, plane: ControlPlane, user: 
 /** A program under test, and the permissions that were removed and given back until now. */
 export class Trial {
   #program: Keyferry | undefined;
-  /** All permissions that were removed at any time, as `<file> <kind of role> <resource> <verb>`. */
-  readonly #taken = new Set<string>();
   readonly #missing = new Set<Missing>();
 
   get program(): Keyferry {
@@ -66,7 +63,6 @@ export class Trial {
   }
 
   async take(role: Role, call: string): Promise<Missing> {
-    this.#taken.add(`${role.file} ${role.path.includes('/clusterroles/') ? 'ClusterRole' : 'Role'} ${call}`);
     const restore = await removePermission(role, call);
     const missing = new Missing(this, role, call, this.#program, async () => {
       this.#missing.delete(missing);
@@ -102,16 +98,6 @@ export class Trial {
   /** Gives back all permissions, also those that a failed test had removed. For `afterEach`. */
   async restoreAll(): Promise<void> {
     for (const missing of this.#missing) await missing.restore();
-  }
-
-  /** Checks that each permission in these files was removed at some time. */
-  assertComplete(...files: readonly RoleFile[]): void {
-    const granted = files.flatMap((file) =>
-      Object.entries<readonly string[]>(GRANTED[file].roles).flatMap(([role, rights]) =>
-        Array.from(callsOf(rights), (call) => `${file} ${role.split(' ')[0]} ${call}`),
-      ),
-    );
-    assert.deepEqual([...this.#taken].toSorted(), granted.toSorted());
   }
 }
 

@@ -12,7 +12,7 @@ import { SyncSecretScene, syncSecretPath } from '../syncsecret/support.ts';
 let scene: SyncSecretScene;
 
 before(async () => {
-  scene = await SyncSecretScene.open({ controllerManager: false });
+  scene = await SyncSecretScene.open();
 });
 after(async () => {
   await scene?.close();

@@ -5,36 +5,18 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
 
-import type { Keyferry } from '../../support/keyferry.ts';
-import { longIt } from '../../support/long.ts';
+import { longIt, rowsOf } from '../../support/long.ts';
 import type { Tenant } from '../../support/sync-secret-clusters.ts';
-import { waitFor } from '../../support/wait-for.ts';
-import { secretPath, syncSecretPath, SyncSecretScene } from './support.ts';
+import { syncSecretPath, SyncSecretScene } from './support.ts';
 import { startWebhook } from './webhook.ts';
 
 let scene: SyncSecretScene;
-/** One manager for all tests of this file. */
-let manager: Keyferry | undefined;
 before(async () => (scene = await SyncSecretScene.open()));
-afterEach(async () => await scene.clear(manager));
+afterEach(async () => await scene.clear());
 after(async () => await scene.close());
 
 const DEBUG = { args: ['--log-level=debug'] };
 const MIB = 1024 * 1024;
-/** Time limit from the creation of a namespace to the right Secret in it, ms on an idle machine. */
-const RECOVERY_MS = 10_000;
-
-/** Starts the manager, with debug output, if it does not run. */
-async function runManager(): Promise<void> {
-  if (manager?.running !== true) manager = await scene.manager(DEBUG);
-}
-
-/** Starts the CCM of a new tenant, and a manager if none runs, with debug output. @returns the tenant */
-async function running(): Promise<Tenant> {
-  const tenant = await scene.tenant();
-  await Promise.all([scene.ccm(tenant, DEBUG), runManager()]);
-  return tenant;
-}
 
 /** Checks that a new SyncSecret of the tenant is copied. */
 async function othersGoOn(tenant: Tenant, name: string): Promise<void> {
@@ -45,7 +27,7 @@ async function othersGoOn(tenant: Tenant, name: string): Promise<void> {
 
 describe('values and keys of a SyncSecret', () => {
   it('a SyncSecret without values becomes an empty Secret', async () => {
-    const tenant = await running();
+    const { tenant } = await scene.kept(DEBUG);
     for (const [name, data] of Object.entries({ none: undefined, null: null, empty: {} })) {
       const object = await scene.create('default', name, {}, { data });
       const { secret } = await scene.arrived(tenant, object, {});
@@ -57,7 +39,7 @@ describe('values and keys of a SyncSecret', () => {
   longIt(
     'a SyncSecret with keys that a Secret accepts becomes a Secret; with another key it is Failed, and its message names this key',
     async () => {
-      const tenant = await running();
+      const { tenant } = await scene.kept(DEBUG);
       const usable = ['__proto__', 'constructor', 'a.b-c_D', 'x'.repeat(253)];
       const values = Object.fromEntries(usable.map((key) => [key, key.slice(0, 20)]));
       const good = await scene.create('default', 'good', values);
@@ -96,7 +78,7 @@ describe('values and keys of a SyncSecret', () => {
   longIt(
     'a SyncSecret of 1 MiB becomes a Secret; a larger SyncSecret is Failed, and its message names the cluster that refuses it',
     async () => {
-      const tenant = await running();
+      const { tenant } = await scene.kept(DEBUG);
       const filler = (bytes: number): string => 'x'.repeat(bytes - Buffer.byteLength(scene.canary));
       const full = await scene.create('default', 'full', { a: filler(MIB) });
       await scene.arrived(tenant, full, { a: filler(MIB) });
@@ -137,11 +119,11 @@ describe('a refusal in the management cluster that quotes the values', () => {
     { code: 429, reason: 'TooManyRequests' },
     { code: 400, reason: 'Immutable' },
   ];
-  const resources = { 'the Secret': ['', 'secrets'], 'the copy': ['kubelb.k8c.io', 'syncsecrets'] } as const;
+  const resources = { 'the copy': ['kubelb.k8c.io', 'syncsecrets'], 'the Secret': ['', 'secrets'] } as const;
 
-  for (const [title, [group, resource]] of Object.entries(resources)) {
+  for (const [title, [group, resource]] of rowsOf(Object.entries(resources))) {
     it(`if a webhook refuses ${title}, with any status code, the SyncSecret becomes Failed, its message does not quote the webhook, and the write is tried again`, async () => {
-      const tenant = await running();
+      const { tenant } = await scene.kept(DEBUG);
       const object = await scene.create('default', 'refused', { a: 'one' });
       await scene.arrived(tenant, object, { a: 'one' });
       await scene.phase(object, 'Synced');
@@ -173,42 +155,4 @@ describe('a refusal in the management cluster that quotes the values', () => {
       await scene.phase(object, 'Synced');
     });
   }
-});
-
-describe('a namespace of the management cluster', () => {
-  longIt(
-    "while a tenant's namespace in the management cluster is being deleted, its SyncSecrets are Failed; in a new namespace they become Secrets",
-    async () => {
-      const [tenant, other] = await Promise.all([scene.tenant(), scene.tenant()]);
-      const { managementApi: api } = scene;
-      const { link, managementPlane } = scene.clusters;
-      // Use an administrator's account. The tenant's own account is in this namespace, and may be deleted at any time.
-      const kubeconfig = await managementPlane.writeKubeconfig({ server: link.url, caPem: link.caPem });
-      await Promise.all([scene.ccm({ ...tenant, kubeconfig }, DEBUG), runManager()]);
-      const before = await scene.create('default', 'before', { a: 'one' });
-      const { copy, secret } = await scene.arrived(tenant, before, { a: 'one' });
-      const hold = { namespace: tenant.namespace, name: 'hold', finalizers: ['example.com/foreign'] };
-      await api.create({ apiVersion: 'v1', kind: 'ConfigMap', metadata: hold });
-      await api.delete(`/api/v1/namespaces/${tenant.namespace}`);
-      await scene.gone(api, secret, copy);
-      const object = await scene.create('default', 'during', { a: 'one' });
-      const failed = {
-        reason: 'NamespaceTerminating',
-        message: /^the namespace in the management cluster is being deleted$/,
-      };
-      for (const one of [before, object]) await scene.phase(one, 'Failed', failed);
-      const direct = await scene.create(other.namespace, 'direct', { a: 'one' }, {}, api);
-      await scene.made(direct, { a: 'one' });
-      await api.patch(`/api/v1/namespaces/${tenant.namespace}/configmaps/hold`, { metadata: { finalizers: null } });
-      await waitFor(async () => (await api.find(`/api/v1/namespaces/${tenant.namespace}`)) === undefined, {
-        message: 'the namespace to be gone',
-      });
-      assert.equal(await api.find(secretPath(tenant.namespace, secret.metadata.name)), undefined);
-      await api.createNamespaces([tenant.namespace]);
-      for (const one of [before, object]) {
-        await scene.arrived(tenant, one, { a: 'one' }, RECOVERY_MS);
-        await scene.phase(one, 'Synced');
-      }
-    },
-  );
 });

@@ -15,41 +15,33 @@ import type { Chain } from './support.ts';
 import { syncSecretPath, syncSecretsPath, SyncSecretScene } from './support.ts';
 
 let scene: SyncSecretScene;
-/** One manager for all tests of this file. */
-let manager: Keyferry | undefined;
 before(async () => (scene = await SyncSecretScene.open()));
-afterEach(async () => await scene.clear(manager));
+afterEach(async () => await scene.clear());
 after(async () => await scene.close());
 
 const FOREIGN = 'example.com/foreign';
 const VALUES = { a: 'one' };
-/** A --deletion-timeout, ms, that is long enough to see a status before the deletion ends. */
-const LIMIT_MS = 8000;
-const SHORT_LIMIT = ['--deletion-timeout=1s'];
+/** Long enough to see a status before the deletion ends, ms. */
+const LIMIT_MS = 6000;
+const LIMITED = { args: [`--deletion-timeout=${LIMIT_MS}ms`] };
 /** A wait, ms, that is longer than all automatic effects of a deletion take. */
 const SETTLE_MS = 1500;
 
 interface Running {
   readonly tenant: Tenant;
-  ccm: Keyferry;
+  readonly ccm: Keyferry;
   readonly manager: Keyferry;
   readonly object: Json;
   readonly chain: Chain;
 }
 
-async function runningManager(): Promise<Keyferry> {
-  if (manager?.running !== true) manager = await scene.manager();
-  return manager;
-}
-
-/** Starts both programs, and creates a SyncSecret with its copy and Secret. */
-async function running(name: string, args = [`--deletion-timeout=${LIMIT_MS}ms`]): Promise<Running> {
-  const tenant = await scene.tenant();
-  const [ccm, present] = await Promise.all([scene.ccm(tenant, { args }), runningManager()]);
+/** Creates a SyncSecret with its copy and Secret. */
+async function running(name: string): Promise<Running> {
+  const programs = await scene.kept(LIMITED);
   const object = await scene.create('default', name, VALUES);
-  const chain = await scene.arrived(tenant, object, VALUES);
+  const chain = await scene.arrived(programs.tenant, object, VALUES);
   await scene.phase(object, 'Synced');
-  return { tenant, ccm, manager: present, object, chain };
+  return { ...programs, object, chain };
 }
 
 const remove = async (object: Json, api: TestApi = scene.tenantApi): Promise<boolean> =>
@@ -79,7 +71,7 @@ async function allGone({ object, chain }: Running): Promise<void> {
   await scene.gone(scene.managementApi, chain.copy, chain.secret);
 }
 
-async function disconnect({ ccm }: Running): Promise<void> {
+async function disconnect({ ccm }: Pick<Running, 'ccm'>): Promise<void> {
   await scene.clusters.link.refuse();
   await waitFor(async () => (await ccm.metric('kubelb_ccm_kubelb_cluster_connected')) === 0);
 }
@@ -95,6 +87,7 @@ describe('the deletion of a SyncSecret', () => {
     await abandoned(run, /Last state: the management cluster does not answer$/);
     await scene.clusters.link.accept();
     await allGone(run);
+    assert.equal(await run.ccm.metric('kubelb_ccm_kubelb_cluster_connected'), 1);
   });
 
   it('if the CCM has no permission to delete a copy, the deleted SyncSecret is gone at the time limit; with the permission, the CCM deletes the copy', async () => {
@@ -119,7 +112,7 @@ describe('the deletion of a SyncSecret', () => {
     const held = 'the copy is being deleted and waits for its finalizers$';
     await says(run.object, new RegExp(`^SyncSecret is being deleted; ${held}`));
     await abandoned(run, new RegExp(`Last state: ${held}`));
-    await runningManager();
+    await scene.keptManager(LIMITED);
     await allGone(run);
   });
 
@@ -132,7 +125,7 @@ describe('the deletion of a SyncSecret', () => {
       const { metadata } = await scene.tenantApi.get(syncSecretPath('default', 'late'));
       const end = Date.parse(metadata.deletionTimestamp) + LIMIT_MS;
       await waitFor(() => Date.now() > end, { message: 'the end of the time limit' });
-      await scene.ccm(run.tenant, { args: [`--deletion-timeout=${LIMIT_MS}ms`] });
+      await scene.keptCcm(LIMITED);
       await allGone(run);
       const fieldSelector = 'involvedObject.name=late';
       const events = await scene.tenantApi.list('/api/v1/namespaces/default/events', { fieldSelector });
@@ -144,7 +137,7 @@ describe('the deletion of a SyncSecret', () => {
   );
 
   longIt("while another client's finalizer keeps a deleted SyncSecret, the CCM makes no copy of it", async () => {
-    const run = await running('held', SHORT_LIMIT);
+    const run = await running('held');
     const { object, chain, tenant } = run;
     const path = syncSecretPath('default', 'held');
     const finalizers = [...(await scene.tenantApi.get(path)).metadata.finalizers, FOREIGN];
@@ -161,7 +154,7 @@ describe('the deletion of a SyncSecret', () => {
   });
 
   it('a deleted SyncSecret leaves no copy, even if the creation of the copy is still running or its answer is lost', async () => {
-    const run = await running('first', SHORT_LIMIT);
+    const run = await running('first');
     const { link } = scene.clusters;
     for (const waits of [false, true]) {
       const { promise, resolve } = Promise.withResolvers<void>();
@@ -191,7 +184,7 @@ describe('the deletion of a SyncSecret', () => {
 
 describe('a SyncSecret that is created again', () => {
   it('a SyncSecret that is created again gets a new copy, even while a finalizer keeps the old copy', async () => {
-    const run = await running('again', SHORT_LIMIT);
+    const run = await running('again');
     const { copy } = run.chain;
     const path = syncSecretPath(copy.metadata.namespace, copy.metadata.name);
     const finalizers = [...(await scene.managementApi.get(path)).metadata.finalizers, FOREIGN];
@@ -221,44 +214,22 @@ it('if a copy loses its finalizer and is deleted, the copy is made again, and it
   assert.notEqual(renewed.copy.metadata.uid, chain.copy.metadata.uid);
 });
 
-/** The number of SyncSecrets in a namespace: more than a program deletes at the same time. */
+/** The number of SyncSecrets: more than a program deletes at the same time. */
 const FULL = 24;
 
-describe(`a namespace with ${FULL} SyncSecrets`, () => {
-  const many = async (tenant: Tenant, namespace: string): Promise<Json[]> => {
-    await scene.namespaces(namespace);
-    const names = Array.from({ length: FULL }, (_, index) => `n${index}`);
-    const objects = await Promise.all(names.map((name) => scene.create(namespace, name, VALUES)));
-    for (const object of objects) await scene.arrived(tenant, object, VALUES);
-    return objects;
-  };
-  const isGone = async (api: TestApi, namespace: string): Promise<void> => {
-    let status: Json;
-    const look = async (): Promise<boolean> => {
-      const found = await api.find(`/api/v1/namespaces/${namespace}`);
-      status = found?.status;
-      return found === undefined;
-    };
-    await waitFor(look, {
-      message: () => `namespace ${namespace} to be gone: ${JSON.stringify(status)}\n${scene.tail()}`,
-    });
-  };
-  const nothingLeft = async ({ namespace }: Tenant): Promise<void> => {
-    const left = async (): Promise<Json[]> => [
-      ...(await scene.managementApi.list(syncSecretsPath(namespace))),
-      ...(await scene.managementApi.list(`/api/v1/namespaces/${namespace}/secrets`)),
-    ];
-    await waitFor(async () => (await left()).length === 0, { message: 'all copies and Secrets to be gone' });
-  };
-
-  it(`while the management cluster is down, a tenant's namespace with ${FULL} SyncSecrets can be deleted`, async () => {
-    const run = await running('one-more', SHORT_LIMIT);
-    await many(run.tenant, 'full-down');
-    await disconnect(run);
-    await scene.tenantApi.delete('/api/v1/namespaces/full-down');
-    await isGone(scene.tenantApi, 'full-down');
-    await scene.clusters.link.accept();
-    await remove(run.object);
-    await nothingLeft(run.tenant);
-  });
+it(`while the management cluster is down, ${FULL} SyncSecrets that are deleted at once are gone at the time limit`, async () => {
+  const { tenant, ...run } = await running('one-more');
+  const names = Array.from({ length: FULL }, (_, index) => `n${index}`);
+  const objects = await Promise.all(names.map((name) => scene.create('default', name, VALUES)));
+  for (const object of objects) await scene.arrived(tenant, object, VALUES);
+  await disconnect(run);
+  for (const object of objects) await remove(object);
+  await scene.gone(scene.tenantApi, ...objects);
+  await scene.clusters.link.accept();
+  await remove(run.object);
+  const left = async (): Promise<Json[]> => [
+    ...(await scene.managementApi.list(syncSecretsPath(tenant.namespace))),
+    ...(await scene.managementApi.list(`/api/v1/namespaces/${tenant.namespace}/secrets`)),
+  ];
+  await waitFor(async () => (await left()).length === 0, { message: 'all copies and Secrets to be gone' });
 });

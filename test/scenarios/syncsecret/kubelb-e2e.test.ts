@@ -14,7 +14,7 @@ import { OFFERED, secretPath, syncSecretPath, syncSecretsPath, SyncSecretScene }
 let scene: SyncSecretScene;
 let second: TenantCluster;
 before(async () => {
-  [scene, second] = await Promise.all([SyncSecretScene.open({ controllerManager: false }), startTenantCluster()]);
+  [scene, second] = await Promise.all([SyncSecretScene.open(), startTenantCluster()]);
   const [primary, secondary] = await Promise.all([scene.tenant('primary'), scene.tenant('secondary')]);
   const args = ['--enable-secret-synchronizer'];
   await Promise.all([

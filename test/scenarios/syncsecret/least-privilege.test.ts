@@ -1,14 +1,16 @@
 /**
- * Tests both programs with the permissions in deploy/ alone: these suffice for the life of a SyncSecret, and each of
- * them is used.
+ * Tests both programs with the permissions in deploy/ alone, and with the flags and environment of KubeLB: these
+ * permissions suffice for the life of a SyncSecret, and each of them is used.
  */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, it } from 'node:test';
 
 import { kubernetesFault } from '../../servers/fault-rules.ts';
+import { freePort } from '../../servers/ports.ts';
 import type { Json } from '../../support/api.ts';
 import { type AuditEntry, readAuditLog } from '../../support/audit-log.ts';
 import { callsIn, type RoleFile } from '../../support/granted.ts';
+import { HttpClient } from '../../support/http.ts';
 import { assertUsed } from '../../support/permissions.ts';
 import type { Tenant } from '../../support/sync-secret-clusters.ts';
 import { HOME } from '../../support/sync-secret-install.ts';
@@ -22,8 +24,8 @@ import {
   SyncSecretScene,
 } from './support.ts';
 
-const CCM_ELECTION = ['--enable-leader-election=true', `--leader-election-namespace=${HOME}`];
-const MANAGER_ELECTION = ['--enable-leader-election=true', `--namespace=${HOME}`];
+const LEASES = `/apis/coordination.k8s.io/v1/namespaces/${HOME}/leases`;
+const ELECTION = '--enable-leader-election=true';
 
 let scene: SyncSecretScene;
 
@@ -32,6 +34,29 @@ before(async () => {
 });
 after(() => scene.close());
 afterEach(() => scene.clear());
+
+/** Flags of both programs for the addresses of metrics and probes, and a check that these addresses answer. */
+async function addresses(): Promise<{
+  readonly args: readonly string[];
+  readonly check: (series: string) => Promise<void>;
+}> {
+  const [metrics, probes] = [await freePort(), await freePort()];
+  const check = async (series: string): Promise<void> => {
+    const [ofMetrics, ofProbes] = [metrics, probes].map((port) => new HttpClient(`http://127.0.0.1:${port}`));
+    try {
+      const text = async (): Promise<string> => (await ofMetrics!.send('/metrics')).text;
+      await waitFor(async () => (await text()).includes(series), { message: series });
+      for (const path of ['/healthz', '/readyz']) assert.equal((await ofProbes!.send(path)).status, 200, path);
+    } finally {
+      ofMetrics!.close();
+      ofProbes!.close();
+    }
+  };
+  return {
+    args: [`--metrics-addr=127.0.0.1:${metrics}`, `--health-probe-bind-address=127.0.0.1:${probes}`],
+    check,
+  };
+}
 
 /**
  * Takes SyncSecrets from creation to deletion: changes them, lets copy and Secret be repaired, and creates one whose
@@ -82,8 +107,6 @@ async function orphanedSecret(stop: () => Promise<unknown>): Promise<Json> {
   const object = await scene.create('default', 'orphan', { a: '1' }, {}, api);
   const { secret } = await scene.made(object, { a: '1' });
   await stop();
-  // Remove the owner reference, so that the garbage collector does not delete the Secret.
-  await api.patch(secretPath('default', secret.metadata.name), { metadata: { ownerReferences: null } });
   const path = syncSecretPath('default', 'orphan');
   await api.delete(path);
   await api.patch(path, { metadata: { finalizers: null } });
@@ -98,20 +121,35 @@ function assertExact(requests: readonly AuditEntry[], file: RoleFile, ...more: r
   assertUsed(requests, callsIn(file, ...more), callsIn(file));
 }
 
-it('CCM and manager use each permission in their manifests and no others, and the CCM requests no Secrets in either cluster', async () => {
+it("with KubeLB's flags and environment, CCM and manager listen on the given addresses, hold KubeLB's Leases, and use each permission in their manifests and no others; the CCM requests no Secrets", async () => {
   const { tenantPlane, managementPlane, ccmUser, managerUser } = scene.clusters;
+  const { tenantApi, managementApi } = scene;
+  const [ofCcm, ofManager] = [await addresses(), await addresses()];
   const tenant = await scene.tenant();
+  const { namespace } = tenant;
+  const ignored = ['--use-gateway-class=false', '--zap-log-level=info'];
+  const ccmArgs = [...ofCcm.args, ELECTION, `--leader-election-namespace=${HOME}`, ...ignored];
+  const ofKubelb = { args: [...ofManager.args, ELECTION, '--debug'], env: { NAMESPACE: HOME } };
   const [ccm, manager] = await Promise.all([
-    scene.ccm(tenant, { args: CCM_ELECTION }),
-    scene.manager({ args: MANAGER_ELECTION }),
+    // The flag also accepts the tenant's name with the prefix `tenant-`.
+    scene.ccm({ ...tenant, name: namespace }, { args: ccmArgs }),
+    scene.manager(ofKubelb),
   ]);
   await life(tenant);
+  await ofCcm.check('kubelb_ccm_sync_secret_reconcile_total{namespace="default",result="success"}');
+  await ofManager.check(`kubelb_manager_sync_secret_reconcile_total{namespace="${namespace}",result="success"}`);
+  for (const [api, name] of [
+    [tenantApi, '19f32e7b.ccm.kubelb.k8c.io'],
+    [managementApi, '19f32e7b.kubelb.k8c.io'],
+  ] as const) {
+    assert.ok((await api.get(`${LEASES}/${name}`)).spec.holderIdentity, name);
+  }
   const copy = await orphan(tenant, () => ccm.stop());
-  await scene.ccm(tenant, { args: CCM_ELECTION });
-  await scene.gone(scene.managementApi, copy);
+  await scene.ccm(tenant, { args: ccmArgs });
+  await scene.gone(managementApi, copy);
   const secret = await orphanedSecret(() => manager.stop());
-  await scene.manager({ args: MANAGER_ELECTION });
-  await scene.gone(scene.managementApi, secret);
+  await scene.manager(ofKubelb);
+  await scene.gone(managementApi, secret);
   const atHome = readAuditLog(tenantPlane, ccmUser);
   const away = readAuditLog(managementPlane, tenant.user);
   for (const { resource, verb, uri } of [...atHome, ...away]) assert.notEqual(resource, 'secrets', `${verb} ${uri}`);

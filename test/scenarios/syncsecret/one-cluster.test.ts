@@ -45,7 +45,7 @@ const kubeconfigs = { ccm: '', manager: '', both: '', away: '' };
 let programs: Keyferry[] = [];
 
 before(async () => {
-  plane = await startControlPlane({ audit: true, crds: true, users: [{ name: BOTH }] });
+  plane = await startControlPlane({ audit: true, controllerManager: false, crds: true, users: [{ name: BOTH }] });
   api = plane.api;
   const [ccm, manager, away] = [await installCcm(plane), await installManager(plane), await installTenant(plane, AWAY)];
   await api.createNamespaces([APP, OTHER_AWAY]);
@@ -58,7 +58,6 @@ before(async () => {
 });
 after(async () => await plane.stop());
 afterEach(async () => {
-  await stop('kill9');
   for (const object of await api.list(API)) await remove({ ...object, kind: 'SyncSecret' });
   for (const namespace of [APP, AWAY, OTHER_AWAY]) {
     for (const object of await api.list(`/api/v1/namespaces/${namespace}/secrets`))
@@ -211,8 +210,29 @@ const writersOf = (entries: readonly AuditEntry[], resource: string, namespace: 
 
 for (const [title, kind] of rowsOf(Object.entries({ 'in two processes': ccmAndManager, 'in one process': both }))) {
   describe(`one cluster for both roles, ${title}`, () => {
-    it(`with CCM and manager in one cluster (${title}), each SyncSecret has one copy, one Secret and one writer of its status`, async () => {
+    after(async () => await stop('kill9'));
+
+    it(`with CCM and manager in one cluster (${title}), KubeLB's objects are adopted, although their labels offer every Secret to the synchronizer`, async () => {
+      const finalizers = [ORIGINAL_FINALIZER];
+      const secret = await offered('old', { metadata: { labels: OFFERED, finalizers } });
+      const origin = { 'kubelb.k8c.io/origin-name': 'old', 'kubelb.k8c.io/origin-ns': APP };
+      const labels = { ...OFFERED, ...origin };
+      const object = await syncSecret(APP, 'old', { type: 'Opaque', metadata: { labels, finalizers } });
+      const copy = await syncSecret(AWAY, uidOf(object), { type: 'Opaque', metadata: { labels, finalizers } });
+      const made = await secretOf(copy, { labels });
+      await using history = await History.begin();
       await start(kind);
+      const chain = await synced('old');
+      assert.deepEqual([chain.object, chain.copy, chain.secret].map(uidOf), [object, copy, made].map(uidOf));
+      await requests().settled();
+      await history.assertCreated();
+      assert.equal((await api.get(pathOf(secret))).metadata.finalizers, undefined);
+      await api.delete(pathOf(secret));
+      await waitFor(async () => (await api.list(API)).length === 0, { message: () => `nothing to be left\n${tail()}` });
+      assert.equal(await api.find(pathOf(made)), undefined);
+    });
+
+    it(`with CCM and manager in one cluster (${title}), each SyncSecret has one copy, one Secret and one writer of its status`, async () => {
       const names = Array.from({ length: 10 }, (_, index) => `n${index}`);
       await requests().settled();
       const later = requests().fromNow();
@@ -255,26 +275,6 @@ for (const [title, kind] of rowsOf(Object.entries({ 'in two processes': ccmAndMa
         (await api.list(API)).length + (await api.list(`/api/v1/namespaces/${AWAY}/secrets`)).length;
       await waitFor(async () => (await left()) === 0, { message: () => `nothing to be left\n${tail()}` });
     });
-
-    it(`with CCM and manager in one cluster (${title}), KubeLB's objects are adopted, although their labels offer every Secret to the synchronizer`, async () => {
-      const finalizers = [ORIGINAL_FINALIZER];
-      const secret = await offered('old', { metadata: { labels: OFFERED, finalizers } });
-      const origin = { 'kubelb.k8c.io/origin-name': 'old', 'kubelb.k8c.io/origin-ns': APP };
-      const labels = { ...OFFERED, ...origin };
-      const object = await syncSecret(APP, 'old', { type: 'Opaque', metadata: { labels, finalizers } });
-      const copy = await syncSecret(AWAY, uidOf(object), { type: 'Opaque', metadata: { labels, finalizers } });
-      const made = await secretOf(copy, { labels });
-      await using history = await History.begin();
-      await start(kind);
-      const chain = await synced('old');
-      assert.deepEqual([chain.object, chain.copy, chain.secret].map(uidOf), [object, copy, made].map(uidOf));
-      await requests().settled();
-      await history.assertCreated();
-      assert.equal((await api.get(pathOf(secret))).metadata.finalizers, undefined);
-      await api.delete(pathOf(secret));
-      await waitFor(async () => (await api.list(API)).length === 0, { message: () => `nothing to be left\n${tail()}` });
-      assert.equal(await api.find(pathOf(made)), undefined);
-    });
   });
 }
 
@@ -291,6 +291,8 @@ async function secretOf({ metadata: { namespace, name, uid } }: Json, metadata: 
 }
 
 describe('a manager in one cluster with a CCM', () => {
+  after(async () => await stop('kill9'));
+
   it('a CCM leaves the namespaces of a manager in its process to that manager, and makes no copies of copies', async () => {
     await start(both);
     await using history = await History.begin();

@@ -3,10 +3,9 @@
  * the next start.
  */
 import assert from 'node:assert/strict';
-import { after, afterEach, before, describe, it } from 'node:test';
+import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 
 import type { Json } from '../../support/api.ts';
-import type { Keyferry } from '../../support/keyferry.ts';
 import { rowsOf } from '../../support/long.ts';
 import type { Tenant } from '../../support/sync-secret-clusters.ts';
 import { waitFor } from '../../support/wait-for.ts';
@@ -16,24 +15,10 @@ import { ALL_TRAVEL, essence, pathOf, SyncSecretScene } from './support.ts';
 
 let scene: SyncSecretScene;
 let tenant: Tenant;
-/** One CCM and one manager for all tests of this file. */
-let ccm: Keyferry;
-let manager: Keyferry;
-before(async () => {
-  scene = await SyncSecretScene.open();
-  ({ tenant, ccm, manager } = await scene.running(ALL_TRAVEL));
-});
-afterEach(async () => {
-  await scene.clear(ccm, manager);
-  await Promise.all([restart('ccm'), restart('manager')]);
-});
+before(async () => (scene = await SyncSecretScene.open()));
+beforeEach(async () => ({ tenant } = await scene.kept(ALL_TRAVEL)));
+afterEach(async () => await scene.clear());
 after(async () => await scene.close());
-
-/** Starts a program again if a test has ended it. */
-async function restart(program: 'ccm' | 'manager'): Promise<void> {
-  if (program === 'ccm' && !ccm.running) ccm = await scene.ccm(tenant, ALL_TRAVEL);
-  if (program === 'manager' && !manager.running) manager = await scene.manager(ALL_TRAVEL);
-}
 
 /** Time limit for all repairs together, ms on an idle machine. It is too short for retries after failures. */
 const REPAIRED_MS = 10_000;
@@ -161,9 +146,9 @@ for (const [hop, edits] of rowsOf(Object.entries(hops))) {
 
     it(`if another client changes a ${hop} of a SyncSecret while CCM and manager are down, Keyferry restores the ${hop} after their next start`, async () => {
       const cases = await prepare(`later-${hop.toLowerCase()}`, edits);
-      await Promise.all([ccm.kill9(), manager.kill9()]);
+      await scene.endKept();
       await Promise.all(cases.map(async (one) => await apply(one.edit, part(one))));
-      await Promise.all([restart('ccm'), restart('manager')]);
+      await scene.kept(ALL_TRAVEL);
       await restored(cases);
     });
   });

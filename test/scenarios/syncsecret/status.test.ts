@@ -14,7 +14,7 @@ import { staysTrue, waitFor } from '../../support/wait-for.ts';
 import { syncSecretPath, syncSecretsPath, SyncSecretScene } from './support.ts';
 
 let scene: SyncSecretScene;
-before(async () => (scene = await SyncSecretScene.open({ controllerManager: false })));
+before(async () => (scene = await SyncSecretScene.open()));
 afterEach(async () => await scene.clear());
 after(async () => await scene.close());
 
@@ -50,7 +50,7 @@ async function phases(api: TestApi, object: Json): Promise<AsyncDisposable & { r
 
 describe('the status in the management cluster', () => {
   it('the status of a copy is the same as with KubeLB, both after a success and after a failure', async () => {
-    await scene.manager();
+    await scene.keptManager();
     const api = scene.managementApi;
     const type = 'kubernetes.io/tls';
     const unfit = await scene.create('default', 'unfit', { 'tls.crt': 'x' }, { type }, api);
@@ -76,7 +76,7 @@ describe('the status in the management cluster', () => {
   });
 
   it('while another finalizer keeps a deleted copy, the copy has the phase Terminating and a condition True, as in KubeLB', async () => {
-    await scene.manager();
+    await scene.keptManager();
     const api = scene.managementApi;
     const metadata = { finalizers: [FOREIGN] };
     const object = await scene.create('default', 'held', { a: 'one' }, { metadata }, api);
@@ -99,7 +99,7 @@ describe('the status in the tenant’s cluster', () => {
   longIt(
     "the tenant's status covers copy and Secret: Synced, Failed with the management cluster's message, or Pending",
     async () => {
-      const { tenant, manager } = await scene.running();
+      const { tenant, manager } = await scene.kept();
       const object = await scene.create('default', 'whole', { 'tls.crt': 'x' });
       const path = syncSecretPath('default', 'whole');
       const synced = await scene.phase(object, 'Synced');
@@ -116,13 +116,13 @@ describe('the status in the tenant’s cluster', () => {
       const pending = await scene.phase(object, 'Pending', { reason: 'Pending' });
       const message = 'the Secret in the management cluster is not made yet';
       assert.deepEqual(statusOf(pending), expected('Pending', 'False', 'Pending', message, 3));
-      await scene.manager();
+      await scene.keptManager();
       await scene.phase(object, 'Synced');
     },
   );
 
   it("the tenant's status is Synced for a new generation only after the copy has the change", async () => {
-    await scene.running();
+    await scene.kept();
     const { link } = scene.clusters;
     const object = await scene.create('default', 'slow', { a: 'one' });
     await scene.phase(object, 'Synced');
@@ -138,7 +138,7 @@ describe('the status in the tenant’s cluster', () => {
   });
 
   it("the status of an earlier version of the copy does not make the tenant's status Synced, even while the watch of copies is late", async () => {
-    const { manager } = await scene.running();
+    const { manager } = await scene.kept();
     const { link } = scene.clusters;
     const object = await scene.create('default', 'late', { a: 'one' });
     await scene.phase(object, 'Synced');
@@ -148,43 +148,33 @@ describe('the status in the tenant’s cluster', () => {
     await scene.change(scene.tenantApi, object, { a: 'two' });
     await scene.phase(object, 'Pending', { reason: 'Pending' });
     assert.ok(!history.seen.includes('Synced 2'), history.seen.join());
-    await scene.manager();
+    await scene.keptManager();
     await scene.phase(object, 'Synced');
   });
 });
 
-describe('the status of a SyncSecret that another client writes', () => {
-  /** Statuses that another client writes. */
-  const FORGERIES: readonly Json[] = [{ phase: 'Failed', conditions: [] }, { observedGeneration: 99 }, null];
-
-  it('if another client writes the status of a SyncSecret or of its copy, Keyferry replaces this status', async () => {
-    const { tenant } = await scene.running();
-    const object = await scene.create('default', 'forged', { a: 'one' });
-    await scene.phase(object, 'Synced');
-    const { copy } = await scene.arrived(tenant, object, { a: 'one' });
-    for (const status of FORGERIES) {
+it('if another client writes the status of a SyncSecret or of its copy, Keyferry replaces this status', async () => {
+  const { tenant } = await scene.kept();
+  const made = await scene.create('default', 'forged', { a: 'one' });
+  const unfit = await scene.create('default', 'spoofed', { a: 'x' }, { type: 'kubernetes.io/tls' });
+  const spoofed = { phase: 'Synced', conditions: [] };
+  for (const [object, phase, forgeries] of [
+    [made, 'Synced', [{ phase: 'Failed', conditions: [] }, { observedGeneration: 99 }, null]],
+    [unfit, 'Failed', [spoofed]],
+  ] as const) {
+    await scene.phase(object, phase);
+    const copy = await scene.findCopy(tenant, object);
+    for (const status of forgeries) {
       for (const [api, one] of [
         [scene.tenantApi, object],
         [scene.managementApi, copy],
       ] as const) {
         await api.patch(`${syncSecretPath(one.metadata.namespace, one.metadata.name)}/status`, { status });
-        await scene.phase(one, 'Synced', { api, reason: 'Synced' });
+        await scene.phase(one, phase, { api });
       }
     }
-  });
-
-  it('if another client writes the phase Synced to a failed SyncSecret or its copy, the phase becomes Failed again', async () => {
-    const { tenant } = await scene.running();
-    const object = await scene.create('default', 'spoofed', { a: 'x' }, { type: 'kubernetes.io/tls' });
-    await scene.phase(object, 'Failed');
-    const copy = await scene.findCopy(tenant, object);
-    const path = syncSecretPath(copy.metadata.namespace, copy.metadata.name);
-    await scene.managementApi.patch(`${path}/status`, { status: { phase: 'Synced', conditions: [] } });
-    await scene.phase(copy, 'Failed', { api: scene.managementApi });
-    await scene.phase(object, 'Failed');
-    await scene.tenantApi.patch(`${syncSecretPath('default', 'spoofed')}/status`, { status: { phase: 'Synced' } });
-    await scene.phase(object, 'Failed');
-  });
+    await scene.phase(object, phase);
+  }
 });
 
 describe('events about SyncSecrets', () => {
@@ -195,7 +185,7 @@ describe('events about SyncSecrets', () => {
   };
 
   longIt('a failure causes one Warning event in each cluster, even if it is retried many times', async () => {
-    const { tenant } = await scene.running();
+    const { tenant } = await scene.kept();
     const object = await scene.create('default', 'warned', { 'tls.crt': 'x' });
     await scene.phase(object, 'Synced');
     const copy = await scene.findCopy(tenant, object);
@@ -251,6 +241,7 @@ describe('metrics of SyncSecrets', () => {
   longIt(
     "the metrics of SyncSecrets have KubeLB's names, labels and buckets, and count a conflict and a failure as errors",
     async () => {
+      await scene.endKept();
       const tenant = await scene.tenant();
       const path = syncSecretPath('default', 'counted');
       const object = await scene.create('default', 'counted', { a: 'one' });

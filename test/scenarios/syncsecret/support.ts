@@ -59,6 +59,8 @@ export class SyncSecretScene {
   /** Text that every value starts with. A test fails if this text appears in a log. */
   readonly canary = makeCanary('value');
   #operators: Keyferry[] = [];
+  /** The programs that `clear` lets run. */
+  readonly #kept: { tenant?: Tenant; ccm?: Keyferry; manager?: Keyferry } = {};
   /** Output of the programs that `clear` has stopped. */
   #outputs: string[] = [];
 
@@ -95,6 +97,33 @@ export class SyncSecretScene {
     const tenant = await this.tenant();
     const [ccm, manager] = await Promise.all([this.ccm(tenant, options), this.manager(options)]);
     return { tenant, ccm, manager };
+  }
+
+  /**
+   * The same as `running`, but for all tests of a file: `clear` lets these programs run. Only what a test has ended is
+   * started again. A start takes a third of a second of processor time, and few tests need a new process.
+   */
+  async kept(options: ProgramOptions = {}): ReturnType<SyncSecretScene['running']> {
+    const [{ tenant, ccm }, manager] = await Promise.all([this.keptCcm(options), this.keptManager(options)]);
+    return { tenant, ccm, manager };
+  }
+
+  /** The CCM of `kept`. */
+  async keptCcm(options: ProgramOptions = {}): Promise<{ readonly tenant: Tenant; readonly ccm: Keyferry }> {
+    const tenant = (this.#kept.tenant ??= await this.tenant());
+    if (this.#kept.ccm?.running !== true) this.#kept.ccm = await this.ccm(tenant, options);
+    return { tenant, ccm: this.#kept.ccm };
+  }
+
+  /** The manager of `kept`. */
+  async keptManager(options: ProgramOptions = {}): Promise<Keyferry> {
+    if (this.#kept.manager?.running !== true) this.#kept.manager = await this.manager(options);
+    return this.#kept.manager;
+  }
+
+  /** Ends programs of `kept`. */
+  async endKept(which: readonly ('ccm' | 'manager')[] = ['ccm', 'manager']): Promise<void> {
+    await Promise.all(which.map(async (one) => await this.#kept[one]?.kill9()));
   }
 
   /** A value with the canary, encoded for the field `data`. */
@@ -257,14 +286,13 @@ export class SyncSecretScene {
   }
 
   /**
-   * Stops the programs and the faults, and deletes all SyncSecrets, offered Secrets and Secrets of SyncSecrets. The
-   * garbage collector would delete these Secrets only during the next test. For `afterEach`.
-   * @param kept programs that go on running: a start takes a third of a second of processor time, and few tests need a
-   * new process
+   * Stops the programs except those of `kept`, and the faults, and deletes all SyncSecrets, offered Secrets and Secrets
+   * of SyncSecrets. For `afterEach`.
    */
-  async clear(...kept: readonly (Keyferry | undefined)[]): Promise<void> {
+  async clear(): Promise<void> {
     const { link, tenantProxy, managerProxy } = this.clusters;
-    const ended = this.#operators.filter((operator) => !kept.includes(operator) || !operator.running);
+    const { ccm, manager } = this.#kept;
+    const ended = this.#operators.filter((one) => !one.running || (one !== ccm && one !== manager));
     await Promise.all(ended.map((operator) => operator.kill9()));
     this.#outputs.push(...ended.map(({ output }) => output));
     this.#operators = this.#operators.filter((operator) => !ended.includes(operator));
@@ -274,7 +302,7 @@ export class SyncSecretScene {
       await proxy.accept();
       proxy.reset();
     }
-    await Promise.all([this.tenantApi, this.managementApi].map(clearCluster));
+    for (const api of [this.tenantApi, this.managementApi]) await clearCluster(api);
   }
 
   /** Checks that no value leaked, then stops all. */
@@ -324,12 +352,20 @@ export function essence({ data, stringData, type, immutable, metadata: meta }: J
   return { data, stringData, type, immutable, labels, annotations: lasting, owners, finalizers, deletionTimestamp };
 }
 
+/** A program that goes on may make an object again of what is deleted. So this looks until nothing is left. */
 async function clearCluster(api: TestApi): Promise<void> {
-  const syncSecrets = await api.list(`${API}/syncsecrets`);
-  await removeAll(api, 'SyncSecret', syncSecrets);
-  for (const labelSelector of [OFFERED_SELECTOR, MADE_SELECTOR]) {
-    await removeAll(api, 'Secret', await api.list('/api/v1/secrets', { labelSelector }));
-  }
+  const isClear = async (): Promise<boolean> => {
+    let found = 0;
+    for (const labelSelector of [OFFERED_SELECTOR, MADE_SELECTOR]) {
+      const secrets = await api.list('/api/v1/secrets', { labelSelector });
+      await removeAll(api, 'Secret', secrets);
+      found += secrets.length;
+    }
+    const syncSecrets = await api.list(`${API}/syncsecrets`);
+    await removeAll(api, 'SyncSecret', syncSecrets);
+    return found + syncSecrets.length === 0;
+  };
+  await waitFor(isClear, { message: 'the objects of the test to be gone' });
 }
 
 async function removeAll(api: TestApi, kind: string, objects: readonly Json[]): Promise<void> {

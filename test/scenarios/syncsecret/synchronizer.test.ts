@@ -23,14 +23,9 @@ import {
 } from './support.ts';
 
 let scene: SyncSecretScene;
-/** One manager for all tests of this file. */
-let manager: Keyferry;
-before(async () => {
-  scene = await SyncSecretScene.open({ controllerManager: false });
-  manager = await scene.manager();
-});
+before(async () => (scene = await SyncSecretScene.open()));
 afterEach(async () => {
-  await scene.clear(manager);
+  await scene.clear();
   // `clear` deletes only Secrets with the label. So delete here the Secrets without it.
   for (const one of created.splice(0)) {
     if ((await findOffered(one.metadata.name)) === undefined) continue;
@@ -46,15 +41,10 @@ const VALUES = { a: 'one', b: 'two' };
 const FINALIZER = 'kubelb.k8c.io/lb-finalizer';
 const edited = Buffer.from('edited').toString('base64');
 
-interface Running {
-  readonly tenant: Tenant;
-  readonly ccm: Keyferry;
-}
-
-/** Starts the CCM of a new tenant, with the synchronizer. */
-async function running(): Promise<Running> {
-  const tenant = await scene.tenant();
-  return { tenant, ccm: await scene.ccm(tenant, { args: [ON] }) };
+/** The CCM with the synchronizer, and the manager. */
+async function running(): ReturnType<SyncSecretScene['keptCcm']> {
+  const [kept] = await Promise.all([scene.keptCcm({ args: [ON] }), scene.keptManager()]);
+  return kept;
 }
 
 const created: Json[] = [];
@@ -145,22 +135,19 @@ describe('a labelled Secret', () => {
     assert.equal(metadata.annotations['keyferry.dev/origin'], undefined);
     assert.equal(metadata.ownerReferences, undefined);
   };
-  const flags = { 'syncsecret-ccm': [ON], run: [`--syncsecret-${ON.slice(2)}`] };
-  for (const [command, args] of Object.entries(flags)) {
-    it(`a labelled Secret becomes a SyncSecret, and the CCM copies the SyncSecret (${command} ${args.join(' ')})`, async () => {
-      const tenant = await scene.tenant();
-      await scene.ccm(tenant, { args, inRun: command === 'run' });
-      const offered = await secret('offered', specimen);
-      const made = await synchronized('offered', wanted);
-      await scene.phase(made, 'Synced');
-      const [copy] = await scene.managementApi.list(`/api/v1/namespaces/${tenant.namespace}/secrets`);
-      assert.deepEqual(copy.data, specimen.data);
-      assert.equal(copy.type, specimen.type);
-      assert.deepEqual((await findOffered('offered')).metadata.finalizers, offered.metadata.finalizers);
-    });
-  }
+  it('a labelled Secret becomes a SyncSecret, and the CCM copies the SyncSecret', async () => {
+    const { tenant } = await running();
+    const offered = await secret('offered', specimen);
+    const made = await synchronized('offered', wanted);
+    await scene.phase(made, 'Synced');
+    const [copy] = await scene.managementApi.list(`/api/v1/namespaces/${tenant.namespace}/secrets`);
+    assert.deepEqual(copy.data, specimen.data);
+    assert.equal(copy.type, specimen.type);
+    assert.deepEqual((await findOffered('offered')).metadata.finalizers, offered.metadata.finalizers);
+  });
 
   it('with run --controllers=syncsecret-synchronizer and without a CCM, a labelled Secret becomes a SyncSecret', async () => {
+    await scene.endKept(['ccm']);
     await using operator = await Keyferry.start({
       command: 'run',
       kubeconfig: scene.clusters.ccmKubeconfig,
@@ -238,7 +225,7 @@ describe('a Secret that is no longer offered has no SyncSecret', () => {
       const chains = await Promise.all(names.map(async (name) => await arrived(tenant, name)));
       if (!isRunning) await ccm.kill9();
       await Promise.all(offered.map(async (one) => await actions[one.metadata.name]?.(one)));
-      if (!isRunning) await scene.ccm(tenant, { args: [ON] });
+      if (!isRunning) await running();
       await scene.gone(scene.tenantApi, ...chains.map(({ made }) => made));
       await scene.gone(scene.managementApi, ...chains.flatMap(({ copies }) => copies));
       for (const one of offered) {
@@ -275,6 +262,7 @@ describe('the finalizer of KubeLB', () => {
   };
 
   it("Keyferry removes KubeLB's finalizer from Secrets, and adopts or deletes KubeLB's SyncSecrets of these Secrets", async () => {
+    await scene.endKept(['ccm']);
     const all = await specimens();
     const before = await find('labelled');
     const { tenant } = await running();
@@ -290,6 +278,7 @@ describe('the finalizer of KubeLB', () => {
     "Keyferry removes KubeLB's finalizer from Secrets even if writes fail and the CCM is killed after each step",
     async () => {
       const { tenantProxy } = scene.clusters;
+      await scene.endKept(['ccm']);
       const all = await specimens();
       const tenant = await scene.tenant();
       const fail = { match: { method: 'PATCH', path: '/secrets/' }, fault: kubernetesFault(500), times: 5 } as const;
@@ -378,7 +367,7 @@ describe('a SyncSecret that another client changes', () => {
       );
       if (!isRunning) await ccm.kill9();
       for (const { edit, made } of cases) await scene.tenantApi.patch(pathOf(made), edit);
-      if (!isRunning) await scene.ccm(tenant, { args: [ON] });
+      if (!isRunning) await running();
       for (const { title, name, made, copies } of cases) {
         const now = await synchronized(name, (syncSecret) => {
           assert.deepEqual(essence(syncSecret), essence(made), title);
@@ -439,9 +428,10 @@ describe('the Secrets of a tenant', () => {
   });
 
   it('without --enable-secret-synchronizer, the CCM requests no Secrets at all', async () => {
+    await scene.endKept(['ccm']);
     const tenant = await scene.tenant();
     const from = requestsForSecrets().length;
-    await scene.ccm(tenant);
+    await Promise.all([scene.ccm(tenant), scene.keptManager()]);
     await secret('labelled');
     const object = await scene.create('default', 'one', VALUES);
     await scene.arrived(tenant, object, VALUES);
@@ -484,7 +474,7 @@ it('while its Secrets keep their data and labels, the synchronizer writes and re
   });
   await requests.assertNone(async () => {
     await ccm.kill9();
-    await scene.ccm(tenant, { args: [ON] });
+    await running();
   });
   await secret('last');
   await arrived(tenant, 'last');

@@ -8,7 +8,7 @@ import { refuse } from '../engine/admission.ts';
 import { pathOf, secretPath, syncSecretPath, SyncSecretScene } from './support.ts';
 
 let scene: SyncSecretScene;
-before(async () => (scene = await SyncSecretScene.open({ controllerManager: false })));
+before(async () => (scene = await SyncSecretScene.open()));
 afterEach(async () => await scene.clear());
 after(async () => await scene.close());
 
@@ -26,8 +26,7 @@ async function warned(api: TestApi, namespace: string, message: RegExp): Promise
 }
 
 it('if the CCM may not delete copies, a deleted SyncSecret leaves an event on its namespace that names no place in the management cluster', async () => {
-  const tenant = await scene.tenant();
-  const [ccm] = await Promise.all([scene.ccm(tenant, SHORT_LIMIT), scene.manager()]);
+  const { tenant, ccm } = await scene.kept(SHORT_LIMIT);
   const object = await scene.create('default', 'left', VALUES);
   const { copy } = await scene.arrived(tenant, object, VALUES);
   const role = `/apis/rbac.authorization.k8s.io/v1/namespaces/${tenant.namespace}/roles/keyferry-syncsecret-ccm`;
@@ -52,7 +51,7 @@ it('if the CCM may not delete copies, a deleted SyncSecret leaves an event on it
 it('if a policy keeps the Secret of a deleted SyncSecret, an event and the next SyncSecret of this name say so', async () => {
   const { managementApi: api } = scene;
   const tenant = await scene.tenant();
-  await scene.manager(SHORT_LIMIT);
+  await scene.keptManager(SHORT_LIMIT);
   const object = await scene.create(tenant.namespace, 'kept', VALUES, {}, api);
   const { secret } = await scene.made(object, VALUES);
   const when = `request.name == '${secret.metadata.name}'`;

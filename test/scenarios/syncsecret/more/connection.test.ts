@@ -1,6 +1,4 @@
-/**
- * Tests a CCM that starts while its kubeconfig of the management cluster is wrong, or that cluster is down.
- */
+/** Tests a CCM that starts while its kubeconfig of the management cluster is wrong. */
 import assert from 'node:assert/strict';
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -18,7 +16,6 @@ after(async () => await scene.close());
 describe('a kubeconfig of the management cluster that cannot be used at the start', () => {
   const contents: Readonly<Record<string, string | undefined>> = {
     missing: undefined,
-    empty: '',
     'half-written': 'apiVersion: v1\nclusters:\n- cluster: {server: "https://exam',
     'without its context': 'apiVersion: v1\ncurrent-context: there\n',
   };
@@ -78,31 +75,6 @@ it('with a kubeconfig of a wrong cluster, the CCM reports the mistake and writes
   await replaceFile(kubeconfig, right);
   await scene.arrived(tenant, object, { a: 'one' });
   await scene.phase(object, 'Synced');
-});
-
-it('if the management cluster is down when the CCM starts, the CCM reports it, and copies everything when the cluster answers', async () => {
-  const { link } = scene.clusters;
-  await link.refuse();
-  const tenant = await scene.tenant();
-  const ccm = await scene.ccm(tenant);
-  await scene.manager();
-  await scene.namespaces('early');
-  const object = await scene.create('early', 'one', { a: 'one' });
-  await scene.phase(object, 'Pending', {
-    reason: 'ClusterUnreachable',
-    message: /^the management cluster does not answer$/,
-  });
-  assert.equal(await ccm.metric('kubelb_ccm_kubelb_cluster_connected'), 0);
-  assert.ok(await ccm.isReady());
-  assert.match((await ccm.probe('/readyz?verbose')).text, /^\[i\]management\/watch-\d+ failed: /m);
-  await link.accept();
-  await scene.arrived(tenant, object, { a: 'one' });
-  await scene.phase(object, 'Synced');
-  assert.equal(await ccm.metric('kubelb_ccm_kubelb_cluster_connected'), 1);
-  assert.match((await ccm.probe('/readyz?verbose')).text, /^\[i\]management\/watch-\d+ ok: /m);
-  const writes = await ccm.metric('keyferry_writes_total', { cluster: 'management', result: 'ok' });
-  assert.equal(writes, 1);
-  assert.notEqual(await ccm.metric('keyferry_queue_depth', { queue: 'targets management' }), undefined);
 });
 
 async function replaceFile(file: string, content: string): Promise<void> {

@@ -15,16 +15,14 @@ import { staysTrue, waitFor } from '../../../support/wait-for.ts';
 import { syncSecretPath, SyncSecretScene } from '../support.ts';
 
 let scene: SyncSecretScene;
-/** One manager for all tests of this file. */
-let manager: Keyferry;
 /** A second cluster, whose CCM has the name of the same tenant. */
 let other: TenantCluster;
 before(async () => {
   [scene, other] = await Promise.all([SyncSecretScene.open(), startTenantCluster()]);
-  manager = await scene.manager();
+  await scene.keptManager();
 });
 afterEach(async () => {
-  await scene.clear(manager);
+  await scene.clear();
   for (const object of await other.api.list('/apis/kubelb.k8c.io/v1alpha1/syncsecrets')) {
     await remove(object, other.api, null);
   }

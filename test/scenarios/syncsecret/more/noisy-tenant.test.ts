@@ -10,7 +10,7 @@ import { assertWithin, Yardstick } from '../../../support/yardstick.ts';
 import { SyncSecretScene, syncSecretsPath } from '../support.ts';
 
 let scene: SyncSecretScene;
-before(async () => (scene = await SyncSecretScene.open({ controllerManager: false })));
+before(async () => (scene = await SyncSecretScene.open()));
 after(async () => await scene.close());
 
 /** How much later a change may arrive because of the many SyncSecrets, ms on an idle machine. */

@@ -23,7 +23,7 @@ let scene: SyncSecretScene;
 let api: TestApi;
 
 before(async () => {
-  scene = await SyncSecretScene.open({ controllerManager: false });
+  scene = await SyncSecretScene.open();
   api = scene.managementApi;
   await scene.manager({
     inRun: true,

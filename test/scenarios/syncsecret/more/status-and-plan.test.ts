@@ -42,7 +42,7 @@ const ruleOf = ({ rules }: Json, name: string): Json => rules.find((rule: Json) 
 
 describe('status', () => {
   it("keyferry status shows a tenant's SyncSecret in both clusters, and its Secret in the management cluster", async () => {
-    const { tenant } = await scene.running();
+    const { tenant } = await scene.kept();
     const object = await scene.create('default', 'seen', { a: 'one' });
     const { copy, secret } = await scene.arrived(tenant, object, { a: 'one' });
     await scene.phase(object, 'Synced');
@@ -77,7 +77,7 @@ describe('status', () => {
   });
 
   it("in the management cluster, keyferry status names the tenant's SyncSecret in full, also for KubeLB's copies and for orphans", async () => {
-    const { tenant, ccm, manager } = await scene.running();
+    const { tenant, ccm, manager } = await scene.kept();
     const api = scene.managementApi;
     const long = `long-${'n'.repeat(80)}`;
     const named = await scene.create('default', long, { a: 'one' });
@@ -89,8 +89,6 @@ describe('status', () => {
     assert.equal(ruleOf(await seen(), copy.metadata.name).source, `syncsecret default/${long} in tenant`);
     await Promise.all([ccm.kill9(), manager.kill9()]);
     await api.patch(pathOf(copy), { metadata: { annotations: { 'keyferry.dev/origin': null } } });
-    // Remove the owner reference, so that the garbage collector does not delete the Secret.
-    await api.patch(pathOf(left.secret), { metadata: { ownerReferences: null } });
     await api.patch(pathOf(left.copy), { metadata: { finalizers: null } });
     await api.delete(pathOf(left.copy));
     await waitFor(async () => (await api.find(pathOf(left.copy))) === undefined, { message: 'the copy to be gone' });
@@ -110,6 +108,7 @@ describe('status', () => {
 
   it('keyferry status lists a SyncSecret as an orphan if its Secret is gone or lost the label, and notes that a clone is ignored', async () => {
     const { tenantApi, managementApi } = scene;
+    await scene.endKept();
     const tenant = await scene.tenant();
     const args = ['--enable-secret-synchronizer'];
     const [ccm, manager] = await Promise.all([scene.ccm(tenant, { args }), scene.manager()]);
@@ -142,7 +141,7 @@ describe('status', () => {
   });
 
   it('if a Secret cannot be written, keyferry status shows its SyncSecret as Failed and the reason', async () => {
-    const { tenant } = await scene.running();
+    const { tenant } = await scene.kept();
     const object = await scene.create('default', 'unfit', { 'tls.crt': 'x' }, { type: 'kubernetes.io/tls' });
     await scene.phase(object, 'Failed');
     const copy = await scene.findCopy(tenant, object);
@@ -182,7 +181,7 @@ describe('plan', () => {
     (await runProgram(['plan', '-', '--kubeconfig', plane.kubeconfigPath], text)).stdout;
 
   it("keyferry plan shows how a Secret changes, and what a new SyncSecret and a tenant's SyncSecret become", async () => {
-    await scene.running();
+    await scene.kept();
     const api = scene.managementApi;
     const object = await scene.create('default', 'planned', { a: 'one' }, {}, api);
     await scene.made(object, { a: 'one' });

@@ -1,6 +1,4 @@
-/**
- * Tests the CCM and the synchronizer without single permissions of their manifests.
- */
+/** Tests CCM, synchronizer and manager without single permissions of their manifests. */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, it } from 'node:test';
 
@@ -18,16 +16,18 @@ const SYNCHRONIZER_FILE = 'rbac-syncsecret-synchronizer.yaml';
 /** The manifest with the rights of a tenant in the management cluster. */
 const TENANT_FILE = 'rbac-syncsecret-tenant.yaml';
 const trial = new Trial();
+const managerTrial = new Trial();
 let scene: SyncSecretScene;
 let tenant: Tenant;
 let roles: Readonly<Record<'role' | 'home' | 'synchronizer' | 'remote' | 'identity', Role>>;
+let manager: Role;
 let one: Json;
 const at = (name: string): string => syncSecretPath('default', name);
 
 before(async () => {
-  scene = await SyncSecretScene.open({ controllerManager: false });
+  scene = await SyncSecretScene.open();
   tenant = await scene.tenant();
-  const { tenantPlane, managementPlane, ccmUser } = scene.clusters;
+  const { tenantPlane, managementPlane, ccmUser, managerUser } = scene.clusters;
   const name = 'keyferry-syncsecret-ccm';
   roles = {
     role: roleOf(FILE, name, tenantPlane, ccmUser),
@@ -36,9 +36,10 @@ before(async () => {
     remote: roleOf(TENANT_FILE, name, managementPlane, tenant.user, tenant.namespace),
     identity: roleOf(TENANT_FILE, 'keyferry-syncsecret-tenant', managementPlane, tenant.user),
   };
-  await scene.manager();
+  manager = roleOf('rbac-syncsecret-manager.yaml', 'keyferry-syncsecret-manager', managementPlane, managerUser);
+  await managerTrial.start(scene.manager());
 });
-afterEach(() => trial.restoreAll());
+afterEach(async () => await Promise.all([trial.restoreAll(), managerTrial.restoreAll()]));
 after(async () => {
   await trial.program.kill9();
   await scene.close();
@@ -239,4 +240,41 @@ it("without one of its permissions, the synchronizer makes no SyncSecrets, does 
   await offer('offered');
   const second = await madeOf();
   await trial.without(synchronizer, 'syncsecrets delete', remove, () => scene.gone(tenantApi, second));
+});
+
+it('without the permission to patch syncsecrets, the manager makes the Secret, but reports Failed, because it cannot write its finalizer', async () => {
+  const { managementApi: api } = scene;
+  let object: Json;
+  const use = async (): Promise<void> => {
+    object = await scene.create('default', 'unprepared', { a: '1' }, {}, api);
+    await scene.phase(object, 'Failed', { api, message: /no permission to patch syncsecrets$/ });
+    await scene.made(object, { a: '1' });
+  };
+  await managerTrial.without(manager, 'syncsecrets patch', use, () => scene.phase(object, 'Synced', { api }));
+});
+
+it('if the manager lacks a permission for Secrets, the status of the SyncSecret names it; an edited Secret waits for `get`', async () => {
+  const { managementApi: api } = scene;
+  let object: Json;
+  const use = async (): Promise<void> => {
+    object = await scene.create('default', 'created', { a: '1' }, {}, api);
+    const message = /^failed to create Secret: .* no permission to create secrets$/;
+    await scene.phase(object, 'Failed', { api, message });
+  };
+  await managerTrial.without(manager, 'secrets create', use, () => scene.made(object, { a: '1' }));
+  const change = async (): Promise<void> => {
+    await scene.change(api, object, { a: '2' });
+    const message = /^failed to update Secret: .* no permission to patch secrets$/;
+    await scene.phase(object, 'Failed', { api, message });
+  };
+  await managerTrial.without(manager, 'secrets patch', change, () => scene.made(object, { a: '2' }));
+  const edit = async (): Promise<void> => {
+    await scene.change(api, await scene.findSecret(object), { a: 'edited' });
+  };
+  await managerTrial.without(manager, 'secrets get', edit, () => scene.made(object, { a: '2' }));
+  const remove = async (): Promise<void> => {
+    await api.delete(at('created'));
+    await scene.phase(object, 'Terminating', { api, message: /no permission to delete secrets$/ });
+  };
+  await managerTrial.without(manager, 'secrets delete', remove, () => scene.gone(api, object));
 });
