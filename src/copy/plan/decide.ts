@@ -10,6 +10,7 @@
  * the operator does. A source of facts may delay reads, to do the reads of many decisions together.
  */
 import { ApiError, ConnectionError } from '../../kube/errors.ts';
+import { getOrCreate } from '../../runtime/maps.ts';
 import { type Claim, isUnderWay, type SourceView } from '../model/claim.ts';
 import type { Fingerprint } from '../model/content.ts';
 import type { KeySelection } from '../model/key-selection.ts';
@@ -204,10 +205,11 @@ export function factsOf(target: ResourceKey, source: FactSource, reader: TargetR
   const { claims, cycles, sources } = source;
   const contest = contestOf(target, source, reader);
   const inCycle = cycles.viewsOn(target);
+  const views = new Map<Claim, SourceView>();
   return {
     ...contest,
     target,
-    viewOf: (claim) => inCycle(claim) ?? contest.viewOf(claim),
+    viewOf: (claim) => getOrCreate(views, claim, () => inCycle(claim) ?? contest.viewOf(claim)),
     usedBy: claims.book.userOf(target),
     fingerprintOf: (claim) => fingerprintFor(claim, sources),
     orphanAction: undefined,

@@ -25,6 +25,7 @@ export interface Contest {
   readonly leftBy: readonly RuleKey[];
   /** The metadata of the target; `undefined`: it is not known to exist, or is an entry in Vault. */
   readonly observed: Observed | undefined;
+  /** The state of a claim's source. In `Facts` it is the state that the plan was made from, also after the plan. */
   readonly viewOf: (claim: Claim) => SourceView;
   /** Wall clock, ms. */
   readonly now: number;

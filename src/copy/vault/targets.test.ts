@@ -31,7 +31,7 @@ const TARGET = vaultTargetKey(LOCATION);
 
 const { signal } = new AbortController();
 const DESIRED = { kind: 'be', labels: {}, annotations: {}, bookkeeping: {}, data: 'source' } as const;
-const PRESENT: SourceView = { state: 'present', version: '1', labels: {}, annotations: {} };
+const PRESENT = { state: 'present', version: '1', labels: {}, annotations: {} } as const;
 const ABSENT: SourceView = { state: 'missing', ...userCause('NoSecret', 'not found') };
 const SHAPE: Shape = {
   id: '',
@@ -50,21 +50,26 @@ class Scene {
   readonly written: string[] = [];
   /** How many times the content of a source was loaded. */
   loads = 0;
+  /** The version of all sources. */
+  version = '1';
+  /** Called before the content of a source is read. */
+  onLoad: () => unknown = () => undefined;
   readonly targets: VaultTargets;
 
   constructor(entries: object) {
     fixRandom(0);
     const connection = { session: { addr: 'http://v' }, entries } as unknown as VaultConnection;
-    const content = Content.ofObject(SECRET, { data: { k: 'NDI=' } }, '1');
+    const content = Content.ofObject(SECRET, { data: { k: 'NDI=' } }, this.version);
     this.targets = new VaultTargets({
       claims: { book: this.book, ownersOf: () => [], graceLeft: () => undefined, wanted: () => undefined },
       cycles: NO_CYCLES,
       sources: {
-        view: (source) => (this.sourceless.has(source ?? '') ? ABSENT : PRESENT),
+        view: (source) => (this.sourceless.has(source ?? '') ? ABSENT : { ...PRESENT, version: this.version }),
         fingerprint: () => content.fingerprint,
         load: async () => {
           this.loads += 1;
-          return await Promise.resolve(content);
+          this.onLoad();
+          return await Promise.resolve(content.withVersion(this.version));
         },
       },
       locations: this.locations,
@@ -204,4 +209,16 @@ test('if a Vault entry has the content of a rule, this rule keeps the entry; oth
   scene.sourceless.clear();
   scene.claimed('old', '1');
   assert.deepEqual(await scene.run(), ['old']);
+});
+
+test('content that is newer than the plan is not written: the next run decides about it', async () => {
+  const scene = new Scene({
+    readVersion: async () => await Promise.resolve({ state: 'missing' }),
+    update: async () => await Promise.resolve({ written: true, version: 1, createdTime: '' }),
+  });
+  scene.claimed('mirror', '');
+  scene.onLoad = () => (scene.version = '2');
+  assert.deepEqual(await scene.run(), []);
+  assert.deepEqual(await scene.run(), ['mirror']);
+  assert.equal(scene.targets.written(TARGET)?.sourceVersion, '2');
 });

@@ -99,7 +99,6 @@ export class TargetActions {
       case 'delete':
         return await this.#delete(action);
       case 'replace':
-        return await this.#replace({ ...action, plan });
       case 'create':
       case 'update':
         return await this.#write({ ...action, plan });
@@ -120,6 +119,8 @@ export class TargetActions {
     if (pause !== undefined) return pause;
     const source = await this.#content(action);
     if (source === 'gone') return { requeueAfterMs: LATER_MS };
+    if (source === 'changed') return 'again';
+    if (plan.do === 'replace') return await this.#replace(action, source);
     const content = source === undefined ? undefined : await this.#merged(action, source);
     if (content === 'changed') return 'again';
     const values = desired.data === 'source' ? source : undefined;
@@ -198,16 +199,11 @@ export class TargetActions {
    * Replaces a copy that cannot be updated (another type, immutable, made by another controller): deletes it after a dry
    * run has shown that the server accepts the new copy. A policy or quota that refuses the new copy so costs no copy.
    */
-  async #replace(action: Action): Promise<ActionResult> {
+  async #replace(action: Action, content: Content | undefined): Promise<ActionResult> {
     const { store, onWrite } = this.#options;
-    const { facts, plan, run } = action;
+    const { plan, run } = action;
     const { target, signal } = run;
     const { claim, desired } = plan;
-    if (facts.observed === undefined) return 'again';
-    const pause = this.#pause(action, attemptOf(facts, claim, this.#memory.get(target)));
-    if (pause !== undefined) return pause;
-    const content = await this.#content(action);
-    if (content === 'gone') return { requeueAfterMs: LATER_MS };
     try {
       const written = content ?? minimalContent(store, desired.type);
       await this.#writer.create(target, desired, written, signal, { dryRun: true });
@@ -225,13 +221,19 @@ export class TargetActions {
     return await this.#delete(action);
   }
 
-  /** The content to be written; `undefined`: the data stay unchanged; `gone`: the source cannot be read now. */
-  async #content({ facts, plan, run }: Action): Promise<Content | undefined | 'gone'> {
+  /**
+   * The content to be written; `undefined`: the data stay unchanged; `gone`: the source cannot be read now; `changed`: it
+   * has another version than the plan was made from. With this version, it may not allow the copy any more.
+   */
+  async #content({ facts, plan, run }: Action): Promise<Content | undefined | 'gone' | 'changed'> {
     const { claim, desired, withData } = plan;
     if (!withData || desired.data === 'keep') return undefined;
     if (desired.data === 'minimal') return minimalContent(this.#options.store, desired.type);
-    if (claim.source === undefined || facts.viewOf(claim).state !== 'present') return 'gone';
-    return (await this.#options.sources.load(claim.source, run.signal, claim.selection)) ?? 'gone';
+    const view = facts.viewOf(claim);
+    if (claim.source === undefined || view.state !== 'present') return 'gone';
+    const content = await this.#options.sources.load(claim.source, run.signal, claim.selection);
+    if (content === undefined) return 'gone';
+    return content.version === view.version ? content : 'changed';
   }
 
   /** The data of a target that keeps its other keys; `changed`: it is not the planned version any more. */

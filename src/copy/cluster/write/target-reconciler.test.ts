@@ -26,6 +26,8 @@ const STAYS = 'example.com/stays';
 
 let plane: ControlPlane;
 let api: HttpKubeApi;
+/** The API server, with the interruptions. */
+let interrupted: KubeApi;
 let store: KubeStore;
 /** By HTTP method: a function that runs one time, before the next request with this method. */
 const interruptions = new Map<string, () => Promise<unknown>>();
@@ -39,7 +41,7 @@ const wrote: boolean[] = [];
 before(async () => {
   plane = await startControlPlane({ controllerManager: false });
   api = await clientOf(plane);
-  const interrupted: KubeApi = {
+  interrupted = {
     cluster: api.cluster,
     stream: async (request) => await api.stream(request),
     request: async (request) => {
@@ -72,6 +74,7 @@ const targetsOf = (
   graceMs?: number,
   own = store,
   onChange: OnObjectChange = () => undefined,
+  sources: TargetReconcilerOptions['sources'] = stubBackend('c').sourcesOf(asKey('c:Secret/default/x')),
 ): TargetReconciler =>
   new TargetReconciler({
     store: own,
@@ -84,7 +87,7 @@ const targetsOf = (
       versionOf: () => undefined,
     },
     cycles: NO_CYCLES,
-    sources: stubBackend('c').sourcesOf(asKey('c:Secret/default/x')),
+    sources,
     hasNamespace: () => true,
     orphanActionOf,
     onTried: () => undefined,
@@ -309,6 +312,75 @@ describe('the replacement of an immutable copy', () => {
     await run();
     assert.equal((await plane.api.find(path('edited')))?.metadata.uid, uid);
   });
+});
+
+describe('the source changes while its content is read for a write', () => {
+  const ALLOWS = 'example.com/allows';
+  const CREATED = ['GET', 'POST'];
+  const { signal } = new AbortController();
+
+  for (const [isImmutable, allows, sent] of [
+    [false, 'no', ['GET']],
+    [true, 'no', ['GET']],
+    [false, 'yes', CREATED],
+    [true, 'yes', ['GET', 'POST', 'DELETE', 'POST']],
+  ] as const) {
+    const [copy, then] = [isImmutable ? 'an immutable' : 'a missing', allows === 'yes' ? 'gets the new' : 'gets no'];
+    it(`${copy} copy ${then} data if the source ${allows === 'yes' ? 'still allows' : 'no longer allows'} it`, async () => {
+      const [name, source] = [`copy-${isImmutable}-${allows}`, `source-${isImmutable}-${allows}`];
+      const rule: RuleKey = asKey('rules:there');
+      const whole = new KubeStore({
+        api: interrupted,
+        kind: SECRET,
+        onChange: () => undefined,
+        onKnown: () => undefined,
+      });
+      const sink = whole.contentSink([{ isSource: () => false }]);
+      const create = async (of: string, annotations: object, a: string, immutable = false): Promise<void> => {
+        const metadata = { name: of, namespace: 'default', annotations };
+        sink.upsert(
+          await plane.api.create({ apiVersion: 'v1', kind: 'Secret', metadata, stringData: { a }, immutable }),
+        );
+      };
+      await create(source, { [ALLOWS]: 'yes' }, 'one');
+      if (isImmutable) await create(name, { [MARK]: rule }, 'old', true);
+      const shape: Shape = {
+        id: '',
+        desiredState: (view) => {
+          if (view.state !== 'present' || view.annotations[ALLOWS] !== 'yes')
+            return { kind: 'fail', ...userCause('Denied', 'not allowed') };
+          const annotations = { [MARK]: rule };
+          return { kind: 'be', labels: {}, annotations, bookkeeping: {}, data: 'source', immutable: false };
+        },
+        heldVersion: () => undefined,
+      };
+      const [target, from] = [whole.key('default', name), whole.key('default', source)];
+      const book = new ClaimBook();
+      const claim: Claim = { owner: { key: rule, title: rule, rank: '' }, mode: 'own', source: from, shape };
+      book.replace(rule, [{ target, claim }], [from]);
+      const sources: TargetReconcilerOptions['sources'] = {
+        view: (key) => (key === from ? whole.view(from) : { state: 'unknown' }),
+        fingerprint: () => whole.fingerprint(from),
+        load: async () => await whole.load(from, signal),
+      };
+      const targets = targetsOf(book, () => assert.fail('not asked'), undefined, whole, undefined, sources);
+      // The plan knows the fingerprint of the content, but the content itself is not in the cache.
+      interruptions.set('GET', async () => {
+        await plane.api.patch(path(source), {
+          metadata: { annotations: { [ALLOWS]: allows } },
+          stringData: { a: 'two' },
+        });
+      });
+      requests.length = 0;
+      await targets.reconcile(target, signal);
+      await whole.stop();
+      assert.deepEqual(requests.splice(0), sent);
+      const found = (await plane.api.find(path(name))) as { readonly data: { readonly a: string } } | undefined;
+      const data = found && Buffer.from(found.data.a, 'base64').toString();
+      assert.equal(data, allows === 'yes' ? 'two' : isImmutable ? 'old' : undefined);
+      assert.equal(book.on(target)[0]?.outcome.state, allows === 'yes' ? 'synced' : 'error');
+    });
+  }
 });
 
 for (const [brought, isReported] of [
