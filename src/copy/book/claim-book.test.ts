@@ -149,6 +149,23 @@ test('when a rule was deleted and created again, its targets count as changed, b
   );
 });
 
+test('all claims of a rule that ask for the same are one object, also on targets that come before and after the others', () => {
+  const book = new ClaimBook();
+  let targets: readonly ResourceKey[] = [B];
+  for (const more of [B, A, asKey<ResourceKey>('c')]) {
+    targets = [...new Set([more, ...targets])].toSorted();
+    const { claim: shared } = claim(R, A, 'own', S);
+    book.replace(
+      R,
+      targets.map((target) => ({ target, claim: shared })),
+      [],
+    );
+  }
+  const claims = Array.from(book.of(R), (entry) => entry.claim);
+  assert.equal(claims.length, 3);
+  assert.equal(new Set(claims).size, 1);
+});
+
 test('settle() returns true only if the outcome of the claim changed', () => {
   const book = new ClaimBook();
   book.replace(R, [claim(R, A, 'own', S)], []);

@@ -52,7 +52,8 @@ export class ClaimBook {
   readonly #pending = new Map<RuleKey, number>();
 
   /**
-   * Replaces the claims of the rule. Claims that did not change keep their outcomes.
+   * Replaces the claims of the rule. Claims that did not change keep their outcomes. Each evaluation makes all claims and
+   * shapes anew, with a user's texts in them. So a claim on a new target is the object that the other targets have.
    * @param sources all sources of the rule, even if it has no claims
    */
   replace(rule: RuleKey, claims: Iterable<Claimed>, sources: readonly ResourceKey[]): BookChange {
@@ -60,21 +61,28 @@ export class ClaimBook {
     const before = new Map<ClaimId, Entry>();
     for (const entry of old) before.set(idOf(entry), entry);
     const after = new Map<ClaimId, Entry>();
-    const targets: ResourceKey[] = [];
+    const added: (Entry & { claim: Claim })[] = [];
+    /** The claims in the book, by the claims that ask for the same. */
+    const shared = new Map<Claim, Claim>();
     for (const claimed of claims) {
       const { target, claim } = claimed;
       const id = idOf(claimed);
       if (after.has(id)) continue;
       const known = before.get(id);
-      if (known !== undefined && same(known.claim, claim)) {
+      if (known !== undefined && (shared.get(claim) === known.claim || same(known.claim, claim))) {
+        shared.set(claim, known.claim);
         after.set(id, known);
         continue;
       }
       const entry = { target, claim, outcome: PENDING };
       after.set(id, entry);
-      this.#insert(entry);
-      targets.push(target);
+      added.push(entry);
     }
+    for (const entry of added) {
+      entry.claim = shared.get(entry.claim) ?? entry.claim;
+      this.#insert(entry);
+    }
+    const targets = added.map(({ target }) => target);
     const maybeUnused = new Set(this.#sourcesOf.get(rule));
     for (const source of sources) maybeUnused.delete(source);
     for (const [id, entry] of before) {
