@@ -103,3 +103,14 @@ test('a Secret loses the finalizer of KubeLB when its claim has an outcome: unti
   };
   assert.deepEqual([removed(undefined), removed(PENDING), removed(SYNCED)], [[], [], [ORIGINAL_FINALIZER]]);
 });
+
+test('a SyncSecret gets no data of a Secret that lost its label, although the rule of the Secret is not gone yet', () => {
+  const synchronizer = new Synchronizer(contextOf(() => never));
+  synchronizer.store.put(secret);
+  const [claimed] = synchronizer.rules.evaluate(synchronizer.store.key('default', 'x'))?.claims ?? [];
+  const kinds = [secret.metadata.labels ?? {}, {}].map((labels) => {
+    const view = { state: 'present', version: '2', labels, annotations: {} } as const;
+    return claimed?.claim.shape.desiredState(view, undefined, 0).kind;
+  });
+  assert.deepEqual(kinds, ['be', 'wait']);
+});

@@ -1,6 +1,7 @@
 /** The shapes of a SyncSecret's copy, of a SyncSecret's Secret, and of the SyncSecret of a labelled Secret. Pure. */
 import { TOO_LARGE } from '../common/excluded-metadata.ts';
 import {
+  CHANGING,
   type DesiredState,
   failing,
   type FieldPatch,
@@ -10,7 +11,7 @@ import {
 } from '../../copy/model/claim.ts';
 import type { RuleKey } from '../../copy/model/keys.ts';
 import { COPY_LABEL, LAST_APPLIED, type Observed, PLACE_ANNOTATION } from '../../copy/model/observed.ts';
-import { ORIGIN_LABELS, SYNC_SECRET } from './api.ts';
+import { MANAGED_BY_KUBELB, MANAGED_BY_LABEL, ORIGIN_LABELS, SYNC_SECRET } from './api.ts';
 import {
   COPY_OF_SYNC_SECRET,
   ORIGIN_ANNOTATION,
@@ -160,6 +161,12 @@ export class SecretShape extends SyncShape<SecretOf> {
 export class ManifestShape extends SyncShape<Omit<CopyOf, 'cluster'>> {
   protected override get isWhollyOurs(): boolean {
     return false;
+  }
+
+  /** Data of a Secret that lost the label go nowhere: another watch than that of its rule may bring them first. */
+  override desiredState(source: SourceView, observed: Observed | undefined): DesiredState {
+    const isOffered = source.state !== 'present' || source.labels[MANAGED_BY_LABEL] === MANAGED_BY_KUBELB;
+    return isOffered ? super.desiredState(source, observed) : CHANGING;
   }
 
   constructor(travel: Travel, of: Omit<CopyOf, 'cluster'>) {
