@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 
 import { listEach } from '../../src/kube/list-each.ts';
-import { annotationNames, isReplicatorAnnotation } from '../../src/controllers/replicator/rules/annotations.ts';
+import { annotationNames, isReplicatorAnnotation } from '../../src/controllers/replicator/words.ts';
 import type { KubeObject } from '../../src/kube/api.ts';
 import { Arrivals } from '../arrivals.ts';
 import { took } from '../screen.ts';

@@ -9,7 +9,7 @@ import { reachOf } from '../../src/controllers/common/namespaces/reach.ts';
 import type { SecretMirror, SecretMirrorSpec } from '../../src/controllers/mirrors/api.ts';
 import { createMirrorStore } from '../../src/controllers/mirrors/rules/mirror-store.ts';
 import { MirrorRules } from '../../src/controllers/mirrors/rules/rule-set.ts';
-import { ReplicatorRules } from '../../src/controllers/replicator/rules/rule-set.ts';
+import { ReplicatorRules } from '../../src/controllers/replicator/rules.ts';
 import { ACCEPT_FROM_ANNOTATION, Namespaces } from '../../src/copy/cluster/watch/namespaces.ts';
 import type { TargetWriter } from '../../src/copy/engine/backend.ts';
 import type { Life } from '../../src/copy/engine/life/rule-life.ts';

@@ -1,9 +1,9 @@
 /** Reads annotated objects for `status` and `plan`. They have no status, so the commands decide on each target anew. */
 import { parseResourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import type { RuleScope } from '../../controllers/common/context.ts';
-import { type AnnotationNames, type Annotations, listItems } from '../../controllers/replicator/rules/annotations.ts';
-import { ReplicatorRules } from '../../controllers/replicator/rules/rule-set.ts';
-import { readRule } from '../../controllers/replicator/rules/rule.ts';
+import { type AnnotationNames, type Annotations, listItems } from '../../controllers/replicator/words.ts';
+import { ReplicatorRules } from '../../controllers/replicator/rules.ts';
+import { readRule } from '../../controllers/replicator/targets.ts';
 import { because, withReason } from '../../copy/model/cause.ts';
 import type { Observed } from '../../copy/model/observed.ts';
 import type { Evaluation } from '../../copy/model/rule-set.ts';

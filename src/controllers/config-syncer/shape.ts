@@ -29,8 +29,7 @@ export class SyncShape extends PushedShape {
   constructor(options: SyncShapeOptions) {
     const { source, uid, clusterName, fromCluster, text } = options;
     const mark = fromCluster === undefined ? placeText(source) : farMark(fromCluster, source);
-    const id = JSON.stringify(['sync', mark, uid, clusterName, text]);
-    super(id, (annotations) => userText(annotations) === text);
+    super(JSON.stringify(['sync', mark, uid, clusterName]), text, userText);
     this.#options = options;
     this.#mark = mark;
     this.#originLabels = originLabels(source, clusterName);

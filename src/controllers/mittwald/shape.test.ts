@@ -65,17 +65,6 @@ it('the list of the original is no consent where the user says who may push', ()
     assert.equal(desired({ [NAMES.keys]: 'k', ...version, [ACCEPT_PUSH]: 'b' }).takes, undefined);
 });
 
-it('a source that is suspended in the same write as its data change is copied no more, although its rule is not evaluated yet', () => {
-  const text = userText(ANNOTATIONS);
-  const source = { namespace: 'a', name: 'x' };
-  const shape = new PushShape({ source, text, stripsLabels: false, owners: undefined, mergesForeign: false });
-  const suspended = { ...SOURCE, annotations: { ...ANNOTATIONS, 'keyferry.dev/suspend': 'true' } };
-  assert.deepEqual(
-    [SOURCE, suspended].map((view) => shape.desiredState(view, undefined, 0).kind),
-    ['be', 'wait'],
-  );
-});
-
 it('an object that is suspended while it pulls stays as it is, although its rule is not evaluated yet', () => {
   const [target, source] = [
     { namespace: 't', name: 'x' },

@@ -5,7 +5,6 @@ import {
   type Claim,
   type DesiredObject,
   type DesiredState,
-  failing,
   type FieldPatch,
   listedIn,
   type Merged,
@@ -69,8 +68,7 @@ export class PushShape extends PushedShape {
   constructor(options: PushOptions) {
     const { source, text, owners } = options;
     const mark = placeText(source);
-    const id = `push ${mark} ${text} ${JSON.stringify(owners ?? null)}`;
-    super(id, (annotations) => userText(annotations) === text);
+    super(`push ${mark} ${JSON.stringify(owners ?? null)}`, text, userText);
     this.#options = options;
     this.#mark = mark;
   }
@@ -157,12 +155,8 @@ function remainsIn({ annotations, ownAnnotations }: Observed): DesiredObject {
 
 /** An object of a user that pulls keys from its source. */
 export class KeysShape extends PullShape {
-  readonly #permits: (annotations: Annotations) => boolean;
-
-  /** @param permits whether a source with these annotations permits the target */
   constructor(target: Place, source: Place, permits: (annotations: Annotations) => boolean) {
-    super({ target, source, permission: NAMES, version: NAMES.version });
-    this.#permits = permits;
+    super({ target, source, permission: NAMES, version: NAMES.version, permits });
   }
 
   protected sourceIn(annotations: Annotations): string | undefined {
@@ -195,7 +189,6 @@ export class KeysShape extends PullShape {
   }
 
   protected from(source: PresentSource, { annotations }: Observed, now: number): DesiredState {
-    if (!this.#permits(source.annotations)) return failing(this.denied());
     const missing: FieldPatch = annotations[NAMES.version] ? {} : { [NAMES.version]: source.version };
     return {
       kind: 'be',

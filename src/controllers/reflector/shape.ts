@@ -22,7 +22,7 @@ export class AutoShape extends PushedShape {
 
   /** @param text the annotations of the source that decide which mirrors there are (`userText`) */
   constructor(source: Place, text: string) {
-    super(`auto ${placeText(source)} ${text}`, (annotations) => userText(annotations) === text);
+    super(`auto ${placeText(source)}`, text, userText);
     this.#source = placeText(source);
   }
 
@@ -45,15 +45,9 @@ export class AutoShape extends PushedShape {
 
 /** A direct mirror: an object of a user that gets the data of its source. */
 export class DirectShape extends PullShape {
-  readonly #permits: (annotations: Annotations) => boolean;
-
-  /**
-   * @param permits whether a source with these annotations permits the target
-   * @param facts the facts besides the annotations on which `permits` depends, as text
-   */
+  /** @param facts the facts besides the annotations on which `permits` depends, as text */
   constructor(target: Place, source: Place, permits: (annotations: Annotations) => boolean, facts: string) {
-    super({ target, source, permission: NAMES, version: NAMES.version }, facts);
-    this.#permits = permits;
+    super({ target, source, permission: NAMES, version: NAMES.version, permits }, facts);
   }
 
   protected sourceIn(annotations: Annotations): string | undefined {
@@ -67,7 +61,6 @@ export class DirectShape extends PullShape {
   }
 
   protected from(source: PresentSource, { annotations }: Observed, now: number): DesiredState {
-    if (!this.#permits(source.annotations)) return failing(this.denied());
     const isMarked = annotations[NAMES.autoReflects]?.trim().toLowerCase() === 'false';
     // The bookkeeping of an object that has the data already is completed; another version alone is not written.
     const missing: FieldPatch = annotations[NAMES.version] ? {} : { [NAMES.version]: source.version };

@@ -3,8 +3,8 @@ import type { Controller } from '../../copy/engine/controller.ts';
 import { jsonReply, type Reply } from '../../observe/routes.ts';
 import { annotatedController, watchedObjects } from '../common/annotated/controller.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
-import { annotationNames, isReplicatorAnnotation } from './rules/annotations.ts';
-import { REPLICATED_KINDS, ReplicatorRules } from './rules/rule-set.ts';
+import { REPLICATED_KINDS, ReplicatorRules } from './rules.ts';
+import { annotationNames, isReplicatorAnnotation } from './words.ts';
 
 export const replicator: ControllerEntry = {
   name: 'replicator',

@@ -4,9 +4,8 @@ import { test } from 'node:test';
 
 import { observe } from '../../copy/model/observed.ts';
 import { PatternCache } from '../../runtime/text/name-patterns.ts';
-import { annotationNames } from './rules/annotations.ts';
-import { ruleText } from './rules/rule.ts';
-import { ReplicatorRules } from './rules/rule-set.ts';
+import { annotationNames, ruleText } from './words.ts';
+import { ReplicatorRules } from './rules.ts';
 import { annotatedStore } from '../common/annotated/controller.ts';
 import { reportOf } from '../common/annotated/report.ts';
 import type { Controller } from '../../copy/engine/controller.ts';

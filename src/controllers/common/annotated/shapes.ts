@@ -15,26 +15,31 @@ export type PresentSource = Extract<SourceView, { state: 'present' }>;
 type MissingSource = Extract<SourceView, { state: 'missing' }>;
 type Annotations = Observed['annotations'];
 
-/** A copy that a source pushes. All copies of a source share one shape. */
+/**
+ * A copy that a source pushes. One write may change the data of the source and take a namespace off its list. Until the
+ * rule is evaluated again, no copy gets data of a source that says something else than the rule.
+ */
 export abstract class PushedShape implements Shape {
   readonly id: string;
   readonly #isCurrent: (annotations: Annotations) => boolean;
   /** The annotations that were looked at last, and whether they are those of this shape. */
   #last: readonly [Annotations, boolean] | undefined;
 
-  /** @param isCurrent whether a source with these annotations pushes the copies that this shape was made for */
-  constructor(id: string, isCurrent: (annotations: Annotations) => boolean) {
-    this.id = id;
-    this.#isCurrent = isCurrent;
+  /**
+   * @param about what the shape depends on, besides source, target and `text`
+   * @param text the annotations of the source that decide which copies there are, and what they are like
+   * @param textOf this text of the annotations that the source has when a copy is decided
+   */
+  constructor(about: string, text: string, textOf: (annotations: Annotations) => string | undefined) {
+    this.id = `${about} ${text}`;
+    this.#isCurrent = (annotations) => !isSuspended(annotations) && textOf(annotations) === text;
   }
 
   desiredState(source: SourceView, observed: Observed | undefined, now: number): DesiredState {
     if (source.state === 'failed') return failing(source);
     if (source.state !== 'present') return CHANGING;
     const { annotations } = source;
-    if (this.#last?.[0] !== annotations)
-      this.#last = [annotations, !isSuspended(annotations) && this.#isCurrent(annotations)];
-    // With other annotations, the copy may be unwanted now. The rule is about to be evaluated.
+    if (this.#last?.[0] !== annotations) this.#last = [annotations, this.#isCurrent(annotations)];
     return this.#last[1] ? this.copyOf(source, observed, now) : CHANGING;
   }
 
@@ -51,6 +56,8 @@ interface PullOptions {
   readonly permission: { readonly allowed: string; readonly allowedNamespaces: string };
   /** The annotation of the target with the version of the source that it has. */
   readonly version: string;
+  /** Whether a source with these annotations permits the target. Default: `from` decides. */
+  readonly permits?: (annotations: Annotations) => boolean;
 }
 
 /** An object of a user that pulls. Its labels, type and other annotations stay. */
@@ -61,17 +68,16 @@ export abstract class PullShape implements Shape {
   protected readonly path: string;
   /** Whether the source is in the same namespace: then its users may read why it is not copied. */
   protected readonly isNear: boolean;
-  readonly #permission: PullOptions['permission'];
-  readonly #version: string;
+  readonly #options: PullOptions;
 
   /** @param facts all facts that the shape depends on, besides the source, as text */
-  constructor({ target, source, permission, version }: PullOptions, facts = '') {
+  constructor(options: PullOptions, facts = '') {
+    const { target, source } = options;
     this.target = target;
     this.path = placeText(source);
     this.isNear = source.namespace === target.namespace;
     this.id = `pull ${this.path} ${facts}`;
-    this.#permission = permission;
-    this.#version = version;
+    this.#options = options;
   }
 
   desiredState(source: SourceView, observed: Observed | undefined, now: number): DesiredState {
@@ -88,19 +94,22 @@ export abstract class PullShape implements Shape {
       case 'missing':
         return this.withoutSource(source, observed, now);
       case 'present':
-        return this.from(source, observed, now);
+        return this.#options.permits?.(source.annotations) === false
+          ? failing(this.denied())
+          : this.from(source, observed, now);
       default:
         return source satisfies never;
     }
   }
 
   heldVersion({ annotations }: Observed): string | undefined {
-    return annotations[this.#version];
+    return annotations[this.#options.version];
   }
 
   /** `<namespace>/<name>` of the source that the annotations of the target name; `undefined`: they name none. */
   protected abstract sourceIn(annotations: Annotations): string | undefined;
 
+  /** The desired state if the source exists and permits the target. */
   protected abstract from(source: PresentSource, observed: Observed, now: number): DesiredState;
 
   /** Set if the target stays as it is, whatever its source is. */
@@ -115,7 +124,7 @@ export abstract class PullShape implements Shape {
 
   /** The same text whether the source is missing or forbids the target: users must not find out names elsewhere. */
   protected denied(): Cause {
-    const { allowed, allowedNamespaces } = this.#permission;
+    const { allowed, allowedNamespaces } = this.#options.permission;
     const lacking = this.isNear ? 'does not' : 'does not exist or does not';
     return because(
       'Denied',

@@ -5,7 +5,7 @@ import { after, before, it } from 'node:test';
 
 import { clientOf } from '../../../support/kube-client.ts';
 import { Operator } from '../../../../src/operator/operator.ts';
-import { REPLICATED_KINDS } from '../../../../src/controllers/replicator/rules/rule-set.ts';
+import { REPLICATED_KINDS } from '../../../../src/controllers/replicator/rules.ts';
 import { findControllerCommand } from '../../../../src/config/commands.ts';
 import type { Kind } from '../../../../src/copy/model/kind.ts';
 import type { HttpKubeApi } from '../../../../src/kube/http.ts';

@@ -5,28 +5,30 @@
  * copy with a `replicate-from` is a rule, too. A rule with an invalid annotation claims its existing copies and leaves
  * them unchanged: a mistake never deletes or empties a copy.
  */
-import type { RuleEvent } from '../../../copy/engine/controller.ts';
-import { parseResourceKey, type ResourceKey, type RuleKey } from '../../../copy/model/keys.ts';
-import { CONFIG_MAP, SECRET } from '../../../copy/model/kind.ts';
-import type { Observed } from '../../../copy/model/observed.ts';
-import type { EngineView, Evaluation, Mark } from '../../../copy/model/rule-set.ts';
-import { getOrCreate } from '../../../runtime/maps.ts';
-import { PatternCache } from '../../../runtime/text/name-patterns.ts';
-import { AnnotatedRules, type FindObject, type FoundRule } from '../../common/annotated/rules.ts';
-import type { Place } from '../../common/annotated/values.ts';
-import type { RuleScope } from '../../common/context.ts';
-import { misreadPatterns, type NamespaceSelection, unionOf } from '../../common/namespaces/selection.ts';
-import { FilledShape } from '../shape/pull.ts';
-import { PushShape } from '../shape/push.ts';
-import { namespaceWarnings } from '../words.ts';
+import type { RuleEvent } from '../../copy/engine/controller.ts';
+import { parseResourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
+import { CONFIG_MAP, SECRET } from '../../copy/model/kind.ts';
+import type { Observed } from '../../copy/model/observed.ts';
+import type { Evaluation, Mark } from '../../copy/model/rule-set.ts';
+import { PatternCache } from '../../runtime/text/name-patterns.ts';
+import { AnnotatedRules, type FindObject, type FoundRule } from '../common/annotated/rules.ts';
+import type { Place } from '../common/annotated/values.ts';
+import type { RuleScope } from '../common/context.ts';
+import { misreadPatterns, type NamespaceSelection, unionOf } from '../common/namespaces/selection.ts';
+import { FilledShape, PushShape } from './shape.ts';
+import { readRule, type Targets, targetsIn } from './targets.ts';
 import {
   annotationNames,
   type Annotations,
   isReplicatorAnnotation,
+  isRule,
   listItems,
+  namespaceWarnings,
+  pushedBy,
   type RuleSettings,
-} from './annotations.ts';
-import { isRule, pushedBy, readRule, ruleText, type Targets, targetsIn, unknownOn } from './rule.ts';
+  ruleText,
+  unknownOn,
+} from './words.ts';
 
 /** The kinds that the replicator can copy, by their names in `--run-replicators`. */
 export const REPLICATED_KINDS = { secret: SECRET, configmap: CONFIG_MAP } as const;
@@ -40,11 +42,6 @@ interface ReplicatorRulesOptions {
 
 export class ReplicatorRules extends AnnotatedRules {
   readonly settings: RuleSettings;
-  /**
-   * The shape of each rule that pushes. It holds the parsed annotations, and the book keeps the first shape of a claim: with
-   * a new shape for each evaluation, each copy could hold another one.
-   */
-  readonly #shapes = new Map<RuleKey, PushShape>();
 
   constructor(scope: RuleScope, find: FindObject, { createWithLabels = {}, graceMs }: ReplicatorRulesOptions = {}) {
     const { annotationsPrefix, allowAll, ignoreUnknown, runReplicators } = scope.config.replicator;
@@ -76,24 +73,14 @@ export class ReplicatorRules extends AnnotatedRules {
       const source = { namespace, name };
       return this.pulled(found, source, new FilledShape(settings, { ...place, kind: kind.kind }, source));
     }
-    const { targets } = replication;
+    const { targets, from } = replication;
     const wanted = {
       selection: unionOf(targets.groups.map(({ namespaces }) => namespaces)),
       mayPush: scope.config.limits.replicatorPush,
       find: targetsIn.bind(undefined, targets, place, scope.namespaces, scope.reach),
       least: targets.named,
     };
-    return await this.pushed(
-      found,
-      wanted,
-      getOrCreate(this.#shapes, rule, () => new PushShape(settings, place)),
-    );
-  }
-
-  override async evaluate(rule: RuleKey, view: EngineView): Promise<Evaluation | undefined> {
-    const evaluation = await super.evaluate(rule, view);
-    if (evaluation === undefined) this.#shapes.delete(rule);
-    return evaluation;
+    return await this.pushed(found, wanted, new PushShape(settings, place, observed.annotations, from));
   }
 
   markOn({ annotations }: Observed, target: ResourceKey): Mark | undefined {
@@ -121,9 +108,8 @@ export class ReplicatorRules extends AnnotatedRules {
 
   override warningsOf(rule: RuleKey): readonly RuleEvent[] {
     const { served, namespaces } = this.scope;
-    const targets = this.#targetsOf(rule);
-    const ofNames = targets === undefined ? [] : namespaceWarnings(targets, namespaces, served);
-    return [...ofNames, ...super.warningsOf(rule)];
+    const { names } = unionOf((this.#targetsOf(rule)?.groups ?? []).map((group) => group.namespaces));
+    return [...namespaceWarnings([...names], namespaces, served), ...super.warningsOf(rule)];
   }
 
   /** The targets of a rule that pushes; `undefined`: the rule does not push. */

@@ -1,21 +1,22 @@
 /** The rules of k8s-replicator v1.3.0 as tables: permissions, inherited permissions, replicate-once, and targets. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { LeftOut } from '../../common/namespaces/left-out.ts';
-import { Reach } from '../../common/namespaces/reach.ts';
-import { PatternCache } from '../../../runtime/text/name-patterns.ts';
+import { LeftOut } from '../common/namespaces/left-out.ts';
+import { Reach } from '../common/namespaces/reach.ts';
+import { PatternCache } from '../../runtime/text/name-patterns.ts';
 import {
   type Annotations,
   annotationNames,
   isReplicatorAnnotation,
+  pushedBy,
   type RuleSettings,
   sourcePath,
   unknownAnnotations,
-} from './annotations.ts';
-import { isFrozen } from '../shape/bookkeeping.ts';
+} from './words.ts';
+import { isFrozen } from './shape.ts';
 import { inheritance, permission } from './permission.ts';
-import { pushedBy, readRule, readTargets, targetsIn } from './rule.ts';
-import { within, withinCpu } from '../../../../test/support/yardstick.ts';
+import { readRule, readTargets, targetsIn } from './targets.ts';
+import { within, withinCpu } from '../../../test/support/yardstick.ts';
 
 const names = annotationNames('k8s-replicator');
 const rules = (allowAll: boolean): RuleSettings => {

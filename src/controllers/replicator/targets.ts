@@ -1,28 +1,27 @@
-/** Parses the annotations of an object into its rule. Pure. */
-import { type Cause, userCause } from '../../../copy/model/cause.ts';
-import { isMarkedElsewhere, PLACE_ANNOTATION } from '../../../copy/model/observed.ts';
-import type { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
-import { pause } from '../../../runtime/pause.ts';
-import { type NamePattern, type PatternCache, RulePatterns } from '../../../runtime/text/name-patterns.ts';
-import { type NamespaceSelection, type SuspectPattern, suspectPattern } from '../../common/namespaces/selection.ts';
-import type { LeftOut } from '../../common/namespaces/left-out.ts';
-import type { Reach } from '../../common/namespaces/reach.ts';
-import { MAX_TARGETS } from '../../common/rules/rule-limits.ts';
-import { illFormed, type Place } from '../../common/annotated/values.ts';
+/** What the annotations of an object ask for, and the targets of those that push. Pure. */
+import { type Cause, userCause } from '../../copy/model/cause.ts';
+import type { Namespaces } from '../../copy/cluster/watch/namespaces.ts';
+import { pause } from '../../runtime/pause.ts';
+import { type NamePattern, type PatternCache, RulePatterns } from '../../runtime/text/name-patterns.ts';
+import { illFormed, type Place } from '../common/annotated/values.ts';
+import { type NamespaceSelection, type SuspectPattern, suspectPattern } from '../common/namespaces/selection.ts';
+import type { LeftOut } from '../common/namespaces/left-out.ts';
+import type { Reach } from '../common/namespaces/reach.ts';
+import { MAX_TARGETS } from '../common/rules/rule-limits.ts';
 import {
   type AnnotationNames,
   type Annotations,
   isName,
   isPathName,
+  isRule,
   listItems,
+  pushedBy,
   readBool,
   type RuleSettings,
   sourcePath,
   tooLongOn,
-  unknown,
-  unknownAnnotations,
-  userNames,
-} from './annotations.ts';
+  unknownOn,
+} from './words.ts';
 
 /**
  * - `broken`: an annotation is invalid or unknown. The copies stay as they are.
@@ -38,10 +37,11 @@ export type ReplicationRule =
 export function readRule(settings: RuleSettings, home: Place, annotations: Annotations): ReplicationRule | undefined {
   const { names, patterns } = settings;
   if (!isRule(settings, annotations)) return undefined;
-  const refusal = unknownOn(settings, 'the object', annotations);
   // What is too long is not read.
-  if (refusal !== undefined && tooLongOn(names, annotations) !== undefined) return { kind: 'broken', refusal };
-  const mistakes = refusal === undefined ? [] : [refusal];
+  const tooLong = tooLongOn(settings, 'the object', annotations);
+  if (tooLong !== undefined) return { kind: 'broken', refusal: tooLong };
+  const unknown = unknownOn(settings, 'the object', annotations);
+  const mistakes = unknown === undefined ? [] : [unknown];
   const readable = <Read>(read: Read | Cause | undefined): Read | undefined => {
     if (typeof read !== 'object' || read === null || !('reason' in read)) return read;
     mistakes.push(read);
@@ -63,22 +63,6 @@ export function readRule(settings: RuleSettings, home: Place, annotations: Annot
   return from === undefined ? undefined : { kind: 'pull', from };
 }
 
-/** Whether the object is a rule. An unknown annotation counts, too: it may be a misspelled `replicate-to`. */
-export function isRule(settings: RuleSettings, annotations: Annotations): boolean {
-  const { names } = settings;
-  if (names.from in annotations || names.to in annotations || names.toNamespaces in annotations) return true;
-  return !settings.ignoreUnknown && unknownAnnotations(names, annotations).length > 0;
-}
-
-/** The refusal of an object with unknown or too long annotations; `undefined`: it has neither. */
-export function unknownOn(settings: RuleSettings, where: string, annotations: Annotations): Cause | undefined {
-  const tooLong = tooLongOn(settings.names, annotations);
-  if (tooLong !== undefined) return userCause(tooLong.reason, `${where}: ${tooLong.message}`);
-  if (settings.ignoreUnknown) return undefined;
-  const found = unknownAnnotations(settings.names, annotations);
-  return found.length === 0 ? undefined : unknown(where, found, settings.names);
-}
-
 /** The refusal of a source with an invalid annotation that its copies would inherit; `undefined`: it has none. */
 function inheritedProblem({ names, patterns: cache }: RuleSettings, annotations: Annotations): Cause | undefined {
   for (const name of [names.once, names.allowed]) {
@@ -92,22 +76,6 @@ function inheritedProblem({ names, patterns: cache }: RuleSettings, annotations:
       return illFormed(names.allowedNamespaces, item, `invalid pattern: ${pattern.error}`);
   }
   return undefined;
-}
-
-/** The source in the mark of the copy at `home`; `undefined`: no mark is valid, or the mark is for another place. */
-export function pushedBy(names: AnnotationNames, home: Place, annotations: Annotations): Place | undefined {
-  const mark = annotations[names.by];
-  if (isMarkedElsewhere(annotations, home)) return undefined;
-  if (mark === undefined || mark === `${home.namespace}/${home.name}`) return undefined;
-  const [namespace = '', name = '', ...more] = mark.split('/');
-  return isPathName(namespace) && isPathName(name) && more.length === 0 ? { namespace, name } : undefined;
-}
-
-/** A text that changes when the claims of the object may change. Changes of its bookkeeping do not change the text. */
-export function ruleText(settings: RuleSettings, annotations: Annotations): string {
-  const { names } = settings;
-  const parts = [...userNames(names), names.by, PLACE_ANNOTATION].map((name) => annotations[name] ?? null);
-  return JSON.stringify([parts, settings.ignoreUnknown ? [] : unknownAnnotations(names, annotations).sort()]);
 }
 
 /** Targets with each of these names in each of these namespaces. There may be too many to list them. */

@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { observedObject } from '../../../../test/support/observed-object.ts';
-import { ruleScope } from '../../../../test/support/rule-scope.ts';
-import { type RuleKey, ruleKeyOfKind } from '../../../copy/model/keys.ts';
-import type { Observed } from '../../../copy/model/observed.ts';
-import { ReplicatorRules } from './rule-set.ts';
+import { observedObject } from '../../../test/support/observed-object.ts';
+import { ruleScope } from '../../../test/support/rule-scope.ts';
+import { type RuleKey, ruleKeyOfKind } from '../../copy/model/keys.ts';
+import type { Observed } from '../../copy/model/observed.ts';
+import { ReplicatorRules } from './rules.ts';
 
 const MANY = Array.from({ length: 100 }, (_, index) => `n-${index}`).join();
 

@@ -2,17 +2,17 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
-import { ruleScope } from '../../../../test/support/rule-scope.ts';
-import { Claims } from '../../../copy/book/claims.ts';
-import { sourceView } from '../../../copy/model/claim.ts';
-import type { Fingerprint } from '../../../copy/model/content.ts';
-import { parseResourceKey, resourceKey, type ObjectKey, ruleKeyOfKind } from '../../../copy/model/keys.ts';
-import { contentVersion, observe, type Observed } from '../../../copy/model/observed.ts';
-import { outcomeOf, outcomesOf } from '../../../copy/plan/contest.ts';
-import { decide, type Decision, type FactSource } from '../../../copy/plan/decide.ts';
-import type { RuleState } from '../../../copy/model/rule-set.ts';
-import { ReplicatorRules } from './rule-set.ts';
-import { NO_CYCLES } from '../../../../test/support/no-cycles.ts';
+import { ruleScope } from '../../../test/support/rule-scope.ts';
+import { Claims } from '../../copy/book/claims.ts';
+import { sourceView } from '../../copy/model/claim.ts';
+import type { Fingerprint } from '../../copy/model/content.ts';
+import { parseResourceKey, resourceKey, type ObjectKey, ruleKeyOfKind } from '../../copy/model/keys.ts';
+import { contentVersion, observe, type Observed } from '../../copy/model/observed.ts';
+import { outcomeOf, outcomesOf } from '../../copy/plan/contest.ts';
+import { decide, type Decision, type FactSource } from '../../copy/plan/decide.ts';
+import type { RuleState } from '../../copy/model/rule-set.ts';
+import { ReplicatorRules } from './rules.ts';
+import { NO_CYCLES } from '../../../test/support/no-cycles.ts';
 
 type Annotations = Readonly<Record<string, string>>;
 

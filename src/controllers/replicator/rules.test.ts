@@ -1,18 +1,15 @@
-/** Which copies stay when no rule claims them, and how often the annotations of a source are parsed. */
+/** Which copies stay when no rule claims them, and what a rule may select. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { asKey } from '../../../../test/support/keys.ts';
-import { observedObject } from '../../../../test/support/observed-object.ts';
-import { Claims } from '../../../copy/book/claims.ts';
-import { ruleKeyOfKind } from '../../../copy/model/keys.ts';
-import { KeyLists } from '../../../copy/model/key-lists.ts';
-import { Slot } from '../../../copy/model/observed.ts';
-import type { RuleState } from '../../../copy/model/rule-set.ts';
-import { PushShape } from '../shape/push.ts';
-import { ReplicatorRules } from './rule-set.ts';
-import { warningsOf } from '../../common/annotated/report.ts';
-import { ruleScope } from '../../../../test/support/rule-scope.ts';
+import { asKey } from '../../../test/support/keys.ts';
+import { observedObject } from '../../../test/support/observed-object.ts';
+import { Claims } from '../../copy/book/claims.ts';
+import { ruleKeyOfKind } from '../../copy/model/keys.ts';
+import type { RuleState } from '../../copy/model/rule-set.ts';
+import { ReplicatorRules } from './rules.ts';
+import { warningsOf } from '../common/annotated/report.ts';
+import { ruleScope } from '../../../test/support/rule-scope.ts';
 
 const RULE = ruleKeyOfKind('replicator', 'Secret', 'home', 'db');
 
@@ -65,42 +62,4 @@ test('an orphan with an unknown annotation is kept', () => {
     annotations: { 'k8s-replicator/replicated-by': 'home/db', 'k8s-replicator/new': 'x' },
   });
   assert.equal(rules('team/db').orphanPolicy(RULE, copy), 'keep');
-});
-
-test('all copies of a source share one shape, also those that were named later: it holds the parsed annotations', async () => {
-  const scope = ruleScope();
-  let list = '';
-  const ruleSet = new ReplicatorRules(scope, () =>
-    observedObject({ annotations: { 'k8s-replicator/replicate-to-namespaces': list } }),
-  );
-  const claims = new Claims();
-  claims.add(ruleSet);
-  for (const namespace of ['team-a', 'team-b', 'team-c']) {
-    scope.namespaces.assume(namespace);
-    list += `${namespace},`;
-    claims.put(RULE, await ruleSet.evaluate(RULE, claims));
-  }
-  const shapes = [...claims.book.of(RULE)].map(({ claim }) => claim.shape);
-  assert.equal(shapes.length, 3);
-  assert.equal(new Set(shapes).size, 1);
-});
-
-test('the annotations of a source that is itself a copy are parsed only once for ten targets', (t) => {
-  const { settings } = rules('team/db');
-  const read = t.mock.method(settings.patterns, 'get');
-  const place = { namespace: 'home', name: 'db' };
-  const shape = new PushShape(settings, place);
-  const slot = (name: string): Slot => {
-    const annotations = { 'k8s-replicator/replicate-to-namespaces': 'team-.*', 'keyferry.dev/target': `home/${name}` };
-    const meta = { ...place, name, uid: name, resourceVersion: '1', creationTimestamp: '', annotations };
-    return new Slot(meta, {}, { name: 'home', lists: new KeyLists() }, name);
-  };
-  const [source, target] = [slot('db'), slot('other')];
-  for (let copy = 0; copy < 10; copy += 1) {
-    const { labels, annotations } = source;
-    const desired = shape.desiredState({ state: 'present', version: '1', labels, annotations }, undefined, 0);
-    assert.equal(desired.kind, 'be');
-    assert.notEqual(target.annotations, annotations, 'each decision reads its target, too');
-  }
-  assert.equal(read.mock.callCount(), 1);
 });

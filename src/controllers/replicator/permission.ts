@@ -1,8 +1,8 @@
 /** Decides whether `replicate-from` may copy a source, and which namespaces may then copy from the copy. Pure. */
-import { because, type Cause, userCause } from '../../../copy/model/cause.ts';
-import { type PatternCache, RulePatterns } from '../../../runtime/text/name-patterns.ts';
-import { illFormed, type Place } from '../../common/annotated/values.ts';
-import { type Annotations, isName, listItems, readBool, type RuleSettings } from './annotations.ts';
+import { because, type Cause, userCause } from '../../copy/model/cause.ts';
+import { type PatternCache, RulePatterns } from '../../runtime/text/name-patterns.ts';
+import { illFormed, type Place } from '../common/annotated/values.ts';
+import { type Annotations, isName, listItems, readBool, type RuleSettings } from './words.ts';
 
 /**
  * - `denied`: the target must not have the source's data.
