@@ -66,9 +66,13 @@ function cluster({
   const claim: Claim = { owner, mode: 'own', source: SOURCE, shape };
   const claimIt = (): unknown => book.replace(asKey('c:rule'), [{ target: TARGET, claim }], [SOURCE]);
   if (isClaimed) claimIt();
-  const now: { target: Observed | undefined; isUnseen?: boolean; source?: Fingerprint; held?: Fingerprint } = {
-    target: observed,
-  };
+  const now: {
+    target: Observed | undefined;
+    isUnseen?: boolean;
+    view: SourceView;
+    source?: Fingerprint;
+    held?: Fingerprint;
+  } = { target: observed, view };
   const reader: TargetReader = {
     state: () => ({
       presence: now.target !== undefined ? 'present' : now.isUnseen === true ? 'unknown' : 'absent',
@@ -93,7 +97,7 @@ function cluster({
       wanted: (key) => void wanted.push(key),
     },
     sources: {
-      view: () => view,
+      view: () => now.view,
       fingerprint: () => now.source,
       load: async () => {
         reads.push('source');
@@ -241,4 +245,12 @@ test('while a rule that let a copy go cannot be asked, the copy gets the data of
   const asked = await cluster({ observed }).decided();
   assert.ok(asked.plan.do === 'update');
   assert.deepEqual([asked.plan.desired.annotations['mark-of-gone'], asked.againMs], [null, undefined]);
+});
+
+test('the facts of a decision keep the state of the source that its plan was made from', async () => {
+  const { decided, now } = cluster({});
+  const { facts, plan } = await decided();
+  assert.ok(plan.do === 'create');
+  now.view = { ...PRESENT, version: '8' };
+  assert.equal(facts.viewOf(plan.claim), PRESENT);
 });
