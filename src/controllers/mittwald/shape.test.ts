@@ -5,7 +5,7 @@ import { it } from 'node:test';
 import { observedObject } from '../../../test/support/observed-object.ts';
 import type { DesiredState, SourceView } from '../../copy/model/claim.ts';
 import { MERGED_FROM, PLACE_ANNOTATION } from '../../copy/model/observed.ts';
-import { KeysShape, PushShape } from './shape.ts';
+import { PushShape } from './shape.ts';
 import { ACCEPT_PUSH, NAMES, userText } from './words.ts';
 
 const ANNOTATIONS = { [NAMES.to]: 't' };
@@ -63,17 +63,4 @@ it('the list of the original is no consent where the user says who may push', ()
   assert.equal(desired({ [NAMES.keys]: 'k' }).takes, 'maybe');
   for (const version of [{}, { [NAMES.version]: '7' }])
     assert.equal(desired({ [NAMES.keys]: 'k', ...version, [ACCEPT_PUSH]: 'b' }).takes, undefined);
-});
-
-it('an object that is suspended while it pulls stays as it is, although its rule is not evaluated yet', () => {
-  const [target, source] = [
-    { namespace: 't', name: 'x' },
-    { namespace: 'a', name: 'x' },
-  ];
-  const shape = new KeysShape(target, source, () => true);
-  const given = { [NAMES.from]: 'a/x' };
-  const kinds = [given, { ...given, 'keyferry.dev/suspend': 'true' }].map(
-    (annotations) => shape.desiredState(SOURCE, observedObject({ annotations }), 0).kind,
-  );
-  assert.deepEqual(kinds, ['be', 'wait']);
 });

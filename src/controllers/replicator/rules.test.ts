@@ -63,3 +63,15 @@ test('an orphan with an unknown annotation is kept', () => {
   });
   assert.equal(rules('team/db').orphanPolicy(RULE, copy), 'keep');
 });
+
+test('the copies of a source that has a replicate-from are empty, and have it too', async () => {
+  const annotations = { 'k8s-replicator/replicate-to': 'copy', 'k8s-replicator/replicate-from': 'other' };
+  const scope = ruleScope();
+  scope.namespaces.assume('home');
+  const ruleSet = new ReplicatorRules(scope, () => observedObject({ annotations }));
+  const [claimed] = (await ruleSet.evaluate(RULE, { ownedBy: () => [] }))?.claims ?? [];
+  const view = { state: 'present', version: '1', labels: {}, annotations } as const;
+  const desired = claimed?.claim.shape.desiredState(view, undefined, 0);
+  assert.ok(desired?.kind === 'be' && desired.data === 'minimal');
+  assert.equal(desired.annotations['k8s-replicator/replicate-from'], 'home/other');
+});
