@@ -93,7 +93,7 @@ const rule = z.strictObject({
   }),
   warnings: z.array(z.string()).meta({
     description:
-      'Patterns in the rule that match no namespace and look like a mistake. A rule with warnings may be ready.',
+      'Patterns in the rule that the original program reads in another way. A rule with warnings may be ready.',
   }),
 });
 

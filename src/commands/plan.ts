@@ -73,19 +73,14 @@ export async function planFiles(context: CommandContext, options: PlanOptions): 
       ...coverageNotes(snapshot).map((note) => ({ rule: 'rights', note })),
       ...notes,
       ...elsewhere,
-      ...given.flatMap(({ kind, manifest: { metadata } }) => {
-        const consent = kind === 'Namespace' ? snapshot.consentNotesOf(metadata.name) : [];
-        return consent.map((note) => ({ rule: `Namespace ${metadata.name}`, note }));
-      }),
       ...notesOn(snapshot, affected),
     ],
     unchanged: rows.length + left.length - changed.length,
     ignored: manifests.length - given.length + unused.length,
   };
-  // A rule may name a namespace that it cannot copy into. Its note then says which limit or consent is missing. A rule
-  // that selects nothing loses nothing.
+  // A rule may name a namespace that it cannot copy into, or its patterns select none. Its note then says why.
   const leftOut = Array.from(affected.rules, (rule) => snapshot.rules.get(rule)?.outOfReach?.part ?? 'others');
-  const mayCopy = leftOut.every((part) => part === 'others' || part === 'none');
+  const mayCopy = leftOut.every((part) => part === 'others');
   const code = mayCopy && !hasLossOrRefusal({ targets: changed, problems }) ? EXIT_DONE : EXIT_LOSS_OR_REFUSAL;
   const text = output === 'table' ? tables(report, all, elsewhere.length > 0, paint) : reportText(report, output);
   return { text, code };

@@ -8,7 +8,6 @@
 import type { Config } from '../config/config.ts';
 import type { ControllerContext, ControllerEntry } from '../controllers/common/context.ts';
 import { SUSPEND_ANNOTATION } from '../controllers/common/annotated/values.ts';
-import { ConsentWatch } from '../controllers/common/namespaces/consent.ts';
 import { goneRuleEvents } from '../copy/engine/life/warnings.ts';
 import { NamespaceChanges } from '../controllers/common/namespaces/namespace-changes.ts';
 import { reachOf } from '../controllers/common/namespaces/reach.ts';
@@ -28,7 +27,7 @@ import { type EventInput, EventRecorder } from '../kube/event-recorder.ts';
 import { ServedNamespaces } from '../kube/watch/served-namespaces.ts';
 import { watchName } from '../kube/watch/watch-target.ts';
 import type { Reply } from '../observe/routes.ts';
-import type { Log, LogFields } from '../observe/log.ts';
+import type { Log } from '../observe/log.ts';
 import type { Metrics, RuleSnapshot } from '../observe/metrics/metrics.ts';
 import { parseAddressPattern } from '../runtime/text/address-patterns.ts';
 import { systemClock } from '../runtime/clock.ts';
@@ -77,7 +76,6 @@ export class Operator {
   readonly #events: EventRecorder;
   readonly #entries: typeof CONTROLLER_LIST;
   readonly #cluster: Cluster;
-  readonly #consents: ConsentWatch;
   #leading = false;
 
   constructor(options: OperatorOptions) {
@@ -127,16 +125,13 @@ export class Operator {
         ...vaultHooks(log, metrics),
       }),
     );
-    const recordEvent = (component: string, event: EventInput, fields?: LogFields): void => {
+    const recordEvent = (component: string, event: EventInput): void => {
       const { type, reason, message, subject } = event;
       const { kind, namespace, name } = subject;
-      log[type === 'Warning' ? 'warn' : 'info'](message, { ...(fields ?? { kind, namespace, name }), reason });
+      log[type === 'Warning' ? 'warn' : 'info'](message, { kind, namespace, name, reason });
       this.#events.record(component, event);
     };
     const reach = reachOf(config.limits);
-    this.#consents = new ConsentWatch(cluster.namespaces, reach.consents, (event) => {
-      recordEvent(EVENT_COMPONENT, event, { namespace: event.subject.name });
-    });
     const namespaceChanges = new NamespaceChanges({ engine, cluster, clock: systemClock, log });
     ended.addEventListener('abort', () => namespaceChanges.stop());
     const context: Omit<ControllerContext, 'recordEvent' | 'startWithout'> = {
@@ -186,7 +181,6 @@ export class Operator {
   async work(signal: AbortSignal): Promise<void> {
     this.#options.metrics.leader.set({}, 1);
     this.#options.log.info('controllers started');
-    this.#consents.start();
     await this.manager.start(signal);
     this.#leading = true;
   }

@@ -72,7 +72,7 @@ function replicatorReasons(): string[] {
       'src/controllers/replicator/**/*.ts',
       'src/controllers/common/namespaces/left-out.ts',
       'src/controllers/common/annotated/{report,values}.ts',
-      'src/controllers/common/rules/rule-limits.ts',
+      'src/controllers/common/rules/rule-{limits,targets}.ts',
       'src/copy/{model,book,plan,cluster}/**/*.ts',
     ],
     { cwd: ROOT },

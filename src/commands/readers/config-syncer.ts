@@ -22,7 +22,6 @@ export class ConfigSyncerReader extends AnnotatedReader<ConfigSyncerRules> {
       source: `${kind.toLowerCase()} ${namespace}/${name}`,
       destinations: annotations[NAMES.sync] === undefined ? [] : [annotations[NAMES.sync] || 'every namespace'],
       state: () => this.stateOf(rule, claims.book.of(key), true, undefined),
-      warnings: [],
     };
   }
 

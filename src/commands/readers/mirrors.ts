@@ -17,7 +17,7 @@ import {
   SECRET_MIRROR,
   type VaultBlock,
 } from '../../controllers/mirrors/api.ts';
-import { misreadPatterns, occursIn, selects } from '../../controllers/common/namespaces/selection.ts';
+import { occursIn, selects } from '../../controllers/common/namespaces/selection.ts';
 import { createMirrorStore } from '../../controllers/mirrors/rules/mirror-store.ts';
 import { kindOf, MirrorRules } from '../../controllers/mirrors/rules/rule-set.ts';
 import { RETAIN_ANNOTATION } from '../../controllers/mirrors/shape.ts';
@@ -58,10 +58,9 @@ export class MirrorReader implements RuleReader {
     const spec = this.ruleSet.specOf(mirror);
     const evaluation = rules.get(key);
     const { mirrorStatus = 'Unknown', lastSyncTime = NEVER_SYNCED } = mirror.status ?? {};
-    const warnings = misreadPatterns(spec.suspects, this.#inventory.namespaces.names());
     const isFromVault = spec.sourceType === 'vault';
     const isIntoVault = spec.destinationType === 'vault';
-    const note = spec.problems.length > 0 ? undefined : this.#noteOn(spec, evaluation, warnings);
+    const note = spec.problems.length > 0 ? undefined : this.#noteOn(spec, evaluation);
     return {
       source: isFromVault ? vaultText(spec.sourceVault) : `${spec.sourceType} ${namespace}/${spec.sourceName ?? name}`,
       ...(isFromVault && { from: entryIn(spec.sourceVault) }),
@@ -74,7 +73,6 @@ export class MirrorReader implements RuleReader {
       condition: currentCondition(mirror, 'Ready'),
       problems: problemsWith(spec, evaluation?.refusal),
       notes: note === undefined ? [] : [note],
-      warnings,
       exclusionOf: (place) => {
         const isExcluded = spec.namespaces.excluded?.some((pattern) => pattern.matches(place));
         return isExcluded === true ? 'excluded by spec.destination.excludedNamespaces' : undefined;
@@ -85,15 +83,14 @@ export class MirrorReader implements RuleReader {
   #noteOn(
     { isSuspended, destinationType, destinationVault, unmatched }: EffectiveSpec,
     { claims = [], outOfReach }: Partial<Evaluation> = {},
-    warnings: readonly string[],
   ): string | undefined {
     if (outOfReach?.part === 'all') return withReason(outOfReach);
     if (isSuspended) return SUSPENDED.message;
     if (destinationType === 'vault')
       return `writes ${vaultText(destinationVault)} if it differs; this command does not read Vault`;
-    const notes = outOfReach === undefined || outOfReach.part === 'none' ? [] : [withReason(outOfReach)];
+    const notes = outOfReach === undefined ? [] : [withReason(outOfReach)];
     if (claims.length === 0 && notes.length === 0) notes.push(unmatched);
-    return [...notes, ...warnings].join('; ') || undefined;
+    return notes.join('; ') || undefined;
   }
 
   unwanted(key: ResourceKey, observed: Observed, snapshot: SnapshotView): Unwanted | undefined {

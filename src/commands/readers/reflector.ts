@@ -25,7 +25,6 @@ export class ReflectorReader extends AnnotatedReader<ReflectorRules> {
       source: `${kind.toLowerCase()} ${from.namespace}/${from.name}`,
       destinations: isDirect ? [`${namespace}/${name}`] : lists.flatMap((list) => list?.trim() || []),
       state: () => this.stateOf(rule, claims.book.of(key), !isDirect, annotations[NAMES.at]),
-      warnings: this.ruleSet.misreadOf(key),
     };
   }
 

@@ -58,7 +58,6 @@ export class ReplicatorReader extends AnnotatedReader<ReplicatorRules> {
         const warnings = this.warningsOn(key, state.reason === problemIn(outOfReach)?.reason ? undefined : outOfReach);
         return warnings === '' ? state : { ...state, message: `${state.message}; ${warnings}` };
       },
-      warnings: this.ruleSet.misreadOf(key),
     };
   }
 

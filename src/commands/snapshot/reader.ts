@@ -80,7 +80,7 @@ export interface Description extends Pick<StatusReport['rules'][number], 'source
   readonly problems?: readonly string[];
   /** What a user should know about it, for example that it is suspended, or is for another cluster. */
   readonly notes?: readonly string[];
-  /** Messages on patterns that match no namespace and look like a mistake. They count only if all namespaces are known. */
+  /** Messages on patterns that the original reads in another way. */
   readonly warnings?: readonly string[];
   /** Why the rule explicitly excludes a namespace; `undefined`: it does not. */
   readonly exclusionOf?: (namespace: string) => string | undefined;

@@ -199,14 +199,6 @@ export class Snapshot implements SnapshotView {
       : unreadOn(observed, new Set([...this.readers.values()].map((one) => one.system)));
   }
 
-  /** What is wrong with the consent of a namespace. */
-  consentNotesOf(name: string): string[] {
-    const { namespaces } = this.inventory;
-    const text = namespaces.factsOf(name)?.acceptFrom;
-    const mistake = text === undefined ? undefined : this.#reach.consents.mistakeIn(text, namespaces.names());
-    return mistake === undefined ? [] : [mistake.message];
-  }
-
   whyNot(rule: RuleKey, object: ResourceKey): string | undefined {
     const { namespace } = parseResourceKey(object);
     if (this.claims.ruleSetOf(rule).selects?.(rule, object)?.() !== true)

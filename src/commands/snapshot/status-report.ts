@@ -133,7 +133,7 @@ function refusedOf(snapshot: Snapshot, rule: RuleKey): RuleStatus['refused'] {
   const { claims = [], outOfReach, sources = [] } = snapshot.rules.get(rule) ?? {};
   // Without a target, the copies probably have the name of their source.
   const like = claims[0]?.target ?? sources[0];
-  if (outOfReach === undefined || outOfReach.part === 'none' || like === undefined || isEntryKey(like)) return [];
+  if (outOfReach === undefined || like === undefined || isEntryKey(like)) return [];
   const { kind, name } = parseResourceKey(like);
   return Array.from(snapshot.inventory.namespaces.names()).flatMap((namespace) => {
     const target = resourceKey(snapshot.cluster, kind, namespace, name);

@@ -1,5 +1,6 @@
 /** The limits of an administrator for the rules of all controllers: flags and environment variables. */
 import { parseSelector } from '../../runtime/text/label-selector.ts';
+import { misreadAs } from '../../runtime/text/misread-patterns.ts';
 import { parsePattern } from '../../runtime/text/whole-patterns.ts';
 import { quoted, UsageError } from '../usage-error.ts';
 import { flag, type Flag, type FlagTable, type FlagValues, initialValues, mapValues, variableOf } from './flags.ts';
@@ -38,23 +39,16 @@ function parsePatterns(text: string): NamespaceLimit {
   return { patterns };
 }
 
-/** Escapes, character classes and counts of a pattern. Signs in these parts are no hint to a mistake. */
-const NOT_LITERAL = /\\.|\[\^?\]?[^\]]*\]|\{\d+(?:,\d*)?\}/gs;
-/** Signs that label selectors have, but names of namespaces cannot have. */
-const SELECTOR_SIGN = /[=!\s]/;
-/** A star after a letter, digit or `-`: probably a glob. In a regular expression it repeats that character. */
-const GLOB = /(?<=[a-z0-9-])\*/;
-
 /**
  * Refuses a pattern that very likely is a label selector or a glob. Such a mistake in a rule is only reported. But a
  * limit that matches nothing deletes every copy, or excludes nothing. @throws RangeError that says what to write
  */
 function refuseMistaken(pattern: string): void {
-  const literal = pattern.replaceAll(NOT_LITERAL, '.');
-  if (SELECTOR_SIGN.test(literal)) {
+  const mistake = misreadAs(pattern);
+  if (mistake === 'selector') {
     throw new RangeError(`${quoted(pattern)} matches no namespace: before a label selector, write ${SELECTOR}`);
   }
-  if (GLOB.test(literal)) {
+  if (mistake === 'glob') {
     throw new RangeError(
       `${quoted(pattern)} is a regular expression, in which * repeats one character: for any text, write .*`,
     );

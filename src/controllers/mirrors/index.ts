@@ -8,7 +8,6 @@ import type { WatchGroup } from '../../kube/watch/watch-group.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
 import { watchCopies } from '../common/watch-copies.ts';
 import { apiInstalled } from '../common/custom-api.ts';
-import { misreadPatterns } from '../common/namespaces/selection.ts';
 import {
   MIRRORS_CONTROLLER,
   MIRRORS_CRD_ADVICE,
@@ -135,7 +134,7 @@ export class Mirrors implements Controller<StoredMirror, SecretMirrorStatus> {
       return { events, remove: { finalizers: [SECRET_MIRROR_FINALIZER] } };
     }
     if (deletion !== undefined) {
-      const told = nextStatus({ ...facts, mirror, spec, source: NO_SOURCE, undeleted: [], misread: [], writes: 0 });
+      const told = nextStatus({ ...facts, mirror, spec, source: NO_SOURCE, undeleted: [], writes: 0 });
       return { ...told, againMs: deletion.remainingMs > 0 ? deletion.remainingMs : undefined };
     }
     const source = this.rules.sourceOf(key, mirror, spec);
@@ -146,7 +145,6 @@ export class Mirrors implements Controller<StoredMirror, SecretMirrorStatus> {
       lease: leases.state(source, claims),
       source: this.#context.engine.backends.view(source),
       trouble: source === undefined ? undefined : this.#vault.trouble(source),
-      misread: misreadPatterns(spec.suspects, this.#context.cluster.namespaces.names()),
     });
     const written = (): void => {
       leases.recorded(key, mirror, spec, previous, told?.status ?? previous);

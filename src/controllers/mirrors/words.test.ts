@@ -48,22 +48,12 @@ interface Given {
   readonly namespaces?: readonly string[] | undefined;
   readonly previous?: SecretMirrorStatus | undefined;
   readonly writes?: number;
-  readonly misread?: readonly string[];
   readonly outOfReach?: OutOfReach;
   readonly undeleted?: readonly Undeleted[];
 }
 
 function fold(given: Given): StatusOutput | undefined {
-  const {
-    outcomes,
-    source = PRESENT,
-    namespaces,
-    previous,
-    writes = 0,
-    misread = [],
-    outOfReach,
-    undeleted = [],
-  } = given;
+  const { outcomes, source = PRESENT, namespaces, previous, writes = 0, outOfReach, undeleted = [] } = given;
   const object = mirror(namespaces);
   const spec = effectiveSpec(object, new PatternCache('full'));
   const owner: Owner = { key: asKey('mirrors:default/m'), title: 'SecretMirror default/m', rank: '' };
@@ -73,7 +63,7 @@ function fold(given: Given): StatusOutput | undefined {
     claim: { owner, mode: 'own', source: asKey('local:Secret/default/x'), shape },
     outcome,
   }));
-  const facts = { claims: entries, source, misread, outOfReach, writes, undeleted };
+  const facts = { claims: entries, source, outOfReach, writes, undeleted };
   return nextStatus({ mirror: object, spec, ...facts, previous, now: NOW });
 }
 

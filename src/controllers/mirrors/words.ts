@@ -36,8 +36,6 @@ export interface StatusInput extends Findings {
   readonly trouble?: VaultTrouble | undefined;
   /** @see RuleProgress.failure */
   readonly failure?: Cause | undefined;
-  /** One message for each pattern that its author probably meant otherwise (`misreadPatterns`). */
-  readonly misread: readonly string[];
   /** The mirror's Vault lease; `undefined`: the mirror is being deleted. */
   readonly lease?: LeaseState | undefined;
   /** Number of writes since the last status. */
@@ -67,7 +65,7 @@ const NOTHING_YET = { events: [], remarks: [], synced: false, namespaces: 0 } as
 
 /** Computes the next status. @returns `undefined` if no status must be written now, because claims are under way */
 export function nextStatus(input: StatusInput): StatusOutput | undefined {
-  const { mirror, previous, misread, refusal, outOfReach, now } = input;
+  const { mirror, previous, refusal, outOfReach, now } = input;
   const spec = { ...input.spec, problems: problemsWith(input.spec, refusal) };
   const outcomes = groupOutcomes(input.claims, spec.destinationType);
   const deleting = mirror.metadata.deletionTimestamp !== undefined;
@@ -94,19 +92,18 @@ export function nextStatus(input: StatusInput): StatusOutput | undefined {
       previous?.mirrorStatus !== summary.mirrorStatus ||
       previous.observedGeneration !== mirror.metadata.generation);
   const lastSyncTime = isNewSync ? rfc3339(now) : (previous?.lastSyncTime ?? NEVER_SYNCED);
-  const message = [summary.message, ...misread].join('; ');
-  const status = statusOf(input, leases, { ...summary, message }, lastSyncTime);
+  const status = statusOf(input, leases, summary, lastSyncTime);
   const events: RuleEvent[] = [];
   // A status of the original has no conditions; there Active means ready.
   const wasReady = before === undefined ? previous?.mirrorStatus === 'Active' : before.status === 'True';
   if (summary.reason === 'Synced' && !wasReady) {
     events.push({ type: 'Normal', reason: 'Active', message: 'SecretMirror is synced' });
   }
-  const isNew = before?.reason !== summary.reason || before.message !== message;
+  const isNew = before?.reason !== summary.reason || before.message !== summary.message;
   if (isNew && summary.event !== undefined) events.push(summary.event);
-  const remarks = misread.map((text): RuleEvent => ({ type: 'Warning', reason: 'MisreadPattern', message: text }));
+  const remarks: RuleEvent[] = [];
   if (summary.reason === 'Synced' && outOfReach !== undefined)
-    remarks.unshift({ type: 'Normal', reason: outOfReach.reason, message: outOfReach.message });
+    remarks.push({ type: 'Normal', reason: outOfReach.reason, message: outOfReach.message });
   const namespaces = spec.destinationType === 'vault' ? 0 : outcomes.total;
   return { status, events, remarks, synced: summary.synced, namespaces };
 }
@@ -292,9 +289,7 @@ function summarizeCopies(
     return { mirrorStatus: 'Active', reason, message: `${message}; ${done}`, synced: true, event };
   }
   const message = total === 0 ? `0 copies: ${unmatched}` : [done, ...out].join('; ');
-  // Misread patterns have events of their own.
-  const reason = outOfReach?.part === 'none' ? outOfReach.reason : 'Synced';
-  return { mirrorStatus: 'Active', reason, message, synced: true };
+  return { mirrorStatus: 'Active', reason: 'Synced', message, synced: true };
 }
 
 function groupsOf({ groups }: OutcomeGroups, state: OutcomeState): Group[] {

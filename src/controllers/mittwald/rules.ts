@@ -136,11 +136,12 @@ export class MittwaldRules extends AnnotatedRules {
   }
 
   protected override problemsOf(rule: RuleKey): readonly Cause[] {
-    return this.#pushOf(rule)?.problems ?? [];
+    const misread = this.misreadOf(rule).map((message) => because('MisreadPattern', message));
+    return [...(this.#pushOf(rule)?.problems ?? []), ...misread];
   }
 
   /** Messages about patterns that the original reads in another way, with the namespaces that so fall out. */
-  override misreadOf(rule: RuleKey): readonly string[] {
+  misreadOf(rule: RuleKey): readonly string[] {
     const annotations = this.annotationsOf(rule) ?? {};
     const { namespace: home } = this.objectOf(rule).place;
     const half = this.#pushOf(rule)?.half.slice(0, TRIED) ?? [];

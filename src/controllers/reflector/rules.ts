@@ -6,7 +6,6 @@
  */
 import { createHash } from 'node:crypto';
 
-import type { RuleEvent } from '../../copy/engine/controller.ts';
 import { because, type Cause } from '../../copy/model/cause.ts';
 import { leavingClaims } from '../../copy/model/claim.ts';
 import { parseResourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
@@ -17,7 +16,7 @@ import { getOrCreate } from '../../runtime/maps.ts';
 import { AnnotatedRules, type Annotations, type FindObject, type FoundRule } from '../common/annotated/rules.ts';
 import { illFormed, type Place } from '../common/annotated/values.ts';
 import type { RuleScope } from '../common/context.ts';
-import { misreadPatterns, type NamespaceSelection, selectsWith } from '../common/namespaces/selection.ts';
+import { type NamespaceSelection, selectsWith } from '../common/namespaces/selection.ts';
 import { AutoShape, DirectShape } from './shape.ts';
 import {
   autoSourceOf,
@@ -26,7 +25,6 @@ import {
   isReadAnnotation,
   isRule,
   isTrue,
-  listsOfNobody,
   NAMES,
   readSource,
   referenceIn,
@@ -127,17 +125,6 @@ export class ReflectorRules extends AnnotatedRules {
     const reference = isMirror ? undefined : referenceIn(annotations);
     const { problems } = this.read(annotations);
     return reference !== undefined && 'reason' in reference ? [...problems, reference] : problems;
-  }
-
-  override warningsOf(rule: RuleKey): readonly RuleEvent[] {
-    const nobody = listsOfNobody(this.annotationsOf(rule) ?? {}).map((name): RuleEvent => {
-      return { type: 'Normal', reason: 'MisreadPattern', message: `annotation ${name} selects no namespace` };
-    });
-    return [...super.warningsOf(rule), ...nobody];
-  }
-
-  override misreadOf(rule: RuleKey): readonly string[] {
-    return misreadPatterns(this.read(this.annotationsOf(rule) ?? {}).suspects, this.scope.namespaces.names());
   }
 
   protected override copies(place: Place, annotations: Annotations, name: string): boolean {

@@ -7,7 +7,6 @@ import {
   autoSourceOf,
   globs,
   isRule,
-  listsOfNobody,
   NAMES,
   readSource,
   referenceIn,
@@ -173,12 +172,6 @@ it('booleans are read as .NET reads them, and other values are problems', () => 
   for (const no of ['false', 'False', '', ' '])
     assert.deepEqual([read(no).isAllowed, read(no).problems.length], [false, 0]);
   for (const bad of ['1', 'yes', 't']) assert.deepEqual([read(bad).isAllowed, read(bad).problems.length], [false, 2]);
-});
-
-it('lists of only commas are those of nobody', () => {
-  const of = (list: string): string[] => listsOfNobody({ [NAMES.allowedNamespaces]: list });
-  for (const list of [',', ' , ,']) assert.deepEqual(of(list), [NAMES.allowedNamespaces]);
-  for (const list of ['', ' ', 'a,', ',a']) assert.deepEqual(of(list), []);
 });
 
 it('reflects names an object in two parts, with spaces around them', () => {

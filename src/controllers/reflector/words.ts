@@ -7,12 +7,7 @@ import { isMarkedElsewhere, lengthProblem, PLACE_ANNOTATION, placeText } from '.
 import { isDnsLabel, isSubdomain } from '../../runtime/text/dns-names.ts';
 import { type LabelMatcher, parseSelector } from '../../runtime/text/label-selector.ts';
 import { ANY_NAME, type NamePattern, PatternCache, RulePatterns } from '../../runtime/text/name-patterns.ts';
-import {
-  selectionOf,
-  type NamespaceSelection,
-  type SuspectPattern,
-  suspectPattern,
-} from '../common/namespaces/selection.ts';
+import { type NamespaceSelection, selectionOf } from '../common/namespaces/selection.ts';
 import { illFormed, listItems, type Place, shown } from '../common/annotated/values.ts';
 
 type Annotations = Readonly<Record<string, string>>;
@@ -104,7 +99,6 @@ export interface SourceRule {
   readonly targets: NamespaceSelection;
   /** Values that cannot be read. Each matches nothing. */
   readonly problems: readonly Cause[];
-  readonly suspects: readonly SuspectPattern[];
 }
 
 /** Most unreadable items of one list that are reported. */
@@ -117,7 +111,6 @@ export function reflectorPatterns(): PatternCache {
 
 export function readSource(cache: PatternCache, annotations: Annotations): SourceRule {
   const problems: Cause[] = [];
-  const suspects: SuspectPattern[] = [];
   const patterns = new RulePatterns(cache);
   const boolIn = (name: string): boolean => {
     const text = annotations[name]?.trim() ?? '';
@@ -144,8 +137,6 @@ export function readSource(cache: PatternCache, annotations: Annotations): Sourc
         );
         return [];
       }
-      const suspect = suspectPattern(`annotation ${name}`, item, pattern);
-      if (suspect !== undefined) suspects.push(suspect);
       return [pattern];
     });
     problems.push(...bad.slice(0, MAX_PROBLEMS));
@@ -165,13 +156,7 @@ export function readSource(cache: PatternCache, annotations: Annotations): Sourc
   const [isAllowed, isAuto] = [boolIn(NAMES.allowed), boolIn(NAMES.auto)];
   const allowed = selectionIn(NAMES.allowedNamespaces, NAMES.allowedSelector);
   const targets = { ...selectionIn(NAMES.autoNamespaces, NAMES.autoSelector), and: allowed };
-  return { isAllowed, isAuto, allowed, targets, problems, suspects };
-}
-
-/** The lists of a source that have only commas, and so select no namespace. Some users mean this. */
-export function listsOfNobody(annotations: Annotations): string[] {
-  const lists = [NAMES.allowedNamespaces, NAMES.autoNamespaces];
-  return lists.filter((name) => /^[\s,]*,[\s,]*$/.test(annotations[name] ?? ''));
+  return { isAllowed, isAuto, allowed, targets, problems };
 }
 
 /**

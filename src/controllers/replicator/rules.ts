@@ -14,7 +14,7 @@ import { PatternCache } from '../../runtime/text/name-patterns.ts';
 import { AnnotatedRules, type FindObject, type FoundRule } from '../common/annotated/rules.ts';
 import type { Place } from '../common/annotated/values.ts';
 import type { RuleScope } from '../common/context.ts';
-import { misreadPatterns, type NamespaceSelection, unionOf } from '../common/namespaces/selection.ts';
+import { type NamespaceSelection, unionOf } from '../common/namespaces/selection.ts';
 import { FilledShape, PushShape } from './shape.ts';
 import { readRule, type Targets, targetsIn } from './targets.ts';
 import {
@@ -117,10 +117,6 @@ export class ReplicatorRules extends AnnotatedRules {
     const { place, observed } = this.objectOf(rule);
     const replication = observed && readRule(this.settings, place, observed.annotations);
     return replication?.kind === 'push' ? replication.targets : undefined;
-  }
-
-  override misreadOf(rule: RuleKey): readonly string[] {
-    return misreadPatterns(this.#targetsOf(rule)?.suspects ?? [], this.scope.namespaces.names());
   }
 
   protected override copies(place: Place, annotations: Annotations, name: string): boolean {

@@ -4,7 +4,7 @@ import type { Namespaces } from '../../copy/cluster/watch/namespaces.ts';
 import { pause } from '../../runtime/pause.ts';
 import { type NamePattern, type PatternCache, RulePatterns } from '../../runtime/text/name-patterns.ts';
 import { illFormed, type Place } from '../common/annotated/values.ts';
-import { type NamespaceSelection, type SuspectPattern, suspectPattern } from '../common/namespaces/selection.ts';
+import type { NamespaceSelection } from '../common/namespaces/selection.ts';
 import type { LeftOut } from '../common/namespaces/left-out.ts';
 import type { Reach } from '../common/namespaces/reach.ts';
 import { MAX_TARGETS } from '../common/rules/rule-limits.ts';
@@ -90,8 +90,6 @@ export interface Targets {
   readonly groups: readonly TargetGroup[];
   /** Number of targets in named namespaces, even if these do not exist. At most `MAX_TARGETS`. */
   readonly named: number;
-  /** Patterns that the user probably meant as a glob or a list, for example `team-*`. */
-  readonly suspects: readonly SuspectPattern[];
   /** An annotation and its value, for the message about too many targets. */
   readonly annotation: readonly [string, string];
 }
@@ -106,7 +104,6 @@ export function readTargets(
   const to = annotations[names.to];
   const toNamespaces = annotations[names.toNamespaces];
   const rulePatterns = new RulePatterns(cache);
-  const suspects: SuspectPattern[] = [];
   /** Adds a name or a pattern to a selection. @returns why the item is refused; `undefined`: it was added */
   const select = (selection: MutableSelection, annotation: string, text: string, item: string): Cause | undefined => {
     if (isName(text)) {
@@ -116,8 +113,6 @@ export function readTargets(
     const pattern = rulePatterns.add(text);
     if ('error' in pattern) return illFormed(annotation, item, `invalid pattern: ${pattern.error}`);
     selection.patterns.push(pattern);
-    const suspect = suspectPattern(`annotation ${annotation}`, text, pattern);
-    if (suspect !== undefined) suspects.push(suspect);
     return undefined;
   };
   const plain: string[] = [];
@@ -152,7 +147,7 @@ export function readTargets(
     const how = named > product ? '' : ` (${plain.length} names × ${common.names.size} namespaces)`;
     return illFormed(...annotation, `${named} targets${how} are more than the limit of ${MAX_TARGETS} for one object`);
   }
-  return { groups, named, suspects, annotation };
+  return { groups, named, annotation };
 }
 
 interface MutableSelection extends NamespaceSelection {

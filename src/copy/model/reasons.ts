@@ -51,7 +51,11 @@ export const REASONS = {
     'the rules of the namespace are at their limit',
     'delete some, select fewer namespaces, or use another namespace',
   ),
-  MisreadPattern: entry('author', 'no namespace is selected', 'write the pattern that the message suggests'),
+  MisreadPattern: entry(
+    'author',
+    'a pattern looks like a mistake: patterns are regular expressions of whole names, in separate items; for any text write .*',
+    'correct the pattern: instead of the glob team-*, write team-.*',
+  ),
   NoNamespace: entry(
     'author',
     'no such namespace, or it is being deleted; it gets its copy when it is created',
@@ -107,7 +111,6 @@ export const REASONS = {
     'allow the namespace in the annotations of the source',
   ),
   NotAccepted: entry('owner', 'the namespace does not accept copies from that of the rule', 'add the consent to it'),
-  InvalidConsent: entry('owner', 'the consent of the namespace has a mistake', 'correct the annotation'),
   Deleted: entry('owner', 'the latest version of the entry is deleted', 'restore it, or permit a new version'),
   InvalidStore: entry('owner', 'the store has a mistake', 'correct the field that the message names'),
   InvalidKeys: entry('owner', 'the entry has keys that a Secret cannot have', 'rename them, or choose other keys'),

@@ -21,11 +21,11 @@ export interface EngineView {
  */
 export interface OutOfReach extends Cause {
   /**
-   * `all`: the rule must not copy at all. `named`: the rule names some of these namespaces, or selects no others, so it
-   * is not ready. `others`: only the rule's patterns or selector match them. Its author cannot know them, so the rule is
-   * ready and only reports them. `none`: the rule selects no namespace, because its patterns look like globs; not ready.
+   * `all`: the rule must not copy at all. `named`: the rule names some of these namespaces, or selects no others, or has
+   * such patterns, so it is not ready. `others`: only the rule's patterns or selector match them. Its author cannot know them, so the rule is
+   * ready and only reports them.
    */
-  readonly part: 'all' | 'named' | 'others' | 'none';
+  readonly part: 'all' | 'named' | 'others';
 }
 
 /** The results of an evaluation besides its claims. */

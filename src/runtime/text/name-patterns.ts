@@ -10,6 +10,8 @@ type RegexMode = 'full' | 'search';
 
 /** A valid pattern. */
 export interface NamePattern {
+  /** The text of the pattern. */
+  readonly source: string;
   /** Number of instructions. The cost of compiling and matching is proportional to this number. */
   readonly size: number;
   /** The only name that matches, if the pattern is a plain name; otherwise `undefined`. */
@@ -152,6 +154,7 @@ const always = (): boolean => true;
 
 /** Matches every name. */
 export const ANY_NAME: NamePattern = {
+  source: '.*',
   size: 1,
   literal: undefined,
   matches: always,
@@ -249,6 +252,7 @@ export class PatternCache {
     if (this.#lookAhead && LOOK_AHEAD.test(source)) return this.#withLookAheads(source);
     if (this.#mode === 'full' && LITERAL.test(source)) {
       return this.#pattern(
+        source,
         1,
         source,
         (name) => name === source,
@@ -260,6 +264,7 @@ export class PatternCache {
     if (start !== undefined) {
       const shortest = start.length + (sign === '+' ? 1 : 0);
       return this.#pattern(
+        source,
         1,
         undefined,
         (name) => name.startsWith(start) && name.length >= shortest,
@@ -275,7 +280,7 @@ export class PatternCache {
       const prefix = prefixOf(source);
       const matchesWhole = (name: string): boolean => name.startsWith(prefix) && this.#program(source).testExact(name);
       const occursIn = (name: string): boolean => this.#program(source).test(name);
-      return this.#pattern(size, undefined, matchesWhole, occursIn);
+      return this.#pattern(source, size, undefined, matchesWhole, occursIn);
     } catch (error) {
       return { error: error instanceof Error ? error.message : String(error), size: rough };
     }
@@ -296,15 +301,16 @@ export class PatternCache {
     if (size > MAX_PATTERN_SIZE) return { error: TOO_COMPLEX, size };
     const matches = (name: string): boolean =>
       tests.every(({ isNegated, pattern }) => pattern.occursIn(name) !== isNegated) && rest.matchesWhole(name);
-    return this.#pattern(size, undefined, matches, matches);
+    return this.#pattern(source, size, undefined, matches, matches);
   }
 
   #pattern(
+    source: string,
     size: number,
     literal: string | undefined,
     matchesWhole: NamePattern['matches'],
     occursIn: NamePattern['matches'],
   ): NamePattern {
-    return { size, literal, matches: this.#mode === 'full' ? matchesWhole : occursIn, matchesWhole, occursIn };
+    return { source, size, literal, matches: this.#mode === 'full' ? matchesWhole : occursIn, matchesWhole, occursIn };
   }
 }

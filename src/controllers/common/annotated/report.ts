@@ -14,8 +14,7 @@ type TellingRules = Pick<AnnotatedRules, 'warningsOf' | 'named'>;
 
 /** What is wrong with the annotations of a rule, and which of its targets are out of reach. */
 export function warningsOf(rules: TellingRules, rule: RuleKey, outOfReach: OutOfReach | undefined): RuleEvent[] {
-  // Of patterns that select nothing, the warnings say more.
-  const limited = outOfReach === undefined || outOfReach.part === 'none' ? [] : [warning(outOfReach)];
+  const limited = outOfReach === undefined ? [] : [warning(outOfReach)];
   return [...limited, ...rules.warningsOf(rule)];
 }
 

@@ -102,11 +102,6 @@ export abstract class AnnotatedRules implements RuleSet {
     return [];
   }
 
-  /** Messages about patterns that the user probably meant in another way. */
-  misreadOf(_rule: RuleKey): readonly string[] {
-    return [];
-  }
-
   /** The claims, where an outcome has a better reason than that of the engine. */
   named(claims: Iterable<Entry>): Iterable<Entry> {
     return claims;
@@ -118,8 +113,7 @@ export abstract class AnnotatedRules implements RuleSet {
 
   /** The events about the annotations themselves; none about outcomes. */
   warningsOf(rule: RuleKey): readonly RuleEvent[] {
-    const misread = this.misreadOf(rule).map((message) => ({ reason: 'MisreadPattern', message }));
-    return [...this.problemsOf(rule), ...misread].map(warning);
+    return this.problemsOf(rule).map(warning);
   }
 
   /** Whether an object with these annotations is kept: a rule, or an object with a mark. */
@@ -200,12 +194,11 @@ export abstract class AnnotatedRules implements RuleSet {
    */
   protected async pushed(
     { rule, place, owner, owned, nothing, refused }: FoundRule,
-    wanted: Omit<Wanted, 'misread'>,
+    wanted: Wanted,
     shape: Shape,
     stays?: (copy: ResourceKey) => Cause | undefined,
   ): Promise<Evaluation> {
-    const misread = (): readonly string[] => this.misreadOf(rule);
-    const { targets, refusal, outOfReach } = await this.targets.find(rule, { ...wanted, misread });
+    const { targets, refusal, outOfReach } = await this.targets.find(rule, wanted);
     if (refusal !== undefined) return refused(refusal, outOfReach);
     if (outOfReach?.part === 'all') return { ...nothing, outOfReach };
     const claim = { owner, mode: 'own', source: this.keyOf(rule, place), shape } as const;

@@ -62,13 +62,8 @@ export class LeftOut {
     (isNamed ? named : others).add(namespace);
   }
 
-  /**
-   * All refusals as one cause; `undefined`: no namespace was refused.
-   * @param misread messages on patterns that look like globs. They are the cause if the rule selects no namespace
-   */
-  outOfReach(misread: () => readonly string[]): OutOfReach | undefined {
-    if (this.#groups.size === 0 && this.reached === 0 && misread().length > 0)
-      return { ...because('MisreadPattern'), part: 'none' };
+  /** All refusals as one cause; `undefined`: no namespace was refused. */
+  outOfReach(): OutOfReach | undefined {
     const causes = Array.from(this.#groups, ([refusal, { named, others: all }]) => {
       const others = [...all].filter((namespace) => !named.has(namespace)).length;
       const parts = named.size === 0 ? [] : [`${plural(named.size)} ${someOf([...named].toSorted(), NAMED)}`];

@@ -53,7 +53,7 @@ const ANYTHING = '';
 
 export class Reach {
   readonly #limits: ReachLimits;
-  readonly consents = new Consents();
+  readonly #consents = new Consents();
   /** Keys of the labels in the selectors of the limits. */
   readonly labelKeys: readonly string[];
 
@@ -134,9 +134,9 @@ export class Reach {
     if (destinations?.has(namespace, labels) === false) return 'destination';
     if (namespace === home) return undefined;
     if (acceptFrom === undefined) return requireConsent ? 'absent' : undefined;
-    const consent = this.consents.of(acceptFrom);
-    if ('problem' in consent) return 'broken';
-    return consent.patterns.some((pattern) => pattern.matches(home)) ? undefined : 'consent';
+    const { patterns, isMistaken } = this.#consents.of(acceptFrom);
+    if (patterns.some((pattern) => pattern.matches(home))) return undefined;
+    return isMistaken ? 'broken' : 'consent';
   }
 }
 

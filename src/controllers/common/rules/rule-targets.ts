@@ -10,7 +10,7 @@ import type { OutOfReach } from '../../../copy/model/rule-set.ts';
 import type { RuleScope } from '../context.ts';
 import { LeftOut } from '../namespaces/left-out.ts';
 import type { Changes } from '../namespaces/reach.ts';
-import { labelKeysOf, type NamespaceSelection } from '../namespaces/selection.ts';
+import { isMisread, labelKeysOf, type NamespaceSelection } from '../namespaces/selection.ts';
 import { patternSize, RuleLimits } from './rule-limits.ts';
 
 /** What a rule wants. */
@@ -27,8 +27,6 @@ export interface Wanted {
   readonly find?: (leftOut: LeftOut) => Promise<ReadonlySet<string> | Cause>;
   /** Number of targets that count even if their namespaces do not exist. Default: one for each named namespace. */
   readonly least?: number;
-  /** Messages on patterns that look like globs. Default: none. */
-  readonly misread?: () => readonly string[];
 }
 
 export interface Found {
@@ -40,6 +38,9 @@ export interface Found {
 }
 
 const NONE: ReadonlySet<string> = new Set();
+
+/** Why a rule whose patterns look like globs is not ready. */
+export const MISREAD: OutOfReach = { ...because('MisreadPattern'), part: 'named' };
 
 export class RuleTargets {
   /** @see RuleSet.name */
@@ -96,10 +97,7 @@ export class RuleTargets {
     return refusal && { ...refusal, part: 'all' };
   }
 
-  async find(
-    rule: RuleKey,
-    { selection, mayPush = true, find, least = selection.names.size, misread = () => [] }: Wanted,
-  ): Promise<Found> {
+  async find(rule: RuleKey, { selection, mayPush = true, find, least = selection.names.size }: Wanted): Promise<Found> {
     const { namespaces, reach } = this.#scope;
     const home = namespaceOf(rule);
     if (!mayPush) {
@@ -119,7 +117,7 @@ export class RuleTargets {
     const leftOut = new LeftOut(home);
     const found =
       find === undefined ? new Set(await reach.reachedBy(selection, namespaces, leftOut, home)) : await find(leftOut);
-    const outOfReach = leftOut.outOfReach(misread);
+    const outOfReach = leftOut.outOfReach() ?? (leftOut.reached === 0 && isMisread(selection) ? MISREAD : undefined);
     if ('reason' in found) return { targets: NONE, refusal: found, outOfReach };
     const size = { targets: Math.max(found.size, least), patterns: patternSize(selection) };
     const refusal = this.#limits.take(rule, size);

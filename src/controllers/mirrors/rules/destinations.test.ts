@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import { ServedNamespaces } from '../../../kube/watch/served-namespaces.ts';
 import { PatternCache } from '../../../runtime/text/name-patterns.ts';
-import { misreadPatterns, selectedIn } from '../../common/namespaces/selection.ts';
+import { selectedIn } from '../../common/namespaces/selection.ts';
 import type { SecretMirrorDestination } from '../api.ts';
 import { destinationTexts, readDestinations } from './destinations.ts';
 
@@ -76,23 +76,4 @@ test('the selected namespaces of a mirror are shown as its patterns, and its lab
     'x-.*',
     'selector:tier=prod,team notin (a,b),!old',
   ]);
-});
-
-test('if an exclusion looks like a glob or a list and matches no namespace, it is reported', () => {
-  const excludedNamespaces = ['test-*', '.+-2', 'plain, prod-1'];
-  const { suspects } = readDestinations(
-    { namespaceSelector: {}, excludedNamespaces },
-    new PatternCache('full'),
-    undefined,
-    [],
-  );
-  const names = THERE.map(([name]) => name);
-  const [glob, list, ...others] = misreadPatterns(suspects, names);
-  assert.match(glob ?? '', /^spec\.destination\.excludedNamespaces\[0\]: "test-\*" matches no .* write test-\.\*$/);
-  assert.match(
-    list ?? '',
-    /^spec\.destination\.excludedNamespaces\[2\]: .* separate list item, or in an annotation after a comma$/,
-  );
-  assert.deepEqual(others, []);
-  assert.deepEqual(misreadPatterns(suspects, [...names, 'test-', 'plain, prod-1']), []);
 });

@@ -1,20 +1,11 @@
 /** Reads which namespaces a SecretMirror selects: by patterns, by labels or by both, except those that it excludes. */
 import { type LabelMatcher, readSelector } from '../../../runtime/text/label-selector.ts';
 import { ANY_NAME, type NamePattern, type PatternCache, RulePatterns } from '../../../runtime/text/name-patterns.ts';
-import {
-  type NamespaceSelection,
-  selectionOf,
-  type Served,
-  type SuspectPattern,
-  suspectPattern,
-  unservedNamespace,
-} from '../../common/namespaces/selection.ts';
+import { type NamespaceSelection, selectionOf, type Served } from '../../common/namespaces/selection.ts';
 import type { LabelSelector, SecretMirrorDestination } from '../api.ts';
 
 export interface Destinations {
   readonly namespaces: NamespaceSelection;
-  /** Patterns and exclusions that are valid but look like a glob (`team-*`) or a list (`a, b`). */
-  readonly suspects: readonly SuspectPattern[];
   /** The message for the status if no namespace is selected. */
   readonly unmatched: string;
 }
@@ -40,7 +31,6 @@ export function readDestinations(
   const field = list.length === 0 && namespaceSelector !== undefined ? 'namespaceSelector' : 'namespaces';
   const unmatched = `no other namespace ${served === undefined ? '' : `${served.which} `}matches spec.destination.${field}`;
   const matchers: NamePattern[] = [];
-  const suspects: SuspectPattern[] = [];
   const rulePatterns = new RulePatterns(cache);
   for (const [index, text] of list.entries()) {
     const field = `spec.destination.namespaces[${index}]`;
@@ -58,15 +48,13 @@ export function readDestinations(
       continue;
     }
     matchers.push(pattern);
-    const suspect = unservedNamespace(field, pattern, served) ?? suspectPattern(field, text, pattern);
-    if (suspect !== undefined) suspects.push(suspect);
   }
   const before = problems.length;
   const labels = namespaceSelector && readLabels(namespaceSelector, served, problems);
-  const excluded = readExcluded(excludedNamespaces, rulePatterns, problems, suspects);
-  if (problems.length > before) return { namespaces: NOTHING, suspects, unmatched };
+  const excluded = readExcluded(excludedNamespaces, rulePatterns, problems);
+  if (problems.length > before) return { namespaces: NOTHING, unmatched };
   if (list.length === 0 && labels !== undefined) matchers.push(ANY_NAME);
-  return { namespaces: { ...selectionOf(matchers), excluded, labels }, suspects, unmatched };
+  return { namespaces: { ...selectionOf(matchers), excluded, labels }, unmatched };
 }
 
 function readLabels(selector: LabelSelector, served: Served | undefined, problems: string[]): LabelMatcher | undefined {
@@ -76,12 +64,10 @@ function readLabels(selector: LabelSelector, served: Served | undefined, problem
   return undefined;
 }
 
-/** @param suspects gets exclusions that look like a glob: `kube-*` as a regular expression excludes no kube-system */
 function readExcluded(
   list: readonly string[],
   rulePatterns: RulePatterns,
   problems: string[],
-  suspects: SuspectPattern[],
 ): NamePattern[] | undefined {
   const excluded: NamePattern[] = [];
   for (const [index, text] of list.entries()) {
@@ -92,8 +78,6 @@ function readExcluded(
       continue;
     }
     excluded.push(pattern);
-    const suspect = suspectPattern(field, text, pattern);
-    if (suspect !== undefined) suspects.push(suspect);
   }
   return excluded.length === 0 ? undefined : excluded;
 }

@@ -9,7 +9,8 @@ import { resourceKey, type RuleKey } from '../../../copy/model/keys.ts';
 import { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
 import type { Observed } from '../../../copy/model/observed.ts';
 import type { RuleState } from '../../../copy/model/rule-set.ts';
-import type { SecretMirror } from '../api.ts';
+import { type Reach, reachOf } from '../../common/namespaces/reach.ts';
+import type { SecretMirror, SecretMirrorDestination } from '../api.ts';
 import { createMirrorStore, MAX_LIST } from './mirror-store.ts';
 import { MirrorRules } from './rule-set.ts';
 import { RetainShape } from '../shape.ts';
@@ -158,6 +159,40 @@ test('when a mirror is deleted, it claims also the targets that have no mark yet
     const isRetained = policy === 'retain';
     assert.deepEqual(claims, [[resourceKey('c', 'Secret', 'team', 'db'), isRetained ? 'own' : 'release', isRetained]]);
   }
+});
+
+test('a mirror is not ready if its patterns select nothing and one looks like a glob, or if an exclusion looks like one', async () => {
+  const namespaces = new Namespaces();
+  for (const name of ['default', 'team-a', 'closed']) {
+    const annotations = name === 'closed' ? { 'keyferry.dev/accept-from': '' } : {};
+    namespaces.sink.upsert({ metadata: { name, uid: name, resourceVersion: '1', creationTimestamp: '', annotations } });
+  }
+  const [all, kube] = [{ namespaceSelector: {} }, { excludedNamespaces: ['kube-*'] }];
+  const rows: readonly (readonly [SecretMirrorDestination, string | undefined, number])[] = [
+    [{ namespaces: ['team-*'] }, 'MisreadPattern named', 0],
+    [{ namespaces: ['team-a,team-b'] }, 'MisreadPattern named', 0],
+    [{ namespaces: ['team-*', 'team-a'] }, undefined, 1],
+    [{ namespaces: ['team-a*'] }, undefined, 1],
+    [{ namespaces: ['team-b', 'web-.*'] }, undefined, 0],
+    [{ namespaces: ['clos*ed'] }, 'NotAccepted named', 0],
+    [{ ...all, ...kube }, 'MisreadPattern named', 1],
+    [{ ...all, excludedNamespaces: ['kube-.*'] }, 'NotAccepted others', 1],
+  ];
+  const found = async (destination: SecretMirrorDestination, reach?: Reach): Promise<unknown[]> => {
+    const mirrors = createMirrorStore();
+    const metadata = { name: 'db', namespace: 'default', uid: 'u', resourceVersion: '1', creationTimestamp: '' };
+    const mirror: SecretMirror = { metadata, spec: { source: { name: 'db' }, destination } };
+    mirrors.put(mirror);
+    const made = new MirrorRules(ruleScope({ namespaces, ...(reach && { reach }) }), { mirrors, viewOf: unused });
+    const { claims = [], outOfReach } = (await made.evaluate(RULE, { ownedBy: () => [] })) ?? {};
+    return [outOfReach && `${outOfReach.reason} ${outOfReach.part}`, claims.length];
+  };
+  for (const [destination, ...expected] of rows)
+    assert.deepEqual(await found(destination), expected, JSON.stringify(destination));
+  // A limit that forbids all copies says more.
+  const limits = { destinationNamespaces: undefined, excludedNamespaces: undefined, requireConsent: false };
+  const reach = reachOf({ ...limits, sourceNamespaces: { patterns: ['platform'] } });
+  assert.deepEqual(await found({ ...all, ...kube }, reach), ['NotPermitted all', 0]);
 });
 
 test('whether a mirror may select an object is known without its patterns: it may select all objects with its name', (t) => {

@@ -15,10 +15,10 @@ import type { EngineView, Evaluation, Mark, RuleSet } from '../../../copy/model/
 import { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import type { RuleScope } from '../../common/context.ts';
 import { LeftOut } from '../../common/namespaces/left-out.ts';
-import { misreadPatterns, selectsNow } from '../../common/namespaces/selection.ts';
+import { isMisread, selectsNow } from '../../common/namespaces/selection.ts';
 import { ruleVersion } from '../../../copy/engine/life/rule-store.ts';
 import { MAX_TARGETS } from '../../common/rules/rule-limits.ts';
-import { type Found, RuleTargets } from '../../common/rules/rule-targets.ts';
+import { type Found, MISREAD, RuleTargets } from '../../common/rules/rule-targets.ts';
 import {
   MIRROR_ANNOTATIONS,
   MIRROR_DEFAULTS,
@@ -127,7 +127,7 @@ export class MirrorRules implements RuleSet {
   }
 
   async #find(rule: RuleKey, spec: EffectiveSpec, source: ResourceKey | undefined): Promise<Found> {
-    return await this.targets.find(rule, {
+    const found = await this.targets.find(rule, {
       selection: spec.namespaces,
       find: async (leftOut) => {
         const reached = await this.#reached(spec, source, leftOut);
@@ -136,8 +136,10 @@ export class MirrorRules implements RuleSet {
         return because('InvalidSpec', `spec.destination.namespaces: ${tooMany}`);
       },
       least: 0,
-      misread: () => misreadPatterns(spec.suspects, this.#scope.namespaces.names()),
     });
+    // An exclusion that matches nothing lets copies into namespaces that the author means to leave out.
+    const isMisexcluded = isMisread({ patterns: spec.namespaces.excluded ?? [] });
+    return isMisexcluded && found.outOfReach?.part !== 'all' ? { ...found, outOfReach: MISREAD } : found;
   }
 
   /** Whether the mirror, or an earlier one of its name, let the copy go to keep it. */

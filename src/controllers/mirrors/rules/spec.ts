@@ -17,12 +17,7 @@ import type { VaultLocation } from '../../../copy/vault/locations.ts';
 import { type Choices, choicesOf } from './choices.ts';
 import { type BlockContext, entryAt, type VaultDefaults, vaultLocation } from './vault-spec.ts';
 import { nameProblems } from '../../../runtime/text/dns-names.ts';
-import {
-  type NamespaceSelection,
-  selectionOf,
-  type Served,
-  type SuspectPattern,
-} from '../../common/namespaces/selection.ts';
+import { type NamespaceSelection, selectionOf, type Served } from '../../common/namespaces/selection.ts';
 import type { PatternCache } from '../../../runtime/text/name-patterns.ts';
 import { destinationTexts, readDestinations } from './destinations.ts';
 import { MAX_LIST, type StoredMirror } from './mirror-store.ts';
@@ -42,8 +37,6 @@ export interface EffectiveSpec {
   readonly namespaces: NamespaceSelection;
   /** The selected namespaces in the words of the spec: patterns, or for example `selector:tier=prod`. */
   readonly patterns: readonly string[];
-  /** Patterns that are valid but look like a glob (`team-*`) or a list (`a, b`). */
-  readonly suspects: readonly SuspectPattern[];
   /** The message for the status if no namespace is selected. */
   readonly unmatched: string;
   readonly choices: Choices;
@@ -93,10 +86,10 @@ export function effectiveSpec(mirror: AnyMirror, patterns: PatternCache, options
     const tooLong = `the patterns have ${tooLongPatterns} characters in total; the maximum is ${MAX_LIST}`;
     mistakes.push(`spec.destination.namespaces: ${tooLong}`);
   }
-  const { namespaces, suspects, unmatched } =
+  const { namespaces, unmatched } =
     isForNamespaces && tooLongPatterns === undefined
       ? readDestinations(destination ?? {}, patterns, options.served, problems)
-      : { namespaces: selectionOf([]), suspects: [], unmatched: '' };
+      : { namespaces: selectionOf([]), unmatched: '' };
   const sourceType = source?.type ?? MIRROR_DEFAULTS.sourceType;
   const choices = choicesOf(destination ?? {}, { from: sourceType, to: destinationType }, patterns, mistakes);
   problems.push(...mistakes);
@@ -131,7 +124,6 @@ export function effectiveSpec(mirror: AnyMirror, patterns: PatternCache, options
     destinationLocation,
     namespaces,
     patterns: isForNamespaces ? destinationTexts(destination ?? {}) : [],
-    suspects,
     unmatched,
     deletePolicy: destinationType === 'vault' ? 'retain' : (mirror.spec?.deletePolicy ?? MIRROR_DEFAULTS.deletePolicy),
     pollPeriodSeconds: poll > 0 ? poll : MIRROR_DEFAULTS.pollPeriodSeconds,

@@ -55,10 +55,6 @@ const PAGES: Readonly<Record<string, Page>> = {
       const other = /^Secret team-c\/s has the mark of reflector, which this command does not/;
       assert.match(await explain('--controllers=mirrors'), other);
       assert.match((await run('keyferry status')).stdout, /^✗ reflector +Secret source\/s /m);
-      const nobody = { [`${REFLECTOR}/reflection-allowed-namespaces`]: ',' };
-      await scene.put(secrets, 'source/nobody', { a: '1' }, nobody);
-      const { stdout } = await run('keyferry explain --controllers=reflector secret source/nobody');
-      assert.match(stdout, /reflection-allowed-namespaces selects no namespace/);
     },
   },
   mittwald: {
