@@ -132,8 +132,7 @@ export class Operator {
       this.#events.record(component, event);
     };
     const reach = reachOf(config.limits);
-    const namespaceChanges = new NamespaceChanges({ engine, cluster, clock: systemClock, log });
-    ended.addEventListener('abort', () => namespaceChanges.stop());
+    const namespaceChanges = new NamespaceChanges({ engine, cluster, clock: systemClock, log, signal: ended });
     const context: Omit<ControllerContext, 'recordEvent' | 'startWithout'> = {
       config,
       engine,

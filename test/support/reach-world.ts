@@ -143,6 +143,7 @@ export class ReachProcess {
   readonly #mirrorRules: MirrorRules;
   readonly #pushRules: ReplicatorRules;
   readonly #changes: NamespaceChanges;
+  readonly #ended = new AbortController();
   /** The objects as the watch has delivered them until now. */
   readonly #objects = new Map<ResourceKey, Observed>();
   readonly #versions = new Map<ResourceKey, number>();
@@ -176,7 +177,7 @@ export class ReachProcess {
     const log = { error: (_text: string, fields?: object) => this.errors.push(fields) };
     const isCurrent = async (name: string): Promise<boolean> => await Promise.resolve(this.#isCurrent(name));
     const reads = { isCurrent, watchNamespaces: () => undefined };
-    const context = { engine, cluster: reads, clock: this.#clock, log };
+    const context = { engine, cluster: reads, clock: this.#clock, log, signal: this.#ended.signal };
     this.#changes = new NamespaceChanges(context);
     for (const { targets } of [this.#mirrorRules, this.#pushRules]) this.#changes.serve(targets);
     engine.add(this.#lifeOf(this.#mirrorRules, (rule) => this.#liveMirror(rule)));
@@ -207,7 +208,7 @@ export class ReachProcess {
   /** Ends the process immediately. It makes no more writes. */
   async kill(): Promise<void> {
     this.#cluster.processes.delete(this);
-    this.#changes.stop();
+    this.#ended.abort();
     await this.#engine.stop();
   }
 

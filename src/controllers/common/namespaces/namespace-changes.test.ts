@@ -5,8 +5,7 @@ import { ManualClock } from '../../../../test/support/manual-clock.ts';
 import { userCause } from '../../../copy/model/cause.ts';
 import type { RuleKey } from '../../../copy/model/keys.ts';
 import type { OutOfReach } from '../../../copy/model/rule-set.ts';
-import { NamespaceChanges } from './namespace-changes.ts';
-import type { Changes } from './reach.ts';
+import { type Changes, NamespaceChanges } from './namespace-changes.ts';
 
 /**
  * The name of a namespace lists the rules that select it: a change of the namespace `ab` concerns the rules `a` and
@@ -14,8 +13,11 @@ import type { Changes } from './reach.ts';
  */
 class Scene {
   readonly clock = new ManualClock();
+  readonly ended = new AbortController();
+  /** Called during each search. */
+  during = (): void => undefined;
   readonly enqueued: string[] = [];
-  /** The namespaces of all searches, each with its changed labels. */
+  /** The namespaces of all searches; `(labels)`: only their labels have changed. */
   readonly searched: string[] = [];
   /** For each rule: the namespaces that the rule must not copy into, by its last evaluation. */
   readonly outOfReach = new Map<string, OutOfReach>();
@@ -40,6 +42,7 @@ class Scene {
       },
     },
     clock: this.clock,
+    signal: this.ended.signal,
     log: { error: (text, fields) => this.errors.push(`${text} ${JSON.stringify(fields)}`) },
   });
 
@@ -51,21 +54,22 @@ class Scene {
     });
   }
 
-  async #rulesFor(changes: Changes): Promise<readonly RuleKey[]> {
+  async #rulesFor({ any, exceptLabels }: Changes): Promise<Iterable<RuleKey>> {
     this.counts += 1;
+    this.during();
     const found = new Set<RuleKey>();
-    for (const [namespace, changed] of changes) {
-      this.searched.push([namespace, ...(changed === 'existence' ? [] : changed)].join(' '));
+    for (const namespace of any) {
+      this.searched.push(exceptLabels.includes(namespace) ? namespace : `${namespace} (labels)`);
       for (const rule of namespace) found.add(asKey<RuleKey>(rule));
       await Promise.resolve();
     }
-    if (!this.fails) return [...found];
+    if (!this.fails) return found;
     this.fails = false;
     throw new Error('a mistake in the search');
   }
 
   async add(...namespaces: readonly string[]): Promise<void> {
-    for (const namespace of namespaces) this.changes.add(namespace, 'existence');
+    for (const namespace of namespaces) this.changes.add(namespace, 'all');
     await new Promise<void>((resolve) => {
       setImmediate(resolve);
     });
@@ -82,76 +86,64 @@ class Scene {
   }
 }
 
-test('the rules for the first changed namespace are enqueued immediately, and the rules for the next 50 changes together after 250 ms', async () => {
+test('the rules for the first changed namespaces are enqueued at once, and those for the next 50 changes together after 1 s', async () => {
   const scene = new Scene();
-  await scene.add('ab');
-  assert.deepEqual(scene.take(), ['a', 'b']);
-  for (let event = 0; event < 50; event += 1) await scene.add('bc');
-  assert.deepEqual(scene.take(), []);
-  await scene.clock.advance(250);
-  assert.deepEqual(scene.take(), ['b', 'c']);
-  await scene.add('a');
-  assert.deepEqual(scene.take(), []);
-  await scene.clock.advance(250);
-  assert.deepEqual(scene.take(), ['a']);
-  await scene.clock.advance(250);
-  await scene.add('d');
-  assert.deepEqual(scene.take(), ['d']);
-  assert.equal(scene.counts, 4, '4 searches: the 50 changes share one');
-  await scene.add('e');
-  scene.changes.stop();
-  await scene.clock.advance(1000);
-  await scene.add('f');
-  assert.deepEqual(scene.take(), []);
-});
-
-test('after the event of a namespace, the evaluation of its rule counts as outdated until the rule is enqueued', async () => {
-  const scene = new Scene();
-  assert.equal(await scene.isOutdated('a', 'a'), false);
-  scene.changes.add('a', 'existence');
-  const during = scene.isOutdated('c', 'a');
-  assert.equal(await during, true, 'the search is under way, so any rule may be found');
-  await scene.add();
-  assert.deepEqual([scene.take(), await scene.isOutdated('a', 'a')], [['a'], false]);
-  await scene.add('b');
-  assert.deepEqual(
-    [scene.take(), await scene.isOutdated('b', 'a'), await scene.isOutdated('b', 'b')],
-    [[], false, true],
-  );
-  await scene.clock.advance(250);
-  assert.deepEqual([scene.take(), await scene.isOutdated('b', 'b')], [['b'], false]);
-});
-
-test('if a list contains new namespaces, their rules are enqueued immediately', async () => {
-  const scene = new Scene();
-  scene.changes.add('ab', 'existence');
-  scene.changes.add('c', 'existence');
-  await scene.add();
-  assert.deepEqual(scene.take(), ['a', 'b', 'c']);
-});
-
-test('when a label changes 51 times in a row, the rules are enqueued immediately for the first change, and 1 s later for all others', async () => {
-  const scene = new Scene();
-  const flip = async (key = 'tier'): Promise<void> => {
-    scene.changes.add('ab', new Set([key]));
-    await scene.add();
-  };
-  await flip();
-  assert.deepEqual(scene.take(), ['a', 'b']);
-  for (let change = 0; change < 50; change += 1) await flip(change === 25 ? 'team' : 'tier');
+  scene.changes.add('ab', 'all');
   await scene.add('c');
-  assert.equal(scene.counts, 1);
-  assert.equal(await scene.isOutdated('a', 'ab'), true, 'a change of this namespace still waits');
-  assert.equal(await scene.isOutdated('a', 'other'), false);
+  assert.deepEqual(scene.take(), ['a', 'b', 'c'], 'a list brings several namespaces at once');
+  for (let change = 0; change < 50; change += 1) await scene.add('bc');
   await scene.clock.advance(999);
   assert.deepEqual(scene.take(), []);
   await scene.clock.advance(1);
-  assert.deepEqual(scene.take(), ['a', 'b', 'c']);
-  assert.deepEqual(scene.searched, ['ab tier', 'ab tier team', 'c'], 'the later search has all changed labels');
-  assert.equal(await scene.isOutdated('a', 'ab'), false);
+  assert.deepEqual(scene.take(), ['b', 'c']);
   await scene.clock.advance(1000);
-  await flip();
-  assert.deepEqual(scene.take(), ['a', 'b']);
+  await scene.add('d');
+  assert.deepEqual(scene.take(), ['d']);
+  assert.equal(scene.counts, 3, 'the 50 changes share one search');
+  await scene.add('e');
+  scene.ended.abort();
+  await scene.clock.advance(1000);
+  await scene.add('f');
+  assert.deepEqual([scene.take(), scene.counts], [[], 3]);
+});
+
+test('a namespace whose labels change many times is searched for once a second; with another change it concerns all rules', async () => {
+  const scene = new Scene();
+  for (let change = 0; change < 50; change += 1) {
+    scene.changes.add('ab', 'labels');
+    if (change === 25) scene.changes.add('c', 'all');
+    scene.changes.add('c', 'labels');
+    await scene.clock.advance(100);
+  }
+  assert.equal(scene.counts, 6, 'in 5 s');
+  const both = ['ab (labels)', 'c (labels)'];
+  assert.deepEqual(scene.searched, [...both, ...both, ...both, 'ab (labels)', 'c', ...both, ...both]);
+});
+
+test('from the event of a namespace until its rules are enqueued, the evaluation of every rule counts as outdated', async () => {
+  const scene = new Scene();
+  assert.equal(await scene.isOutdated('a', 'a'), false);
+  scene.changes.add('a', 'all');
+  assert.equal(await scene.isOutdated('c', 'a'), true, 'any rule may be found');
+  await scene.add();
+  assert.deepEqual([scene.take(), await scene.isOutdated('a', 'a')], [['a'], false]);
+  await scene.add('b');
+  assert.deepEqual([await scene.isOutdated('b', 'a'), await scene.isOutdated('b', 'b')], [false, true]);
+  await scene.clock.advance(1000);
+  assert.deepEqual([scene.take(), await scene.isOutdated('b', 'b')], [['b'], false]);
+});
+
+test('a namespace that changes again during the search stays outdated, and is searched for again', async () => {
+  const scene = new Scene();
+  scene.during = () => {
+    scene.during = () => undefined;
+    scene.changes.add('a', 'labels');
+  };
+  scene.changes.add('a', 'labels');
+  await scene.add();
+  assert.deepEqual([scene.take(), await scene.isOutdated('a', 'a')], [['a'], true]);
+  await scene.clock.advance(1000);
+  assert.deepEqual([scene.take(), await scene.isOutdated('a', 'a')], [['a'], false]);
 });
 
 test('if labels or consent of a namespace decide on a rule, the evaluation counts as outdated while the watch of namespaces is behind the server', async () => {
@@ -175,27 +167,27 @@ test('if a limit of sources forbids all copies of a rule, its evaluation counts 
   const scene = new Scene();
   scene.outOfReach.set('test:home/a', { ...userCause('NotPermitted', ''), part: 'all' });
   for (let change = 0; change < 2; change += 1) {
-    scene.changes.add('home', new Set(['team']));
+    scene.changes.add('home', 'labels');
     await scene.add();
   }
   assert.equal(await scene.isOutdated('test:home/a', 'x'), true);
 });
 
 test('if the search for the rules of a namespace fails, the error is logged, and 1 s later one search is for all changes', async () => {
-  for (const changed of ['existence', new Set(['tier'])] as const) {
+  for (const change of ['all', 'labels'] as const) {
     const scene = new Scene();
     scene.fails = true;
-    scene.changes.add('a', changed);
+    scene.changes.add('a', change);
     await scene.add();
     await scene.add('b');
     assert.deepEqual(scene.take(), []);
     assert.match(scene.errors.join(), /cannot find the rules .*"namespace":"a"/);
     assert.equal(await scene.isOutdated('c', 'a'), true, 'any rule may select the namespace');
     assert.equal(await scene.isOutdated('c', 'd'), false);
-    scene.changes.add('a', new Set(['team']));
+    scene.changes.add('a', 'labels');
     await scene.clock.advance(1000);
     assert.deepEqual(scene.take(), ['a', 'b']);
-    assert.deepEqual(scene.searched.slice(-2), [changed === 'existence' ? 'a' : 'a tier team', 'b']);
+    assert.deepEqual(scene.searched.slice(-2), [change === 'all' ? 'a' : 'a (labels)', 'b']);
     assert.deepEqual([await scene.isOutdated('c', 'a'), scene.errors.length], [false, 1]);
   }
 });

@@ -1,17 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import * as fc from 'fast-check';
 
-import { asKey } from '../../../../test/support/keys.ts';
 import type { LimitsConfig } from '../../../config/config.ts';
 import type { NamespaceLimit } from '../../../config/flags/limit-flags.ts';
-import { ACCEPT_FROM_ANNOTATION, type NamespaceFacts } from '../../../copy/cluster/watch/namespaces.ts';
-import type { RuleKey } from '../../../copy/model/keys.ts';
-import { parseSelector } from '../../../runtime/text/label-selector.ts';
+import type { NamespaceFacts } from '../../../copy/cluster/watch/namespaces.ts';
 import { type NamePattern, PatternCache } from '../../../runtime/text/name-patterns.ts';
 import { LeftOut } from './left-out.ts';
 import { Reach, reachOf } from './reach.ts';
-import { type NamespaceSelection, selectionOf } from './selection.ts';
 
 const NO_LIMITS: LimitsConfig = {
   sourceNamespaces: undefined,
@@ -34,7 +29,6 @@ describe('reach', () => {
     assert.equal(reach.fromRefusal('a', undefined), undefined);
     assert.equal(reach.toRefusal('a', 'b', undefined), undefined);
     assert.equal(reach.toRefusal('a', 'b', { labels: {} }), undefined);
-    assert.deepEqual(reach.labelKeys, []);
   });
 
   it('limits and consents decide which namespaces a rule may copy into', () => {
@@ -86,8 +80,9 @@ describe('reach', () => {
     assert.match(refusal?.message ?? '', /--source-namespaces/);
   });
 
-  it('Reach.labelKeys are the keys of the labels in the selectors of the limits', () => {
-    assert.deepEqual(reachWith({ destinationNamespaces: byLabel('tier=prod,!team') }).labelKeys, ['tier', 'team']);
+  it('reach reads labels if a limit is a selector', () => {
+    assert.equal(reachWith({ destinationNamespaces: byLabel('tier=prod,!team') }).readsLabels, true);
+    assert.equal(reachWith({ destinationNamespaces: names('a') }).readsLabels, false);
   });
 
   it('the message on refused namespaces names those that the rule itself names, and only counts the others', async () => {
@@ -120,45 +115,5 @@ describe('reach', () => {
     for (let target = 0; target < 2; target += 1) twice.add('excluded', 'closed', true);
     assert.match(twice.outOfReach()?.message ?? '', /into namespace closed are/, 'two targets in one namespace');
     assert.equal(new LeftOut('home').outOfReach(), undefined);
-  });
-
-  it('concernedBy finds the rules that select the name of a changed namespace and have one of its changed labels in their selector', async () => {
-    const NAMES = ['home', 't-a', 't-b'];
-    const patterns = new PatternCache('full');
-    const selection = fc
-      .record({
-        pattern: fc.constantFrom('.*', 't-.*', 't-a'),
-        selector: fc.constantFrom(undefined, 'tier=prod', '!team', 'tier,team'),
-      })
-      .map(({ pattern, selector }): NamespaceSelection => {
-        const labels = selector === undefined ? undefined : parseSelector(selector);
-        const { names, patterns: others } = selectionOf([patterns.get(pattern) as NamePattern]);
-        return { names, patterns: others, labels };
-      });
-    const keys = fc.uniqueArray(fc.constantFrom('tier', 'team', 'zone', ACCEPT_FROM_ANNOTATION), { minLength: 1 });
-    const changed = fc.oneof(
-      fc.constant('existence' as const),
-      keys.map((some) => new Set<string>(some)),
-    );
-    const changes = fc.dictionary(fc.constantFrom(...NAMES), changed);
-    await fc.assert(
-      fc.asyncProperty(fc.array(selection), changes, fc.boolean(), async (selections, some, hasLimit) => {
-        const reach = reachWith(hasLimit ? { sourceNamespaces: byLabel('zone') } : {});
-        const rules = selections.map((one, index) => [asKey<RuleKey>(`mirrors:home/${index}`), one] as const);
-        const expected = rules.filter(([, { names, patterns: others, labels }]) =>
-          Object.entries(some).some(([name, what]) => {
-            const isSelected = names.has(name) || others.some((pattern) => pattern.matches(name));
-            const isForAll = what === 'existence' || what.has(ACCEPT_FROM_ANNOTATION) || (hasLimit && what.has('zone'));
-            const isRead = isForAll || labels?.keys.some((key) => what.has(key)) === true;
-            return isRead && isSelected;
-          }),
-        );
-        const found = await reach.concernedBy(new Map(Object.entries(some)), rules);
-        assert.deepEqual(
-          found,
-          expected.map(([rule]) => rule),
-        );
-      }),
-    );
   });
 });

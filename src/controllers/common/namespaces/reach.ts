@@ -13,24 +13,18 @@
  */
 import type { LimitsConfig } from '../../../config/config.ts';
 import type { NamespaceLimit } from '../../../config/flags/limit-flags.ts';
-import {
-  ACCEPT_FROM_ANNOTATION,
-  type NamespaceChange,
-  type NamespaceFacts,
-} from '../../../copy/cluster/watch/namespaces.ts';
+import type { NamespaceFacts } from '../../../copy/cluster/watch/namespaces.ts';
 import type { Cause } from '../../../copy/model/cause.ts';
-import type { RuleKey } from '../../../copy/model/keys.ts';
-import { SetMap } from '../../../runtime/maps.ts';
 import { pause } from '../../../runtime/pause.ts';
 import { type Labels, parseSelector } from '../../../runtime/text/label-selector.ts';
 import { WholePatterns } from '../../../runtime/text/whole-patterns.ts';
 import { Consents } from './consent.ts';
 import { type LeftOut, type Refusal, refusalCause } from './left-out.ts';
-import { labelKeysOf, matchLarge, type NamespaceSelection, selectedIn, selects, type There } from './selection.ts';
+import { type NamespaceSelection, selectedIn, type There } from './selection.ts';
 
 /** A set of namespaces, defined by names or by labels. */
 export interface NamespaceFilter {
-  readonly keys: readonly string[];
+  readonly readsLabels: boolean;
   has(namespace: string, labels: Labels): boolean;
 }
 
@@ -45,46 +39,16 @@ export interface ReachLimits {
   readonly requireConsent?: boolean | undefined;
 }
 
-/** Changes of namespaces, by the names of the namespaces. */
-export type Changes = ReadonlyMap<string, NamespaceChange>;
-
-/** Stands for a change that concerns every rule which selects the namespace's name. No label has this key. */
-const ANYTHING = '';
-
 export class Reach {
   readonly #limits: ReachLimits;
   readonly #consents = new Consents();
-  /** Keys of the labels in the selectors of the limits. */
-  readonly labelKeys: readonly string[];
+  /** Whether a limit goes by labels of namespaces. */
+  readonly readsLabels: boolean;
 
   constructor(limits: ReachLimits = {}) {
     this.#limits = limits;
     const { sources, destinations, excluded } = limits;
-    this.labelKeys = [sources, destinations, excluded].flatMap((filter) => filter?.keys ?? []);
-  }
-
-  /**
-   * The rules that must be evaluated after changes of namespaces. If a label changed: the rules that select the
-   * namespace's name and whose selector has this label. If the namespace was added or deleted, or if its consent or a
-   * label in the selector of a limit changed: all rules that select the name. Pauses before each rule and namespace.
-   */
-  async concernedBy(
-    changes: Changes,
-    rules: Iterable<readonly [RuleKey, NamespaceSelection]>,
-  ): Promise<readonly RuleKey[]> {
-    const namespaces = new SetMap<string, string>();
-    const forAll = [ACCEPT_FROM_ANNOTATION, ...this.labelKeys];
-    for (const [namespace, changed] of changes) {
-      const isForAll = changed === 'existence' || forAll.some((key) => changed.has(key));
-      for (const what of isForAll ? [ANYTHING] : changed) namespaces.add(what, namespace);
-      await pause();
-    }
-    const found: RuleKey[] = [];
-    for (const [rule, selection] of rules) {
-      await pause();
-      if (await isConcerned(selection, namespaces)) found.push(rule);
-    }
-    return found;
+    this.readsLabels = [sources, destinations, excluded].some((filter) => filter?.readsLabels === true);
   }
 
   /** Why no rule may copy from a namespace; `undefined`: rules may copy from it. */
@@ -167,7 +131,7 @@ function filterByName(sources: readonly string[]): NamespaceFilter {
   const patterns = new WholePatterns(sources);
   const known = new Map<string, boolean>();
   return {
-    keys: [],
+    readsLabels: false,
     has: (namespace) => {
       let isMatch = known.get(namespace);
       if (isMatch === undefined) {
@@ -181,20 +145,5 @@ function filterByName(sources: readonly string[]): NamespaceFilter {
 
 function filterByLabels(text: string): NamespaceFilter {
   const selector = parseSelector(text);
-  return { keys: selector.keys, has: (_namespace, labels) => selector.matches(labels) };
-}
-
-/** @param namespaces by what has changed: the key of a label, or `ANYTHING` */
-async function isConcerned(
-  selection: NamespaceSelection,
-  namespaces: Pick<SetMap<string, string>, 'get'>,
-): Promise<boolean> {
-  for (const what of [ANYTHING, ...labelKeysOf(selection)]) {
-    for (const namespace of namespaces.get(what)) {
-      await pause();
-      await matchLarge(selection, () => [namespace]);
-      if (selects(selection, namespace)) return true;
-    }
-  }
-  return false;
+  return { readsLabels: true, has: (_namespace, labels) => selector.matches(labels) };
 }

@@ -1,6 +1,6 @@
 /**
  * Decides which namespaces a rule selects. (`reach.ts` decides whether the rule may copy into them.) The evaluation of
- * a rule (`selectedIn`) and the search for the rules of a changed namespace (`Reach.concernedBy`) both use `selects`,
+ * a rule (`selectedIn`) and the search for the rules of a changed namespace (`RuleTargets.rulesFor`) both use `selects`,
  * so they cannot disagree. Pure.
  */
 import type { Namespaces } from '../../../copy/cluster/watch/namespaces.ts';
@@ -24,9 +24,10 @@ export interface NamespaceSelection {
   readonly and?: NamespaceSelection | undefined;
 }
 
-/** The keys of all labels that a selection reads. */
-export function labelKeysOf({ labels, orLabels, and }: NamespaceSelection): readonly string[] {
-  return [...(labels?.keys ?? []), ...(orLabels?.keys ?? []), ...(and === undefined ? [] : labelKeysOf(and))];
+/** Whether labels of namespaces decide. */
+export function readsLabels({ labels, orLabels, and }: NamespaceSelection): boolean {
+  const isRead = [labels, orLabels].some((matcher) => matcher !== undefined && matcher.keys.length > 0);
+  return isRead || (and !== undefined && readsLabels(and));
 }
 
 /** Puts patterns that are plain names into `names`, because a look-up there is faster than a match. */
@@ -74,26 +75,6 @@ export function selectsNow(selection: NamespaceSelection, namespace: string, the
   return there.has(namespace) && selectsWith(selection, namespace, there.factsOf(namespace)?.labels ?? {});
 }
 
-/** Above this number of instructions, a pattern takes so long to compile that a pause follows. */
-const LARGE = 50;
-
-/**
- * Matches the large patterns of a selection, with pauses. Their results are then in the cache, so that `selects` is
- * fast. It takes pattern by pattern, because the programs of all rules together do not fit into their cache.
- */
-export async function matchLarge(
-  { patterns, excluded = [], and }: NamespaceSelection,
-  namespaces: () => Iterable<string>,
-): Promise<void> {
-  for (const pattern of [...patterns, ...excluded, ...(and?.patterns ?? [])]) {
-    if (pattern.size <= LARGE) continue;
-    for (const namespace of namespaces()) {
-      pattern.matches(namespace);
-      await pause();
-    }
-  }
-}
-
 /**
  * The existing namespaces of the selection. Pauses often, because there may be thousands of namespaces. If a namespace
  * changes meanwhile, the result may be wrong, but the change starts another evaluation of the rule.
@@ -101,10 +82,8 @@ export async function matchLarge(
 export async function selectedIn(selection: NamespaceSelection, there: There): Promise<ReadonlySet<string>> {
   // A selection by names alone needs no look at the other namespaces.
   const byNames = [selection, selection.and].find((one) => one?.patterns.length === 0 && one.orLabels === undefined);
-  const candidates = (): Iterable<string> => byNames?.names ?? there.names(selection.labels);
-  await matchLarge(selection, candidates);
   const selected = new Set<string>();
-  for (const namespace of candidates()) {
+  for (const namespace of byNames?.names ?? there.names(selection.labels)) {
     if (selectsNow(selection, namespace, there)) selected.add(namespace);
     await pause();
   }

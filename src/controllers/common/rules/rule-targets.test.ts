@@ -5,14 +5,18 @@ import { test } from 'node:test';
 import { asKey } from '../../../../test/support/keys.ts';
 import { ruleScope } from '../../../../test/support/rule-scope.ts';
 import type { RuleKey } from '../../../copy/model/keys.ts';
+import { parseSelector } from '../../../runtime/text/label-selector.ts';
+import { type NamePattern, PatternCache } from '../../../runtime/text/name-patterns.ts';
 import { reachOf } from '../namespaces/reach.ts';
+import type { NamespaceSelection } from '../namespaces/selection.ts';
 import { RuleTargets } from './rule-targets.ts';
 
 const RULE = asKey<RuleKey>('toy:Secret/home/db');
 
-async function isConcerned(targets: RuleTargets, namespace: string): Promise<boolean> {
-  const changes = new Map([[namespace, new Set(['zone'])]]);
-  return (await targets.rulesFor(changes)).includes(RULE);
+/** Whether a change of a namespace concerns the rule. Default: a change of labels. */
+async function isConcerned(targets: RuleTargets, namespace: string, change?: 'all'): Promise<boolean> {
+  const changes = { any: new Set([namespace]), exceptLabels: change === undefined ? [] : [namespace] };
+  return [...(await targets.rulesFor(changes))].includes(RULE);
 }
 
 test('a change of labels concerns the rules that pull from or into the namespace, until they go', async () => {
@@ -27,6 +31,38 @@ test('a change of labels concerns the rules that pull from or into the namespace
   ]);
   targets.leave(RULE);
   assert.equal(await isConcerned(targets, 'home'), false);
+});
+
+test('a changed namespace concerns the rules that select its name; changed labels concern only those that read any label', async () => {
+  const patterns = ['t-.*', '.*-x'].map((text) => new PatternCache('full').get(text) as NamePattern);
+  const byName: NamespaceSelection = { names: new Set(['a']), patterns };
+  const labels = parseSelector('tier=prod');
+  const rows: readonly (readonly [string, NamespaceSelection, boolean])[] = [
+    ['names and patterns', byName, false],
+    ['a selector', { ...byName, labels }, true],
+    ['a selector without requirements', { ...byName, labels: parseSelector('') }, false],
+    ['an alternative selector', { names: new Set(), patterns: [], orLabels: labels }, true],
+    ['a selector in another selection', { ...byName, and: { names: new Set(), patterns: [], orLabels: labels } }, true],
+  ];
+  for (const [title, selection, readsLabels] of rows) {
+    const targets = new RuleTargets(ruleScope(), 'toy');
+    await targets.find(RULE, { selection });
+    assert.equal(targets.readsLabels(RULE), readsLabels, title);
+    for (const name of ['a', 't-1', 'b-x'])
+      assert.deepEqual(
+        [await isConcerned(targets, name, 'all'), await isConcerned(targets, name)],
+        [true, readsLabels],
+        `${title}: ${name}`,
+      );
+    const isAny = selection.orLabels !== undefined;
+    assert.deepEqual([await isConcerned(targets, 'b', 'all'), await isConcerned(targets, 'b')], [isAny, isAny], title);
+  }
+  // With such a limit, labels decide on all rules.
+  const limits = { sourceNamespaces: undefined, excludedNamespaces: undefined, requireConsent: false };
+  const reach = reachOf({ ...limits, destinationNamespaces: { selector: 'zone' } });
+  const targets = new RuleTargets(ruleScope({ reach }), 'toy');
+  await targets.find(RULE, { selection: byName });
+  assert.deepEqual([await isConcerned(targets, 'a'), await isConcerned(targets, 'b')], [true, false]);
 });
 
 test('if a limit of sources goes by labels, a change of labels concerns the rules in the namespace', async () => {

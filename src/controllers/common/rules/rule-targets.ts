@@ -9,8 +9,8 @@ import { pause } from '../../../runtime/pause.ts';
 import type { OutOfReach } from '../../../copy/model/rule-set.ts';
 import type { RuleScope } from '../context.ts';
 import { LeftOut } from '../namespaces/left-out.ts';
-import type { Changes } from '../namespaces/reach.ts';
-import { isMisread, labelKeysOf, type NamespaceSelection } from '../namespaces/selection.ts';
+import type { Changes } from '../namespaces/namespace-changes.ts';
+import { isMisread, type NamespaceSelection, readsLabels, selects } from '../namespaces/selection.ts';
 import { patternSize, RuleLimits } from './rule-limits.ts';
 
 /** What a rule wants. */
@@ -59,14 +59,26 @@ export class RuleTargets {
     this.#limits = new RuleLimits(rules, scope.namespaces, scope.onRoom);
   }
 
-  /** Finds the rules that must be evaluated again after changes of namespaces. */
-  async rulesFor(changes: Changes): Promise<readonly RuleKey[]> {
-    const found = new Set(await this.#scope.reach.concernedBy(changes, this.#selections));
+  /**
+   * Finds the rules that must be evaluated again after changes of namespaces: those that select the name. Changed labels
+   * count only for rules that read any label. Pauses before each rule and namespace.
+   */
+  async rulesFor({ any, exceptLabels }: Changes): Promise<Iterable<RuleKey>> {
+    const found = new Set<RuleKey>();
+    for (const [rule, selection] of this.#selections) {
+      await pause();
+      for (const namespace of this.#scope.reach.readsLabels || readsLabels(selection) ? any : exceptLabels) {
+        await pause();
+        if (!selects(selection, namespace)) continue;
+        found.add(rule);
+        break;
+      }
+    }
     for (const [rule, from] of this.#sources) {
       await pause();
-      if (changes.has(from) || changes.has(namespaceOf(rule))) found.add(rule);
+      if (any.has(from) || any.has(namespaceOf(rule))) found.add(rule);
     }
-    return [...found];
+    return found;
   }
 
   /** The rule is gone, or has no targets that this class finds. */
@@ -79,7 +91,7 @@ export class RuleTargets {
   /** Whether labels of namespaces decide where a rule copies. */
   readsLabels(rule: RuleKey): boolean {
     const selection = this.#selections.get(rule);
-    return selection !== undefined && labelKeysOf(selection).length > 0;
+    return selection !== undefined && readsLabels(selection);
   }
 
   /**
@@ -87,7 +99,7 @@ export class RuleTargets {
    * namespace need not consent.
    * @param byLabels whether the labels of either namespace decide. Default: if the administrator's limits read labels
    */
-  pullFrom(rule: RuleKey, from: string, byLabels = this.#scope.reach.labelKeys.length > 0): OutOfReach | undefined {
+  pullFrom(rule: RuleKey, from: string, byLabels = this.#scope.reach.readsLabels): OutOfReach | undefined {
     const { reach, namespaces } = this.#scope;
     const home = namespaceOf(rule);
     if (byLabels) this.#sources.set(rule, from);
@@ -113,7 +125,7 @@ export class RuleTargets {
     }
     // Stored before the search, so that a namespace that changes meanwhile causes another evaluation.
     this.#selections.set(rule, selection);
-    if (reach.labelKeys.length > 0) this.#sources.set(rule, home);
+    if (reach.readsLabels) this.#sources.set(rule, home);
     const leftOut = new LeftOut(home);
     const found =
       find === undefined ? new Set(await reach.reachedBy(selection, namespaces, leftOut, home)) : await find(leftOut);

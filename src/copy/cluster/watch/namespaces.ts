@@ -2,6 +2,8 @@
  * The namespaces of one cluster, with their labels and consents. A namespace that is being deleted counts as absent,
  * because nothing can be created in it. So does one with more labels than are kept.
  */
+import { isDeepStrictEqual } from 'node:util';
+
 import type { KubeObject, ObjectMeta } from '../../../kube/api.ts';
 import type { WatchSink } from '../../../kube/watch/watcher.ts';
 import type { LabelMatcher, Labels } from '../../../runtime/text/label-selector.ts';
@@ -24,12 +26,12 @@ export interface NamespaceFacts {
 }
 
 /**
- * A change of a namespace. `existence`: the namespace was created (perhaps again with the same name), or its deletion
- * began. Otherwise the keys of the changed labels, and `ACCEPT_FROM_ANNOTATION` if the consent has changed.
+ * A change of a namespace. `labels`: only its labels. `all`: the namespace was created (perhaps again with the same
+ * name), its deletion began, or its consent changed.
  */
-export type NamespaceChange = 'existence' | ReadonlySet<string>;
+export type NamespaceChange = 'labels' | 'all';
 
-export type OnNamespace = (name: string, changed: NamespaceChange) => void;
+export type OnNamespace = (name: string, change: NamespaceChange) => void;
 
 export class Namespaces {
   readonly #uids = new Map<string, string>();
@@ -72,7 +74,7 @@ export class Namespaces {
   isKnown({ metadata: { name, uid, labels, annotations } }: KubeObject): boolean {
     if (sizeOf(labels) > MAX_LABELS) return !this.#uids.has(name);
     const facts = factsIn(labels, annotations?.[ACCEPT_FROM_ANNOTATION]);
-    return this.#uids.get(name) === uid && differences(this.#facts.get(name), facts).size === 0;
+    return this.#uids.get(name) === uid && changeOf(this.#facts.get(name), facts) === undefined;
   }
 
   /** Counts a namespace as existing, although Keyferry has no permission to read it. */
@@ -90,9 +92,9 @@ export class Namespaces {
       }
       const isNew = this.#uids.get(name) !== uid;
       if (isNew) this.#uids.set(name, uid);
-      const changed = this.#learn(metadata);
-      if (isNew) this.#changed(name, 'existence');
-      else if (changed.size > 0) this.#changed(name, changed);
+      const change = this.#learn(metadata);
+      if (isNew) this.#changed(name, 'all');
+      else if (change !== undefined) this.#changed(name, change);
       return true;
     },
     remove: ({ metadata }) => this.#drop(metadata.name),
@@ -101,12 +103,12 @@ export class Namespaces {
     },
   };
 
-  /** @returns the changed facts. @see NamespaceChange */
-  #learn({ name, labels, annotations }: ObjectMeta): ReadonlySet<string> {
+  /** @returns the change of the facts; `undefined`: there is none */
+  #learn({ name, labels, annotations }: ObjectMeta): NamespaceChange | undefined {
     const facts = factsIn(labels, annotations?.[ACCEPT_FROM_ANNOTATION]);
-    const changed = differences(this.#facts.get(name), facts);
-    if (changed.size > 0) this.#put(name, facts);
-    return changed;
+    const change = changeOf(this.#facts.get(name), facts);
+    if (change !== undefined) this.#put(name, facts);
+    return change;
   }
 
   #put(name: string, facts: NamespaceFacts | undefined): void {
@@ -117,7 +119,7 @@ export class Namespaces {
 
   #drop(name: string): void {
     this.#put(name, undefined);
-    if (this.#uids.delete(name)) this.#changed(name, 'existence');
+    if (this.#uids.delete(name)) this.#changed(name, 'all');
   }
 
   #changed(...change: Parameters<OnNamespace>): void {
@@ -136,13 +138,7 @@ function sizeOf(labels: Labels = {}): number {
   return size;
 }
 
-const NOTHING: ReadonlySet<string> = new Set();
-
-/** The facts that differ, as in `NamespaceChange`. */
-function differences(a: NamespaceFacts | undefined, b: NamespaceFacts | undefined): ReadonlySet<string> {
-  if (a === b) return NOTHING;
-  const keys = Object.keys({ ...a?.labels, ...b?.labels });
-  const changed = keys.filter((key) => a?.labels[key] !== b?.labels[key]);
-  if (a?.acceptFrom !== b?.acceptFrom) changed.push(ACCEPT_FROM_ANNOTATION);
-  return changed.length === 0 ? NOTHING : new Set(changed);
+function changeOf(before: NamespaceFacts | undefined, after: NamespaceFacts | undefined): NamespaceChange | undefined {
+  if (before?.acceptFrom !== after?.acceptFrom) return 'all';
+  return isDeepStrictEqual(before?.labels ?? {}, after?.labels ?? {}) ? undefined : 'labels';
 }
