@@ -59,7 +59,17 @@ describe('a vault block where no addresses are checked, as in `keyferry plan`', 
       ]);
   });
 
-  it('the message about a wrong address, namespace or certificate in a vault block names the field', () => {
+  it('the message about a mistake in a vault block names the field', () => {
+    assert.deepEqual(problemsOf({}, { ...other, auth: { approle: {} } }), [
+      'spec.source.vault.addr: must be specified',
+      'spec.source.vault.path: must be specified',
+      'spec.source.vault.auth: must specify one of approle, token or kubernetes',
+      'spec.destination.vault.auth.approle.secretRef.name: must be specified',
+    ]);
+    assert.match(
+      problemsOf({ ...good, path: 'secret/../sys/seal' }, other).join('\n'),
+      /^spec\.source\.vault\.path: .*\.\./,
+    );
     assert.deepEqual(problemsOf({ ...good, addr: 'vault.example.com' }, other), [
       'spec.source.vault.addr: must be a URL that begins with http:// or https://, not "vault.example.com"',
     ]);
