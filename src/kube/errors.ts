@@ -280,9 +280,6 @@ export function isStorageStarting(error: unknown): error is ApiError {
 /** The object fails validation (422). */
 export const isInvalid = hasStatus(422);
 
-/** The server does not understand the request (400): for example `sendInitialEvents`, if it has no WatchList. */
-export const isBadRequest = hasStatus(400);
-
 /** Whether the change needs a replacement of the object (422), because the object or its type is immutable. */
 export function isImmutable(error: unknown): error is ApiError {
   return isInvalid(error) && error.detected.immutable;

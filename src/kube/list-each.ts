@@ -20,6 +20,8 @@ export interface ListOptions {
   readonly fieldSelector?: string | undefined;
   /** Only metadata is transferred. */
   readonly metadataOnly?: boolean;
+  /** Most objects in a page. Default: as many as in client-go. Fewer take less memory. */
+  readonly pageSize?: number | undefined;
   /** Time limit of each page, ms. As in `KubeRequest`. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal | undefined;
@@ -42,7 +44,8 @@ export async function listEach(
   take: (item: Listed) => void,
   options: ListOptions = {},
 ): Promise<string> {
-  let limit = PAGE_SIZE;
+  const { pageSize = PAGE_SIZE } = options;
+  let limit = pageSize;
   let token: string | undefined;
   for (;;) {
     const page = await readPage(api, path, limit, token, options);
@@ -51,7 +54,7 @@ export async function listEach(
       continue;
     }
     for (const item of page.items ?? []) take(item);
-    limit = Math.min(PAGE_SIZE, limit * 2);
+    limit = Math.min(pageSize, limit * 2);
     const { resourceVersion, continue: next = '' } = page.metadata;
     if (next === '') return resourceVersion;
     token = next;

@@ -112,9 +112,9 @@ test('after a truncated list and truncated lines of watches, the operator brings
     fault: kubernetesFault(410),
     times: 8,
   });
-  scene.proxy.rule({
-    match: { isWatch: true, path: /sendInitialEvents/ },
-    fault: { kind: 'truncate', lines: 3 },
+  const lists = scene.proxy.rule({
+    match: ({ isWatch, query }) => !isWatch && query.has('limit'),
+    fault: { kind: 'truncate' },
     times: 8,
   });
   scene.proxy.truncateAll(WATCHING);
@@ -123,6 +123,7 @@ test('after a truncated list and truncated lines of watches, the operator brings
     `right after ${Math.round(await scene.converged(RECOVERY_MS, [...namespaceNames(), ...MORE_NAMESPACES]))} ms`,
   );
   await watchesOpen();
+  assert.equal(lists.hits, 8);
   await scene.assertWrites(from, 1, COPIES + MORE);
   scene.proxy.clearRules();
   await probes.ready(200);

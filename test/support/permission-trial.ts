@@ -6,7 +6,6 @@
 import assert from 'node:assert/strict';
 
 import type { ControlPlane } from '../servers/control-plane.ts';
-import type { FaultRule } from '../servers/fault-rules.ts';
 import { readAuditLog } from './audit-log.ts';
 import type { AuditEntry } from './audit-log.ts';
 import type { RoleFile } from './granted.ts';
@@ -18,14 +17,6 @@ import { waitFor } from './wait-for.ts';
  * Limit of refused calls while a permission is missing. With pauses, a program makes a few for each object and watch.
  */
 const MOST_REFUSALS = 30;
-/**
- * Makes an API server answer like a version before 1.34: it refuses streamed lists. The program then sends ordinary
- * lists, which need the verb `list`.
- */
-export const NO_STREAMED_LISTS: FaultRule = {
-  match: { path: /sendInitialEvents=true/ },
-  fault: { kind: 'respond', status: 400, body: { kind: 'Status', apiVersion: 'v1', reason: 'BadRequest', code: 400 } },
-};
 
 /** A role in a manifest of deploy/. */
 export interface Role extends BoundRole {

@@ -13,6 +13,6 @@ export function watchCopies(
 ): WatchGroup {
   const path = `${kind.groupPath}/${kind.plural}`;
   const labelSelector = `${COPY_LABEL}=${copyOf}`;
-  const target = { collection: kind.plural, scope, path, labelSelector, metadataOnly: true, inPages: true };
+  const target = { collection: kind.plural, scope, path, labelSelector, metadataOnly: true };
   return cluster.watch(target, cluster.store(kind).index.feed().sink, { neededBy }, cluster.served);
 }

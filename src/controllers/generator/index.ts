@@ -159,7 +159,6 @@ async function create(context: ControllerContext): Promise<Controller> {
         return `${served.groupPath}/${plural}`;
       },
       metadataOnly: false,
-      inPages: true,
     };
     cluster.watch(target, sink, { custom: served.custom(config.controllersNamed, ending) }, namespaces);
   };

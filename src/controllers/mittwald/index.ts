@@ -71,7 +71,7 @@ function unsupportedWatches({ cluster, config, recordEvent }: ControllerContext)
     start: () => {
       for (const one of UNSUPPORTED.filter(({ flag }) => config.mittwald[flag])) {
         const collection = one.path.slice(one.path.lastIndexOf('/') + 1);
-        const target = { collection, path: one.path, metadataOnly: true, inPages: true };
+        const target = { collection, path: one.path, metadataOnly: true };
         cluster.watch(target, sinkOf(one), { neededBy: 'nobody' }, cluster.served);
       }
     },

@@ -6,7 +6,7 @@ import { after, afterEach, beforeEach, test } from 'node:test';
 import { HeldObjects } from '../../../test/support/held-objects.ts';
 import { connect, listen } from '../../../test/support/loopback.ts';
 import { waitFor } from '../../../test/support/wait-for.ts';
-import { added, listEnd, status } from '../../../test/support/watch-lines.ts';
+import { added, list, object, status } from '../../../test/support/watch-lines.ts';
 import { ServedNamespaces } from './served-namespaces.ts';
 import { WatchGroup, type WatchGroupOptions } from './watch-group.ts';
 
@@ -15,7 +15,7 @@ interface Stream {
   isOpen: boolean;
 }
 
-/** The streams that the client opened in each namespace. */
+/** The lists and streams that the client opened in each namespace. */
 let streams: Map<string, Stream[]>;
 /** The namespaces in which the server answers 403. */
 let forbidden: Set<string>;
@@ -34,7 +34,8 @@ const server = createServer((request, response) => {
     return;
   }
   response.writeHead(200, { 'content-type': 'application/json' });
-  response.write(added(`of-${namespace}`, 5, namespace) + listEnd(6));
+  if (new URL(request.url ?? '', 'http://server').searchParams.has('watch')) response.flushHeaders();
+  else response.end(list(6, [object(`of-${namespace}`, 5, namespace)]));
 });
 const api = connect({ after }, await listen({ after }, server));
 
@@ -104,7 +105,8 @@ test('of a list of namespaces, one without permission delays no other, and is no
 test('a watch group that starts again drops its objects at once, lists them anew, and ignores late events', async () => {
   await using group = scene('a', 'b');
   await waitFor(() => group.held.objects.size === 2, { message: 'both objects' });
-  const [stream] = streams.get('a') ?? [];
+  await waitFor(() => openIn('a') === 1, { message: 'the stream' });
+  const [, stream] = streams.get('a') ?? [];
   stream?.response.write(added('late', 7, 'a'));
   group.group.restart();
   assert.deepEqual([group.held.objects.size, group.group.isSynced], [0, false]);

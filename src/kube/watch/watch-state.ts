@@ -20,19 +20,12 @@ interface Unlisted extends Disconnected {
   readonly newest?: string | undefined;
 }
 
-/** The list arrives as a stream. */
-export interface Listing extends Disconnected {
-  readonly at: 'listing';
-  readonly newest?: string | undefined;
-  readonly stream: WatchStream;
-  /** Keys of those listed objects that the sink keeps. */
-  readonly keys: Set<string>;
-}
-
 /** The sink has everything up to `resourceVersion`. The watcher has to open a stream from this version next. */
 interface Listed extends Disconnected {
   readonly at: 'listed';
   readonly resourceVersion: string;
+  /** Set if `resourceVersion` is that of a list, from which no stream was tried yet. */
+  readonly isNew?: true;
 }
 
 /** The stream sends the changes. */
@@ -43,7 +36,7 @@ export interface Watching {
   resourceVersion: string;
 }
 
-export type WatchState = Unlisted | Listing | Listed | Watching;
+export type WatchState = Unlisted | Listed | Watching;
 
 export function isConnected(state: WatchState): state is Watching {
   return state.at === 'watching';
@@ -64,7 +57,7 @@ export function afterFailure(state: WatchState, error: unknown, now: number): Un
     since: !isConnected(state) ? state.since : isStalled ? state.stream.lastByteAt : now,
     error: error instanceof Error ? error : new Error(String(error)),
   };
-  if (state.at === 'unlisted' || state.at === 'listing') return { at: 'unlisted', newest: state.newest, ...failure };
+  if (state.at === 'unlisted') return { at: 'unlisted', newest: state.newest, ...failure };
   const { resourceVersion } = state;
   // If the requested version does not exist yet, the server sends nothing on the stream, not even bookmarks.
   const isSilent = isStalled && isConnected(state) && state.stream.lastByteAt === state.stream.openedAt;

@@ -14,11 +14,6 @@ export interface WatchTarget {
   readonly fieldSelector?: string;
   /** `true`: only the metadata of objects is transferred. */
   readonly metadataOnly: boolean;
-  /**
-   * For very large collections. `true`: lists the collection in pages, which the API server compresses to a tenth.
-   * `false`: lists it as a stream, which is not compressed, but needs only one request to list and then watch.
-   */
-  readonly inPages?: boolean;
 }
 
 /** The name of a watch in logs and reports: `secretmirrors`, `secrets/copies`. */

@@ -9,9 +9,10 @@ import { HeldObjects } from '../../../test/support/held-objects.ts';
 import { ManualClock } from '../../../test/support/manual-clock.ts';
 import { connect, listen } from '../../../test/support/loopback.ts';
 import { waitFor } from '../../../test/support/wait-for.ts';
-import { added, bookmark, line, listEnd, object, status } from '../../../test/support/watch-lines.ts';
+import { added, bookmark, line, list, object, status } from '../../../test/support/watch-lines.ts';
 import { ServedNamespaces } from './served-namespaces.ts';
 import { WatchGroup } from './watch-group.ts';
+import type { WatchTarget } from './watch-target.ts';
 import { Watcher, type WatcherOptions } from './watcher.ts';
 
 const SECRET_TEXT = 'hunter2-hunter2';
@@ -26,17 +27,22 @@ interface Call {
 
 let calls: Call[] = [];
 let script: ((call: Call) => void)[] = [];
-/** Puts each request into `calls`, and answers it with the next function of `script`. */
+/** The number of the test, in the paths of its requests. */
+let round = 0;
+/** Puts each request of the present test into `calls`, and answers it with the next function of `script`. */
 const server = createServer((request, response) => {
   const url = new URL(request.url ?? '/', 'http://server');
+  if (!url.pathname.startsWith(`/apis/${round}/`)) return void response.destroy();
   const call: Call = { query: url.searchParams, accept: request.headers.accept ?? '', response, closed: false };
   response.once('close', () => (call.closed = true));
   calls.push(call);
   script.shift()?.(call);
+  return undefined;
 });
 const api = connect({ after }, await listen({ after }, server));
 
 beforeEach(() => {
+  round += 1;
   calls = [];
   script = [];
 });
@@ -75,11 +81,14 @@ const refuse =
   };
 const page = (names: string[], version: number, token = '') =>
   whole(
-    JSON.stringify({
-      metadata: { resourceVersion: String(version), continue: token },
-      items: names.map((name) => object(name, version)),
-    }),
+    list(
+      version,
+      names.map((name) => object(name, version)),
+      token,
+    ),
   );
+
+const target = (): WatchTarget => ({ collection: 'things', path: `/apis/${round}/things`, metadataOnly: true });
 
 interface Scene extends AsyncDisposable {
   readonly watcher: Watcher;
@@ -93,7 +102,7 @@ function start(options: Partial<WatcherOptions> = {}): Scene {
   const troubles: unknown[] = [];
   const watcher = new Watcher({
     api,
-    target: { collection: 'things', path: '/api/v1/things', labelSelector: 'a=b', metadataOnly: true },
+    target: { ...target(), labelSelector: 'a=b' },
     sink: held,
     reconnect: RECONNECT,
     onTrouble: (error) => troubles.push(error),
@@ -116,51 +125,36 @@ const has = (held: HeldObjects, objects: Record<string, string>): Promise<unknow
     message: () => `${JSON.stringify(objects)}; there is ${held.log.join(' · ')}`,
   });
 
-test('a watcher lists the collection as a stream, then continues from the version of the list', async () => {
-  script = [open(added('a', 3), added('b', 2), listEnd(7), line('MODIFIED', object('a', 9)), bookmark(12))];
+test('a watcher lists the collection in pages, watches it from the version of the list, and continues from that of the last event', async () => {
+  const events = [line('MODIFIED', object('a', 9)), line('DELETED', object('b', 10)), bookmark(12)];
+  script = [page(['a', 'b'], 7, 'next'), page(['c'], 7), open(...events)];
   await using scene = start();
   await scene.watcher.synced;
-  await has(scene.held, { 'n/a': '9', 'n/b': '2' });
-  assert.deepEqual(scene.held.log, ['put a@3', 'put b@2', 'prune n/a,n/b@7', 'put a@9']);
-  const first = await call(0);
+  await has(scene.held, { 'n/a': '9', 'n/c': '7' });
+  assert.deepEqual(scene.held.log, ['put a@7', 'put b@7', 'put c@7', 'prune n/a,n/b,n/c@7', 'put a@9', 'remove b']);
+  const stream = await call(2);
   assert.deepEqual(
+    calls.map(({ query }) =>
+      ['labelSelector', 'limit', 'continue', 'watch', 'allowWatchBookmarks', 'resourceVersion'].map((name) =>
+        query.get(name),
+      ),
+    ),
     [
-      'watch',
-      'allowWatchBookmarks',
-      'sendInitialEvents',
-      'resourceVersionMatch',
-      'labelSelector',
-      'resourceVersion',
-    ].map((name) => first.query.get(name)),
-    ['1', 'true', 'true', 'NotOlderThan', 'a=b', null],
+      ['a=b', '500', null, null, null, null],
+      ['a=b', '500', 'next', null, null, null],
+      ['a=b', null, null, '1', 'true', '7'],
+    ],
   );
-  assert.match(first.accept, /as=PartialObjectMetadata;g=meta\.k8s\.io/);
-  const timeout = Number(first.query.get('timeoutSeconds'));
+  assert.match(calls[0]?.accept ?? '', /as=PartialObjectMetadataList;g=meta\.k8s\.io/);
+  assert.match(stream.accept, /as=PartialObjectMetadata;g=meta\.k8s\.io/);
+  const timeout = Number(stream.query.get('timeoutSeconds'));
   assert.ok(timeout >= 240 && timeout <= 290);
   script = [open()];
-  first.response.end();
-  const second = await call(1);
-  assert.equal(second.query.get('resourceVersion'), '12', 'the version of the bookmark');
-  assert.equal(second.query.get('sendInitialEvents'), null);
+  stream.response.end();
+  assert.equal((await call(3)).query.get('resourceVersion'), '12', 'the version of the bookmark');
 });
 
-for (const [code, reason] of [
-  [400, 'BadRequest'],
-  [422, 'Invalid'],
-] as const) {
-  test(`if a server refuses to stream the list (${code}), the watcher lists in pages at once`, async () => {
-    script = [refuse(code, reason), page(['a', 'b'], 5, 'next'), page(['c'], 5), open(added('d', 6))];
-    await using scene = start({ reconnect: { ...RECONNECT, baseMs: 60_000, maxMs: 60_000 } });
-    await has(scene.held, { 'n/a': '5', 'n/b': '5', 'n/c': '5', 'n/d': '6' });
-    assert.equal(calls[1]?.query.get('limit'), '500');
-    assert.equal(calls[2]?.query.get('continue'), 'next');
-    assert.equal(calls[3]?.query.get('resourceVersion'), '5');
-    assert.deepEqual(scene.troubles, []);
-    assert.match(calls[1]?.accept ?? '', /PartialObjectMetadataList/);
-  });
-}
-
-test('a very large collection is listed in compressed pages, with fewer objects in each if the objects are large', async () => {
+test('a page has fewer objects if the objects are large', async () => {
   const large = (names: string[], version: number, token = ''): ((call: Call) => void) =>
     whole(
       JSON.stringify({
@@ -183,9 +177,7 @@ test('a very large collection is listed in compressed pages, with fewer objects 
     whole(JSON.stringify({ metadata: { resourceVersion: '5' }, items: null })),
     open(added('d', 6)),
   ];
-  await using scene = start({
-    target: { collection: 'things', path: '/api/v1/things', metadataOnly: true, inPages: true },
-  });
+  await using scene = start();
   await has(scene.held, { 'n/a': '5', 'n/b': '5', 'n/d': '6' });
   assert.deepEqual(
     calls.map(({ query }) => [query.get('limit'), query.get('continue')]),
@@ -203,22 +195,36 @@ test('a very large collection is listed in compressed pages, with fewer objects 
   assert.deepEqual(scene.troubles, []);
 });
 
-test('a page of a list never has more than 500 objects', async () => {
-  script = [page(['a'], 5, 'first'), page(['b'], 5, 'second'), page(['c'], 5), open()];
+test('a page of a list never has more than 500 objects, or 50 with their data', async () => {
+  for (const [metadataOnly, limit] of [
+    [true, '500'],
+    [false, '50'],
+  ] as const) {
+    calls = [];
+    script = [page(['a'], 5, 'first'), page(['b'], 5, 'second'), page(['c'], 5)];
+    await using scene = start({ target: { ...target(), metadataOnly } });
+    await has(scene.held, { 'n/a': '5', 'n/b': '5', 'n/c': '5' });
+    await call(3);
+    assert.deepEqual(
+      calls.slice(0, 3).map(({ query }) => query.get('limit')),
+      [limit, limit, limit],
+    );
+  }
+});
+
+test('if the version of each new list is too old already, the lists have growing pauses', async () => {
+  const waits: number[] = [];
+  script = [page([], 1), refuse(410, 'Expired'), page([], 2), refuse(410, 'Expired'), page([], 3), open()];
   await using scene = start({
-    target: { collection: 'things', path: '/api/v1/things', metadataOnly: true, inPages: true },
+    reconnect: { baseMs: 4, maxMs: 32, stableMs: 10_000 },
+    onTrouble: (_, retryInMs) => waits.push(Math.round(retryInMs)),
   });
-  await has(scene.held, { 'n/a': '5', 'n/b': '5', 'n/c': '5' });
-  assert.deepEqual(
-    calls.slice(0, 3).map(({ query }) => query.get('limit')),
-    ['500', '500', '500'],
-  );
-  // Waits for the request of the watch: otherwise it could use up a function of the next test's script.
-  await call(3);
+  await waitFor(() => scene.watcher.health.connected);
+  assert.deepEqual(waits, [4, 8]);
 });
 
 test('if the continue token has expired, the list starts again', async () => {
-  script = [refuse(400, 'BadRequest'), page(['a', 'gone'], 5, 'next'), refuse(410, 'Expired'), page(['a'], 8), open()];
+  script = [page(['a', 'gone'], 5, 'next'), refuse(410, 'Expired'), page(['a'], 8), open()];
   await using scene = start();
   await scene.watcher.synced;
   await has(scene.held, { 'n/a': '8' });
@@ -232,40 +238,38 @@ for (const [how, gone] of [
   ['the answer that the version does not exist yet', refuse(504, 'Timeout', 'Too large resource version: 4')],
 ] as const) {
   test(`after ${how} everything is listed again, and objects that the new list lacks are dropped`, async () => {
-    script = [
-      broken(added('a', 1), added('b', 2), listEnd(3), bookmark(4)),
-      gone,
-      open(added('b', 2), added('c', 9), listEnd(10)),
-    ];
+    script = [page(['a', 'b'], 3), broken(bookmark(4)), gone, page(['b', 'c'], 10), open()];
     await using scene = start();
-    await has(scene.held, { 'n/b': '2', 'n/c': '9' });
-    assert.equal(calls[1]?.query.get('resourceVersion'), '4');
-    assert.equal(calls[2]?.query.get('sendInitialEvents'), 'true');
+    await has(scene.held, { 'n/b': '10', 'n/c': '10' });
+    assert.equal(calls[2]?.query.get('resourceVersion'), '4');
     assert.equal(scene.held.log.at(-1), 'prune n/b,n/c@10');
+    await call(4);
   });
 }
 
 test('after a cut between events, in the middle of a line or of the list, the next stream continues from the last event', async () => {
   const half = added('never', 99).slice(0, 40);
   script = [
-    broken(added('a', 1)),
-    broken(added('a', 1), listEnd(2), added('b', 3), half),
+    broken(list(2, [object('a', 2)]).slice(0, 40)),
+    page(['a'], 2),
+    broken(added('b', 3), half),
     whole(added('c', 4), half),
     broken(added('d', 5)),
     open(added('e', 6)),
   ];
   await using scene = start();
-  await has(scene.held, { 'n/a': '1', 'n/b': '3', 'n/c': '4', 'n/d': '5', 'n/e': '6' });
+  await has(scene.held, { 'n/a': '2', 'n/b': '3', 'n/c': '4', 'n/d': '5', 'n/e': '6' });
   assert.deepEqual(
     calls.map(({ query }) => query.get('resourceVersion')),
-    [null, null, '3', '4', '5'],
+    [null, null, '2', '3', '4', '5'],
   );
   assert.equal(scene.troubles.length, 4);
 });
 
 test('the error for a malformed watch event does not quote the event', async () => {
   script = [
-    broken(listEnd(2), `{"type":"ADDED","object":{"metadata":{"annotations":{"x":"${SECRET_TEXT}" oops}}}}\n`),
+    page([], 2),
+    broken(`{"type":"ADDED","object":{"metadata":{"annotations":{"x":"${SECRET_TEXT}" oops}}}}\n`),
     open(`{"${SECRET_TEXT}`, '\n'),
     open(line('SURPRISE', object('a', 3))),
     open(added('a', 3)),
@@ -284,36 +288,36 @@ test('after an ERROR event everything is listed again, but after a 429, or a 500
   const busy = whole(line('ERROR', status(429, 'TooManyRequests', 'later')));
   const poisoned = whole(line('ERROR', status(500, 'InternalError', 'unable to decode an object')));
   const refused = refuse(500, 'InternalError');
-  script = [broken(added('a', 1), listEnd(2)), busy, refused, poisoned, open(added('b', 5), listEnd(5))];
+  script = [page(['a'], 2), broken(), busy, refused, poisoned, page(['b'], 5), open()];
   await using scene = start();
-  await has(scene.held, { 'n/b': '5' });
+  await call(6);
+  assert.deepEqual(Object.fromEntries(scene.held.objects), { 'n/b': '5' });
   assert.deepEqual(
     calls.map(({ query }) => query.get('resourceVersion')),
-    [null, '2', '2', '2', null],
+    [null, '2', '2', '2', '2', null, '5'],
   );
 });
 
 test('if a list is older than what the watch has seen, also before a list that failed, this is a rollback', async () => {
   let rollbacks = 0;
-  script = [broken(listEnd(9)), refuse(410, 'Expired'), refuse(500, 'InternalError'), open(listEnd(3))];
+  script = [page([], 9), refuse(410, 'Expired'), refuse(500, 'InternalError'), page([], 3), open()];
   await using scene = start({ onRollback: () => (rollbacks += 1) });
   await waitFor(() => scene.held.log.includes('prune @3'), { message: () => scene.held.log.join(' · ') });
   assert.equal(rollbacks, 1);
 });
 
 test('after an ERROR event the watcher closes the stream, although the server keeps it open', async () => {
-  script = [open(listEnd(1), line('ERROR', status(500, 'InternalError', 'oops'))), open(added('a', 2))];
+  script = [page([], 1), open(line('ERROR', status(500, 'InternalError', 'oops'))), page(['a'], 2), open()];
   await using scene = start();
   await has(scene.held, { 'n/a': '2' });
-  const first = await call(0);
-  await waitFor(() => first.closed, { intervalMs: 2, message: 'the first stream to be closed' });
+  const stream = await call(1);
+  await waitFor(() => stream.closed, { intervalMs: 2, message: 'the first stream to be closed' });
 });
 
 test('a watch group of namespaces is synced when the list of each namespace is complete', async () => {
-  script = [open(listEnd(1)), open()];
-  const target = { collection: 'things', path: '/api/v1/things', metadataOnly: true };
+  script = [page([], 1)];
   const group = new WatchGroup(
-    { api, target, sink: new HeldObjects(), reconnect: RECONNECT },
+    { api, target: target(), sink: new HeldObjects(), reconnect: RECONNECT },
     new ServedNamespaces(['a', 'b']),
   ).start();
   try {
@@ -323,7 +327,7 @@ test('a watch group of namespaces is synced when the list of each namespace is c
     assert.equal(group.isSyncedIn('c'), false);
     const state = Promise.race([group.synced.then(() => 'synced'), setImmediate('not yet')]);
     assert.deepEqual([await state, group.isSynced], ['not yet', false]);
-    second.response.write(listEnd(1));
+    page([], 1)(second);
     await group.synced;
     assert.ok(group.isSynced);
   } finally {
@@ -332,15 +336,17 @@ test('a watch group of namespaces is synced when the list of each namespace is c
 });
 
 test('in a watch group, the list of one namespace removes only objects of this namespace from the sink', async () => {
-  script = [open(listEnd(1)), open(listEnd(1))];
-  const target = { collection: 'things', path: '/api/v1/things', metadataOnly: true };
+  script = [page([], 1), page([], 1)];
   const pruned: (string | undefined)[] = [];
   const sink = {
     upsert: () => true,
     remove: () => undefined,
     prune: (_keys: unknown, _version: string, namespace?: string) => void pruned.push(namespace),
   };
-  const group = new WatchGroup({ api, target, sink, reconnect: RECONNECT }, new ServedNamespaces(['a', 'b'])).start();
+  const group = new WatchGroup(
+    { api, target: target(), sink, reconnect: RECONNECT },
+    new ServedNamespaces(['a', 'b']),
+  ).start();
   try {
     await group.synced;
     assert.deepEqual(new Set(pruned), new Set(['a', 'b']));
@@ -350,17 +356,15 @@ test('in a watch group, the list of one namespace removes only objects of this n
 });
 
 test('after a 410 a new list begins at once, and until it is complete the namespace counts as synced but not as listed', async () => {
-  script = [open(listEnd(1), line('ERROR', status(410, 'Expired')))];
-  const target = { collection: 'things', path: '/api/v1/things', metadataOnly: true };
+  script = [page([], 1), open(line('ERROR', status(410, 'Expired')))];
   const reconnect = { baseMs: 600_000, maxMs: 600_000, stableMs: 10_000 };
   const sink = new HeldObjects();
-  const group = new WatchGroup({ api, target, sink, reconnect }, new ServedNamespaces(['a'])).start();
+  const group = new WatchGroup({ api, target: target(), sink, reconnect }, new ServedNamespaces(['a'])).start();
   try {
     await group.synced;
-    const second = await call(1);
+    const second = await call(2);
     assert.deepEqual([group.isSyncedIn('a'), group.isListedIn('a')], [true, false]);
-    second.response.writeHead(200, { 'content-type': 'application/json' });
-    second.response.write(listEnd(2));
+    page([], 2)(second);
     await waitFor(() => group.isListedIn('a'), { intervalMs: 2, message: 'the second list' });
   } finally {
     await group.stop();
@@ -368,26 +372,27 @@ test('after a 410 a new list begins at once, and until it is complete the namesp
 });
 
 test('a stream that is silent for too long is closed, and a new stream is opened at once, without a report', async () => {
-  script = [open(added('a', 1), listEnd(2)), open(added('b', 3))];
+  script = [page(['a'], 1), open(), open(added('b', 3))];
   const clock = new ManualClock();
   await using scene = start({ idleLimitMs: 150, clock });
-  await scene.watcher.synced;
+  const { response } = await call(1);
+  await waitFor(() => scene.watcher.health.connected);
+  await clock.advance(10);
+  response.write(line('MODIFIED', object('a', 2)));
+  await has(scene.held, { 'n/a': '2' });
   await clock.advance(140);
-  assert.equal(calls.length, 1);
-  await clock.advance(60);
-  await has(scene.held, { 'n/a': '1', 'n/b': '3' });
   assert.equal(calls.length, 2);
+  await clock.advance(60);
+  await has(scene.held, { 'n/a': '2', 'n/b': '3' });
+  assert.equal(calls[2]?.query.get('resourceVersion'), '2');
   assert.deepEqual(scene.troubles, []);
-  assert.equal((await call(0)).closed, true);
+  assert.equal((await call(1)).closed, true);
 });
 
 test('a stream that never sends anything is followed by a list, because its version may not exist', async () => {
   script = [page(['a'], 5), open(), page(['a', 'b'], 6), open()];
   const clock = new ManualClock();
-  await using scene = start({
-    clock,
-    target: { collection: 'things', path: '/things', metadataOnly: true, inPages: true },
-  });
+  await using scene = start({ clock });
   await scene.watcher.synced;
   await call(1);
   await clock.advance(120_000);
@@ -397,35 +402,34 @@ test('a stream that never sends anything is followed by a list, because its vers
 });
 
 test('a stream with regular bookmarks is not replaced', async () => {
-  script = [open(added('a', 1), listEnd(2))];
+  script = [page(['a'], 1), open()];
   const clock = new ManualClock();
   await using scene = start({ idleLimitMs: 200, clock });
-  const { response } = await call(0);
+  const { response } = await call(1);
   for (let version = 3; version < 13; version += 1) {
     response.write(bookmark(version) + added('b', version));
     await has(scene.held, { 'n/a': '1', 'n/b': String(version) });
     await clock.advance(150);
   }
-  assert.equal(calls.length, 1);
+  assert.equal(calls.length, 2);
   assert.deepEqual(scene.troubles, []);
 });
 
 test('a watcher counts as connected neither before its list is complete nor during a second list', async () => {
-  script = [open(added('a', 1))];
+  script = [page(['a'], 2, 'next')];
   await using scene = start();
-  const first = await call(0);
-  await waitFor(() => scene.held.objects.size === 1);
+  const last = await call(1);
   assert.deepEqual([scene.watcher.health.synced, scene.watcher.health.connected], [false, false]);
-  first.response.write(listEnd(2));
-  await scene.watcher.synced;
-  assert.equal(scene.watcher.health.connected, true);
-  script = [refuse(410, 'Expired'), open(added('a', 1))];
-  first.response.destroy();
-  const third = await call(2);
-  await waitFor(() => scene.held.log.length === 3);
+  script = [open(bookmark(3))];
+  page([], 2)(last);
+  await waitFor(() => scene.watcher.health.connected);
+  script = [refuse(410, 'Expired')];
+  (await call(2)).response.destroy();
+  const again = await call(4);
   assert.equal(scene.watcher.health.connected, false);
   assert.match(scene.watcher.health.error ?? '', /410 Expired/);
-  third.response.write(listEnd(5));
+  script = [open()];
+  page(['a'], 5)(again);
   await waitFor(() => scene.watcher.health.connected);
   assert.equal(scene.watcher.health.error, undefined);
 });
@@ -434,14 +438,15 @@ test('while the server refuses, the waits of a watcher grow, and are at least as
   const waits: number[] = [];
   script = [
     ...Array.from({ length: 5 }, () => refuse(503, 'ServiceUnavailable')),
+    page([], 2),
     whole(line('ERROR', status(429, 'TooManyRequests', 'later', 1))),
-    open(listEnd(2)),
+    open(),
   ];
   await using scene = start({
     reconnect: { baseMs: 4, maxMs: 32, stableMs: 10_000 },
     onTrouble: (_, retryInMs) => waits.push(Math.round(retryInMs)),
   });
-  await scene.watcher.synced;
+  await waitFor(() => calls.length === 8 && scene.watcher.health.connected);
   assert.deepEqual(waits.slice(0, 5), [4, 8, 16, 32, 32]);
   assert.ok((waits[5] ?? 0) >= 1000);
 });
@@ -451,7 +456,7 @@ test('if a server refuses calls after an outage, the watcher tries again after a
   const drop = ({ response }: Call): void => void response.destroy();
   // Without `close` the connection is kept, and a call on it that breaks is sent again at once.
   const gateway = ({ response }: Call): void => void response.writeHead(502, { Connection: 'close' }).end();
-  script = [drop, gateway, drop, refuse(403, 'Forbidden'), refuse(403, 'Forbidden'), open(listEnd(5))];
+  script = [drop, gateway, drop, refuse(403, 'Forbidden'), refuse(403, 'Forbidden'), page([], 5), open()];
   await using scene = start({
     reconnect: { baseMs: 4, maxMs: 32, stableMs: 10_000 },
     onTrouble: (_, retryInMs) => waits.push(Math.round(retryInMs)),
@@ -461,43 +466,46 @@ test('if a server refuses calls after an outage, the watcher tries again after a
 });
 
 test('if a server ends every watch at once, the watcher waits between its tries', async () => {
-  script = [open(listEnd(2)), ...Array.from({ length: 500 }, () => whole())];
+  script = [page([], 2), open(), ...Array.from({ length: 500 }, () => whole())];
   await using scene = start({ reconnect: { baseMs: 100, maxMs: 400, stableMs: 10_000 } });
   await scene.watcher.synced;
+  const stream = await call(1);
   const from = performance.now();
-  (await call(0)).response.end();
-  await call(6);
+  stream.response.end();
+  await call(7);
   const tookMs = performance.now() - from;
   // The first pause may be 0. The next ones are 100, 200 and three times 400 ms.
   assert.ok(tookMs > 1400, `six calls in ${tookMs} ms`);
 });
 
 test('when reopenIfSilent has closed a stream, the next stream continues from the last version', async () => {
-  script = [open(added('a', 1), listEnd(2), added('b', 3)), open(added('c', 4))];
+  script = [page(['a'], 1), open(added('b', 3)), open(added('c', 4))];
   await using scene = start();
   await has(scene.held, { 'n/a': '1', 'n/b': '3' });
   scene.watcher.reopenIfSilent(0);
   await has(scene.held, { 'n/a': '1', 'n/b': '3', 'n/c': '4' });
-  assert.equal(calls[1]?.query.get('resourceVersion'), '3');
+  assert.equal(calls[2]?.query.get('resourceVersion'), '3');
 });
 
 test('stopping a watcher ends its lists, streams and waits', async () => {
-  const stages: readonly ((call: Call) => void)[] = [
-    () => undefined,
-    open(added('a', 1)),
-    open(listEnd(1)),
-    refuse(503, 'ServiceUnavailable'),
+  const stages: readonly (readonly ((call: Call) => void)[])[] = [
+    [() => undefined],
+    [open(list(1).slice(0, 10))],
+    [page(['a'], 1, 'next'), () => undefined],
+    [page(['a'], 1), () => undefined],
+    [page(['a'], 1), open(added('b', 2))],
+    [refuse(503, 'ServiceUnavailable')],
   ];
   for (const stage of stages) {
     calls = [];
-    script = [stage];
+    script = [...stage];
     const scene = start({ reconnect: { baseMs: 60_000, maxMs: 60_000, stableMs: 1 } });
-    const first = await call(0);
+    const last = await call(stage.length - 1);
     await new Promise((resolve) => setTimeout(resolve, 20));
     await scene.watcher.stop();
-    await waitFor(() => first.closed, { message: 'the connection to be closed' });
+    await waitFor(() => last.closed, { message: 'the connection to be closed' });
     assert.equal(scene.watcher.health.connected, false);
-    assert.equal(calls.length, 1);
+    assert.equal(calls.length, stage.length);
   }
 });
 
@@ -505,11 +513,11 @@ test('after three hundred broken streams no listener, timer or connection is lef
   const warnings: Error[] = [];
   const onWarning = (warning: Error): unknown => warnings.push(warning);
   process.on('warning', onWarning);
-  script = [open(listEnd(2)), ...Array.from({ length: 300 }, (_, n) => broken(added('a', n + 3)))];
+  script = [page([], 2), open(), ...Array.from({ length: 300 }, (_, n) => broken(added('a', n + 3)))];
   await using scene = start({ reconnect: { baseMs: 0.1, maxMs: 0.2, stableMs: 10_000 } });
-  await scene.watcher.synced;
+  const stream = await call(1);
   const before = process.getActiveResourcesInfo().length;
-  (await call(0)).response.destroy();
+  stream.response.destroy();
   await waitFor(() => scene.troubles.length >= 301);
   await waitFor(() => process.getActiveResourcesInfo().length <= before + 2, {
     message: 'what was opened to be closed',
@@ -519,12 +527,12 @@ test('after three hundred broken streams no listener, timer or connection is lef
 });
 
 test('of a stalled stream, the time without a connection counts from its last byte', async () => {
-  script = [open(added('a', 1), listEnd(2)), () => undefined];
+  script = [page(['a'], 1), open(bookmark(2)), () => undefined];
   const clock = new ManualClock();
   await using scene = start({ idleLimitMs: 200, clock });
-  await scene.watcher.synced;
+  await waitFor(() => scene.watcher.health.connected);
   await clock.advance(250);
-  await call(1);
+  await call(2);
   const { connected, silentMs } = scene.watcher.health;
   assert.deepEqual([connected, silentMs], [false, 250]);
 });

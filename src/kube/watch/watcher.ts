@@ -1,14 +1,13 @@
 /**
  * Follows one collection of the API: lists it, then watches it, and passes objects and deletions to a sink.
  *
- *   unlisted ──stream opened──▶ listing ──list complete──▶ watching ◀──stream opened── listed
- *     ▲  └──listed in pages──▶ listed                        │ └──stream ended or failed──▲
- *     └──────── 410 Gone, or the version is not usable ──────┘
+ *   unlisted ──list complete──▶ listed ──stream opened──▶ watching
+ *     ▲                           │ ▲──stream ended or failed──┤
+ *     └──410 Gone, or the version is not usable────────────────┘
  *
  * `watch-state.ts` describes the states and what follows a failure; `#step` does the work of each state.
- * - If the server supports it, the list is streamed as a watch (WatchList, KEP-3157). Otherwise, and if very many
- *   objects are expected, the list is read in compressed pages. When the list is complete, the sink drops all objects
- *   that are not in the list. So it also drops objects that were deleted between two streams.
+ * - The list is read in compressed pages. When it is complete, the sink drops all objects that are not in the list. So it
+ *   also drops objects that were deleted between two streams.
  * - When a stream has ended, the next one starts from the last version: at once, or after a failure with a jittered
  *   back-off.
  * - If no byte arrives for longer than the interval of the server's bookmarks, a new stream is opened at once, even if
@@ -20,9 +19,9 @@ import { type Clock, systemClock } from '../../runtime/clock.ts';
 import { sleep } from '../../runtime/abort.ts';
 import { Backoff, RECONNECT, type ReconnectOptions } from '../../runtime/queue/backoff.ts';
 import { type KubeApi, type KubeObject, METADATA_ONLY, isOlder } from '../api.ts';
-import { isBadRequest, isGone, isInvalid, isUnanswered } from '../errors.ts';
+import { isGone, isUnanswered } from '../errors.ts';
 import { listEach } from '../list-each.ts';
-import { afterEnd, afterFailure, isConnected, type Listing, type Watching, type WatchState } from './watch-state.ts';
+import { afterEnd, afterFailure, isConnected, type Watching, type WatchState } from './watch-state.ts';
 import { StalledWatchError, type WatchEvent, watchError, WatchStream } from './watch-stream.ts';
 import { type WatchHealth, watchName, type WatchTarget } from './watch-target.ts';
 
@@ -62,7 +61,8 @@ const SHORT_STREAM_MS = 1000;
 const LONGEST_WAIT_MS = 4000;
 /** Time limit of a page of a list, ms. */
 const PAGE_TIMEOUT_MS = 60_000;
-const INITIAL_END = 'k8s.io/initial-events-end';
+/** Most whole objects in a page of a list: with 500 SyncSecrets in a page, the process takes 5 to 9 MiB more. */
+const WHOLE_PAGE_SIZE = 50;
 
 export class Watcher {
   readonly #options: WatcherOptions;
@@ -73,15 +73,12 @@ export class Watcher {
   readonly #stop = new AbortController();
   readonly #synced = Promise.withResolvers<void>();
   #state: WatchState;
-  /** Whether lists are read in pages, because `inPages` is set or the server cannot stream a list. */
-  #inPages: boolean;
   #hasSynced = false;
   #running: Promise<void> | undefined;
 
   constructor(options: WatcherOptions) {
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
-    this.#inPages = options.target.inPages === true;
     this.#backoff = new Backoff({ ...RECONNECT, maxMs: LONGEST_WAIT_MS, clock: this.#clock, ...options.reconnect });
     this.#state = { at: 'unlisted', since: this.#clock.monotonic() };
     this.#synced.promise.catch(() => {
@@ -96,7 +93,7 @@ export class Watcher {
 
   /** Whether the sink has everything up to some version, so that no list is running or needed. */
   get isListed(): boolean {
-    return this.#state.at === 'listed' || this.#state.at === 'watching';
+    return this.#state.at !== 'unlisted';
   }
 
   /** Settles when the first list is complete; rejects if the watcher is stopped before. */
@@ -140,8 +137,9 @@ export class Watcher {
       }
     }
     const state = this.#state;
-    if ('stream' in state) state.stream.close();
-    if (isConnected(state)) this.#state = afterEnd(state, this.#clock.monotonic());
+    if (!isConnected(state)) return;
+    state.stream.close();
+    this.#state = afterEnd(state, this.#clock.monotonic());
   }
 
   /** Does the work of the current state, and sets the next state. */
@@ -149,33 +147,20 @@ export class Watcher {
     const state = this.#state;
     switch (state.at) {
       case 'unlisted': {
-        if (this.#inPages) {
-          const keys = new Set<string>();
-          const { api, target } = this.#options;
-          const options = { ...target, timeoutMs: PAGE_TIMEOUT_MS, signal };
-          const resourceVersion = await listEach(api, target.path, (object) => this.#list(object, keys), options);
-          this.#complete(state.newest, keys, resourceVersion);
-          const { since, error } = state;
-          this.#state = { at: 'listed', resourceVersion, since, error };
-        } else {
-          const stream = await this.#open({ sendInitialEvents: true, resourceVersionMatch: 'NotOlderThan' }, signal);
-          this.#state = { ...state, at: 'listing', stream, keys: new Set() };
-        }
+        const resourceVersion = await this.#list(state.newest, signal);
+        const { since, error } = state;
+        this.#state = { at: 'listed', resourceVersion, isNew: true, since, error };
         break;
       }
       case 'listed': {
         const { resourceVersion } = state;
-        const stream = await this.#open({ resourceVersion }, signal);
+        const stream = await this.#open(resourceVersion, signal);
         this.#state = { at: 'watching', stream, resourceVersion };
         break;
       }
-      case 'listing':
       case 'watching': {
-        let current: Listing | Watching = state;
-        const open = await state.stream.next((event) => {
-          this.#state = current = this.#take(current, event);
-        });
-        if (!open) this.#end(current);
+        const open = await state.stream.next((event) => this.#take(state, event));
+        if (!open) this.#end(state);
         break;
       }
       default:
@@ -183,7 +168,26 @@ export class Watcher {
     }
   }
 
-  async #open(from: Readonly<Record<string, string | boolean>>, signal: AbortSignal): Promise<WatchStream> {
+  /** @returns the version of the list, which the sink now has */
+  async #list(newest: string | undefined, signal: AbortSignal): Promise<string> {
+    const { api, target, sink, onRollback } = this.#options;
+    const keys = new Set<string>();
+    const take = (object: KubeObject): void => {
+      signal.throwIfAborted();
+      if (sink.upsert(object)) keys.add(objectKey(object));
+    };
+    const pageSize = target.metadataOnly ? undefined : WHOLE_PAGE_SIZE;
+    const options = { ...target, pageSize, timeoutMs: PAGE_TIMEOUT_MS, signal };
+    const resourceVersion = await listEach(api, target.path, take, options);
+    signal.throwIfAborted();
+    if (newest !== undefined && isOlder(resourceVersion, newest)) onRollback?.();
+    sink.prune(keys, resourceVersion, target.namespace);
+    this.#hasSynced = true;
+    this.#synced.resolve();
+    return resourceVersion;
+  }
+
+  async #open(resourceVersion: string, signal: AbortSignal): Promise<WatchStream> {
     const { api, target, idleLimitMs } = this.#options;
     const { path, labelSelector, fieldSelector, metadataOnly } = target;
     const timeoutSeconds = Math.round(240 + 50 * Math.random());
@@ -191,24 +195,22 @@ export class Watcher {
       method: 'GET',
       path,
       accept: metadataOnly ? METADATA_ONLY : 'application/json',
-      query: { watch: 1, allowWatchBookmarks: true, timeoutSeconds, labelSelector, fieldSelector, ...from },
+      query: { watch: 1, allowWatchBookmarks: true, timeoutSeconds, labelSelector, fieldSelector, resourceVersion },
       signal,
     });
     this.#backoff.opened();
     return new WatchStream(stream, this.#clock, idleLimitMs);
   }
 
-  #take(state: Listing | Watching, { type, object }: WatchEvent): Listing | Watching {
+  #take(state: Watching, { type, object }: WatchEvent): void {
     this.#stop.signal.throwIfAborted();
     const { target, sink } = this.#options;
     switch (type) {
       case 'ADDED':
       case 'MODIFIED':
-        if (state.at === 'listing') this.#list(object, state.keys);
-        else sink.upsert(object);
+        sink.upsert(object);
         break;
       case 'DELETED':
-        if (state.at === 'listing') state.keys.delete(objectKey(object));
         sink.remove(object);
         break;
       case 'BOOKMARK':
@@ -218,34 +220,11 @@ export class Watcher {
       default:
         throw new Error(`the watch sent an event of unknown type ${JSON.stringify(type)}`);
     }
-    const { resourceVersion } = object.metadata;
-    if (state.at === 'watching') {
-      state.resourceVersion = resourceVersion;
-      return state;
-    }
-    // During a list the versions of single objects are not in order.
-    if (type !== 'BOOKMARK' || !isListEnd(object)) return state;
-    this.#complete(state.newest, state.keys, resourceVersion);
-    return { at: 'watching', stream: state.stream, resourceVersion };
-  }
-
-  #list(object: KubeObject, keys: Set<string>): void {
-    this.#stop.signal.throwIfAborted();
-    if (this.#options.sink.upsert(object)) keys.add(objectKey(object));
-  }
-
-  #complete(newest: string | undefined, keys: ReadonlySet<string>, resourceVersion: string): void {
-    const { sink, onRollback, target } = this.#options;
-    this.#stop.signal.throwIfAborted();
-    if (newest !== undefined && isOlder(resourceVersion, newest)) onRollback?.();
-    sink.prune(keys, resourceVersion, target.namespace);
-    this.#hasSynced = true;
-    this.#synced.resolve();
+    state.resourceVersion = object.metadata.resourceVersion;
   }
 
   /** Called when the server ended the stream. @throws Error if it was open only briefly, so that the next one waits */
-  #end(state: Listing | Watching): void {
-    if (state.at === 'listing') throw new Error('the watch ended before its list was complete');
+  #end(state: Watching): void {
     const now = this.#clock.monotonic();
     if (now - state.stream.openedAt < SHORT_STREAM_MS) throw new Error('the server ended the watch at once');
     state.stream.close();
@@ -256,18 +235,14 @@ export class Watcher {
   #fail(error: unknown): number {
     const state = this.#state;
     const now = this.#clock.monotonic();
-    if ('stream' in state) state.stream.close();
+    if (isConnected(state)) state.stream.close();
     this.#state = afterFailure(state, error, now);
     if (this.#stop.signal.aborted) return 0;
-    const wasListed = 'resourceVersion' in state;
-    // Servers without WatchList (before Kubernetes 1.32 or 1.33) refuse `sendInitialEvents`.
-    if (!wasListed && !this.#inPages && (isBadRequest(error) || isInvalid(error))) {
-      this.#inPages = true;
-      return 0;
-    }
     // A quiet collection of a server that sends no bookmarks, or a dead stream: if it is dead, the next one fails, too.
     if (error instanceof StalledWatchError) return 0;
-    const retryInMs = wasListed && isGone(error) ? 0 : this.#waitAfter(error);
+    // A version that is too old is listed again at once, but not without a pause if that of a new list is too old, too.
+    const isExpired = isGone(error) && (isConnected(state) || (state.at === 'listed' && state.isNew !== true));
+    const retryInMs = isExpired ? 0 : this.#waitAfter(error);
     this.#options.onTrouble?.(error, retryInMs);
     return retryInMs;
   }
@@ -279,11 +254,6 @@ export class Watcher {
     if (isOutageOver) this.#backoff.reset();
     return this.#backoff.next(error);
   }
-}
-
-/** Whether this is the bookmark at the end of a streamed list. */
-function isListEnd({ metadata }: KubeObject): boolean {
-  return metadata.annotations?.[INITIAL_END] === 'true';
 }
 
 /** `namespace/name`, or `name` for objects without a namespace. */

@@ -102,7 +102,7 @@ for (const [title, fault] of [
       const body = { kind: 'Status', status: 'Failure', reason: 'TooManyRequests', message: fault, code: 429 };
       const headers = { 'retry-after': '1' };
       proxy.rule({
-        match: { path: 'secretmirrors', isWatch: true },
+        match: { path: /\/secretmirrors\?/ },
         fault: { kind: 'respond', status: 429, headers, body },
       });
     }

@@ -291,7 +291,6 @@ export class ObjectWatches {
         scope: 'all',
         path: `${kind.groupPath}/${kind.plural}`,
         metadataOnly: true,
-        inPages: true,
       },
       sink: {
         ...sink,

@@ -5,7 +5,7 @@ import { after, afterEach, before, it } from 'node:test';
 import { kubernetesFault } from '../../../servers/fault-rules.ts';
 import type { Json } from '../../../support/api.ts';
 import type { Keyferry } from '../../../support/keyferry.ts';
-import { NO_STREAMED_LISTS, type Role, roleOf, Trial } from '../../../support/permission-trial.ts';
+import { type Role, roleOf, Trial } from '../../../support/permission-trial.ts';
 import type { Tenant } from '../../../support/sync-secret-clusters.ts';
 import { HOME } from '../../../support/sync-secret-install.ts';
 import { waitFor } from '../../../support/wait-for.ts';
@@ -76,8 +76,7 @@ async function orphan(name: string): Promise<Json> {
 }
 
 it('a CCM without a permission that it needs at its start waits, names the permission in the log, and deletes no orphans', async () => {
-  const { tenantApi, managementApi, clusters } = scene;
-  for (const proxy of [clusters.tenantProxy, clusters.link]) proxy.rule(NO_STREAMED_LISTS);
+  const { tenantApi, managementApi } = scene;
   one = await create('one');
   const left = await orphan('left');
   let missing = await trial.take(roles.role, 'syncsecrets list');
@@ -103,7 +102,6 @@ it('a CCM without a permission that it needs at its start waits, names the permi
   await missing.giveBack();
   await scene.arrived(tenant, one, { a: '1' });
   await scene.gone(managementApi, left);
-  for (const proxy of [clusters.tenantProxy, clusters.link]) proxy.clearRules();
   missing = await trial.take(roles.home, 'leases update');
   await missing.isNamed();
   await missing.giveBack();
