@@ -133,7 +133,7 @@ export class Operator {
     };
     const reach = reachOf(config.limits);
     const namespaceChanges = new NamespaceChanges({ engine, cluster, clock: systemClock, log, signal: ended });
-    const context: Omit<ControllerContext, 'recordEvent' | 'startWithout'> = {
+    const context: Omit<ControllerContext, 'recordEvent'> = {
       config,
       engine,
       cluster,
@@ -152,19 +152,14 @@ export class Operator {
         onRoom: (rule) => engine.enqueueRule(rule),
       },
       namespaceChanges,
-      signal: ended,
       log,
       metrics,
       clock: systemClock,
     };
     for (const entry of entries) {
       const component = componentOf(entry);
-      const own: ControllerContext = {
-        ...context,
-        recordEvent: (event) => recordEvent(component, event),
-        startWithout: (missing) => this.manager.startWithout(entry.name, missing),
-      };
-      this.manager.addController(entry.name, () => entry.create(own));
+      const own: ControllerContext = { ...context, recordEvent: (event) => recordEvent(component, event) };
+      this.manager.addController(entry.create(own));
       metrics.copySeconds.zero({ system: entry.name });
     }
     this.#addMetrics(vault);

@@ -55,10 +55,6 @@ export interface ControllerContext {
   readonly scope: RuleScope;
   /** Enqueues rules after changes of namespaces. */
   readonly namespaceChanges: Pick<NamespaceChanges, 'serve'>;
-  /** Aborted at the stop of the process. */
-  readonly signal: AbortSignal;
-  /** The start does not wait for the controller. @param missing what it lacks, if the process is not ready without it */
-  readonly startWithout: (missing?: string) => void;
   readonly log: Log;
   readonly metrics: Metrics;
   readonly clock: Clock;
@@ -76,8 +72,7 @@ export interface ControllerEntry {
   readonly hasTenants?: true;
   /** Tells which annotations the controller reads. Keyferry keeps these annotations, however long they are. */
   annotationReader(config: Config): IsRead;
-  /** Makes the controller, when the API of its rules is installed. */
-  create(context: ControllerContext): Controller | Promise<Controller>;
+  create(context: ControllerContext): Controller;
   /**
    * Responds to `/healthz` as the original does. Used if `--controllers` names only this controller.
    * @param stuck names of the liveness checks that fail at present

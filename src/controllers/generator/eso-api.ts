@@ -79,8 +79,6 @@ export class ServedVersion {
     return {
       advice: ESO_ADVICE,
       isOptional: !isNamed,
-      // The API existed when the watch was opened, so the process is not ready before the first list.
-      isAwaited: true,
       onMissing: () => void refresh(),
     };
   }

@@ -12,11 +12,12 @@ import { namespaceOf, type RuleKey, ruleName, ruleOfLogin } from '../../copy/mod
 import { missingCredential } from '../../copy/vault/access/login-tokens.ts';
 import { isForbidden } from '../../kube/errors.ts';
 import type { ServedNamespaces } from '../../kube/watch/served-namespaces.ts';
+import type { WatchGroup } from '../../kube/watch/watch-group.ts';
 import type { WatchSink } from '../../kube/watch/watcher.ts';
+import type { LogFields } from '../../observe/log.ts';
 import { sleep } from '../../runtime/abort.ts';
 import { KeyedQueue } from '../../runtime/queue/keyed-queue.ts';
 import { isVaultError } from '../../vault/errors.ts';
-import { apiInstalled } from '../common/custom-api.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
 import { ESO_ADVICE, ESO_GROUP, GENERATOR } from './api.ts';
 import {
@@ -50,16 +51,18 @@ const WORKERS = { concurrency: 12, share: 1 };
 const LONGEST_WAIT_MS = 12_000;
 /** Longest pause while a policy, a login or a permission is missing, ms: a try takes 2 to 5 ms of CPU time. */
 const REFUSED_WAIT_MS = 30_000;
-/** Pause between two requests for the served version of ESO's API and for Keyferry's permissions, ms. */
-const DISCOVERY_RETRY_MS = 2000;
+/** Pause between two requests for the served version of ESO's API, ms. So Keyferry finds a new API within 5 s. */
+const MISSING_RETRY_MS = 4000;
+/** The same after a request that failed, ms. */
+const FAILED_RETRY_MS = 2000;
 /** Pause between two checks of the permission to list ExternalSecrets, ms. */
 const PERMISSION_RETRY_MS = 15_000;
 
-async function create(context: ControllerContext): Promise<Controller> {
-  const { cluster, clock, config, engine, log, metrics, signal: ending, vault } = context;
+function create(context: ControllerContext): Controller {
+  const { cluster, clock, config, engine, log, metrics, vault } = context;
   const { registry } = metrics;
   const served = new ServedVersion(cluster.api, log);
-  const rights = await findRights(context, served);
+  let lacks: string | undefined = `${GENERATOR}: the server has not said yet whether it serves the API`;
   let mode: ConditionMode = 'unknown';
 
   const kindOf = (): RuleKind => served;
@@ -84,7 +87,7 @@ async function create(context: ControllerContext): Promise<Controller> {
       queue.add(rule);
     },
   });
-  const stores = new Stores(context, rights, ({ kind, name }, namespace) => {
+  const stores = new Stores(context, ({ kind, name }, namespace) => {
     for (const [key, { metadata, requests }] of store.all()) {
       if (namespace !== '' && metadata.namespace !== namespace) continue;
       if (requests.wanted.some(({ store }) => store.kind === kind && store.name === name)) queue.add(key);
@@ -131,7 +134,7 @@ async function create(context: ControllerContext): Promise<Controller> {
     for (const [key] of store.all()) queue.add(key);
   };
   /** Watches the CRD of ExternalSecrets, because its schema shows whether the condition `Created` is allowed. */
-  const watchCrd = (): void => {
+  const watchCrd = (): WatchGroup => {
     const target = {
       collection: 'customresourcedefinitions',
       scope: 'externalsecrets',
@@ -139,7 +142,7 @@ async function create(context: ControllerContext): Promise<Controller> {
       fieldSelector: `metadata.name=${EXTERNAL_SECRET_CRD}`,
       metadataOnly: false,
     };
-    cluster.watch(target, {
+    return cluster.watch(target, {
       upsert: (crd) => {
         setMode(conditionModeOf(crd));
         return true;
@@ -152,15 +155,30 @@ async function create(context: ControllerContext): Promise<Controller> {
       },
     });
   };
-  const watch = (plural: string, sink: WatchSink, namespaces?: ServedNamespaces): void => {
-    const target = {
-      collection: plural,
-      get path() {
-        return `${served.groupPath}/${plural}`;
-      },
-      metadataOnly: false,
+  /** An ExternalSecret whose store is not listed yet would get the result that the store does not exist. */
+  const open = async (signal: AbortSignal): Promise<void> => {
+    const rights = await findRights(context, served, (what) => (lacks = what), signal);
+    const custom = served.custom(config.controllersNamed, signal);
+    const watch = (plural: string, sink: WatchSink, namespaces?: ServedNamespaces): WatchGroup => {
+      const target = {
+        collection: plural,
+        get path() {
+          return `${served.groupPath}/${plural}`;
+        },
+        metadataOnly: false,
+      };
+      return cluster.watch(target, sink, { custom }, namespaces);
     };
-    cluster.watch(target, sink, { custom: served.custom(config.controllersNamed, ending) }, namespaces);
+    stores.rights = rights;
+    const first: WatchGroup[] = [];
+    if (rights.crd) first.push(watchCrd());
+    if (rights.stores) first.push(watch('secretstores', stores.sinkOf('SecretStore'), rights.namespaces));
+    if (rights.clusterStores) first.push(watch('clustersecretstores', stores.sinkOf('ClusterSecretStore')));
+    await Promise.all(first.map(async ({ synced }) => await synced));
+    const { synced } = watch(EXTERNAL_SECRETS, store.sink, rights.namespaces);
+    lacks = undefined;
+    log.info('info: started watching ExternalSecrets.', { version: served.version });
+    await synced;
   };
 
   return {
@@ -181,15 +199,11 @@ async function create(context: ControllerContext): Promise<Controller> {
     store,
     kindOf,
     report: () => undefined,
-    open: () => {
-      if (rights.crd) watchCrd();
-      if (rights.stores) watch('secretstores', stores.sinkOf('SecretStore'), rights.namespaces);
-      watch(EXTERNAL_SECRETS, store.sink, rights.namespaces);
-      if (rights.clusterStores) watch('clustersecretstores', stores.sinkOf('ClusterSecretStore'));
-      log.info('info: started watching ExternalSecrets.', { version: served.version });
-      return undefined;
-    },
+    open,
     work: {
+      get lacks() {
+        return lacks;
+      },
       start: () => {
         queue.start(async (key, signal) => await worker.run(key, signal), WORKERS);
       },
@@ -208,32 +222,39 @@ function isRefusal(error: unknown): boolean {
 
 /**
  * Waits until the CRDs of ESO exist and Keyferry has permission to list ExternalSecrets. Most clusters lack the CRDs,
- * so the process becomes ready without the generator. @throws the reason of `signal`
+ * so the process becomes ready without the generator.
+ * @param lacking told what the generator lacks, if the process is not ready without it @throws the reason of `signal`
  */
-async function findRights(context: ControllerContext, served: ServedVersion): Promise<EsoRights> {
-  const { cluster, config, log, signal, startWithout } = context;
-  const path = `/apis/${ESO_GROUP}`;
-  const common = { api: cluster.api, path, controller: GENERATOR, log };
+async function findRights(
+  context: ControllerContext,
+  served: ServedVersion,
+  lacking: (what: string | undefined) => void,
+  signal: AbortSignal,
+): Promise<EsoRights> {
+  const { config, log } = context;
   const missing = `${EXTERNAL_SECRETS}: the API ${ESO_GROUP} is not installed; ${ESO_ADVICE}`;
-  const onMissing = (): void => startWithout(config.controllersNamed ? missing : undefined);
-  const awaited = { ...common, notInstalled: ESO_ADVICE, isOptional: true, onMissing };
-  for (let isTold = false; ;) {
-    await apiInstalled(awaited, signal);
-    let waitMs = DISCOVERY_RETRY_MS;
+  let logged: string | undefined;
+  const tell = (level: 'info' | 'warn', text: string, fields: LogFields, problem = text): void => {
+    if (problem !== logged) log[level](text, { controller: GENERATOR, ...fields });
+    logged = problem;
+  };
+  for (;;) {
+    let waitMs = FAILED_RETRY_MS;
+    let isServed = false;
     try {
-      if (await served.refresh(signal)) {
-        const rights = await rightsOf(context, served.groupPath, signal);
-        if (rights !== undefined) return rights;
-        const advice = 'apply deploy/rbac-generator.yaml, or leave the generator out of --controllers';
-        if (!isTold) log.warn('no permission to list ExternalSecrets, the generator waits for it', { advice });
-        isTold = true;
-        waitMs = PERMISSION_RETRY_MS;
-      }
+      isServed = await served.refresh(signal);
+      const rights = isServed ? await rightsOf(context, served.groupPath, signal) : undefined;
+      if (rights !== undefined) return rights;
+      lacking(isServed || !config.controllersNamed ? undefined : missing);
+      const advice = 'apply deploy/rbac-generator.yaml, or leave the generator out of --controllers';
+      if (isServed) tell('warn', 'no permission to list ExternalSecrets, the generator waits for it', { advice });
+      else tell('info', 'API is not installed, waiting for it', { advice: ESO_ADVICE });
+      waitMs = isServed ? PERMISSION_RETRY_MS : MISSING_RETRY_MS;
     } catch (error) {
       signal.throwIfAborted();
-      log.warn('API discovery failed, retrying', { controller: GENERATOR, error });
+      if (isServed) lacking(undefined);
+      tell('warn', 'API discovery failed, retrying', { error }, String(error));
     }
-    startWithout();
     await sleep(waitMs, signal);
   }
 }

@@ -7,7 +7,6 @@ import { CONFIG_MAP, SECRET } from '../../copy/model/kind.ts';
 import type { WatchGroup } from '../../kube/watch/watch-group.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
 import { watchCopies } from '../common/watch-copies.ts';
-import { apiInstalled } from '../common/custom-api.ts';
 import {
   MIRRORS_CONTROLLER,
   MIRRORS_CRD_ADVICE,
@@ -28,17 +27,7 @@ export const mirrors: ControllerEntry = {
   name: 'mirrors',
   component: MIRRORS_GROUP,
   annotationReader: () => isReadOfCopies,
-  /** Waits for the CRD; not if `--controllers` names this controller: then the process is not ready without it. */
-  create: async (context) => {
-    const { cluster, config, log, signal, startWithout: onMissing } = context;
-    if (!config.controllersNamed) {
-      const { missing: notInstalled } = MIRRORS_CRD_ADVICE;
-      const path = SECRET_MIRROR.groupPath;
-      const { api } = cluster;
-      await apiInstalled({ api, path, controller: MIRRORS_CONTROLLER, notInstalled, onMissing, log }, signal);
-    }
-    return new Mirrors(context);
-  },
+  create: (context) => new Mirrors(context),
 };
 
 /** The view that is used as the source's while a mirror is being deleted. */
@@ -91,11 +80,7 @@ export class Mirrors implements Controller<StoredMirror, SecretMirrorStatus> {
 
   #watchMirrors(): WatchGroup {
     const { cluster, config } = this.#context;
-    const custom = {
-      advice: MIRRORS_CRD_ADVICE.watch,
-      isOptional: !config.controllersNamed,
-      isAwaited: config.controllers.length === 1,
-    };
+    const custom = { advice: MIRRORS_CRD_ADVICE.watch, isOptional: !config.controllersNamed };
     const path = `${SECRET_MIRROR.groupPath}/${SECRET_MIRROR.plural}`;
     const target = { collection: SECRET_MIRROR.plural, path, metadataOnly: false };
     return cluster.watch(target, this.store.sink, { custom }, cluster.served);

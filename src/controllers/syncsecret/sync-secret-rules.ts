@@ -162,10 +162,9 @@ export const SYNC_SECRET_ENTRY = {
 } satisfies Partial<ControllerEntry>;
 
 /** Watches all SyncSecrets of this process's cluster. @param sink `undefined`: they are only targets, not rules */
-export function watchSyncSecrets({ cluster, config }: ControllerContext, sink?: WatchSink): WatchGroup {
+export function watchSyncSecrets({ cluster }: ControllerContext, sink?: WatchSink): WatchGroup {
   return cluster.watchContents(SYNC_SECRET, { isSource: () => sink !== undefined }, sink, {
     advice: SYNC_SECRET_CRD_ADVICE.missing,
     isOptional: false,
-    isAwaited: config.controllers.every((name) => name.startsWith('syncsecret-')),
   });
 }

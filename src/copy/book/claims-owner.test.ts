@@ -214,20 +214,6 @@ describe('an object with the marks of several rules', () => {
     );
   });
 
-  it('is filed under the marks of a rule set that is added later, beside those that it is filed under', () => {
-    const claims = new Claims();
-    const [mirrors, push] = CONTROLLERS;
-    assert.ok(mirrors !== undefined && push !== undefined);
-    claims.add(push);
-    claims.objectChanged(TARGET, undefined, JOINT);
-    assert.deepEqual([...claims.owners], [PUSH]);
-    claims.add(mirrors);
-    assert.deepEqual([claims.file(mirrors, TARGET, JOINT), [...claims.owners].toSorted()], [true, [MIRROR, PUSH]]);
-    assert.equal(claims.file(mirrors, TARGET, observedObject({ annotations: { push: 'b', ...HERE } })), false);
-    assert.deepEqual([...claims.objectChanged(TARGET, JOINT, undefined).lost].toSorted(), [MIRROR, PUSH]);
-    assert.deepEqual([...claims.owners], []);
-  });
-
   it('stays as long as the longest grace of the rules that let it go', () => {
     for (const order of [
       [MIRROR, PUSH],

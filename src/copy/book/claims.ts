@@ -162,13 +162,6 @@ export class Claims {
     return { lost, isMarked: was.length + is.length > 0 };
   }
 
-  /** Files an object that was seen before its mark of the rule set counted. @returns whether it was not filed before */
-  file(rules: RuleSet, key: ResourceKey, observed: Observed): boolean {
-    const mark = rules.markOn(observed, key);
-    if (mark === undefined || this.#owned.has(mark.rule, key)) return false;
-    return this.objectChanged(key, undefined, observed).isMarked;
-  }
-
   /** The targets that have the rule's mark, if the mark was written for the target itself. */
   ownedBy(rule: RuleKey): Iterable<ResourceKey> {
     return this.#owned.get(rule);

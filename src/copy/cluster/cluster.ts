@@ -22,7 +22,7 @@ import type { Backend, TargetQueueing } from '../engine/backend.ts';
 import type { Engine } from '../engine/engine.ts';
 import { kindOf, namespaceOf, type ObjectKey } from '../model/keys.ts';
 import type { Kind } from '../model/kind.ts';
-import type { IsRead, Observed } from '../model/observed.ts';
+import type { IsRead } from '../model/observed.ts';
 import { type ContentUse, KubeStore } from './objects/store.ts';
 import { Namespaces, type OnNamespace } from './watch/namespaces.ts';
 import { Reachability } from './watch/reachability.ts';
@@ -292,10 +292,6 @@ export class Cluster implements Backend {
   /** Whether `synced` has settled at least one time. */
   get isListed(): boolean {
     return this.#isListed;
-  }
-
-  *objects(): Iterable<readonly [ObjectKey, Observed]> {
-    for (const { store } of this.#kinds.values()) yield* store.index.entries();
   }
 
   get watches(): readonly WatchHealth[] {

@@ -22,8 +22,6 @@ export interface Backend {
   synced?(): Promise<void>;
   /** Settles when targets can be reconciled; rejects as `synced`. Absent in Vault, where each target itself logs in. */
   ready?(): Promise<void>;
-  /** All objects that the caches have. Absent in Vault. */
-  objects?(): Iterable<readonly [ObjectKey, Observed]>;
   readonly watches: readonly WatchHealth[];
   /** Queues of the backend, besides those of the engine. */
   readonly queues: readonly NamedQueue[];

@@ -47,6 +47,8 @@ export interface OwnWork {
   /** Ends the work within `drainMs`. */
   drain(drainMs: number): Promise<void>;
   readonly queues: readonly NamedQueue[];
+  /** What it lacks at present, so that the process is not ready; `undefined`: nothing. */
+  readonly lacks?: string | undefined;
 }
 
 /** A queue with its name, for metrics and for the check that no worker is stuck. */

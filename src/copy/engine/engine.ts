@@ -18,7 +18,6 @@ import { Claims, type ClaimsChange } from '../book/claims.ts';
 import type { Entry } from '../book/claim-book.ts';
 import { isPassing } from '../model/cause.ts';
 import type { Undeleted } from '../model/claim.ts';
-import type { RuleSet } from '../model/rule-set.ts';
 import { namespaceOf, type ObjectKey, type ResourceKey, type RuleKey } from '../model/keys.ts';
 import { Cycles } from '../plan/cycles.ts';
 import type { FactSource } from '../plan/decide.ts';
@@ -133,16 +132,6 @@ export class Engine implements ObjectEvents {
   /** Adds the rules of a controller. */
   add(life: Life): void {
     this.#rules.add(life);
-  }
-
-  /**
-   * Called when the caches have what the rules of a controller need, before their first evaluation. If its API arrived
-   * late, the caches have copies with its marks already.
-   */
-  listed(rules: RuleSet): void {
-    for (const backend of this.backends.all)
-      for (const [key, observed] of backend.objects?.() ?? [])
-        if (this.claims.file(rules, key, observed) && this.#evaluatedOnce) this.enqueueTarget(key);
   }
 
   get queues(): readonly NamedQueue[] {

@@ -10,7 +10,7 @@ import { systemClock } from '../../runtime/clock.ts';
 import type { Controller } from './controller.ts';
 import { RuleStore } from './life/rule-store.ts';
 import { Manager, type ManagerOptions } from './manager.ts';
-import { parseResourceKey, type ObjectKey, resourceKey, type RuleKey } from '../model/keys.ts';
+import { parseResourceKey, type ObjectKey, type RuleKey } from '../model/keys.ts';
 import { PLACE_ANNOTATION } from '../model/observed.ts';
 
 const unused = (): never => assert.fail('no rule was touched');
@@ -44,53 +44,60 @@ function controller(name: string, log: string[], manager: Manager): Controller {
   };
 }
 
-test('the start waits for the answer whether an API is installed; if not, its controller and an unreachable remote cluster delay no other', async () => {
+test('the start waits for the first controller that is open; another one, whose marks count at once, and an unreachable remote cluster delay it no longer', async () => {
   const log: string[] = [];
-  const installed = Promise.withResolvers<Controller>();
+  const opened = Promise.withResolvers<void>();
   const manager = new Manager(OPTIONS);
-  const copy: ObjectKey = asKey('local:Secret/team/copy');
-  const local = { ...stubBackend('local'), objects: () => [[copy, MARKED] as const] };
+  const local = stubBackend('local');
   manager.engine.backends.add(local);
   manager.engine.backends.add(stubBackend('away', new Promise(() => undefined)));
-  manager.addController('late', () => installed.promise);
-  manager.addController('first', () => controller('first', log, manager));
-  const change = (name: string): void => {
-    manager.engine.objectChanged(resourceKey('local', 'Secret', 'default', name), undefined, undefined);
+  const add = (name: string, lists: Promise<void>, more: Partial<Controller> = {}): void => {
+    const made = controller(name, log, manager);
+    const open = async (signal: AbortSignal): Promise<void> => {
+      await made.open(signal);
+      await lists;
+    };
+    manager.addController({ ...made, ...more, open });
   };
+  const rule: RuleKey = asKey('late:team/rule');
+  const rules = { ...controller('late', log, manager).rules, markOn: () => ({ rule }) };
+  add('late', new Promise(() => undefined), { rules });
+  add('first', opened.promise);
   const { signal } = new AbortController();
   let isOpen = false;
   const opening = manager.open(signal).then(() => (isOpen = true));
-  await waitFor(() => log.length > 0, { message: 'the first controller to open' });
   await new Promise((resolve) => setImmediate(resolve));
-  assert.deepEqual(
-    [isOpen, manager.readiness()],
-    [false, [{ ok: false, message: 'late: the server has not said yet whether it serves the API' }]],
-  );
-  manager.startWithout('late');
+  assert.deepEqual([log.splice(0), isOpen], [['late open', 'first open'], false]);
+  opened.resolve();
   await opening;
   await manager.start(signal);
-  change('a');
-  assert.deepEqual(log.splice(0), ['first open', 'first a'], 'no event for a controller that is not open');
-  const { claims } = manager.engine;
-  assert.deepEqual([...claims.owners], []);
-  const late = controller('late', log, manager);
-  const rule: RuleKey = asKey('late:team/rule');
-  installed.resolve({ ...late, rules: { ...late.rules, markOn: () => ({ rule }) } });
-  await waitFor(() => log.length > 0, { message: 'the other controller to open' });
-  await waitFor(() => local.reconciled.includes(copy), { message: 'the copy with a mark of the late controller' });
-  assert.deepEqual([...claims.ownedBy(rule)], [copy]);
-  change('b');
-  assert.deepEqual(log.splice(0), ['late open', 'first b', 'late b']);
+  const copy: ObjectKey = asKey('local:Secret/team/copy');
+  manager.engine.objectChanged(copy, undefined, MARKED);
+  assert.deepEqual(log.splice(0), ['late copy', 'first copy']);
+  assert.deepEqual([...manager.engine.claims.ownedBy(rule)], [copy]);
+  await waitFor(() => local.reconciled.includes(copy), { message: 'the copy with a mark of the other controller' });
   await manager.drain(0);
-  assert.deepEqual(log, ['first stop', 'late stop']);
+  assert.deepEqual(log, ['late stop', 'first stop']);
   await manager.stop(0);
+});
+
+test('the process is not ready while the work of a controller lacks something', () => {
+  const manager = new Manager(OPTIONS);
+  const watch = { collection: 'secrets', name: 'secrets', synced: true, connected: true, silentMs: 0 };
+  manager.engine.backends.add({ ...stubBackend('local'), watches: [watch] });
+  const work = { start: unused, drain: unused, queues: [], lacks: 'the API is not installed' as string | undefined };
+  manager.addController({ ...controller('first', [], manager), work });
+  const ready = { ok: true, message: 'secrets: last activity 0 s ago' };
+  assert.deepEqual(manager.readiness(), [ready, { ok: false, message: 'the API is not installed' }]);
+  work.lacks = undefined;
+  assert.deepEqual(manager.readiness(), [ready]);
 });
 
 test('the start waits for the watches of the home cluster, and ends when its signal is aborted', async () => {
   const stop = new AbortController();
   const manager = new Manager(OPTIONS);
   manager.engine.backends.add(stubBackend('local', new Promise(() => undefined)));
-  manager.addController('first', () => controller('first', [], manager));
+  manager.addController(controller('first', [], manager));
   const opening = manager.open(stop.signal);
   stop.abort(new Error('stopped'));
   await assert.rejects(opening);
@@ -104,7 +111,8 @@ test('no rule is evaluated before the lists of its controller are complete', asy
   let evaluated = 0;
   const first = controller('first', [], manager);
   const evaluate = (): undefined => void (evaluated += 1);
-  manager.addController('first', () => ({ ...first, rules: { ...first.rules, evaluate }, open: () => lists.promise }));
+  manager.addController(controller('second', [], manager));
+  manager.addController({ ...first, rules: { ...first.rules, evaluate }, open: () => lists.promise });
   const { signal } = new AbortController();
   await manager.open(signal);
   manager.engine.enqueueRule(asKey('first:team/rule'));

@@ -3,8 +3,9 @@
  *
  *   new ──open──▶ opening ──home cluster synced──▶ standby ──start──▶ leading ──drain──▶ drained ──stop──▶ stopped
  *
- * - A controller whose API is not installed delays no other controller. But the start waits until the server has said
- *   whether it serves the API: without its rules, a controller's marks on shared copies count as those of nobody.
+ * - A controller whose API is not installed delays no other controller: the start waits for the first controller that is
+ *   open, and until each watch is listed or its API has failed.
+ * - The rule sets of all controllers are known before the first watch opens, so the marks on each object are read by all.
  * - `open` and the readiness depend only on the watches of the home cluster, in which this process runs. If another
  *   backend does not answer, only its own targets wait (`Backends.start`).
  */
@@ -13,7 +14,7 @@ import { orAborted } from '../../runtime/abort.ts';
 import type { WatchHealth } from '../../kube/watch/watch-target.ts';
 import type { RuleKey } from '../model/keys.ts';
 import type { Backend } from './backend.ts';
-import type { Controller, RuleReadiness, NamedQueue } from './controller.ts';
+import type { Controller, NamedQueue, OwnWork, RuleReadiness } from './controller.ts';
 import { Engine, type EngineOptions } from './engine.ts';
 import { RuleLife, type RuleLifeOptions } from './life/rule-life.ts';
 
@@ -36,16 +37,12 @@ const STUCK_MS = 300_000;
 export class Manager {
   readonly engine: Engine;
   readonly #home: string;
-  readonly #controllers: { readonly name: string; readonly made: Promise<Controller> }[] = [];
-  /** By controller that the start waits for: settles when it need not wait. */
-  readonly #awaited = new Map<string, PromiseWithResolvers<void>>();
-  readonly #open: Controller[] = [];
+  readonly #lives: RuleLife[] = [];
+  readonly #works: OwnWork[] = [];
   #started = false;
 
   readonly #life: ManagerOptions['life'];
   readonly #ended = new AbortController();
-  /** By controller that is not made yet: what is missing, if the process is not ready without it. */
-  readonly #missing = new Map<string, string>();
 
   constructor({ home, life, ...options }: ManagerOptions) {
     this.#home = home;
@@ -53,20 +50,13 @@ export class Manager {
     this.engine = new Engine(options);
   }
 
-  /** @param make makes the controller when the API of its rules is installed */
-  addController(name: string, make: () => Controller | Promise<Controller>): void {
-    this.#awaited.set(name, Promise.withResolvers());
-    const made = Promise.resolve(make());
-    // `open` handles an error. If the process stops before, nobody does.
-    made.catch(() => undefined);
-    this.#controllers.push({ name, made });
-  }
-
-  /** The start does not wait for this controller. @param missing what it lacks, if the process is not ready without it */
-  startWithout(controller: string, missing?: string): void {
-    this.#awaited.get(controller)?.resolve();
-    if (missing === undefined) this.#missing.delete(controller);
-    else this.#missing.set(controller, missing);
+  /** Must be called before `open`. */
+  addController(controller: Controller): void {
+    const enqueueStatus = (rule: RuleKey): void => this.engine.enqueueStatus(rule);
+    const life = new RuleLife(controller, { ...this.#life, enqueueStatus });
+    this.engine.add(life);
+    this.#lives.push(life);
+    if (controller.work !== undefined) this.#works.push(controller.work);
   }
 
   /** Aborted at the stop, when the controllers receive no more events. */
@@ -80,27 +70,9 @@ export class Manager {
     const failed = (error: unknown): void => {
       if (!signal.aborted && !this.ended.aborted) throw error;
     };
-    const opening = this.#controllers.map(async ({ name, made }) => {
-      const controller = await made;
-      this.startWithout(name);
-      const enqueueStatus = (rule: RuleKey): void => this.engine.enqueueStatus(rule);
-      const life = new RuleLife(controller, {
-        ...this.#life,
-        enqueueStatus,
-        onListed: () => this.engine.listed(controller.rules),
-      });
-      this.engine.add(life);
-      this.#open.push(controller);
-      life.open(this.ended).catch(failed);
-      if (this.#started) controller.work?.start();
-    });
-    const all = Promise.all(opening);
-    all.catch(failed);
-    const answered = this.#controllers.map(async ({ name }, at) => {
-      await Promise.race([opening[at], this.#awaited.get(name)?.promise]);
-      this.#awaited.delete(name);
-    });
-    await orAborted(Promise.all([Promise.any(opening), ...answered]), signal, 'waiting for an API');
+    const opening = this.#lives.map(async (life) => await life.open(this.ended));
+    Promise.all(opening).catch(failed);
+    await orAborted(Promise.any(opening), signal, 'waiting for an API');
     const listed = this.#homeBackend().synced?.();
     if (listed !== undefined) await orAborted(listed, signal, 'waiting for the first lists of the home cluster');
   }
@@ -109,7 +81,7 @@ export class Manager {
   async start(signal: AbortSignal): Promise<void> {
     await this.engine.start(signal);
     this.#started = true;
-    for (const { work } of this.#open) work?.start();
+    for (const work of this.#works) work.start();
   }
 
   /** First part of a stop: running work may end within `drainMs`. Then the controllers receive no more events. */
@@ -119,9 +91,8 @@ export class Manager {
     await Promise.all([
       this.engine.stop(drainMs),
       ...backends.all.map(async (backend) => await backend.drain?.()),
-      ...this.#open.map(async (controller) => await controller.work?.drain(drainMs)),
+      ...this.#works.map(async (work) => await work.drain(drainMs)),
     ]);
-    this.#open.splice(0);
     this.#ended.abort();
   }
 
@@ -133,11 +104,7 @@ export class Manager {
   /** Whether the caches of the home cluster are complete and up to date. */
   readiness(): CheckResult[] {
     const { watches } = this.#homeBackend();
-    const unknown = Array.from(
-      this.#awaited.keys(),
-      (name) => `${name}: the server has not said yet whether it serves the API`,
-    );
-    const missing = [...unknown, ...this.#missing.values()].map((message) => ({ ok: false, message }));
+    const missing = this.#works.flatMap(({ lacks }) => lacks ?? []).map((message) => ({ ok: false, message }));
     const results = [...watches.map(freshness), ...missing];
     return results.length === 0 ? [{ ok: false, message: 'no watch is open yet' }] : results;
   }
@@ -151,8 +118,7 @@ export class Manager {
   /** The queues of the engine, of its backends, and of controllers with their own work. */
   get queues(): readonly NamedQueue[] {
     const { queues, backends } = this.engine;
-    const works = this.#open.flatMap(({ work }) => work ?? []);
-    return [...queues, ...[...backends.all, ...works].flatMap((part) => part.queues)];
+    return [...queues, ...[...backends.all, ...this.#works].flatMap((part) => part.queues)];
   }
 
   /** For each rule of all controllers, whether it is ready; empty before the start. */

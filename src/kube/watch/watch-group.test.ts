@@ -126,7 +126,7 @@ test('the watch of a custom API reports its own error with the advice, and excus
     failure = code;
     const causes: [string | undefined, boolean | undefined][] = [];
     let isMissed = false;
-    const custom = { advice: 'install it', isOptional, isAwaited: false, onMissing: () => (isMissed = true) };
+    const custom = { advice: 'install it', isOptional, onMissing: () => (isMissed = true) };
     const group = watchCustom({
       onTrouble: (_error, _retryInMs, cause) => causes.push([cause?.advice, cause?.isKnown]),
       custom,
@@ -155,23 +155,6 @@ test('the watch of a custom API reports its own error with the advice, and excus
       await group.stop();
     }
   }
-});
-
-test('if all controllers need a custom API, the start waits for its list', async () => {
-  failure = 404;
-  let failures = 0;
-  const group = watchCustom({
-    onTrouble: () => (failures += 1),
-    custom: { advice: 'install it', isOptional: false, isAwaited: true },
-  });
-  const order: string[] = [];
-  const settled = group.settled.then(() => order.push('settled'));
-  await waitFor(() => failures > 1, { message: 'two failures' });
-  order.push('answers');
-  failure = undefined;
-  await settled;
-  assert.deepEqual([order, group.isSynced], [['answers', 'settled'], true]);
-  await group.stop();
 });
 
 test('nothing waits for a watch that no rule needs, and its failure is excused', async () => {

@@ -18,8 +18,6 @@ export interface CustomApi {
   readonly advice: string;
   /** Whether the process is ready without the API. */
   readonly isOptional: boolean;
-  /** Whether the start waits for the first list even if the API fails, because all controllers need it. */
-  readonly isAwaited: boolean;
   /** Called each time the server does not know the API. */
   readonly onMissing?: () => void;
 }
@@ -162,7 +160,7 @@ export class WatchGroup {
         last = advice;
         if (excuse !== undefined) given.resolve();
         if (isFailure && isNotFound(error)) custom.onMissing?.();
-        if (isFailure && !custom.isAwaited) this.#apiFailed.resolve();
+        if (isFailure) this.#apiFailed.resolve();
       },
     });
     const listed = Promise.race([watcher.synced, given.promise]);

@@ -62,7 +62,7 @@ export class TwoClusters implements AsyncDisposable {
       },
     });
     this.backends = { home: this.#addBackend(local), away: this.#addBackend(other) };
-    this.manager.addController('test', () => this.#controller());
+    this.manager.addController(this.#controller());
   }
 
   static async open(): Promise<TwoClusters> {

@@ -7,7 +7,7 @@ import { startControlPlane } from '../../servers/control-plane.ts';
 import { Keyferry } from '../../support/keyferry.ts';
 import { longIt } from '../../support/long.ts';
 import { waitFor } from '../../support/wait-for.ts';
-import { HOME, MirrorScene } from './support.ts';
+import { COPY_LABEL, HOME, MirrorScene, OWNED_BY, PLACE } from './support.ts';
 
 const DEFINITION = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/secretmirrors.mirrors.kts.studio';
 /** Keyferry must notice a change of the CRD within 5 s. This limit (ms) is longer, for a busy machine. */
@@ -67,19 +67,29 @@ it('if the SecretMirror CRD is deleted and created again, a running operator not
   assert.ok(reported.length >= 1 && reported.length <= 4, `reported ${reported.length} times`);
 });
 
-longIt('an operator that starts without the SecretMirror CRD logs one time how to install it', async () => {
-  await scene.api.delete(DEFINITION);
-  await waitFor(async () => (await scene.api.find(DEFINITION)) === undefined, { message: () => scene.tail() });
-  await using keyferry = await Keyferry.start({ kubeconfig: scene.plane.kubeconfigPath });
-  const waits = (): ReturnType<typeof keyferry.logs> =>
-    keyferry
-      .logs()
-      .filter(({ msg, controller }) => msg === 'API is not installed, waiting for it' && controller === 'mirrors');
-  await waitFor(() => waits().length > 0, { message: () => keyferry.output });
-  await keyferry.ready();
-  await replicates('started-without');
-  assert.deepEqual([waits().length, ADVICE.test(String(waits()[0]?.['advice']))], [1, true]);
-});
+longIt(
+  'an operator that starts without the SecretMirror CRD logs one time how to install it, and deletes no copy of a mirror',
+  async () => {
+    await scene.api.delete(DEFINITION);
+    await waitFor(async () => (await scene.api.find(DEFINITION)) === undefined, { message: () => scene.tail() });
+    const marks = {
+      labels: { [COPY_LABEL]: 'mirrors' },
+      annotations: { [OWNED_BY]: `${HOME}/left`, [PLACE]: 'team-a/left' },
+    };
+    await scene.secret('team-a', 'left', { a: '1' }, { metadata: marks });
+    await using keyferry = await Keyferry.start({ kubeconfig: scene.plane.kubeconfigPath });
+    const waits = (): ReturnType<typeof keyferry.logs> =>
+      keyferry.logs().filter(({ msg, watch }) => msg === 'watch failed, retrying' && watch === 'secretmirrors');
+    await waitFor(() => waits().length > 0, { message: () => keyferry.output });
+    await keyferry.ready();
+    await replicates('started-without');
+    // Its mirror is asked for, and the answer is no proof that the mirror is gone.
+    const isAsked = (): boolean => keyferry.logs().some(({ target }) => String(target).endsWith('/team-a/left'));
+    await waitFor(isAsked, { message: () => keyferry.output });
+    assert.ok(await scene.find('team-a', 'left'));
+    assert.deepEqual([waits().length, ADVICE.test(String(waits()[0]?.['advice']))], [1, true]);
+  },
+);
 
 longIt(
   'with --controllers=mirrors,replicator but no SecretMirror CRD, an operator is not ready, gives the reason, and copies annotated Secrets',

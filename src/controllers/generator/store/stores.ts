@@ -28,21 +28,14 @@ type KeptStore = KubeObject & { readonly spec: StoreSpec };
 
 export class Stores {
   readonly #context: ControllerContext;
-  readonly #rights: Pick<EsoRights, 'stores' | 'clusterStores'>;
+  /** The permissions of the process, which are found out before the first use. */
+  rights: Pick<EsoRights, 'stores' | 'clusterStores'> = { stores: false, clusterStores: false };
   readonly #stores: Readonly<Record<StoreRef['kind'], RuleStore<KeptStore>>>;
   readonly #patterns = new PatternCache('search');
 
-  /**
-   * @param rights the permissions of the process
-   * @param onChange called when a store is added, changed or deleted. The namespace of a ClusterSecretStore is ''
-   */
-  constructor(
-    context: ControllerContext,
-    rights: Pick<EsoRights, 'stores' | 'clusterStores'>,
-    onChange: (ref: StoreRef, namespace: string) => void,
-  ) {
+  /** @param onChange called when a store is added, changed or deleted. The namespace of a ClusterSecretStore is '' */
+  constructor(context: ControllerContext, onChange: (ref: StoreRef, namespace: string) => void) {
     this.#context = context;
-    this.#rights = rights;
     const storeOf = (kind: StoreRef['kind']): RuleStore<KeptStore> =>
       new RuleStore({
         controller: kind,
@@ -85,7 +78,7 @@ export class Stores {
     signal: AbortSignal,
   ): Promise<(ref: StoreRef) => VaultStore> {
     const { config, vault } = this.#context;
-    if (!this.#rights.stores) return () => environmentStore(config.vault.environment);
+    if (!this.rights.stores) return () => environmentStore(config.vault.environment);
     const user: StoreUser = {
       namespace,
       labels: this.#needsLabels(namespace, wanted) ? await this.#labelsOf(namespace, signal) : {},
@@ -97,7 +90,7 @@ export class Stores {
       mayGetApiTokens: (addr) => vault.addresses.isNamedAddress(addr),
     };
     return (ref) => {
-      if (ref.kind === 'ClusterSecretStore' && !this.#rights.clusterStores) {
+      if (ref.kind === 'ClusterSecretStore' && !this.rights.clusterStores) {
         throw new StoreError('StoreNotFound', 'Keyferry has no permission to list clustersecretstores', 'operator');
       }
       return vaultStoreOf(ref, this.get(ref, namespace), user);

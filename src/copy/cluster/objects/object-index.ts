@@ -80,11 +80,6 @@ export class ObjectIndex {
     return this.get(namespace, name);
   }
 
-  *entries(): Iterable<readonly [ObjectKey, Observed]> {
-    for (const [namespace, { slots }] of this.#namespaces)
-      for (const [name, slot] of slots) yield [this.#key(namespace, name), slot];
-  }
-
   *keys(): Iterable<ObjectKey> {
     for (const [namespace, { slots }] of this.#namespaces) {
       for (const name of slots.keys()) yield resourceKey(this.cluster, this.kind, namespace, name);

@@ -39,8 +39,6 @@ export interface RuleLifeOptions {
   readonly isOutdated: (rule: RuleKey, namespace: string, signal: AbortSignal) => Promise<boolean>;
   /** Called when the status of a rule must be compared again. */
   readonly enqueueStatus: (rule: RuleKey) => void;
-  /** Called when the caches have all that an evaluation reads, before the first evaluation. */
-  readonly onListed?: () => void;
 }
 
 /** No evaluation has this version. So Keyferry deletes no orphan of the rule before the next evaluation. */
@@ -81,7 +79,7 @@ export class RuleLife<Rule extends RuleObject = RuleObject, Status extends RuleS
 
   /** Opens the watches of the controller, and settles as `listed`. */
   async open(signal: AbortSignal): Promise<void> {
-    await (this.#listed = Promise.resolve(this.#controller.open(signal)).then(this.#options.onListed));
+    await (this.#listed = Promise.resolve(this.#controller.open(signal)));
   }
 
   /** Settles when the caches have all that an evaluation reads. @throws the reason of `signal` */
