@@ -59,7 +59,7 @@ const inForce = (status: number): Promise<boolean> =>
   );
 
 before(async () => {
-  scene = await MirrorScene.open({ controllerManager: false, own: true });
+  scene = await MirrorScene.open({ controllerManager: false });
   await scene.api.apply(readFileSync(new URL('permissive-crd.yaml', import.meta.url), 'utf8'));
   await inForce(201);
   for (const [name, [spec]] of Object.entries(INVALID)) await scene.api.create(stored(name, spec));
