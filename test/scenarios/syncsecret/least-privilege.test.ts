@@ -135,7 +135,10 @@ it("with KubeLB's flags and environment, CCM and manager listen on the given add
     scene.ccm({ ...tenant, name: namespace }, { args: ccmArgs }),
     scene.manager(ofKubelb),
   ]);
+  const metadata = { namespace: 'default', name: 'offered', labels: OFFERED };
+  await tenantApi.create({ apiVersion: 'v1', kind: 'Secret', metadata });
   await life(tenant);
+  assert.equal(await tenantApi.find(syncSecretPath('default', 'offered')), undefined, 'the synchronizer is off');
   await ofCcm.check('kubelb_ccm_sync_secret_reconcile_total{namespace="default",result="success"}');
   await ofManager.check(`kubelb_manager_sync_secret_reconcile_total{namespace="${namespace}",result="success"}`);
   for (const [api, name] of [
