@@ -123,7 +123,11 @@ describe('the commands with few rights, few namespaces or limits', () => {
       const { notes, ...own } = await reported(await asTenant(...args));
       const { notes: usual, ...all } = await reported(await run(...args, SERVED));
       assert.deepEqual(own, all);
-      assert.equal(own.rules.length, 1);
+      // Its targets in other namespaces were not read, so what it says in its status counts.
+      assert.deepEqual(
+        own.rules.map(({ name, ready, reason }) => [name, ready, reason]),
+        [['session', true, 'Synced']],
+      );
       const rights = ['namespaces', 'secrets', 'secretmirrors.mirrors.kts.studio', 'configmaps'].map(
         (resource) => `list ${resource} in the whole cluster`,
       );
@@ -203,29 +207,23 @@ describe('the commands with few rights, few namespaces or limits', () => {
       assert.doesNotMatch(unserved.notes.join('\n'), /Keyferry serves SecretMirrors/);
     });
 
-    it('with --namespaces, plan explains a missing copy by this flag, and not by the namespaces that Keyferry serves', async () => {
+    it('with --namespaces, plan explains a missing copy by this flag, and shows no copy of a rule that it leaves out', async () => {
       const labelled = { namespaceSelector: { matchLabels: { team: 'a' } } };
-      const { problems, notes } = await planned(
-        [rule('web', 'named', { namespaces: ['billing'] }), rule('web', 'labelled', labelled)],
-        '--namespaces=web',
-      );
+      const rules = [
+        rule('web', 'named', { namespaces: ['billing'] }),
+        rule('web', 'labelled', labelled),
+        rule('platform', 'new', { namespaces: ['web'] }),
+      ];
+      const { problems, notes, targets } = await planned(rules, SERVED);
       const said = JSON.stringify([problems, notes]);
       assert.match(said, /no other namespace of --namespaces matches spec\.destination\.namespaces/);
       assert.match(said, /namespaceSelector: the labels of the namespaces of --namespaces are not read/);
       assert.match(said, /Only the namespaces of --namespaces are included: web/);
       assert.doesNotMatch(said, /Keyferry/);
-    });
-
-    it('if --namespaces leaves out the namespace of a rule, plan notes it and shows no copy of the rule', async () => {
-      const { problems, notes, targets } = await planned(
-        [rule('platform', 'new', { namespaces: ['web'] })],
-        '--namespaces=web',
-      );
-      assert.deepEqual([problems, targets], [[], []]);
-      assert.deepEqual(
-        notes.filter((one) => one.rule === 'SecretMirror platform/new').map(({ note }) => note),
-        ['namespace platform is not one of those of --namespaces'],
-      );
+      const [{ note } = { note: '' }, ...others] = notes.filter((one) => one.rule === 'SecretMirror platform/new');
+      assert.equal(note, 'namespace platform is not one of those of --namespaces');
+      assert.deepEqual([others, targets], [[], []]);
+      assert.doesNotMatch(JSON.stringify(problems), /platform/);
     });
   });
 
@@ -333,10 +331,5 @@ describe('the commands with few rights, few namespaces or limits', () => {
         /is neither a copy nor a rule: it was cloned from the copy .*web\/registry; Keyferry ignores it/,
       );
     });
-  });
-
-  it('the output of status -o json fits the JSON Schema in docs/schemas/', async () => {
-    const { stdout } = await run('status', '-o', 'json');
-    assert.ok(statusSchema.parse(JSON.parse(stdout)).rules.length > 0);
   });
 });
