@@ -29,7 +29,10 @@ function leasesOf(revoked: string[], onRevoked: () => void, sourceVersion = ''):
     engine: { claims: { ownedBy: () => ['c:Secret/team/db'] }, enqueueStatus: onRevoked },
     cluster: { store: () => ({ index }) },
     vault: {
-      leases: { of: () => ['present'], isReplaced: (_rule: string, leaseId: string) => leaseId === 'short' },
+      leases: {
+        of: () => ['not yet in the status'],
+        isReplaced: (_rule: string, leaseId: string) => leaseId === 'short',
+      },
       sources: { leaseRecorded: () => undefined, view: () => ({ state: 'present', version: 'new' }) },
       targets: { written: (entry: string) => (entry === ENTRY ? { sourceVersion } : undefined) },
       revokeLease: async (_rule: string, leaseId: string) => {
@@ -70,8 +73,8 @@ async function revokedFor(deletePolicy: 'delete' | 'retain', previous: string): 
 test('when a mirror is deleted, its lease and the previous one are revoked; if it retains its copies, only a previous one that no copy uses', async () => {
   assert.deepEqual(await revokedFor('retain', 'free'), ['free']);
   assert.deepEqual(await revokedFor('retain', 'held'), []);
-  assert.deepEqual(await revokedFor('delete', 'free'), ['free', 'present']);
-  assert.deepEqual(await revokedFor('delete', 'held'), ['held', 'present']);
+  assert.deepEqual(await revokedFor('delete', 'free'), ['free', 'not yet in the status', 'present']);
+  assert.deepEqual(await revokedFor('delete', 'held'), ['held', 'not yet in the status', 'present']);
 });
 
 test('the leases of a mirror that was created again with the same name are revoked, too', async () => {
@@ -85,7 +88,7 @@ test('the leases of a mirror that was created again with the same name are revok
     assert.equal(leases.revocation(RULE, { ...mirror, metadata: { ...mirror.metadata, uid } }, spec), false);
     await done.promise;
   }
-  assert.deepEqual(revoked, ['present', 'present']);
+  assert.deepEqual(revoked, ['not yet in the status', 'present', 'not yet in the status', 'present']);
 });
 
 for (const [title, before, isRevoked] of [
