@@ -8,9 +8,10 @@ import { after, afterEach, before, describe, it } from 'node:test';
 
 import { readCrd } from '../../../scripts/crd/read-crds.ts';
 import { type FaultProxy, startFaultProxy } from '../../servers/fault-proxy.ts';
+import { describeRequest, type ProxyRequest } from '../../servers/fault-rules.ts';
 import { proxied } from '../../servers/proxied.ts';
 import type { Json } from '../../support/api.ts';
-import { waitFor } from '../../support/wait-for.ts';
+import { staysTrue, waitFor } from '../../support/wait-for.ts';
 import { within } from '../../support/yardstick.ts';
 import { GeneratorScene, HOME, RESULT } from './support.ts';
 
@@ -88,6 +89,31 @@ describe('a generator that is killed', () => {
       await scene.fail(name, HOME, true);
       await next.stop();
     });
+  }
+});
+
+it('no ExternalSecret is read before the stores are listed, because its store would seem to be missing; other controllers do not wait', async () => {
+  const listed = Promise.withResolvers<void>();
+  const lists = ({ path, query }: ProxyRequest, plural: string): boolean =>
+    path.endsWith(`/${plural}`) && query.get('limit') !== '1';
+  apiProxy.rule({ match: (one) => lists(one, 'secretstores'), fault: { kind: 'hold', until: listed.promise } });
+  apiProxy.reset();
+  await failing('unlisted');
+  const args = ['--controllers=replicator,generator'];
+  const operator = await scene.launch({ kubeconfig, command: 'run', args });
+  try {
+    await waitFor(() => operator.output.includes('controllers started'), { message: () => operator.output });
+    await waitFor(() => apiProxy.live((one) => lists(one, 'secretstores')).length > 0, { message: 'the list' });
+    const isWaiting = (): boolean =>
+      !apiProxy.requests.some(({ url }) => lists(describeRequest('GET', url), 'externalsecrets'));
+    await staysTrue(isWaiting, 300, 'no list of ExternalSecrets');
+    assert.equal(await operator.isReady(), false);
+    listed.resolve();
+    await touched('unlisted', 'Success');
+    assert.doesNotMatch(operator.output, /StoreNotFound/);
+  } finally {
+    listed.resolve();
+    await operator.kill9();
   }
 });
 
