@@ -78,7 +78,7 @@ describe('keyferry plan of annotated objects', () => {
       /unknown annotation "k8s-replicator\/replicate-too" \(did you mean "k8s-replicator\/replicate-to"\?\), so nothing is copied or deleted$/;
     assert.match(typo.problems[0]?.problem ?? '', message);
     const glob = await report([push('x', 'tea*')]);
-    assert.match(glob.notes[0]?.note ?? '', /replicate-to-namespaces: "tea\*" matches no namespace/);
+    assert.match(glob.notes[0]?.note ?? '', /^MisreadPattern: a pattern looks like a mistake/);
     const missing = await report([push('x', 'team-a,later')]);
     assert.match(missing.notes[0]?.note ?? '', /^NoNamespace: later: no such namespace/);
     const foreign = annotated('Secret', 'source/foreign', {}, { a: '1' }, {});

@@ -237,7 +237,7 @@ describe('keyferry status, plan and explain', () => {
     await plane.api.patch(where, { metadata: { finalizers: null } });
   });
 
-  it('plan notes that it does not read Vault, and names patterns that match no namespace', async () => {
+  it('plan notes that it does not read Vault, and warns of a glob that matches no namespace', async () => {
     const vault = {
       addr: 'https://vault.example.com',
       path: 'secret/one',
@@ -266,10 +266,11 @@ describe('keyferry status, plan and explain', () => {
       fromVault,
       /\n {2}wait +Secret +to-a +three +SecretMirror default\/from-vault +Vault: this command does not read Vault\n/,
     );
-    const glob = await reported(mirror('glob', 'one', ['to-*']));
+    const { code, stdout } = await run(['plan', '-'], stringify(mirror('glob', 'one', ['to-*'])));
+    assert.equal(code, 3);
     assert.match(
-      glob,
-      /^SecretMirror default\/glob: no other namespace matches spec\.destination\.namespaces; .*"to-\*".* to match as a glob, write to-\.\*\n\nNo copy would be created/,
+      stdout,
+      /^SecretMirror default\/glob: MisreadPattern: a pattern looks like a mistake: .*\n\nNo copy would be/,
     );
   });
 });
