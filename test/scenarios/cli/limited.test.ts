@@ -128,6 +128,8 @@ describe('the commands with few rights, few namespaces or limits', () => {
         own.rules.map(({ name, ready, reason }) => [name, ready, reason]),
         [['session', true, 'Synced']],
       );
+      const limit = '--source-namespaces=selector:team=a';
+      assert.deepEqual((await reported(await asTenant(...args, limit))).rules, own.rules, 'labels that were not read');
       const rights = ['namespaces', 'secrets', 'secretmirrors.mirrors.kts.studio', 'configmaps'].map(
         (resource) => `list ${resource} in the whole cluster`,
       );
