@@ -109,19 +109,19 @@ describe('at its close, a session', () => {
   const REVOKE = 'auth/token/revoke-self t1';
 
   it('when a Vault session is closed, it revokes its token, except if a lease of the token is left', async () => {
-    for (const [call, end, revoked] of [
-      [READ, undefined, 1],
-      [CREDENTIALS, undefined, 0],
-      [CREDENTIALS, 'forgetLease', 1],
-      [CREDENTIALS, 'abandonLease', 0],
+    for (const [call, ends, revoked] of [
+      [READ, [], 1],
+      [CREDENTIALS, [], 0],
+      [CREDENTIALS, ['forgetLease'], 1],
+      [CREDENTIALS, ['abandonLease', 'forgetLease'], 0],
       // The lease is that of another token.
-      [RENEWAL, 'abandonLease', 1],
+      [RENEWAL, ['abandonLease'], 1],
     ] as const) {
       const { session, count } = setUp();
       await session.request(call);
-      if (end !== undefined) session[end]('lease');
+      for (const end of ends) session[end]('lease');
       await session.close();
-      assert.equal(count(REVOKE), revoked, `${call.path} ${end}`);
+      assert.equal(count(REVOKE), revoked, `${call.path} ${ends.join()}`);
     }
   });
 });

@@ -44,7 +44,7 @@ afterEach(() => scene.clear());
 
 /**
  * Manager, mirrors and replicator with an administrator's permissions. So only Keyferry's own checks can prevent harm.
- * @param args with some, new programs are started for this test
+ * @param args with some, a new program is started for this test, and that of the other tests ends
  */
 async function startAll(...args: readonly string[]): Promise<void> {
   const options = {
@@ -52,7 +52,12 @@ async function startAll(...args: readonly string[]): Promise<void> {
     args: ['--controllers=mirrors,replicator,syncsecret-manager', ...args],
     kubeconfig: scene.clusters.managementPlane.kubeconfigPath,
   };
-  await (args.length === 0 ? scene.keptManager(options) : scene.manager(options));
+  if (args.length === 0) {
+    await scene.keptManager(options);
+  } else {
+    await scene.endKept(['manager']);
+    await scene.manager(options);
+  }
 }
 
 /** Creates a SyncSecret in the tenant's namespace of the management cluster, as the tenant. */

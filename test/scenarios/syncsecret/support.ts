@@ -42,6 +42,12 @@ export const secretPath = (namespace: string, name: string): string =>
 export const pathOf = ({ kind, metadata }: Json): string =>
   kind === 'Secret' ? secretPath(metadata.namespace, metadata.name) : syncSecretPath(metadata.namespace, metadata.name);
 
+/** A program that `clear` lets run. */
+interface Kept {
+  readonly program: Keyferry;
+  readonly options: ProgramOptions;
+}
+
 /** The objects in the management cluster that belong to a tenant's SyncSecret. */
 export interface Chain {
   /** The SyncSecret in the management cluster. */
@@ -60,7 +66,7 @@ export class SyncSecretScene {
   readonly canary = makeCanary('value');
   #operators: Keyferry[] = [];
   /** The programs that `clear` lets run. */
-  readonly #kept: { tenant?: Tenant; ccm?: Keyferry; manager?: Keyferry } = {};
+  readonly #kept: { tenant?: Tenant; ccm?: Kept; manager?: Kept } = {};
   /** Output of the programs that `clear` has stopped. */
   #outputs: string[] = [];
 
@@ -108,22 +114,31 @@ export class SyncSecretScene {
     return { tenant, ccm, manager };
   }
 
-  /** The CCM of `kept`. */
+  /** The CCM of `kept`. Fails if it runs with other options. */
   async keptCcm(options: ProgramOptions = {}): Promise<{ readonly tenant: Tenant; readonly ccm: Keyferry }> {
     const tenant = (this.#kept.tenant ??= await this.tenant());
-    if (this.#kept.ccm?.running !== true) this.#kept.ccm = await this.ccm(tenant, options);
-    return { tenant, ccm: this.#kept.ccm };
+    return { tenant, ccm: await this.#keep('ccm', options, () => this.ccm(tenant, options)) };
   }
 
-  /** The manager of `kept`. */
+  /** The manager of `kept`. Fails if it runs with other options. */
   async keptManager(options: ProgramOptions = {}): Promise<Keyferry> {
-    if (this.#kept.manager?.running !== true) this.#kept.manager = await this.manager(options);
-    return this.#kept.manager;
+    return await this.#keep('manager', options, () => this.manager(options));
+  }
+
+  async #keep(which: 'ccm' | 'manager', options: ProgramOptions, start: () => Promise<Keyferry>): Promise<Keyferry> {
+    const kept = this.#kept[which];
+    if (kept?.program.running === true) {
+      assert.deepEqual(options, kept.options, `the kept ${which} runs with other options`);
+      return kept.program;
+    }
+    const program = await start();
+    this.#kept[which] = { program, options };
+    return program;
   }
 
   /** Ends programs of `kept`. */
   async endKept(which: readonly ('ccm' | 'manager')[] = ['ccm', 'manager']): Promise<void> {
-    await Promise.all(which.map(async (one) => await this.#kept[one]?.kill9()));
+    await Promise.all(which.map(async (one) => await this.#kept[one]?.program.kill9()));
   }
 
   /** A value with the canary, encoded for the field `data`. */
@@ -292,7 +307,7 @@ export class SyncSecretScene {
   async clear(): Promise<void> {
     const { link, tenantProxy, managerProxy } = this.clusters;
     const { ccm, manager } = this.#kept;
-    const ended = this.#operators.filter((one) => !one.running || (one !== ccm && one !== manager));
+    const ended = this.#operators.filter((one) => !one.running || (one !== ccm?.program && one !== manager?.program));
     await Promise.all(ended.map((operator) => operator.kill9()));
     this.#outputs.push(...ended.map(({ output }) => output));
     this.#operators = this.#operators.filter((operator) => !ended.includes(operator));
