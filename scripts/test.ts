@@ -207,7 +207,7 @@ async function runProcess(files: readonly string[]): Promise<FileResult[]> {
 
 /**
  * The events of each file. The last one is the result of its suite. If the process ended before, what came after the
- * last suite counts for each file that has none.
+ * last suite counts for each file that has none, and such a file failed, even if the exit code is 0.
  */
 function byFile(files: readonly string[], events: readonly TestEvent[]): FileResult[] {
   const parts = new Map(files.map((file): [string, TestEvent[]] => [file, []]));
@@ -223,9 +223,17 @@ function byFile(files: readonly string[], events: readonly TestEvent[]): FileRes
     own.push(...part);
     part = [];
   }
-  const unfinished = [...parts.values()].filter((own) => own.length === 0);
-  for (const own of unfinished.length > 0 ? unfinished : [...parts.values()].slice(-1)) own.push(...part);
+  const unfinished = [...parts].filter(([, own]) => own.length === 0);
+  if (unfinished.length === 0) parts.get(files.at(-1) ?? '')?.push(...part);
+  for (const [file, own] of unfinished) own.push(...part, ...(part.some(isFailure) ? [] : [didNotEnd(file)]));
   return [...parts].map(([file, own]) => ({ file, events: own, failures: own.filter(isFailure) }));
+}
+
+/** The failure of a file whose process ended with exit code 0 before the file did. */
+function didNotEnd(file: string): TestEvent {
+  // With this code, the reporter prints the cause alone.
+  const error = { code: 'ERR_TEST_FAILURE', cause: new Error(`${file} did not end`) };
+  return { type: 'test:fail', data: { name: file, nesting: 0, details: { error } } };
 }
 
 /**

@@ -213,7 +213,6 @@ test('if a Vault entry has the content of a rule, this rule keeps the entry; oth
 
 test('content that is newer than the plan is not written: the next run decides about it', async () => {
   const scene = new Scene({
-    readVersion: async () => await Promise.resolve({ state: 'missing' }),
     update: async () => await Promise.resolve({ written: true, version: 1, createdTime: '' }),
   });
   scene.claimed('mirror', '');

@@ -81,8 +81,10 @@ describe('reach', () => {
   });
 
   it('reach reads labels if a limit is a selector', () => {
-    assert.equal(reachWith({ destinationNamespaces: byLabel('tier=prod,!team') }).readsLabels, true);
-    assert.equal(reachWith({ destinationNamespaces: names('a') }).readsLabels, false);
+    for (const limit of ['sourceNamespaces', 'destinationNamespaces', 'excludedNamespaces']) {
+      assert.equal(reachWith({ [limit]: byLabel('tier=prod,!team') }).readsLabels, true, limit);
+      assert.equal(reachWith({ [limit]: names('a') }).readsLabels, false, limit);
+    }
   });
 
   it('the message on refused namespaces names those that the rule itself names, and only counts the others', async () => {

@@ -68,15 +68,18 @@ test('a changed namespace concerns the rules that select its name; changed label
 test('if a limit of sources goes by labels, a change of labels concerns the rules in the namespace', async () => {
   const limits = { destinationNamespaces: undefined, excludedNamespaces: undefined, requireConsent: false };
   const reach = reachOf({ ...limits, sourceNamespaces: { selector: 'zone=a' } });
-  const scope = ruleScope({ reach });
-  const targets = new RuleTargets(scope, 'toy');
-  const find = async (): Promise<string | undefined> => {
-    return (await targets.find(RULE, { selection: { names: new Set(['team']), patterns: [] } })).outOfReach?.part;
-  };
   const metadata = { name: 'home', uid: 'u', resourceVersion: '1', creationTimestamp: '' };
-  assert.equal(await find(), 'all');
-  assert.equal(await isConcerned(targets, 'home'), true);
-  scope.namespaces.sink.upsert({ metadata: { ...metadata, labels: { zone: 'a' } } });
-  assert.equal(await find(), undefined);
-  assert.deepEqual([await isConcerned(targets, 'home'), await isConcerned(targets, 'other')], [true, false]);
+  const selection = { names: new Set(['team']), patterns: [] };
+  // Whether the rule may copy at first or not, the change of the label concerns it.
+  for (const zones of ['ab', 'ba']) {
+    const scope = ruleScope({ reach });
+    const targets = new RuleTargets(scope, 'toy');
+    for (const zone of zones) {
+      scope.namespaces.sink.upsert({ metadata: { ...metadata, labels: { zone } } });
+      const { outOfReach } = await targets.find(RULE, { selection });
+      assert.equal(outOfReach?.part, zone === 'a' ? undefined : 'all');
+      const concerned = [await isConcerned(targets, 'home'), await isConcerned(targets, 'other')];
+      assert.deepEqual(concerned, [true, false], `${zone} of ${zones}`);
+    }
+  }
 });

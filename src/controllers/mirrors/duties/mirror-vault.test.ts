@@ -7,7 +7,7 @@ import type { SecretMirror } from '../api.ts';
 import type { ControllerContext } from '../../common/context.ts';
 import { MirrorLeases, type MirrorVaultParts, MirrorVault } from './mirror-vault.ts';
 import type { LeaseStatus } from '../rules/lease-records.ts';
-import { effectiveSpec } from '../rules/spec.ts';
+import { effectiveSpec, type EffectiveSpec } from '../rules/spec.ts';
 import type { Entry } from '../../../copy/book/claim-book.ts';
 import { asKey } from '../../../../test/support/keys.ts';
 import type { EntryKey, RuleKey } from '../../../copy/model/keys.ts';
@@ -55,12 +55,16 @@ function mirrorWith(deletePolicy: 'delete' | 'retain'): SecretMirror {
 }
 
 /** Deletes a mirror with the lease `present` and a previous one. @returns the revoked leases */
-async function revokedFor(deletePolicy: 'delete' | 'retain', previous: string): Promise<string[]> {
+async function revokedFor(
+  deletePolicy: 'delete' | 'retain',
+  previous: string,
+  destinationType: EffectiveSpec['destinationType'] = 'namespaces',
+): Promise<string[]> {
   const revoked: string[] = [];
   const done = Promise.withResolvers<void>();
   const leases = leasesOf(revoked, done.resolve);
   const mirror = mirrorWith(deletePolicy);
-  const spec = effectiveSpec(mirror, new PatternCache('full'));
+  const spec = { ...effectiveSpec(mirror, new PatternCache('full')), destinationType };
   leases.recorded(RULE, mirror, spec, statusWith('older'), statusWith(previous));
   leases.recorded(RULE, mirror, spec, statusWith(previous), statusWith('present'));
   if (leases.revocation(RULE, mirror, spec)) return revoked;
@@ -70,11 +74,12 @@ async function revokedFor(deletePolicy: 'delete' | 'retain', previous: string): 
   return revoked.sort();
 }
 
-test('when a mirror is deleted, its lease and the previous one are revoked; if it retains its copies, only a previous one that no copy uses', async () => {
+test('when a mirror is deleted, its lease and the previous one are revoked; if it retains its copies, only a previous one that no copy uses; if its copy is an entry in Vault, none', async () => {
   assert.deepEqual(await revokedFor('retain', 'free'), ['free']);
   assert.deepEqual(await revokedFor('retain', 'held'), []);
   assert.deepEqual(await revokedFor('delete', 'free'), ['free', 'not yet in the status', 'present']);
   assert.deepEqual(await revokedFor('delete', 'held'), ['held', 'not yet in the status', 'present']);
+  assert.deepEqual(await revokedFor('delete', 'free', 'vault'), []);
 });
 
 test('the leases of a mirror that was created again with the same name are revoked, too', async () => {
