@@ -83,7 +83,9 @@ export class Mirrors implements Controller<StoredMirror, SecretMirrorStatus> {
     const custom = { advice: MIRRORS_CRD_ADVICE.watch, isOptional: !config.controllersNamed };
     const path = `${SECRET_MIRROR.groupPath}/${SECRET_MIRROR.plural}`;
     const target = { collection: SECRET_MIRROR.plural, path, metadataOnly: false };
-    return cluster.watch(target, this.store.sink, { custom }, cluster.served);
+    // Without the permission the API server says 403 even if it does not have the API.
+    const neededBy = config.controllersNamed ? undefined : 'some rules';
+    return cluster.watch(target, this.store.sink, { custom, neededBy }, cluster.served);
   }
 
   /** Opens the watch of copied ConfigMaps for the first mirror of a ConfigMap: others need no such permission. */

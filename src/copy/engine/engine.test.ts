@@ -236,6 +236,27 @@ test("a copy is an orphan only if its rule was evaluated after the rule's last c
   assert.equal(evaluated.length, 2);
 });
 
+test('rules of a controller whose lists are not complete hold no worker: those of others are evaluated, and the start waits', async () => {
+  const lists = Promise.withResolvers<void>();
+  const evaluated: RuleKey[] = [];
+  const evaluate: WholeLife['evaluate'] = (rule) => {
+    evaluated.push(rule);
+    return leaving(rule, []);
+  };
+  await using engine = new TestEngine();
+  engine.add(lifeOf({ name: 'late', listed: async () => await lists.promise, evaluate }));
+  engine.add(lifeOf({ evaluate }));
+  // More namespaces than workers.
+  const late = Array.from({ length: 20 }, (_, n): RuleKey => asKey(`late:namespace-${n}/rule`));
+  for (const rule of [...late, RULE]) engine.enqueueRule(rule);
+  const started = engine.start(new AbortController().signal);
+  await waitFor(() => evaluated.length > 0, { message: 'the rule of the other controller' });
+  assert.deepEqual(evaluated, [RULE]);
+  lists.resolve();
+  await started;
+  assert.deepEqual(new Set(evaluated), new Set([RULE, ...late]));
+});
+
 test('if a copy of a rule is deleted, the status of the rule is updated, because a deleted rule waits for its last copy', async () => {
   const updated: string[] = [];
   const clock = new ManualClock();

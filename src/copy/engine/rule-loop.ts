@@ -7,6 +7,9 @@
  * A rule is *outdated* from its change until its claims are in the book. Until then none of its copies counts as an
  * orphan, and no copy that it selects.
  */
+import { setImmediate } from 'node:timers/promises';
+
+import { orAborted } from '../../runtime/abort.ts';
 import { KeyedQueue, type KeyedQueueOptions, type StopOptions } from '../../runtime/queue/keyed-queue.ts';
 import { systemClock } from '../../runtime/clock.ts';
 import { pause } from '../../runtime/pause.ts';
@@ -44,6 +47,8 @@ export class RuleLoop {
   /** Rules that may have changed after their last evaluation, so that their claims may be incomplete. */
   readonly #changed = new Set<RuleKey>();
   readonly #evaluating = new Set<RuleKey>();
+  /** Rules that wait for the lists of their controller. They hold no worker, because an API may fail for ever. */
+  readonly #waiting = new Map<RuleKey, Promise<void>>();
   /** The present failure of each rule that fails, for its status. */
   readonly #failures = new Map<RuleKey, Cause>();
 
@@ -117,9 +122,17 @@ export class RuleLoop {
     const { clock = systemClock } = this.#options;
     const timer = clock.setTimeout(late.resolve, START_MS + START_MS_EACH * this.#changed.size);
     try {
-      await Promise.race([this.#rules.idle(signal), late.promise]);
+      await Promise.race([this.#idle(signal), late.promise]);
     } finally {
       timer.cancel();
+    }
+  }
+
+  async #idle(signal: AbortSignal): Promise<void> {
+    await this.#rules.idle(signal);
+    while (this.#waiting.size > 0) {
+      await orAborted(Promise.all(this.#waiting.values()), signal, 'waiting for lists');
+      await this.#rules.idle(signal);
     }
   }
 
@@ -136,8 +149,17 @@ export class RuleLoop {
   /** Evaluates a rule. */
   async #run(rule: RuleKey, signal: AbortSignal): Promise<void> {
     const life = this.lifeOf(rule);
+    const listed = life.listed(signal);
+    if (!(await Promise.race([listed.then(() => true), setImmediate(false)]))) {
+      // If the lists have failed, the next run reports it.
+      const again = (): void => {
+        this.#waiting.delete(rule);
+        this.#rules.add(rule);
+      };
+      if (!this.#waiting.has(rule)) this.#waiting.set(rule, listed.then(again, again));
+      return;
+    }
     await pause();
-    await life.listed(signal);
     const change = await this.#claim(life, rule);
     if (change === undefined) return;
     // A failed write of what is due (finalizer) is reported until it succeeds, even if the evaluation succeeds.
