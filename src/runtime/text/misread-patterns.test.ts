@@ -13,6 +13,7 @@ test('a glob, a list, a label selector and upper-case letters look like mistakes
       ['a', 'team-.*', '[a-z]*-prod', '(x|y)*', 'x{2,3}', 'x[,]y', '[A-Z*]', r`prod-\d*`, r`a\*`, r`x\S\D`, '.*?'],
     ],
     [undefined, ['(?i)none', '(?P<Name>none)', '(?:a|b)', '^(?!(?:a|b)$).*', '(?=a).*', 'webs?']],
+    [undefined, ['(?i)KUBE-.*', '(?i:TEAM)-.*', r`\pL*`, r`\p{Lu}*-system`, r`\p{^Greek}-a`]],
   ] as const)
     for (const pattern of patterns) assert.equal(misreadAs(pattern), what, pattern);
 });

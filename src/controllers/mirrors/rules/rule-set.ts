@@ -12,7 +12,8 @@ import { parseResourceKey, resourceKey, type ResourceKey, type RuleKey } from '.
 import { CONFIG_MAP, SECRET } from '../../../copy/model/kind.ts';
 import { isMarkedElsewhere, PLACE_ANNOTATION, type Observed } from '../../../copy/model/observed.ts';
 import type { EngineView, Evaluation, Mark, RuleSet } from '../../../copy/model/rule-set.ts';
-import { PatternCache } from '../../../runtime/text/name-patterns.ts';
+import { type NamePattern, PatternCache } from '../../../runtime/text/name-patterns.ts';
+import { pause } from '../../../runtime/pause.ts';
 import type { RuleScope } from '../../common/context.ts';
 import { LeftOut } from '../../common/namespaces/left-out.ts';
 import { isMisread, selectsNow } from '../../common/namespaces/selection.ts';
@@ -137,9 +138,21 @@ export class MirrorRules implements RuleSet {
       },
       least: 0,
     });
-    // An exclusion that matches nothing lets copies into namespaces that the author means to leave out.
-    const isMisexcluded = isMisread({ patterns: spec.namespaces.excluded ?? [] });
-    return isMisexcluded && found.outOfReach?.part !== 'all' ? { ...found, outOfReach: MISREAD } : found;
+    const { part } = found.outOfReach ?? {};
+    if (part === 'all' || part === 'named') return found;
+    // Such an exclusion lets copies into namespaces that the author means to leave out.
+    for (const pattern of spec.namespaces.excluded ?? [])
+      if (isMisread({ patterns: [pattern] }) && !(await this.#matchesAny(pattern)))
+        return { ...found, outOfReach: MISREAD };
+    return found;
+  }
+
+  async #matchesAny(pattern: NamePattern): Promise<boolean> {
+    for (const name of this.#scope.namespaces.names()) {
+      await pause();
+      if (pattern.matches(name)) return true;
+    }
+    return false;
   }
 
   /** Whether the mirror, or an earlier one of its name, let the copy go to keep it. */
