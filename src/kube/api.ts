@@ -66,6 +66,8 @@ export interface KubeRequest {
   /** Time limit of the call and its wait for a connection, ms; in a stream, until headers arrive. Default 30,000. */
   readonly timeoutMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
+  /** If the kubeconfig names a new server, the call leaves the old one and is sent again. Streams always do so. */
+  readonly moves?: boolean;
 }
 
 export interface KubeResponse {

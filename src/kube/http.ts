@@ -82,7 +82,7 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
   readonly #gate: CallGate;
   /** The limits of all open calls and streams. */
   readonly #limits = new Set<CallLimit>();
-  /** For each stream that is open or being opened: the function that ends it. */
+  /** For each call that must not stay at an old server: the function that ends it. */
   readonly #streamEnds = new Set<() => void>();
   /** The agent that opens connections with the present TLS material (CA, client certificate, key). */
   #agent: { readonly agent: Agent; readonly tls: TlsMaterial } | undefined;
@@ -112,6 +112,9 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
       } finally {
         this.#gate.leave();
       }
+    } catch (error) {
+      if (request.moves === true && isReplaced(error)) return await this.request(request);
+      throw error;
     } finally {
       this.#end(limit);
     }
@@ -128,7 +131,7 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
       return this.#open(stream, limit);
     } catch (error) {
       this.#end(limit);
-      if (error instanceof ConnectionError && error.code === 'EREPLACED') return await this.stream(request);
+      if (isReplaced(error)) return await this.stream(request);
       throw error;
     }
   }
@@ -308,7 +311,7 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
         this.#options.onRequest?.({ method, path, status, durationMs: this.#clock.monotonic() - started });
       }
     };
-    if (streaming) this.#streamEnds.add(replaced);
+    if (streaming || request.moves === true) this.#streamEnds.add(replaced);
     try {
       return await attempt().catch(async (error: unknown) => {
         if (!(error instanceof StaleConnectionError) || method !== 'GET') throw error;
@@ -362,4 +365,8 @@ function queryText(query: KubeRequest['query'] = {}): string {
     text += `${text === '' ? '?' : '&'}${encodeURIComponent(name)}=${encodeURIComponent(value)}`;
   }
   return text;
+}
+
+function isReplaced(error: unknown): boolean {
+  return error instanceof ConnectionError && error.code === 'EREPLACED';
 }

@@ -79,6 +79,7 @@ async function readPage(
       accept: metadataOnly ? METADATA_LIST : undefined,
       timeoutMs,
       signal,
+      moves: true,
     });
     return parseJson(body, `the list of ${path}`) as Page;
   } catch (error) {
