@@ -122,6 +122,7 @@ async function explanationOf(
     isRuleKind: ruleNames !== undefined,
     lacksNamespace: lacksNamespace(snapshot, namespace),
     isPartial: !inventory.isWhole,
+    isUnlisted: exists && unserved === undefined && !inventory.isListed(kind, namespace),
     isRefused: others.some((rule) => selects(snapshot, rule, key) === true),
     flags: settingsOf(snapshot),
   });

@@ -3,6 +3,7 @@
  * the operator would. Writes nothing.
  */
 import type { PlanReport } from '../../scripts/reports/schemas.ts';
+import { KINDS } from './snapshot/inventory.ts';
 import { placeOf, titleOf } from './snapshot/places.ts';
 import type { Snapshot } from './snapshot/snapshot.ts';
 import { parseResourceKey, type ResourceKey } from '../copy/model/keys.ts';
@@ -55,11 +56,13 @@ export async function planFiles(context: CommandContext, options: PlanOptions): 
     return parseResourceKey(key).kind === 'ConfigMap' && !affected.used.has(key) && !affected.targets.has(key);
   });
   // Notes on manifests whose namespace Keyferry does not serve, or that are not rules in this cluster.
-  const elsewhere = given.flatMap(({ key, namespace }) => {
+  const elsewhere = given.flatMap(({ key, kind, namespace }) => {
     const unserved = whyUnserved(snapshot, namespace);
     const rule = snapshot.ruleOf(key);
     const isRule = rule !== undefined && snapshot.rules.has(rule);
-    const notes = unserved === undefined ? (isRule ? [] : snapshot.notesOn(key)) : [unserved];
+    const isUnlisted = KINDS.some((one) => one.kind === kind) && !snapshot.inventory.isListed(kind, namespace);
+    const other = isUnlisted ? [`not planned: this command did not list ${kind}s (--controllers)`] : [];
+    const notes = unserved === undefined ? [...other, ...(isRule ? [] : snapshot.notesOn(key))] : [unserved];
     return notes.map((note) => ({ rule: titleOf(placeOf(key)), note }));
   });
   const report: PlanReport = {

@@ -42,6 +42,8 @@ export interface Findings extends Pick<Explanation, 'owner' | 'source' | 'next' 
   readonly isLabelled?: boolean;
   /** Whether only some namespaces were read, so that rules of others may concern the object. */
   readonly isPartial?: boolean;
+  /** Whether the command did not list objects of this kind, so that marks on the object were not seen. */
+  readonly isUnlisted?: boolean;
   /** Whether objects of this kind may be rules. */
   readonly isRuleKind?: boolean;
   /** Whether the object's namespace does not exist. If so, no rule can make the object, even a rule that names it. */
@@ -54,7 +56,14 @@ export interface Findings extends Pick<Explanation, 'owner' | 'source' | 'next' 
 
 export function judge(findings: Findings): Pick<Explanation, 'verdict' | 'summary'> {
   const { object, exists, markedBy, hidden, claims, owner, source, next, rule, sourceOf, orphanReason } = findings;
-  const { unserved, unreadMaker, isLabelled = false, isPartial = false, isRuleKind = false } = findings;
+  const {
+    unserved,
+    unreadMaker,
+    isLabelled = false,
+    isPartial = false,
+    isRuleKind = false,
+    isUnlisted = false,
+  } = findings;
   const flags = [...new Set(findings.flags?.map((flag) => flag.replace(/=.*/s, '')))].join(', ');
   const it = flags === '' ? titleOf(object) : `With ${flags}, ${titleOf(object)}`;
   const maker = owner ?? 'a rule';
@@ -93,6 +102,8 @@ export function judge(findings: Findings): Pick<Explanation, 'verdict' | 'summar
     return is('source', `is no copy, and none is made of it, although a rule asks for one: ${users}`);
   }
   if (unserved !== undefined) return is('unrelated', `is left alone: ${unserved}`);
+  if (isUnlisted)
+    return is('unknown', 'may be a copy or a rule: this command did not list objects of its kind (--controllers)');
   const mark = isLabelled ? 'although it has the label keyferry.dev/copy' : 'and it has no mark of Keyferry';
   const why = orphanReason ?? `no rule${isPartial ? READ : ''} claims it, ${mark}`;
   return is('unrelated', `is neither a copy nor a rule: ${why}`);

@@ -5,8 +5,9 @@
  *   unused ──probe──▶ watched ──403 or 404──▶ unused
  *     └──403 or 404: throws, the next use probes again
  */
-import type { KubeApi, KubeObject } from '../../kube/api.ts';
+import { type KubeApi, type KubeObject, METADATA_ONLY } from '../../kube/api.ts';
 import { isForbidden, isNotFound } from '../../kube/errors.ts';
+import { parseJson } from '../../kube/json.ts';
 import { type Listed, type ListOptions, METADATA_LIST } from '../../kube/list-each.ts';
 import { Watcher } from '../../kube/watch/watcher.ts';
 import { errorText } from '../../observe/error-fields.ts';
@@ -99,9 +100,15 @@ class KeptLists implements AsyncDisposable {
 
   /** @throws the errors of `api.request`, also if the path may be listed but not watched */
   async #keep(path: string, { metadataOnly = false, signal }: ListOptions = {}): Promise<Kept> {
-    // A watcher tries again after every refusal. So a path that is missing or not permitted is found out before.
+    // A watcher tries again after every refusal. So a path that is missing, or may not be listed and watched, is found out
+    // before.
     const accept = metadataOnly ? METADATA_LIST : undefined;
-    await this.#api.request({ method: 'GET', path, query: { limit: 1 }, accept, signal });
+    const { body } = await this.#api.request({ method: 'GET', path, query: { limit: 1 }, accept, signal });
+    const { resourceVersion } = (parseJson(body, `the list of ${path}`) as Listed).metadata;
+    const query = { watch: 1, resourceVersion, timeoutSeconds: 1 };
+    (
+      await this.#api.stream({ method: 'GET', path, query, accept: metadataOnly ? METADATA_ONLY : undefined, signal })
+    ).close();
     const items = new Map<string, Listed>();
     let isListed = false;
     const changed = (): void => void (isListed && this.#onChange());

@@ -99,7 +99,9 @@ export class Snapshot implements SnapshotView {
    */
   static async at(options: SnapshotOptions): Promise<Snapshot> {
     const { api, lister = listerOf(api), controllers, changes, signal } = options;
-    const inventory = new Inventory(ServedNamespaces.of(options.config.namespaces, 'command'));
+    const inventory = new Inventory(
+      ServedNamespaces.of(options.config.namespaces, options.narrowed === undefined ? 'command' : 'rights'),
+    );
     const reach = reachOf(options.config.limits);
     const scope = {
       cluster: api.cluster,

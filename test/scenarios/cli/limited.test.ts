@@ -143,8 +143,13 @@ describe('the commands with few rights, few namespaces or limits', () => {
       assert.deepEqual([verdict, owner, next], ['unknown', 'SecretMirror platform/registry', null]);
       assert.match(
         summary,
-        /has the mark of SecretMirror platform\/registry.*: namespace platform is not one of those of --namespaces\.$/,
+        /has the mark of SecretMirror platform\/registry.*: namespace platform is not one of those that this command may read\.$/,
       );
+      // Its marks were not seen, because no controller that was read needs Secrets.
+      const unlisted = await explained(
+        run('explain', 'secret', 'web/registry', '--controllers=generator', '-o', 'json'),
+      );
+      assert.equal(unlisted.verdict, 'unknown', unlisted.summary);
     });
 
     it('a command that lacks rights fails, and its only line names them and what does without them', async () => {
