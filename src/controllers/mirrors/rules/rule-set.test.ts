@@ -161,7 +161,7 @@ test('when a mirror is deleted, it claims also the targets that have no mark yet
   }
 });
 
-test('a mirror is not ready if its patterns select nothing and one looks like a glob, or if an exclusion looks like one', async () => {
+test('a mirror is not ready if its patterns select nothing and one looks like a glob, or if an exclusion that matches nothing looks like one', async () => {
   const namespaces = new Namespaces();
   for (const name of ['default', 'team-a', 'closed']) {
     const annotations = name === 'closed' ? { 'keyferry.dev/accept-from': '' } : {};
@@ -177,6 +177,8 @@ test('a mirror is not ready if its patterns select nothing and one looks like a 
     [{ namespaces: ['clos*ed'] }, 'NotAccepted named', 0],
     [{ ...all, ...kube }, 'MisreadPattern named', 1],
     [{ ...all, excludedNamespaces: ['kube-.*'] }, 'NotAccepted others', 1],
+    [{ ...all, excludedNamespaces: ['clos*ed'] }, undefined, 1],
+    [{ ...all, excludedNamespaces: ['(?i)CLOSED'] }, undefined, 1],
   ];
   const found = async (destination: SecretMirrorDestination, reach?: Reach): Promise<unknown[]> => {
     const mirrors = createMirrorStore();
