@@ -148,7 +148,7 @@ describe('the page of keyferry ui', { skip: WITHOUT_BROWSER }, () => {
   it('with rights in one namespace alone, the page shows its rules, and says what is not permitted', async () => {
     await using limited = await startPage(await tenantKubeconfig(plane), '-n', 'default', '--controllers=mirrors');
     const own = await openPage(browser, limited);
-    await own.sees(/namespaces are included: default \(no permission to list and watch /);
+    await own.sees(/may read are included: default \(no permission to list and watch /);
     await own.sees(/namespaces not known/);
     await own.go('#ns/default');
     await own.sees(/Not permitted: the namespaces could not be read/);

@@ -242,7 +242,7 @@ describe('the server of keyferry ui', () => {
     const first = await messageWith(() => true, own.origin, its);
     assert.ok(first.frame);
     assert.equal(first.frame.namespaces, null);
-    assert.match(first.frame.notes.join('\n'), /namespaces are included: default \(no permission to list and watch /);
+    assert.match(first.frame.notes.join('\n'), /may read are included: default \(no permission to list and watch /);
     assert.ok(first.rules.some(({ name }) => name === 'one'));
   });
 
