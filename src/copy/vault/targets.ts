@@ -179,8 +179,9 @@ export class VaultTargets implements TargetWriter {
   async #isUnchanged({ target, location, memory, signal }: EntryRun): Promise<boolean> {
     const { entries } = await this.#options.access.open(target, location, signal);
     const { lastWrite } = memory;
+    if (lastWrite === undefined) return false;
     const entry = await entries.readKv(location.path, signal);
-    if (lastWrite === undefined || entry.state !== 'found') return false;
+    if (entry.state !== 'found') return false;
     for (const [, value] of valuesOf(entry, location.encoding).entries()) if (typeof value !== 'string') return false;
     const content = contentOf(entry, location, '');
     const isSame = content instanceof Content && content.fingerprint.digest === lastWrite.fingerprint.digest;
