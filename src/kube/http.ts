@@ -83,7 +83,7 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
   /** The limits of all open calls and streams. */
   readonly #limits = new Set<CallLimit>();
   /** For each call that must not stay at an old server: the function that ends it. */
-  readonly #streamEnds = new Set<() => void>();
+  readonly #moveEnds = new Set<() => void>();
   /** The agent that opens connections with the present TLS material (CA, client certificate, key). */
   #agent: { readonly agent: Agent; readonly tls: TlsMaterial } | undefined;
   #connection: Connection;
@@ -164,9 +164,9 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
     limit.stopClock();
     limit.stage = 'reading the stream';
     limit.onOver = () => incoming.destroy();
-    this.#streamEnds.add(close);
+    this.#moveEnds.add(close);
     incoming.once('close', () => {
-      this.#streamEnds.delete(close);
+      this.#moveEnds.delete(close);
       this.#end(limit);
     });
     return { chunks: read(), close };
@@ -286,7 +286,7 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
     this.#retire();
     // A Retry-After or outage of the old server says nothing about the new one.
     this.#gate.release();
-    for (const end of this.#streamEnds) end();
+    for (const end of this.#moveEnds) end();
   }
 
   /** Sends the request. If it is a GET and the kept connection was closed, sends it again on a new connection. */
@@ -311,7 +311,7 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
         this.#options.onRequest?.({ method, path, status, durationMs: this.#clock.monotonic() - started });
       }
     };
-    if (streaming || request.moves === true) this.#streamEnds.add(replaced);
+    if (streaming || request.moves === true) this.#moveEnds.add(replaced);
     try {
       return await attempt().catch(async (error: unknown) => {
         if (!(error instanceof StaleConnectionError) || method !== 'GET') throw error;
@@ -326,7 +326,7 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
       if (!isStale && isUnanswered(failure) && connection === this.#connection) this.#gate.recordNoAnswer();
       throw failure;
     } finally {
-      this.#streamEnds.delete(replaced);
+      this.#moveEnds.delete(replaced);
     }
   }
 

@@ -118,7 +118,7 @@ export class Mirrors implements Controller<StoredMirror, SecretMirrorStatus> {
       if (!leases.revocation(key, mirror, spec)) return undefined;
       const left = deletion.isTimedOut ? deletion.remaining : [];
       const events = deletionEvents(claims, left, spec.destinationType);
-      return { events, remove: { finalizers: [SECRET_MIRROR_FINALIZER] } };
+      return { events, removeFinalizers: [SECRET_MIRROR_FINALIZER] };
     }
     if (deletion !== undefined) {
       const told = nextStatus({ ...facts, mirror, spec, source: NO_SOURCE, undeleted: [], writes: 0 });

@@ -99,7 +99,7 @@ test('a Secret loses the finalizer of KubeLB when its claim has an outcome: unti
   const removed = (outcome: Outcome | undefined): readonly string[] => {
     const claims = outcome === undefined ? [] : [{ ...claimed, outcome }];
     const facts = { key, rule, claims, writes: 0, undeleted: [], deletion: undefined, previous: {}, now: 0 };
-    return synchronizer.report({ ...facts, evaluated: synchronizer.store.version(key) })?.remove?.finalizers ?? [];
+    return synchronizer.report({ ...facts, evaluated: synchronizer.store.version(key) })?.removeFinalizers ?? [];
   };
   assert.deepEqual([removed(undefined), removed(PENDING), removed(SYNCED)], [[], [], [ORIGINAL_FINALIZER]]);
 });

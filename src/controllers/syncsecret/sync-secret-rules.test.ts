@@ -67,5 +67,5 @@ test('the status and the event of a SyncSecret that is being deleted have the pu
     last?.events?.[0]?.message ?? '',
     /^the SyncSecret no longer waits .* Last state: a webhook refused it$/,
   );
-  assert.deepEqual(last?.remove, { finalizers: [...OWN_FINALIZERS] });
+  assert.deepEqual(last?.removeFinalizers, [...OWN_FINALIZERS]);
 });

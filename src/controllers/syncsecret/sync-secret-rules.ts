@@ -127,7 +127,7 @@ export abstract class SyncSecretController implements Controller<SyncSecretRule,
     const message = `the SyncSecret no longer waits for ${this.target}, which will be deleted when possible.${last}`;
     const events: RuleEvent[] = deletion.isTimedOut ? [{ type: 'Warning', reason: 'DeletionTimeout', message }] : [];
     // KubeLB's finalizer is removed too.
-    return { events, remove: { finalizers: [...OWN_FINALIZERS] } };
+    return { events, removeFinalizers: [...OWN_FINALIZERS] };
   }
 
   /** Phase and condition, with a Warning event when the condition turns False or gets another cause. */

@@ -62,6 +62,6 @@ export class Synchronizer implements Controller<SecretRule, object> {
     // Only now: while the SyncSecret has no mark yet, only the finalizer shows that it was made of this Secret.
     const isTried = outcome !== undefined && !isUnderWay(outcome);
     const mayGo = isTried && secret.metadata.finalizers !== undefined;
-    return { remarks, ...(mayGo ? { remove: { finalizers: [ORIGINAL_FINALIZER] } } : {}) };
+    return { remarks, ...(mayGo ? { removeFinalizers: [ORIGINAL_FINALIZER] } : {}) };
   }
 }

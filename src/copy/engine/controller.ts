@@ -113,7 +113,8 @@ export interface Report<Status extends RuleStatus = RuleStatus> {
   readonly events?: readonly RuleEvent[];
   /** What is so now. Each is recorded once as an event, as long as it is so. */
   readonly remarks?: readonly RuleEvent[];
-  readonly remove?: { readonly finalizers: readonly string[] };
+  /** The finalizers that the object no longer needs. */
+  readonly removeFinalizers?: readonly string[];
   /** When another report is needed, ms from now. */
   readonly againMs?: number | undefined;
   /** Called when the server has the status. */

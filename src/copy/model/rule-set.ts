@@ -22,8 +22,8 @@ export interface EngineView {
 export interface OutOfReach extends Cause {
   /**
    * `all`: the rule must not copy at all. `named`: the rule names some of these namespaces, or selects no others, or has
-   * such patterns, so it is not ready. `others`: only the rule's patterns or selector match them. Its author cannot know them, so the rule is
-   * ready and only reports them.
+   * a pattern that looks like a mistake, so it is not ready. `others`: only the rule's patterns or selector match them.
+   * Its author cannot know them, so the rule is ready and only reports them.
    */
   readonly part: 'all' | 'named' | 'others';
 }

@@ -12,7 +12,7 @@
 import { ApiError, ConnectionError } from '../../kube/errors.ts';
 import { getOrCreate } from '../../runtime/maps.ts';
 import { type Claim, isUnderWay, type SourceView } from '../model/claim.ts';
-import type { Fingerprint } from '../model/content.ts';
+import type { Content, Fingerprint } from '../model/content.ts';
 import type { KeySelection } from '../model/key-selection.ts';
 import { parseResourceKey, type ResourceKey, type RuleKey } from '../model/keys.ts';
 import type { Observed } from '../model/observed.ts';
@@ -163,6 +163,26 @@ export async function decide(
       facts = { ...facts, orphanAction: orphanActionFor(facts, answers.actions) };
   }
   return later(facts, 'changed');
+}
+
+/**
+ * Loads the content that a plan writes. `gone`: the source cannot be read now. `changed`: it has another version than the
+ * plan was made from. With this version, it may not allow the copy any more.
+ */
+export async function plannedContent(
+  facts: Facts,
+  claim: Claim,
+  sources: {
+    load(source: ResourceKey, signal: AbortSignal, selection?: KeySelection): Promise<Content | undefined>;
+  },
+  signal: AbortSignal,
+): Promise<Content | 'gone' | 'changed'> {
+  const { source, selection } = claim;
+  const view = facts.viewOf(claim);
+  if (source === undefined || view.state !== 'present') return 'gone';
+  const content = await sources.load(source, signal, selection);
+  if (content === undefined) return 'gone';
+  return content.version === view.version ? content : 'changed';
 }
 
 /** Whether the rule that has the target wants it, so that the target only loses the marks of others. */

@@ -12,10 +12,10 @@ import type { RunResult } from '../../runtime/queue/keyed-queue.ts';
 import { isVaultError, VaultError } from '../../vault/errors.ts';
 import { toVaultValues, ValueConversionError } from '../../vault/kv/values.ts';
 import { because, causeOf, userCause } from '../model/cause.ts';
-import type { Outcome, SourceView } from '../model/claim.ts';
+import type { Outcome } from '../model/claim.ts';
 import type { Entry } from '../book/claim-book.ts';
 import { winnerOf, outcomeOf, outcomesOf } from '../plan/contest.ts';
-import { contestOf, decide, type FactSource, factsOf, type TargetReader } from '../plan/decide.ts';
+import { contestOf, decide, type FactSource, factsOf, plannedContent, type TargetReader } from '../plan/decide.ts';
 import type { Contest, Facts } from '../plan/facts.ts';
 import { Content, type Fingerprint } from '../model/content.ts';
 import type { EntryKey, RuleKey } from '../model/keys.ts';
@@ -93,11 +93,11 @@ export class VaultTargets implements TargetWriter {
       const reader = readerOf(memory, () => this.#isUnchanged(run));
       const { facts, plan } = await decide(target, this.#facts, reader, signal);
       if (plan.do === 'later' || winnerOf(facts) !== winner) return { requeueAfterMs: LATER_MS };
-      const view = facts.viewOf(winner.claim);
-      const wrote = plan.do === 'update' ? await this.#write(run, winner, view) : false;
+      const wrote = plan.do === 'update' ? await this.#write(run, winner, facts) : false;
       if (wrote === undefined) return { requeueAfterMs: LATER_MS };
       const outcome = plan.do === 'update' ? undefined : outcomeOf(plan);
       if (outcome === undefined) memory.holder = winner.claim.owner.key;
+      const view = facts.viewOf(winner.claim);
       // The source may have a new version with the same content. Then only its version is stored.
       if (plan.do === 'nothing' && memory.lastWrite !== undefined && view.state === 'present')
         memory.lastWrite.sourceVersion = view.version;
@@ -191,18 +191,16 @@ export class VaultTargets implements TargetWriter {
 
   /**
    * Writes the entry if its content differs from the source.
-   * @param view the state of the source that the plan was made from
-   * @returns whether a version was written; `undefined`: the content of the source is not loaded, or is another version
+   * @returns whether a version was written; `undefined`: there is no content for the plan. @see plannedContent
    */
   async #write(
     { target, location, memory, signal }: EntryRun,
     winner: Entry,
-    view: SourceView,
+    facts: Facts,
   ): Promise<boolean | undefined> {
     const { access, onWrite, sources } = this.#options;
-    const { source, selection } = winner.claim;
-    const content = source && (await sources.load(source, signal, selection));
-    if (content === undefined || view.state !== 'present' || content.version !== view.version) return undefined;
+    const content = await plannedContent(facts, winner.claim, sources, signal);
+    if (content === 'gone' || content === 'changed') return undefined;
     const connection = await access.open(target, location, signal);
     const { encoding, path } = location;
     const values = toVaultValues(content.values(SECRET), encoding);

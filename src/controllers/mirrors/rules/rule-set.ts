@@ -12,11 +12,12 @@ import { parseResourceKey, resourceKey, type ResourceKey, type RuleKey } from '.
 import { CONFIG_MAP, SECRET } from '../../../copy/model/kind.ts';
 import { isMarkedElsewhere, PLACE_ANNOTATION, type Observed } from '../../../copy/model/observed.ts';
 import type { EngineView, Evaluation, Mark, RuleSet } from '../../../copy/model/rule-set.ts';
+import { misreadAs } from '../../../runtime/text/misread-patterns.ts';
 import { type NamePattern, PatternCache } from '../../../runtime/text/name-patterns.ts';
 import { pause } from '../../../runtime/pause.ts';
 import type { RuleScope } from '../../common/context.ts';
 import { LeftOut } from '../../common/namespaces/left-out.ts';
-import { isMisread, selectsNow } from '../../common/namespaces/selection.ts';
+import { selectsNow } from '../../common/namespaces/selection.ts';
 import { ruleVersion } from '../../../copy/engine/life/rule-store.ts';
 import { MAX_TARGETS } from '../../common/rules/rule-limits.ts';
 import { type Found, MISREAD, RuleTargets } from '../../common/rules/rule-targets.ts';
@@ -142,7 +143,7 @@ export class MirrorRules implements RuleSet {
     if (part === 'all' || part === 'named') return found;
     // Such an exclusion lets copies into namespaces that the author means to leave out.
     for (const pattern of spec.namespaces.excluded ?? [])
-      if (isMisread({ patterns: [pattern] }) && !(await this.#matchesAny(pattern)))
+      if (misreadAs(pattern.source) !== undefined && !(await this.#matchesAny(pattern)))
         return { ...found, outOfReach: MISREAD };
     return found;
   }

@@ -10,7 +10,7 @@ import { Content } from '../../model/content.ts';
 import { parseResourceKey, type ObjectKey, type RuleKey } from '../../model/keys.ts';
 import { contentVersion, type Observed } from '../../model/observed.ts';
 import { winnerOf, outcomeOf } from '../../plan/contest.ts';
-import { decide, type Decision, type FactSource } from '../../plan/decide.ts';
+import { decide, type Decision, type FactSource, plannedContent } from '../../plan/decide.ts';
 import type { Facts, Remarks, WritePlan } from '../../plan/facts.ts';
 import { hasOthers } from '../../plan/plan-write.ts';
 import {
@@ -221,19 +221,12 @@ export class TargetActions {
     return await this.#delete(action);
   }
 
-  /**
-   * The content to be written; `undefined`: the data stay unchanged; `gone`: the source cannot be read now; `changed`: it
-   * has another version than the plan was made from. With this version, it may not allow the copy any more.
-   */
+  /** The content to be written; `undefined`: the data stay unchanged. @see plannedContent */
   async #content({ facts, plan, run }: Action): Promise<Content | undefined | 'gone' | 'changed'> {
     const { claim, desired, withData } = plan;
     if (!withData || desired.data === 'keep') return undefined;
     if (desired.data === 'minimal') return minimalContent(this.#options.store, desired.type);
-    const view = facts.viewOf(claim);
-    if (claim.source === undefined || view.state !== 'present') return 'gone';
-    const content = await this.#options.sources.load(claim.source, run.signal, claim.selection);
-    if (content === undefined) return 'gone';
-    return content.version === view.version ? content : 'changed';
+    return await plannedContent(facts, claim, this.#options.sources, run.signal);
   }
 
   /** The data of a target that keeps its other keys; `changed`: it is not the planned version any more. */

@@ -241,23 +241,23 @@ describe('the end of a rule', () => {
 
   it('several finalizers are removed by one request; those of other clients stay', async () => {
     await createRule(['example.com/a', 'example.com/other', 'example.com/b']);
-    const remove = { finalizers: ['example.com/a', 'example.com/b', 'example.com/c'] };
-    await tell({ remove });
+    const removeFinalizers = ['example.com/a', 'example.com/b', 'example.com/c'];
+    await tell({ removeFinalizers });
     assert.equal(requests.length, 1);
     assert.deepEqual((await onServer()).metadata.finalizers, ['example.com/other']);
-    await tell({ remove });
+    await tell({ removeFinalizers });
     assert.equal(requests.length, 1, 'nothing to remove');
   });
 
   it('if the stored version is not the present one, the object is read once more; one of the same name stays as it is', async () => {
     await createRule(['example.com/a', 'example.com/b']);
     putEarlier({ resourceVersion: '1' });
-    const remove = { finalizers: ['example.com/a'] };
-    await tell({ remove });
+    const removeFinalizers = ['example.com/a'];
+    await tell({ removeFinalizers });
     assert.deepEqual((await onServer()).metadata.finalizers, ['example.com/b']);
     await createRule(['example.com/a']);
     putEarlier({ resourceVersion: '1', uid: 'earlier' });
-    await tell({ remove }).catch((error: unknown) => assert.ok(isInvalid(error), String(error)));
+    await tell({ removeFinalizers }).catch((error: unknown) => assert.ok(isInvalid(error), String(error)));
     assert.deepEqual((await onServer()).metadata.finalizers, ['example.com/a']);
   });
 
@@ -266,9 +266,9 @@ describe('the end of a rule', () => {
     await plane.api.delete(`${COLLECTION}/x`);
     store.put(await onServer());
     const rule = stored();
-    await tell({ remove: { finalizers: ['example.com/a'] } });
+    await tell({ removeFinalizers: ['example.com/a'] });
     assert.equal(stored(), rule, 'the watch reports the deletion');
-    await tell({ remove: { finalizers: ['example.com/a'] } });
+    await tell({ removeFinalizers: ['example.com/a'] });
     assert.equal(store.get(KEY), undefined, 'a rule without a watch ends, too');
   });
 
@@ -285,7 +285,7 @@ describe('the end of a rule', () => {
     assert.equal(await tell({ status: { phase: 'A' }, againMs: 60_000 }, [entry(PENDING)]), 5000);
     assert.deepEqual(warnings, []);
     answered = async () => await Promise.resolve();
-    assert.equal(await tell({ status: invalid, remove: { finalizers: ['example.com/a'] } }, []), 5000);
+    assert.equal(await tell({ status: invalid, removeFinalizers: ['example.com/a'] }, []), 5000);
     assert.equal(facts.deletion?.isDone, true);
     await assert.rejects(onServer(), /not found/);
   });

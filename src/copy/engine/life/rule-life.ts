@@ -191,7 +191,7 @@ export class RuleLife<Rule extends RuleObject = RuleObject, Status extends RuleS
     const report = this.#controller.report({ ...progress, key, rule, claims, deletion, previous, now });
     if (report === undefined) return undefined;
     const laterMs = await this.#tell(key, rule, report, isDeleted, signal);
-    if (report.remove !== undefined) await this.#remove(key, rule, report.remove, signal);
+    if (report.removeFinalizers !== undefined) await this.#removeFinalizers(key, rule, report.removeFinalizers, signal);
     if (laterMs === undefined) report.written?.();
     return soonest(laterMs, report.againMs);
   }
@@ -262,12 +262,7 @@ export class RuleLife<Rule extends RuleObject = RuleObject, Status extends RuleS
   }
 
   /** Removes finalizers from the object of the rule. If it is gone, the rule goes, too. */
-  async #remove(
-    key: RuleKey,
-    rule: Rule,
-    { finalizers }: NonNullable<Report['remove']>,
-    signal: AbortSignal,
-  ): Promise<void> {
+  async #removeFinalizers(key: RuleKey, rule: Rule, finalizers: readonly string[], signal: AbortSignal): Promise<void> {
     const { store } = this.#controller;
     const { name, uid } = rule.metadata;
     const remove = async ({ resourceVersion, finalizers: all = [] }: Rule['metadata']): Promise<void> => {
